@@ -1,0 +1,71 @@
+"""Calibrant turns any classifier's scores into probabilities people can act on.
+
+>>> import calibrant as cal
+>>> c = cal.Isotonic().fit([0.1, 0.3, 0.4, 0.6], ["no", "yes", "no", "yes"])
+>>> c.predict_proba([0.35]).tolist()
+[[0.5, 0.5]]
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+#: every public name and the module that defines it; nothing is imported before it is used
+_HOMES = {
+    "Beta": "calibrators.beta",
+    "CalibrationWarning": "errors",
+    "Calibrator": "base",
+    "Fitted": "fitted",
+    "Histogram": "calibrators.histogram",
+    "Identity": "calibrators.identity",
+    "InputError": "errors",
+    "Isotonic": "calibrators.isotonic",
+    "LogisticCorrection": "calibrators.logistic_correction",
+    "MissingExtraError": "errors",
+    "ParameterError": "errors",
+    "Platt": "calibrators.platt",
+    "Rescale": "calibrators.rescale",
+    "ScoreTable": "data.table",
+    "Temperature": "scaling.temperature",
+    "load": "fitted",
+    "save": "fitted",
+}
+
+__all__ = [*sorted(_HOMES), "maps"]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from calibrant import maps as maps
+    from calibrant.base import Calibrator as Calibrator
+    from calibrant.calibrators.beta import Beta as Beta
+    from calibrant.calibrators.histogram import Histogram as Histogram
+    from calibrant.calibrators.identity import Identity as Identity
+    from calibrant.calibrators.isotonic import Isotonic as Isotonic
+    from calibrant.calibrators.logistic_correction import LogisticCorrection as LogisticCorrection
+    from calibrant.calibrators.platt import Platt as Platt
+    from calibrant.calibrators.rescale import Rescale as Rescale
+    from calibrant.data.table import ScoreTable as ScoreTable
+    from calibrant.errors import CalibrationWarning as CalibrationWarning
+    from calibrant.errors import InputError as InputError
+    from calibrant.errors import MissingExtraError as MissingExtraError
+    from calibrant.errors import ParameterError as ParameterError
+    from calibrant.fitted import Fitted as Fitted
+    from calibrant.fitted import load as load
+    from calibrant.fitted import save as save
+    from calibrant.scaling.temperature import Temperature as Temperature
+
+
+def __getattr__(name: str) -> Any:
+    if name == "maps":
+        return importlib.import_module("calibrant.maps")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"calibrant.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

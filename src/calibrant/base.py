@@ -1,0 +1,212 @@
+"""The base of every univariate calibrator: fit is written once, here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import __version__
+from calibrant.data.door import read_binary, read_scores
+from calibrant.data.labels import plain, read_classes
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitted import Fitted
+from calibrant.maps import Map
+
+__all__ = ["SMOOTHING", "Calibrator", "Limit", "Number", "OneOf"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The limits of a parameter that is a word from a short list."""
+
+    words: tuple[Any, ...]
+
+    def allows(self, value: Any) -> bool:
+        return any(type(value) is type(word) and value == word for word in self.words)
+
+    def __str__(self) -> str:
+        return " or ".join(repr(word) for word in self.words)
+
+
+@dataclass(frozen=True)
+class Number:
+    """The limits of a number: at least ``low`` (above it if ``open``), at most ``high``."""
+
+    low: float
+    high: float = float("inf")
+    whole: bool = False
+    open: bool = False
+
+    def allows(self, value: Any) -> bool:
+        kind = Integral if self.whole else Real
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
+            return False
+        number = float(value)
+        above = number > self.low if self.open else number >= self.low
+        return above and number <= self.high and abs(number) != float("inf")
+
+    def __str__(self) -> str:
+        kind = "a whole number" if self.whole else "a number"
+        bound = f"{kind} {'above' if self.open else 'of at least'} {self.low:g}"
+        return bound if self.high == float("inf") else f"{bound} and at most {self.high:g}"
+
+
+Limit = OneOf | Number
+
+#: pseudo-count that each class gets in a bin, by the name of the smoothing
+SMOOTHING = {"none": 0.0, "laplace": 1.0, "jeffreys": 0.5}
+
+
+def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) -> None:
+    """Every parameter within one of its limits, or a ParameterError naming what is allowed."""
+    for name, allowed in limits.items():
+        value = getattr(estimator, name)
+        if not any(limit.allows(value) for limit in allowed):
+            raise ParameterError(
+                f"{name} of {type(estimator).__name__} must be "
+                f"{', or '.join(str(limit) for limit in allowed)}, but {value!r} came."
+            )
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns scores and labels into a map from scores to probabilities.
+
+    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
+    ``_fit(table) -> Map``. All else (labels, weights, checks, scikit-learn's contract, saving) is
+    here.
+
+    Parameters
+    ----------
+    pos_label : label, default: the larger class
+        What a high score means.
+    classes : two labels, default: those found in y
+        Needed only where y may hold a single class whose partner cannot be guessed.
+
+    Attributes
+    ----------
+    map_ : Map
+        The fitted function, a value.
+    classes_ : ndarray of shape (2,)
+        The labels, sorted; the columns of `predict_proba`.
+    pos_label_ : label
+        The class whose probability `calibrate` gives.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+
+    pos_label: Any
+    classes: Any
+    map_: Map
+    classes_: NDArray[Any]
+    pos_label_: Any
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1) or (n, 2)
+            Scores of any kind, or a binary predict_proba (then pos_label's column is used).
+        y : array-like of shape (n,)
+            Labels: any two values.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        check_parameters(self, self._limits)
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
+        self.classes_, self.pos_label_ = rows.classes, rows.pos_label
+        return self._learn(ScoreTable.from_rows(rows))
+
+    def fit_table(self, table: ScoreTable) -> Self:
+        """Fit the map to a table; its labels are ``classes`` (default 0 and 1)."""
+        check_parameters(self, self._limits)
+        if not isinstance(table, ScoreTable):
+            raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
+        if not table:
+            raise InputError("table must hold at least one score, but it is empty.")
+        self.classes_, self.pos_label_ = read_classes(self.classes, self.pos_label)
+        return self._learn(table)
+
+    def _learn(self, table: ScoreTable) -> Self:
+        self.map_ = self._fit(table)
+        self._provenance = {
+            "calibrant": __version__,
+            "weight": table.total,
+            "positive_weight": table.total_positive,
+            "distinct_scores": len(table),
+            "effective_size": table.effective_size,
+        }
+        return self
+
+    @abstractmethod
+    def _fit(self, table: ScoreTable) -> Map:
+        """The map for a non-empty table. May set further ``name_`` attributes."""
+
+    @property
+    def _positive_column(self) -> int:
+        return 0 if self.classes_[0] == self.pos_label_ else 1
+
+    def calibrate(self, scores: Any) -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
+        check_is_fitted(self, "map_")
+        return self.map_(read_scores(scores, positive_column=self._positive_column))
+
+    def predict_proba(self, scores: Any) -> Array:
+        """The probability of each class, shape (n, 2), columns in the order of ``classes_``."""
+        p = self.calibrate(scores)
+        return np.column_stack((1.0 - p, p) if self._positive_column == 1 else (p, 1.0 - p))
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """The more probable class of each score (the first in sorted order on ties)."""
+        best = np.argmax(self.predict_proba(scores), axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self, "map_")
+        params = {name: _jsonable(value) for name, value in self.get_params(deep=False).items()}
+        return Fitted(
+            self.map_,
+            tuple(plain(label) for label in self.classes_),
+            plain(self.pos_label_),
+            type(self).__name__,
+            params,
+            self._provenance,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _jsonable(value: Any) -> Any:
+    value = plain(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return repr(value)

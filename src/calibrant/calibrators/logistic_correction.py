@@ -1,0 +1,46 @@
+"""Logistic correction: boosting's own sigmoid, with nothing to fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.base import Calibrator
+from calibrant.data.table import ScoreTable
+from calibrant.maps import Logistic, Map
+
+__all__ = ["LogisticCorrection"]
+
+
+class LogisticCorrection(Calibrator):
+    """P = 1 / (1 + exp(−2F)) for F = Σ αₜhₜ of AdaBoost with hₜ ∈ {−1, 1}.
+
+    AdaBoost drives F towards half the log odds, so this link gives the probability back. Nothing
+    is learnt from the data but the labels.
+
+    Parameters
+    ----------
+    pos_label, classes : see `Calibrator`
+
+    Notes
+    -----
+    The score must be the unnormalised sum F. scikit-learn's ``AdaBoostClassifier`` normalises its
+    ``decision_function``; F = ¼ · Σ estimator_weights_ · decision_function. Works well for weak
+    learners such as stumps and badly for full trees, whose F grows without bound [1]_. Cost O(1).
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> c = LogisticCorrection().fit([-0.5, 0.5], [0, 1])
+    >>> c.calibrate([0.0, 1.0]).round(3).tolist()
+    [0.5, 0.881]
+    """
+
+    def __init__(self, *, pos_label: Any = None, classes: Any = None) -> None:
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        return Logistic(0.0, (("x", 2.0),))

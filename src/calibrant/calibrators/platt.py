@@ -1,0 +1,92 @@
+"""Platt scaling: a sigmoid of the score, or of its logit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.base import Calibrator, Limit, OneOf
+from calibrant.data.table import ScoreTable
+from calibrant.kernels.newton import fit_logistic
+from calibrant.losses import logit
+from calibrant.maps import Logistic, Map
+
+__all__ = ["Platt"]
+
+Array = NDArray[np.float64]
+
+
+class Platt(Calibrator):
+    """Sigmoid with two parameters, fitted by maximum likelihood with Platt's smoothed targets.
+
+    P = 1 / (1 + exp(A·f + B)), where f is the score or its logit. A may have either sign, so
+    scores that run the wrong way are turned round.
+
+    Parameters
+    ----------
+    scale : {"auto", "logit", "raw"}, default="auto"
+        Fit against the logit of the score or the score itself; ``"auto"`` takes the logit when
+        all scores lie in [0, 1]. The papers use ``"raw"``; on probabilities the logit is far safer.
+    pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    a_, b_ : float
+        A and B of the formula.
+    scale_ : {"logit", "raw"}
+        The scale that was used.
+
+    Notes
+    -----
+    Targets are (N₊+1)/(N₊+2) for positives and 1/(N₋+2) for negatives [1]_, so that the optimum is
+    finite even for separable data. Guarded Newton: O(D) per step after the O(N log N) table, with
+    a pooled table as warm start. Weights count as repetitions; N₊ and N₋ are sums of weights.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines", 1999.
+    .. [2] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> c = Platt().fit([-2.0, -1.0, 0.5, 1.0, 3.0], [0, 0, 1, 0, 1])
+    >>> c.calibrate([-2.0, 0.0, 3.0]).round(3).tolist()
+    [0.186, 0.375, 0.719]
+    >>> c.map_
+    Logistic(σ(-0.511971 +0.483596·x))
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "scale": (OneOf(("auto", "logit", "raw")),)
+    }
+
+    def __init__(self, *, scale: str = "auto", pos_label: Any = None, classes: Any = None) -> None:
+        self.scale = scale
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        on_logit = self.scale == "logit" or (
+            self.scale == "auto" and table.looks_like_probabilities
+        )
+        self.scale_ = "logit" if on_logit else "raw"
+        slope, intercept = _sigmoid_fit(table, on_logit)
+        self.a_, self.b_ = -slope, -intercept
+        return Logistic(intercept, (("z" if on_logit else "x", slope),))
+
+
+def _sigmoid_fit(table: ScoreTable, on_logit: bool) -> tuple[float, float]:
+    """Slope and intercept for Platt's targets."""
+    high = (table.total_positive + 1.0) / (table.total_positive + 2.0)  # y₊ of eq. 8
+    low = 1.0 / (table.total_negative + 2.0)  # y₋
+
+    def fit(part: ScoreTable, start: Array | None) -> Array:
+        f = logit(part.scores) if on_logit else part.scores
+        n1 = part.positive * high + part.negative * low
+        return fit_logistic([f], part.weight - n1, n1, start=start).coefficients
+
+    intercept, slope = table.coarse_to_fine(fit)
+    return float(slope), float(intercept)

@@ -1,0 +1,84 @@
+"""Values that hold arrays: comparable, hashable, and unchangeable for good.
+
+A frozen dataclass only forbids assigning its fields; the arrays inside could still be written to,
+pickle and deepcopy would hand back writeable ones, and ``==`` would raise. `Frozen` mends all four.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Frozen", "immutable", "own"]
+
+
+def own(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of a freshly made array that cannot be made writeable again (no copy).
+
+    >>> own(np.zeros(2)).setflags(write=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    contiguous: Any = np.asarray(array, order="C")
+    return np.asarray(memoryview(contiguous).toreadonly())
+
+
+def immutable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself if nobody can ever write to it, else an unchangeable copy."""
+    if isinstance(array.base, memoryview) and array.base.readonly:
+        return array
+    return own(array.copy(order="C"))
+
+
+class Frozen:
+    """Base of ``@dataclass(frozen=True, eq=False)`` values with array fields."""
+
+    def __post_init__(self) -> None:
+        for name, value in self._items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, immutable(value))
+
+    def _items(self) -> list[tuple[str, Any]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = zip(self._items(), other._items(), strict=True)
+        return all(_same(a, b) for (_, a), (_, b) in pairs)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *(_hashable(value) for _, value in self._items())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), dict(self._items())))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+def _rebuild(kind: type[Any], values: dict[str, Any]) -> Any:
+    return kind(**values)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return bool(np.array_equal(a, b))
+    return type(a) is type(b) and bool(a == b)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return (value + 0 if value.dtype.kind in "fiu" else value).tobytes()
+    if isinstance(value, dict):
+        return tuple(sorted((key, _hashable(v)) for key, v in value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(v) for v in value)
+    return value

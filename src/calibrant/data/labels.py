@@ -1,0 +1,221 @@
+"""Two labels of any kind → who is positive. Coded by equality with the two values found."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.columns import to_column
+from calibrant.errors import InputError
+
+__all__ = ["Labels", "plain", "read_classes", "read_labels", "read_many"]
+
+#: the other class, where one label alone tells it
+PARTNERS: dict[float, tuple[int, int]] = {
+    0: (0, 1),
+    1: (0, 1),
+    -1: (-1, 1),
+}  # False and True are 0 and 1
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Who is positive, the two classes in sorted order, and which of them is the positive one."""
+
+    positive: NDArray[np.bool_]
+    classes: NDArray[Any]
+    pos_label: Any
+
+    @property
+    def positive_column(self) -> int:
+        return 0 if self.classes[0] == self.pos_label else 1
+
+
+def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None) -> Labels:
+    """Code a column of labels; ``classes`` names the two where the column may hold only one."""
+    array = _vector(to_column(y, "y"))
+    first, second = _two_values(array)
+    pair = _pair(first, second, classes)
+    ordered = _sorted_pair(pair, array.dtype)
+    positive = _positive_label(ordered, pos_label)
+    mask = np.asarray(array == positive, dtype=bool)
+    return Labels(mask, ordered, positive)
+
+
+def read_classes(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
+    """The two classes (default 0 and 1) of a table, which knows no labels, and the positive one."""
+    pair = (0, 1) if classes is None else _given_pair(classes)
+    ordered = _sorted_pair(pair, np.asarray(pair).dtype)
+    return ordered, _positive_label(ordered, pos_label)
+
+
+def read_many(y: Any, *, classes: Any = None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Any number of classes, sorted, and which of them each row has; ``classes`` names them all.
+
+    >>> read_many(["b", "c", "b"])
+    (array(['b', 'c'], dtype='<U1'), array([0, 1, 0]))
+    """
+    array = _vector(to_column(y, "y"))
+    found, codes = _unique(array, "y")
+    if classes is None:
+        return found, codes
+    known, _ = _unique(to_column(classes, "classes"), "classes")
+    where = [int(np.argmax(hit)) if (hit := known == value).any() else -1 for value in found]
+    if -1 in where:
+        raise InputError(
+            f"y must hold only the classes {[plain(c) for c in known][:20]}, but "
+            f"{plain(found[where.index(-1)])!r} came. Correct y, or name all classes."
+        )
+    return known, np.asarray(where, dtype=np.intp)[codes]
+
+
+def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    try:
+        values, codes = np.unique(array, return_inverse=True)
+    except TypeError as wrong:
+        raise InputError(
+            f"{name} must hold labels of one type, but some cannot be ordered: {wrong}. Convert "
+            "them to strings."
+        ) from wrong
+    kinds = {type(value) for value in values} if values.dtype.kind == "O" else set()
+    if len(kinds) == 1 and kinds <= {str, int, float, bool}:
+        values = np.array(values.tolist())  # scikit-learn's models take no boxed labels
+    return values, codes.astype(np.intp, copy=False)
+
+
+def plain(value: Any) -> Any:
+    """A label as a Python value: NumPy scalars unwrapped, everything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _vector(array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim == 2 and array.shape[1] == 1:
+        _warn_column_vector()
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(
+            f"y must be 1-d, one label per row, but its shape is {array.shape}: bad input shape. "
+            "Pass the column of labels."
+        )
+    if not len(array):
+        raise InputError("y must have at least one row, but none came (0 samples).")
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: y must be labels.")
+    if array.dtype.kind == "f":
+        _refuse_soft(array)
+    return array
+
+
+def _warn_column_vector() -> None:
+    from sklearn.exceptions import DataConversionWarning
+
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
+        "to (n_samples,), for example using ravel().",
+        DataConversionWarning,
+        stacklevel=6,
+    )
+
+
+def _refuse_soft(y: NDArray[Any]) -> None:
+    bad = ~np.isfinite(y)
+    if bad.any():
+        word = "NaN" if np.isnan(y).any() else "infinity"
+        raise InputError(
+            f"Input y contains {word}: labels must be complete, but {int(bad.sum())} of {len(y)} "
+            f"are not (first at row {int(np.argmax(bad))}). Drop those rows."
+        )
+    soft = y != np.floor(y)
+    if soft.any():
+        row = int(np.argmax(soft))
+        raise InputError(
+            "Unknown label type: y must be two classes, but fractions (soft labels) came: "
+            f"{int(soft.sum())} of {len(y)}, first {y[row]:g} at row {row}. Give each row twice, "
+            "as a positive of weight y and a negative of weight 1 − y (sample_weight)."
+        )
+
+
+def _two_values(array: NDArray[Any]) -> tuple[Any, Any]:
+    """The one or two values of y (second None), found without sorting."""
+    first = array[0]
+    other = np.asarray(array != first, dtype=bool)
+    if not other.any():
+        return first, None
+    second = array[int(np.argmax(other))]
+    more = other & np.asarray(array != second, dtype=bool)
+    if more.any():
+        third = plain(array[int(np.argmax(more))])
+        raise InputError(
+            "y must hold two classes; Only binary classification is supported here, but at least "
+            f"three came: {plain(first)!r}, {plain(second)!r} and {third!r}. For several classes "
+            "use CalibratedClassifier, which calibrates one class against the rest."
+        )
+    return first, second
+
+
+def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
+    if classes is not None:
+        pair = _given_pair(classes)
+        for value in (first, second):
+            if value is not None and not any(value == known for known in pair):
+                raise InputError(
+                    f"y must hold only the classes {[plain(c) for c in pair]}, but "
+                    f"{plain(value)!r} came. Correct y or the parameter classes."
+                )
+        return pair
+    if second is not None:
+        return first, second
+    value = plain(first)
+    if isinstance(value, (bool, int, float)) and value in PARTNERS:
+        kind = type(value)
+        return kind(PARTNERS[value][0]), kind(PARTNERS[value][1])
+    raise InputError(
+        f"y must hold two classes, but only one class came: {value!r}. If the other is known, name "
+        f"both in the constructor: classes=[{value!r}, ...]."
+    )
+
+
+def _given_pair(classes: Any) -> tuple[Any, Any]:
+    values = list(classes)
+    if len(values) != 2 or values[0] == values[1]:
+        raise InputError(f"classes must be two different labels, but {values!r} came.")
+    return values[0], values[1]
+
+
+def _sorted_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    a, b = pair
+    try:
+        low, high = (a, b) if a < b else (b, a)
+    except TypeError as wrong:
+        raise InputError(
+            f"y must hold labels of one type, but {plain(a)!r} and {plain(b)!r} cannot be ordered. "
+            "Convert them to strings."
+        ) from wrong
+    if dtype.kind == "O":
+        values = [plain(low), plain(high)]
+        return (
+            np.array(values) if all(type(v) in (str, int, bool) for v in values) else _boxed(values)
+        )
+    return np.array([low, high], dtype=None if dtype.kind in "US" else dtype)
+
+
+def _boxed(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(2, dtype=object)
+    array[:] = values
+    return array
+
+
+def _positive_label(ordered: NDArray[Any], pos_label: Any) -> Any:
+    if pos_label is None:
+        return ordered[1]
+    for value in ordered:
+        if value == pos_label and isinstance(plain(value), str) == isinstance(pos_label, str):
+            return value
+    raise InputError(
+        f"pos_label must be one of the classes {[plain(c) for c in ordered]}, but {pos_label!r} "
+        "came."
+    )

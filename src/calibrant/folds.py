@@ -1,0 +1,390 @@
+"""Out-of-fold tables and scores, for everyone who cross-validates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.base import Calibrator
+from calibrant.data.columns import to_column, to_matrix
+from calibrant.data.door import check_lengths, read_scores
+from calibrant.data.labels import plain
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError, ParameterError
+
+__all__ = [
+    "SCORE_METHODS",
+    "SPLITTING",
+    "ModelRows",
+    "cv_kind",
+    "fit_and_score",
+    "fit_calibrators",
+    "hold_out",
+    "model_scores",
+    "out_of_fold",
+    "row_folds",
+    "row_pairs",
+    "score_method",
+    "table_folds",
+    "weight_argument",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Pair = tuple[Index, Index]
+
+
+def table_folds(table: ScoreTable, k: int) -> list[tuple[Array, Array]]:
+    """Deal a table into k folds: per fold the weight of negatives and of positives at each score.
+
+    The cases of each class are dealt in ascending order of score like cards, one to each fold in
+    turn, so folds are stratified by class and by score, and depend on nothing but the table: not on
+    the order of rows, and not on whether weight 2 or two equal rows were given. Weights that are
+    not whole are dealt in portions of their mean, Σw²/Σw, so that their scale does not matter.
+
+    >>> t = ScoreTable.from_counts([0.1, 0.5], [3, 1], [0, 2])
+    >>> [(n0.tolist(), n1.tolist()) for n0, n1 in table_folds(t, 2)]
+    [([2.0, 0.0], [0.0, 1.0]), ([1.0, 1.0], [0.0, 1.0])]
+    """
+    negative, positive = _deal(table.negative, table, k), _deal(table.positive, table, k)
+    return list(zip(negative, positive, strict=True))
+
+
+def out_of_fold(calibrator: Calibrator, table: ScoreTable, k: int = 5) -> ScoreTable:
+    """The table of calibrated probabilities, each from a map that was fitted without its fold.
+
+    >>> from calibrant import Isotonic
+    >>> t = ScoreTable.from_arrays([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 0, 1, 1])
+    >>> out_of_fold(Isotonic(), t, k=3).total
+    6.0
+    """
+    total = ScoreTable.empty()
+    for n0, n1 in table_folds(table, k):
+        if not (n0.any() or n1.any()):
+            continue
+        rest = ScoreTable.from_counts(table.scores, table.negative - n0, table.positive - n1)
+        fitted = clone(calibrator).fit_table(rest if rest else table)
+        total = total + ScoreTable.from_counts(fitted.map_(table.scores), n0, n1)
+    return total
+
+
+def _deal(weight: Array, table: ScoreTable, k: int) -> list[Array]:
+    whole = bool((weight == np.floor(weight)).all())
+    squares = float(table.negative_sq.sum() + table.positive_sq.sum())
+    portion = 1.0 if whole or not squares else squares / table.total
+    upto = np.append(0.0, np.cumsum(weight)) / portion
+    rounds, rest = np.divmod(upto, k)
+    # of the first `upto` portions, fold j has one per full round and its part of the last round
+    dealt = [np.diff(rounds + np.clip(rest - j, 0.0, 1.0)) * portion for j in range(k)]
+    return [np.minimum(part, weight) for part in dealt]
+
+
+# --- models: rows in, out-of-fold scores out ----------------------------------------------------
+
+#: which methods of a model give its scores, first choice first
+SCORE_METHODS = {
+    "auto": ("predict_proba", "decision_function"),
+    "predict_proba": ("predict_proba",),
+    "decision_function": ("decision_function",),
+}
+#: the score of the other class, where a model gives only one column
+_OTHER_CLASS: dict[str | None, Callable[[Array], Array]] = {
+    "predict_proba": lambda s: 1.0 - s,
+    "decision_function": lambda s: -s,
+}
+#: the kinds of cv that pick rows, so that the rows must be such that they can be picked
+SPLITTING = ("folds", "fraction")
+
+
+@dataclass(frozen=True)
+class ModelRows:
+    """Rows to fit a model on and to score with it. The features are never looked at, only indexed.
+
+    Parameters
+    ----------
+    X : anything that scikit-learn can index by rows
+    codes : array of shape (n,)
+        Which of ``classes`` each row has.
+    weight : array of shape (n,) or None
+    classes : array of shape (k,), sorted
+    positive : int
+        With two classes: the one of them that a high score means.
+    method : key of SCORE_METHODS
+    """
+
+    X: Any
+    codes: Index
+    weight: Array | None
+    classes: NDArray[Any]
+    positive: int
+    method: str
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """The labels themselves, as the models learn them."""
+        return self.classes[self.codes]
+
+    def class_counts(self, rows: Index | None = None) -> Index:
+        """How many rows of each class there are, not counting those of weight zero."""
+        codes, weight = _take(self.codes, rows), _take(self.weight, rows)
+        present = codes if weight is None else codes[weight > 0]
+        return np.bincount(present, minlength=len(self.classes))
+
+    def fit(self, estimator: Any, rows: Index | None = None) -> Any:
+        """A copy of the estimator, fitted on some rows (all of them by default)."""
+        model = clone(estimator, safe=False)
+        y, weight = _take(self.y, rows), _take(self.weight, rows)
+        name = None if weight is None else weight_argument(model)
+        model.fit(_take(self.X, rows), y, **({} if name is None else {name: weight}))
+        return model
+
+    def scores(self, model: Any, rows: Index | None = None) -> Array:
+        """The scores that a fitted model gives to some rows (all of them by default)."""
+        return model_scores(model, _take(self.X, rows), self.classes, self.positive, self.method)
+
+
+def fit_and_score(
+    data: ModelRows, estimator: Any, train: Index | None, test: Index | None
+) -> tuple[Any, Array]:
+    """A model fitted on the rows ``train``, and its scores of the rows ``test`` (None: all)."""
+    model = data.fit(estimator, train)
+    return model, data.scores(model, test)
+
+
+def fit_calibrators(
+    calibrator: Calibrator, data: ModelRows, parts: list[tuple[Array, Index | None]]
+) -> tuple[Calibrator, ...]:
+    """Fitted on pooled (scores, rows): one calibrator for two classes, else one per class."""
+    scores = np.concatenate([scores for scores, _ in parts])
+    everyone = np.arange(len(data.codes))
+    rows = np.concatenate([everyone if test is None else test for _, test in parts])
+    codes, weight = data.codes[rows], _take(data.weight, rows)
+    if len(data.classes) == 2:
+        labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
+        one = clone(calibrator).set_params(**labels)
+        return (one.fit(scores, data.classes[codes], weight),)
+    against = clone(calibrator).set_params(classes=None)
+    columns = range(len(data.classes))
+    return tuple(clone(against).fit(scores[:, j], codes == j, weight) for j in columns)
+
+
+def model_scores(
+    model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: str = "auto"
+) -> Array:
+    """The scores of a fitted model: (n,) for one of two classes, (n, k) in the order of classes.
+
+    Columns go by the model's own ``classes_``, if it has them, and not by their place.
+    """
+    name = score_method(model, method)
+    raw = to_matrix(model(X) if name is None else getattr(model, name)(X), "scores of the model")
+    what = f"the scores of {_name(model)}"
+    order = _class_order(model, classes)
+    k = len(classes)
+    if k == 2 and (raw.ndim == 1 or raw.shape[1:] == (1,)):
+        high = positive if name is None else int(np.flatnonzero(order == 1)[0])
+        scores = read_scores(raw, name=what)
+        return scores if high == positive else _OTHER_CLASS[name](scores)
+    if raw.ndim != 2 or raw.shape[1] != k:
+        raise InputError(
+            f"{what} must have one column per class, that is {k}, but their shape is {raw.shape}. "
+            "A model must know the classes it is calibrated for."
+        )
+    if k == 2:
+        return read_scores(raw[:, order], positive_column=positive, name=what)
+    return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
+
+
+def score_method(model: Any, method: str = "auto") -> str | None:
+    """The name of the method that gives a model's scores; None if the model is itself callable."""
+    for name in SCORE_METHODS[method]:
+        if hasattr(model, name):
+            return name
+    if callable(model) and not isinstance(model, type) and method == "auto":
+        return None
+    wanted = " or ".join(SCORE_METHODS[method])
+    raise ParameterError(
+        f"estimator must have {wanted}, but {_name(model)} has not. Pass an instance that has, or "
+        'with cv="prefit" a function from rows to scores, such as model.predict.'
+    )
+
+
+def weight_argument(estimator: Any) -> str | None:
+    """The keyword under which the estimator's fit takes weights per row; None if it takes none.
+
+    A pipeline takes them for its last step, a search for the estimator that it tunes; where
+    metadata routing is enabled, the estimator's own requests decide.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> weight_argument(make_pipeline(LogisticRegression()))
+    'logisticregression__sample_weight'
+    """
+    from sklearn import get_config
+    from sklearn.utils.metadata_routing import get_routing_for_object
+    from sklearn.utils.validation import has_fit_parameter
+
+    word = "sample_weight"
+    if get_config()["enable_metadata_routing"] and hasattr(estimator, "get_metadata_routing"):
+        routing = get_routing_for_object(estimator)
+        requests = getattr(getattr(routing, "fit", None), "requests", {})
+        refused = requests.get(word) is False
+        takes = has_fit_parameter(estimator, word) and not refused
+        return word if takes or routing.consumes("fit", [word]) else None
+    if has_fit_parameter(estimator, word):
+        return word
+    if hasattr(estimator, "steps") and estimator.steps:
+        name, last = estimator.steps[-1]
+        inner = weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    return weight_argument(estimator.estimator) if _is_search(estimator) else None
+
+
+def cv_kind(cv: Any) -> str:
+    """What a value of cv asks for: prefit, train, a fraction, or folds."""
+    if isinstance(cv, str):
+        if cv in ("prefit", "train"):
+            return cv
+    elif isinstance(cv, (bool, np.bool_)):
+        pass
+    elif isinstance(cv, Integral):
+        if int(cv) >= 2:
+            return "folds"
+    elif isinstance(cv, Real):
+        if 0.0 < float(cv) < 1.0:
+            return "fraction"
+    elif hasattr(cv, "split") or isinstance(cv, Iterable):
+        return "folds"
+    raise ParameterError(
+        "cv of CalibratedClassifier must be a number of folds of at least 2, a fraction between 0 "
+        f'and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but {cv!r} '
+        "came."
+    )
+
+
+def row_pairs(cv: Any, data: ModelRows, groups: Any = None, random_state: Any = None) -> list[Any]:
+    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came."""
+    kind = cv_kind(cv)
+    if kind not in SPLITTING:
+        return [(None, None)]
+    if groups is not None:
+        groups = to_column(groups, "groups")
+        check_lengths(groups=len(groups), y=len(data.codes))
+    if kind == "fraction":
+        return hold_out(float(cv), data, groups, random_state)
+    return row_folds(cv, data, groups)
+
+
+def row_folds(cv: Any, data: ModelRows, groups: NDArray[Any] | None = None) -> list[Pair]:
+    """The rows to train on and to score, fold by fold; every fold trains on all classes.
+
+    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
+    groups stratified folds that keep each group together.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+
+    if isinstance(cv, Integral):
+        _check_enough(int(cv), data, groups)
+        cv = (StratifiedKFold if groups is None else StratifiedGroupKFold)(int(cv))
+    splitter = check_cv(cv, data.y, classifier=True)
+    rows = np.arange(len(data.codes))
+    pairs = [(rows[train], rows[test]) for train, test in splitter.split(data.X, data.y, groups)]
+    if not pairs:
+        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
+    _check_pairs(pairs, data)
+    return pairs
+
+
+def hold_out(
+    fraction: float, data: ModelRows, groups: NDArray[Any] | None = None, random_state: Any = None
+) -> list[Pair]:
+    """One split that holds out a fraction of the rows of each class, drawn at random.
+
+    Groups are kept together: then the fraction is the nearest 1/k or 1 − 1/k.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
+
+    nothing = np.zeros(len(data.codes))
+    if groups is None:
+        splitter = StratifiedShuffleSplit(1, test_size=fraction, random_state=random_state)
+        try:
+            pairs = list(splitter.split(nothing, data.codes))
+        except ValueError as wrong:
+            raise InputError(
+                f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
+            ) from wrong
+    else:
+        k = max(2, round(1.0 / min(fraction, 1.0 - fraction)))
+        _check_enough(k, data, groups)
+        folds = StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
+        train, test = next(iter(folds.split(nothing, data.codes, groups)))
+        pairs = [(train, test) if fraction <= 0.5 else (test, train)]
+    _check_pairs(pairs, data)
+    return pairs
+
+
+def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
+    counts = data.class_counts()
+    rarest = int(np.argmin(counts))
+    if counts[rarest] < k:
+        raise InputError(
+            f"{k} folds need at least {k} rows of each class, but class "
+            f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
+            'cv="train".'
+        )
+    if groups is not None and (found := len(np.unique(groups))) < k:
+        raise InputError(f"{k} folds need at least {k} groups, but {found} came. Use fewer folds.")
+
+
+def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
+    for number, (train, test) in enumerate(pairs, start=1):
+        if not len(test):
+            raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
+        missing = data.class_counts(train) == 0
+        if missing.any():
+            raise InputError(
+                "every fold must train on each class, but the training rows of fold "
+                f"{number} of {len(pairs)} lack {plain(data.classes[int(np.argmax(missing))])!r}. "
+                "Use stratified or fewer folds, or drop a class this rare."
+            )
+
+
+def _class_order(model: Any, classes: NDArray[Any]) -> Index:
+    """For each class, the column of the model that speaks of it."""
+    own = getattr(model, "classes_", None)
+    if own is None:
+        return np.arange(len(classes))
+    known = list(own)
+    if len(known) == len(classes):
+        order = [next((j for j, c in enumerate(known) if _same(c, label)), -1) for label in classes]
+        if -1 not in order:
+            return np.asarray(order, dtype=np.intp)
+    raise InputError(
+        f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
+        f"{[plain(c) for c in known][:20]}. Calibrate it with the labels that it was fitted on."
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(np.all(a == b))
+
+
+def _take(values: Any, rows: Index | None) -> Any:
+    from sklearn.utils import _safe_indexing
+
+    return values if rows is None or values is None else _safe_indexing(values, rows)
+
+
+def _is_search(estimator: Any) -> bool:
+    from sklearn.model_selection._search import BaseSearchCV
+
+    return isinstance(estimator, BaseSearchCV)
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))

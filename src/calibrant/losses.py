@@ -1,0 +1,81 @@
+"""The losses and their links, shared by sigmoid fits, boosting and metrics.
+
+A loss is a function of the label y ∈ {0, 1} and an additive score f; its link turns f into the
+probability at which the expected loss is least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+__all__ = ["BRIER", "EXPONENTIAL", "LOG", "Loss", "logit", "sigmoid"]
+
+Array = NDArray[np.float64]
+
+SMALLEST = 5e-324
+LARGEST = 1.0 - 2.0**-53
+
+
+def sigmoid(f: Array) -> Array:
+    """σ(f) = 1 / (1 + exp(−f)), without overflow.
+
+    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return np.asarray(expit(f), dtype=np.float64)
+
+
+def logit(p: Array) -> Array:
+    """ln p − ln(1 − p), with p first clipped to [5e-324, 1 − 2⁻⁵³]: always finite.
+
+    >>> logit(np.array([0.0, 0.5, 1.0])).round(3).tolist()
+    [-744.44, 0.0, 36.737]
+    """
+    q = np.clip(p, SMALLEST, LARGEST)
+    return np.asarray(np.log(q) - np.log1p(-q), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss ℓ(y, f) with its gradient ∂ℓ/∂f and its link f → P(y = 1).
+
+    >>> LOG.value(np.array([1.0]), np.array([0.0])).round(4).tolist()
+    [0.6931]
+    """
+
+    name: str
+    value: Callable[[Array, Array], Array]
+    gradient: Callable[[Array, Array], Array]
+    link: Callable[[Array], Array]
+
+
+def _softplus(f: Array) -> Array:
+    return np.asarray(np.logaddexp(0.0, f), dtype=np.float64)
+
+
+#: ln(1 + exp(−(2y−1)f)); link σ(f).
+LOG = Loss(
+    "log",
+    value=lambda y, f: _softplus(f) - y * f,
+    gradient=lambda y, f: sigmoid(f) - y,
+    link=sigmoid,
+)
+#: exp(−(2y−1)f); link σ(2f) (Friedman, Hastie and Tibshirani 2000).
+EXPONENTIAL = Loss(
+    "exponential",
+    value=lambda y, f: np.exp((1.0 - 2.0 * y) * f),
+    gradient=lambda y, f: (1.0 - 2.0 * y) * np.exp((1.0 - 2.0 * y) * f),
+    link=lambda f: sigmoid(2.0 * f),
+)
+#: (y − f)²; link: f clipped to [0, 1].
+BRIER = Loss(
+    "brier",
+    value=lambda y, f: (y - f) ** 2,
+    gradient=lambda y, f: 2.0 * (f - y),
+    link=lambda f: np.clip(f, 0.0, 1.0),
+)

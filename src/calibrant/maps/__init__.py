@@ -1,0 +1,27 @@
+"""Maps: frozen functions of scores that save, load and export without what fitted them."""
+
+from calibrant.maps.base import Map, VectorMap, map_from_dict
+from calibrant.maps.chain import Chain
+from calibrant.maps.coded import Coded
+from calibrant.maps.identity import Identity
+from calibrant.maps.interval import Interval
+from calibrant.maps.logistic import Logistic
+from calibrant.maps.mixture import Mixture
+from calibrant.maps.piecewise import Piecewise
+from calibrant.maps.segmented import Segmented
+from calibrant.maps.softmax import Softmax
+
+__all__ = [
+    "Chain",
+    "Coded",
+    "Identity",
+    "Interval",
+    "Logistic",
+    "Map",
+    "Mixture",
+    "Piecewise",
+    "Segmented",
+    "Softmax",
+    "VectorMap",
+    "map_from_dict",
+]

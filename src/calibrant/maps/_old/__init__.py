@@ -1,0 +1,1 @@
+"""Readers of retired format versions. None has been retired yet."""

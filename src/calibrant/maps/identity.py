@@ -1,0 +1,27 @@
+"""The map that changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.maps.base import Array, Map
+
+__all__ = ["Identity"]
+
+
+@dataclass(frozen=True, eq=False)
+class Identity(Map):
+    """p ↦ p, clipped to [0, 1].
+
+    >>> Identity()([0.2, 1.5]).tolist()
+    [0.2, 1.0]
+    """
+
+    kind: ClassVar[str] = "identity"
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        return np.clip(np.asarray(scores, dtype=np.float64), 0.0, 1.0)

@@ -1,0 +1,60 @@
+"""A map with a band around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.errors import InputError
+from calibrant.maps.base import Array, Map, VectorMap, finite_float
+
+__all__ = ["Interval"]
+
+
+@dataclass(frozen=True, eq=False)
+class Interval(Map):
+    """A point map between a lower and an upper one (Venn–Abers, credible bands).
+
+    Parameters
+    ----------
+    lower, upper, point : maps of one score
+    level : float or None
+        The probability that the band is meant to hold, if it has one.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Piecewise
+    >>> c = Piecewise.constant
+    >>> band = Interval(c(0.1), c(0.4), c(0.2), 0.9)
+    >>> band([7.0]).tolist(), [b.tolist() for b in band.bounds([7.0])]
+    ([0.2], [[0.1], [0.4]])
+    """
+
+    kind: ClassVar[str] = "interval"
+
+    lower: Map
+    upper: Map
+    point: Map
+    level: float | None = None
+
+    def __post_init__(self) -> None:
+        for member in (self.lower, self.upper, self.point):
+            if not isinstance(member, Map) or isinstance(member, VectorMap):
+                raise InputError("lower, upper and point must be maps of one score.")
+        if self.level is not None:
+            level = finite_float(self.level, "level")
+            if not 0 < level < 1:
+                raise InputError(f"level must lie between 0 and 1, but {level:g} came.")
+            object.__setattr__(self, "level", level)
+        super().__post_init__()
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        return self.point(scores)
+
+    def bounds(self, scores: ArrayLike) -> tuple[Array, Array]:
+        """The lower and the upper probability of each score."""
+        s = np.asarray(scores, dtype=np.float64)
+        return self.lower(s), self.upper(s)

@@ -1,0 +1,94 @@
+"""Sigmoids of a few named features: Platt, temperature, beta, quadratic, prior shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.errors import InputError
+from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.maps.base import Array, Map, finite_float, in_blocks
+
+__all__ = ["FEATURES", "Logistic"]
+
+#: φ by name: the score x; z = logit(x), z²; ln p and −ln(1 − p) of the score as a probability p
+FEATURES: dict[str, Callable[[Array], Array]] = {
+    "x": lambda s: s,
+    "z": logit,
+    "z2": lambda s: logit(s) ** 2,
+    "ln_p": lambda s: np.log(np.clip(s, SMALLEST, LARGEST)),
+    "neg_ln_1mp": lambda s: -np.log1p(-np.clip(s, SMALLEST, LARGEST)),
+}
+#: the same as functions of z, exact where p rounds to 0 or 1
+FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
+    "x": sigmoid,
+    "z": lambda z: z,
+    "z2": lambda z: z * z,
+    "ln_p": lambda z: -np.logaddexp(0.0, -z),
+    "neg_ln_1mp": lambda z: np.logaddexp(0.0, z),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Logistic(Map):
+    """σ(intercept + Σ coefficient · φ(score)).
+
+    Parameters
+    ----------
+    intercept : float
+    terms : tuple of (feature, coefficient)
+        Features: ``"x"`` the score, ``"z"`` its logit, ``"z2"`` the logit squared, ``"ln_p"`` and
+        ``"neg_ln_1mp"`` the logarithms of the beta map, ln p and −ln(1 − p).
+
+    Examples
+    --------
+    >>> Logistic(0.0, (("x", 2.0),))([-1.0, 0.0, 1.0]).round(3).tolist()
+    [0.119, 0.5, 0.881]
+    >>> Logistic(0.0, (("z", 1.0),))([0.25]).round(12).tolist()
+    [0.25]
+    """
+
+    kind: ClassVar[str] = "logistic"
+
+    intercept: float
+    terms: tuple[tuple[str, float], ...]
+
+    def __post_init__(self) -> None:
+        # below 1e290 no sum of terms can be ∞ − ∞: only x is unbounded
+        object.__setattr__(self, "intercept", finite_float(self.intercept, "intercept", 1e290))
+        object.__setattr__(self, "terms", tuple(_term(term) for term in self.terms))
+        names = [name for name, _ in self.terms]
+        if len(set(names)) != len(names):
+            raise InputError(f"each feature of a logistic map may occur once, but {names} came.")
+        super().__post_init__()
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        return in_blocks(self._evaluate, np.asarray(scores, dtype=np.float64))
+
+    def of_logit(self, z: Array) -> Array:
+        """The map as a function of the score's logit."""
+        return self._evaluate(z, FEATURES_OF_LOGIT)
+
+    def _evaluate(
+        self, s: Array, features: Mapping[str, Callable[[Array], Array]] = FEATURES
+    ) -> Array:
+        total = np.full(s.shape, self.intercept)
+        with np.errstate(over="ignore"):
+            for name, coefficient in self.terms:
+                total += coefficient * features[name](s)
+        return sigmoid(total)
+
+    def __repr__(self) -> str:
+        terms = "".join(f" {c:+.6g}·{name}" for name, c in self.terms)
+        return f"Logistic(σ({self.intercept:.6g}{terms}))"
+
+
+def _term(term: Any) -> tuple[str, float]:
+    name, coefficient = term
+    if name not in FEATURES:
+        raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {name!r} came.")
+    return name, finite_float(coefficient, f"coefficient of {name}", 1e290)

@@ -1,0 +1,235 @@
+"""A weighted average of maps, and its collapse into one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.errors import InputError, ParameterError
+from calibrant.losses import logit, sigmoid
+from calibrant.maps.approximate import refine
+from calibrant.maps.base import Array, Map, VectorMap, float_array, in_blocks
+from calibrant.maps.chain import Chain
+from calibrant.maps.identity import Identity
+from calibrant.maps.interval import Interval
+from calibrant.maps.logistic import Logistic
+from calibrant.maps.piecewise import Piecewise
+
+__all__ = ["Mixture"]
+
+#: the logit axis, from the logit of 0 to that of 1, finest where sigmoids bend
+GRID = np.concatenate((np.arange(-744.0, -40.0, 4.0), np.arange(-40.0, 36.5, 0.125)))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Map):
+    """Σ weight · member(score): the average of the members' probabilities.
+
+    Parameters
+    ----------
+    weights : array of shape (m,)
+        Non-negative, of sum 1 (to 1e-9).
+    members : tuple of m maps
+
+    Examples
+    --------
+    >>> a, b = Piecewise.step([0.3], [0.0, 0.5]), Piecewise.step([0.6], [0.1, 0.9])
+    >>> m = Mixture([0.5, 0.5], (a, b))
+    >>> m([0.1, 0.4, 0.7]).tolist()
+    [0.05, 0.3, 0.7]
+    >>> m.collapse()
+    Piecewise(2 knots at 0.3 to 0.6, steps)
+    """
+
+    kind: ClassVar[str] = "mixture"
+
+    weights: Array
+    members: tuple[Map, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", float_array(self.weights, "mixture weights"))
+        object.__setattr__(self, "members", tuple(self.members))
+        if len(self.weights) != len(self.members) or not self.members:
+            raise InputError(
+                f"a mixture needs one weight per member, but {len(self.weights)} weights came with "
+                f"{len(self.members)} members."
+            )
+        if any(not isinstance(m, Map) or isinstance(m, VectorMap) for m in self.members):
+            raise InputError("the members of a mixture must be maps of one score.")
+        if self.weights.min() < 0 or abs(self.weights.sum() - 1.0) > 1e-9:
+            raise InputError("the weights of a mixture must be non-negative and sum to 1.")
+        super().__post_init__()
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        return in_blocks(self._evaluate, np.asarray(scores, dtype=np.float64))
+
+    def _evaluate(self, s: Array) -> Array:
+        total = np.zeros(s.shape)
+        for weight, member in zip(self.weights, self.members, strict=True):
+            total += weight * member(s)
+        return np.clip(total, 0.0, 1.0)
+
+    def collapse(self, tol: float | None = None) -> Piecewise:
+        """One piecewise map instead of many members.
+
+        Exact (to rounding) and without ``tol`` when all members are Piecewise maps of the same
+        input that give probabilities; otherwise ``tol`` bounds the largest difference. Costs
+        O(K log K) for K knots together. The tolerance is checked at points an eighth of a logit
+        apart or closer, so a member must not oscillate faster than that.
+
+        >>> from calibrant.maps import Logistic
+        >>> mix = Mixture([0.5, 0.5], (Logistic(0.0, (("x", 1.0),)), Piecewise.step([0], [0, 1])))
+        >>> one = mix.collapse(tol=1e-6)
+        >>> s = np.linspace(-30, 30, 10001)
+        >>> bool(np.abs(one(s) - mix(s)).max() <= 1e-6)
+        True
+        """
+        weights, members = _flat(self)
+        simple = [_as_piecewise(member) for member in members]
+        pieces = [member for member in simple if member is not None]
+        if len(pieces) == len(members) and len({piece.input for piece in pieces}) == 1:
+            return _exact(weights, pieces)
+        if tol is None:
+            raise ParameterError(
+                "only a mixture of piecewise maps of the same input, giving probabilities, "
+                "collapses exactly. Say how far the result may differ: collapse(tol=1e-6)."
+            )
+        return _approximate(weights, members, tol)
+
+
+def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
+    """Weights and members with mixtures inside mixtures opened, weightless members dropped."""
+    weights: list[float] = []
+    members: list[Map] = []
+    for weight, member in zip(mixture.weights, mixture.members, strict=True):
+        leaf = member.point if isinstance(member, Interval) else member
+        if isinstance(leaf, Mixture):
+            inner, leaves = _flat(leaf)
+            weights.extend(weight * inner)
+            members.extend(leaves)
+        elif weight > 0:
+            weights.append(float(weight))
+            members.append(leaf)
+    return np.array(weights), members
+
+
+def _as_piecewise(member: Map) -> Piecewise | None:
+    """The member as a Piecewise map giving probabilities, if it is one exactly."""
+    if isinstance(member, Identity):
+        return Piecewise.linear([0.0, 1.0], [0.0, 1.0])
+    if not isinstance(member, Piecewise):
+        return None
+    if member.output == "probability":
+        return member
+    if member.is_step:
+        return Piecewise(member.x, sigmoid(member.left), sigmoid(member.right), member.input)
+    return None
+
+
+def _exact(weights: Array, pieces: list[Piecewise]) -> Piecewise:
+    x = np.unique(np.concatenate([piece.x for piece in pieces]))
+    left, right = np.zeros(len(x)), np.zeros(len(x))
+    for weight, piece in zip(weights, pieces, strict=True):
+        below, value = piece.limits(x)
+        left += weight * below
+        right += weight * value
+    return Piecewise(x, np.clip(left, 0, 1), np.clip(right, 0, 1), pieces[0].input)
+
+
+# --- approximation ------------------------------------------------------------------------------
+
+
+class _Profile(NamedTuple):
+    """A member on the working axis: its knots with both limits, and the function between them."""
+
+    knots: Array
+    left: Array
+    right: Array
+    function: Callable[[Array], Array]
+
+
+def _reads_logit(member: Map) -> bool:
+    if isinstance(member, Piecewise):
+        return member.input == "logit"
+    if isinstance(member, Logistic):
+        return any(name != "x" for name, _ in member.terms)
+    return isinstance(member, Chain) and _reads_logit(member.steps[0])
+
+
+def _profile(member: Map, on_logit: bool) -> _Profile:
+    def function(u: Array) -> Array:
+        if on_logit and isinstance(member, Logistic):
+            return member.of_logit(u)
+        return member(sigmoid(u) if on_logit else u)
+
+    if isinstance(member, Identity):
+        member = Piecewise.linear([0.0, 1.0], [0.0, 1.0])
+    if not isinstance(member, Piecewise):
+        seeds = _seeds(member, on_logit)
+        value = function(seeds)
+        return _Profile(seeds, value, value, function)
+    ends = (sigmoid if member.output == "logit" else np.asarray)(
+        np.array([member.left, member.right])
+    )
+    if on_logit == (member.input == "logit"):
+        return _Profile(member.x, ends[0], ends[1], _inner(member))
+    # score knots on the logit axis; those outside [0, 1] are never crossed there
+    inside = (member.x > 0) & (member.x < 1)
+    return _Profile(logit(member.x[inside]), ends[0][inside], ends[1][inside], function)
+
+
+def _seeds(member: Map, on_logit: bool) -> Array:
+    """Points close enough together that nothing of a smooth member hides between them."""
+    if on_logit:
+        return GRID
+    if isinstance(member, Logistic) and member.terms and member.terms[0][1]:
+        with np.errstate(over="ignore"):
+            points = (np.linspace(-40.0, 40.0, 65) - member.intercept) / member.terms[0][1]
+        return np.unique(points[np.isfinite(points)])
+    return np.empty(0)
+
+
+def _inner(member: Piecewise) -> Callable[[Array], Array]:
+    """The member as a function of its own input axis."""
+    same_axis = Piecewise(member.x, member.left, member.right, "score", member.output)
+    return same_axis.__call__
+
+
+def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
+    on_logit = any(_reads_logit(member) for member in members)
+    profiles = [_profile(member, on_logit) for member in members]
+
+    def function(u: Array) -> Array:
+        total = np.zeros(u.shape)
+        for weight, profile in zip(weights, profiles, strict=True):
+            total += weight * profile.function(u)
+        return np.clip(total, 0.0, 1.0)
+
+    ends: Array = logit(np.array([0.0, 1.0])) if on_logit else _range(function, tol / 4)
+    x: Array = np.unique(np.concatenate((ends, *(profile.knots for profile in profiles))))
+    left, right = np.zeros(len(x)), np.zeros(len(x))
+    for weight, profile in zip(weights, profiles, strict=True):
+        own_left = own_right = profile.function(x)
+        at = np.searchsorted(x, profile.knots)
+        own_left, own_right = own_left.copy(), own_right.copy()
+        own_left[at], own_right[at] = profile.left, profile.right
+        left += weight * own_left
+        right += weight * own_right
+    left, right = np.clip(left, 0, 1), np.clip(right, 0, 1)
+    x, left, right = refine(function, x, left, right, tol)
+    return Piecewise(x, left, right, "logit" if on_logit else "score")
+
+
+def _range(function: Callable[[Array], Array], tol: float) -> Array:
+    """−R and R such that the function is within tol of its limits beyond them."""
+    radius: Array = np.ldexp(1.0, np.arange(-1000, 1000))
+    ends = []
+    for sign in (-1.0, 1.0):
+        value = function(sign * radius)
+        varies = np.flatnonzero(np.abs(value - value[-1]) > tol)
+        ends.append(sign * radius[varies[-1] + 1] if len(varies) else sign)
+    return np.array(ends)

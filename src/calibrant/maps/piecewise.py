@@ -1,0 +1,153 @@
+"""Steps, lines, and any mixture of both."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.errors import InputError
+from calibrant.losses import logit, sigmoid
+from calibrant.maps.base import Array, Map, float_array, in_blocks, in_unit, one_of
+
+__all__ = ["Piecewise"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Piecewise(Map):
+    """Linear pieces between knots, with jumps allowed at the knots and flat ends.
+
+    On [x_i, x_{i+1}) the map runs from right_i to left_{i+1}; below x_0 it is left_0, from the last
+    knot on it is the last right. A step map has flat pieces, a continuous one has left = right.
+
+    Parameters
+    ----------
+    x : array of shape (m,)
+        Strictly ascending knots, at least one.
+    left, right : arrays of shape (m,)
+        The limit from below and the value at each knot.
+    input : {"score", "logit"}
+        Whether the knots are on the scale of the score or of its logit.
+    output : {"probability", "logit"}
+        Whether left and right are probabilities, or logits to pass through the sigmoid.
+
+    Notes
+    -----
+    A query costs one binary search, O(log m). Within a piece the result never leaves the values
+    at its ends, so a monotone description is monotone to the last bit.
+
+    Examples
+    --------
+    >>> step = Piecewise.step([0.5], [0.1, 0.8])
+    >>> step([0.2, 0.5, 0.9]).tolist()
+    [0.1, 0.8, 0.8]
+    >>> Piecewise.linear([0.0, 1.0], [0.2, 0.6])([-1.0, 0.5, 2.0]).tolist()
+    [0.2, 0.4, 0.6]
+    """
+
+    kind: ClassVar[str] = "piecewise"
+
+    x: Array
+    left: Array
+    right: Array
+    input: str = "score"
+    output: str = "probability"
+
+    def __post_init__(self) -> None:
+        for name in ("x", "left", "right"):
+            object.__setattr__(self, name, float_array(getattr(self, name), f"piecewise {name}"))
+        one_of(self.input, ("score", "logit"), "piecewise input")
+        one_of(self.output, ("probability", "logit"), "piecewise output")
+        if not len(self.x) == len(self.left) == len(self.right) > 0:
+            raise InputError(
+                "a piecewise map needs at least one knot and a left and right value for each, but "
+                f"{len(self.x)} knots, {len(self.left)} left and {len(self.right)} right came."
+            )
+        if (self.x[1:] <= self.x[:-1]).any():
+            raise InputError("the knots of a piecewise map must be strictly ascending.")
+        if self.output == "probability":
+            in_unit(self.left, "piecewise left")
+            in_unit(self.right, "piecewise right")
+        super().__post_init__()
+
+    @classmethod
+    def constant(cls, p: float) -> Piecewise:
+        """The same probability for every score."""
+        return cls(np.zeros(1), np.full(1, p), np.full(1, p))
+
+    @classmethod
+    def step(cls, cuts: ArrayLike, values: ArrayLike, input: str = "score") -> Piecewise:
+        """values[i] on [cuts[i−1], cuts[i]): one value more than there are cuts."""
+        x, v = np.asarray(cuts, dtype=np.float64), np.asarray(values, dtype=np.float64)
+        if not len(x):
+            return cls.constant(float(v[0]))
+        return cls(x, v[:-1], v[1:], input)
+
+    @classmethod
+    def linear(
+        cls, x: ArrayLike, values: ArrayLike, input: str = "score", output: str = "probability"
+    ) -> Piecewise:
+        """Straight lines between (x, value) points, flat beyond them."""
+        v = np.asarray(values, dtype=np.float64)
+        return cls(np.asarray(x, dtype=np.float64), v, v, input, output)
+
+    @property
+    def is_step(self) -> bool:
+        """Whether every piece is flat."""
+        return bool(np.array_equal(self.right[:-1], self.left[1:]))
+
+    @functools.cached_property
+    def _pieces(self) -> tuple[Array, ...]:
+        """Per piece 0..m: start, width, value at the start and at the end, the smaller and the
+        larger of the two, and a scale (½ where the width would overflow). Outer pieces are flat."""
+        low = np.concatenate((self.left[:1], self.right))
+        if self.is_step:
+            return (low,)
+        high = np.concatenate((self.left, self.right[-1:]))
+        with np.errstate(over="ignore"):
+            scale = np.where(np.isinf(np.diff(self.x)), 0.5, 1.0)
+        width = self.x[1:] * scale - self.x[:-1] * scale
+        scale, width = (np.concatenate(([1.0], inner, [1.0])) for inner in (scale, width))
+        start = np.concatenate((self.x[:1], self.x)) * scale
+        return start, width, low, high, np.minimum(low, high), np.maximum(low, high), scale
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        return in_blocks(self._evaluate, np.asarray(scores, dtype=np.float64))
+
+    def _evaluate(self, scores: Array) -> Array:
+        s = logit(scores) if self.input == "logit" else scores
+        value = self._value(s)
+        return sigmoid(value) if self.output == "logit" else value
+
+    def _value(self, s: Array) -> Array:
+        piece = np.searchsorted(self.x, s, side="right")
+        if len(self._pieces) == 1:
+            return np.asarray(self._pieces[0][piece])
+        start, width, low, high, least, most, scale = self._pieces
+        base = low[piece]
+        with np.errstate(over="ignore"):  # only in the outer pieces, whose value is set below
+            along = (s * scale[piece] - start[piece]) / width[piece]
+        outer = (piece == 0) | (piece == len(self.x))
+        value = base + np.where(outer, 0.0, along) * (high[piece] - base)
+        return np.clip(value, least[piece], most[piece])
+
+    def limits(self, at: Array) -> tuple[Array, Array]:
+        """The limit from below and the value of the map (before the output link) at points.
+
+        >>> below, value = Piecewise.step([0.5], [0.1, 0.8]).limits(np.array([0.5, 0.7]))
+        >>> below.tolist(), value.tolist()
+        ([0.1, 0.8], [0.8, 0.8])
+        """
+        value = self._value(at)
+        knot = np.minimum(np.searchsorted(self.x, at), len(self.x) - 1)
+        return np.where(self.x[knot] == at, self.left[knot], value), value
+
+    def __repr__(self) -> str:
+        shape = "steps" if self.is_step else "lines"
+        links = "" if self.input == "score" else ", of the logit"
+        links += "" if self.output == "probability" else ", on the logit scale"
+        span = f"{self.x[0]:g}" if len(self.x) == 1 else f"{self.x[0]:g} to {self.x[-1]:g}"
+        return f"Piecewise({len(self.x)} knots at {span}, {shape}{links})"

@@ -1,0 +1,1 @@
+"""One file per method; the public names are those of the package."""

@@ -1,0 +1,75 @@
+"""One line per method: an instance, its slow twin, and the promises it keeps.
+
+A line here buys the method: range, promises under hypothesis, agreement with the twin, clone,
+pickle and JSON round trips, the docstring check and the docs check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import calibrant as cal
+import naive
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    calibrator: Any
+    twin: Callable[..., Any] | None
+    monotone: bool = True  # a higher score never gets a lower probability
+    exact: bool = True  # equal to the twin to rounding, else to 1e-5 (an iterative twin)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CASES = [
+    Case("platt", cal.Platt(), naive.platt, monotone=False, exact=False),
+    Case(
+        "platt-raw",
+        cal.Platt(scale="raw"),
+        partial(naive.platt, scale="raw"),
+        monotone=False,
+        exact=False,
+    ),
+    Case("logistic_correction", cal.LogisticCorrection(), naive.logistic_correction),
+    Case("identity", cal.Identity(), naive.identity),
+    Case("rescale", cal.Rescale(), naive.rescale),
+    Case("rescale-minmax", cal.Rescale(kind="minmax"), partial(naive.rescale, kind="minmax")),
+    Case(
+        "rescale-symmetric", cal.Rescale(kind="symmetric"), partial(naive.rescale, kind="symmetric")
+    ),
+    Case("isotonic", cal.Isotonic(), naive.isotonic),
+    Case("isotonic-left", cal.Isotonic(cut="left"), partial(naive.isotonic, cut="left")),
+    Case("isotonic-right", cal.Isotonic(cut="right"), partial(naive.isotonic, cut="right")),
+    Case("isotonic-linear", cal.Isotonic(kind="linear"), partial(naive.isotonic, kind="linear")),
+    Case("isotonic-centred", cal.Isotonic(kind="centred"), partial(naive.isotonic, kind="centred")),
+    Case("isotonic-laplace", cal.Isotonic(smoothing="laplace"), partial(naive.isotonic, pseudo=1)),
+    Case(
+        "isotonic-centred-jeffreys",
+        cal.Isotonic(kind="centred", smoothing="jeffreys"),
+        partial(naive.isotonic, kind="centred", pseudo=0.5),
+    ),
+    Case("histogram", cal.Histogram(), naive.histogram, monotone=False),
+    Case(
+        "histogram-3-laplace",
+        cal.Histogram(bins=3, smoothing="laplace"),
+        partial(naive.histogram, bins=3, pseudo=1),
+        monotone=False,
+    ),
+    Case(
+        "histogram-width",
+        cal.Histogram(kind="width"),
+        partial(naive.histogram, kind="width"),
+        monotone=False,
+    ),
+    Case("histogram-auto", cal.Histogram(bins="auto"), None, monotone=False),
+    Case("beta", cal.Beta(), naive.beta, exact=False),
+    Case("beta-am", cal.Beta(kind="am"), partial(naive.beta, kind="am"), exact=False),
+    Case("beta-ab", cal.Beta(kind="ab"), partial(naive.beta, kind="ab"), exact=False),
+    Case("temperature", cal.Temperature(), naive.temperature, exact=False),
+]

@@ -1,0 +1,246 @@
+"""Slow, obvious twins of the fast code. They import nothing of ours.
+
+Every twin takes rows (scores, labels 0/1, weights) and query scores, and returns probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+
+
+def group(s, y, w):
+    """{score: [weight of negatives, weight of positives]} in ascending order of score."""
+    cells = {}
+    for score, label, weight in zip(s, y, w, strict=True):
+        if weight > 0:
+            cells.setdefault(float(score) + 0.0, [0.0, 0.0])[int(label)] += float(weight)
+    return dict(sorted(cells.items()))
+
+
+def sigmoid(f):
+    return np.array([1 / (1 + math.exp(-v)) if v > -700 else math.exp(v) for v in np.atleast_1d(f)])
+
+
+def logit(p):
+    out = []
+    for v in np.atleast_1d(p):
+        c = min(max(v, 5e-324), 1 - 2.0**-53)
+        out.append(math.log(c) - math.log1p(-c))
+    return np.array(out)
+
+
+def as_probability(s, query):
+    """Scores outside [0, 1] at fit are logits; then all pass through the sigmoid."""
+    if min(s) < 0 or max(s) > 1:
+        return sigmoid(s), sigmoid(query)
+    return np.asarray(s, float), np.clip(query, 0, 1)
+
+
+def _minimum(loss, start, bounds=None):
+    best = None
+    for method in ("L-BFGS-B",):
+        found = minimize(
+            loss,
+            start,
+            method=method,
+            bounds=bounds,
+            jac="3-point",
+            options={"ftol": 1e-15, "gtol": 1e-12, "maxiter": 5000},
+        )
+        best = found if best is None or found.fun < best.fun else best
+    return best.x
+
+
+def _log_loss(eta, n0, n1):
+    return float(n1 @ np.logaddexp(0, -eta) + n0 @ np.logaddexp(0, eta))
+
+
+def platt(s, y, w, query, scale="auto"):
+    s, y, w = np.asarray(s, float), np.asarray(y), np.asarray(w, float)
+    on_logit = scale == "logit" or (scale == "auto" and s[w > 0].min() >= 0 and s[w > 0].max() <= 1)
+    f, q = (logit(s), logit(query)) if on_logit else (s, np.asarray(query, float))
+    plus, minus = w[y == 1].sum(), w[y == 0].sum()
+    target = np.where(y == 1, (plus + 1) / (plus + 2), 1 / (minus + 2))
+    centre = np.average(f, weights=w)
+    width = math.sqrt(np.average((f - centre) ** 2, weights=w)) or 1.0
+    u = (f - centre) / width
+    theta = _minimum(
+        lambda t: _log_loss(t[0] + t[1] * u, w * (1 - target), w * target) / w.sum(), np.zeros(2)
+    )
+    return sigmoid(theta[0] + theta[1] * (q - centre) / width)
+
+
+def logistic_correction(s, y, w, query):
+    return sigmoid(2 * np.asarray(query, float))
+
+
+def identity(s, y, w, query):
+    return as_probability([v for v, a in zip(s, w, strict=True) if a > 0], query)[1]
+
+
+def rescale(s, y, w, query, kind="sigmoid"):
+    s = np.array([v for v, a in zip(s, w, strict=True) if a > 0], float)
+    q = np.asarray(query, float)
+    if kind == "sigmoid":
+        return sigmoid(q)
+    low, high = (s.min(), s.max()) if kind == "minmax" else (-abs(s).max(), abs(s).max())
+    return np.full(len(q), 0.5) if low == high else np.clip((q - low) / (high - low), 0, 1)
+
+
+def pav(cells):
+    """Isotonic values by the max-min formula, in rational arithmetic."""
+    n0 = [Fraction(c[0]) for c in cells.values()]
+    n1 = [Fraction(c[1]) for c in cells.values()]
+    size = len(n0)
+
+    def mean(a, b):
+        return sum(n1[a : b + 1]) / (sum(n0[a : b + 1]) + sum(n1[a : b + 1]))
+
+    return [max(min(mean(a, b) for b in range(i, size)) for a in range(i + 1)) for i in range(size)]
+
+
+def _blocks(cells, pseudo):
+    """[scores, n0, n1] of maximal runs of equal isotonic value."""
+    blocks = []
+    values = pav(cells)
+    for (score, (a, b)), value in zip(cells.items(), values, strict=True):
+        if blocks and blocks[-1][3] == value:
+            blocks[-1][0].append(score)
+            blocks[-1][1] += Fraction(a)
+            blocks[-1][2] += Fraction(b)
+        else:
+            blocks.append([[score], Fraction(a), Fraction(b), value])
+    if pseudo:
+        for block in blocks:
+            block[1] += Fraction(pseudo)
+            block[2] += Fraction(pseudo)
+        again = pav({i: (block[1], block[2]) for i, block in enumerate(blocks)})
+        merged = []
+        for block, value in zip(blocks, again, strict=True):
+            if merged and merged[-1][3] == value:
+                merged[-1][0] = merged[-1][0] + block[0]
+            else:
+                merged.append([list(block[0]), None, None, value])
+        blocks = merged
+    return blocks
+
+
+def isotonic(s, y, w, query, kind="step", cut="mid", pseudo=0.0):
+    cells = group(s, y, w)
+    blocks = _blocks(cells, pseudo)
+    values = [float(b[3]) for b in blocks]
+    out = []
+    for q in query:
+        if kind == "step":
+            j = 0
+            while j + 1 < len(blocks):
+                a, b = blocks[j][0][-1], blocks[j + 1][0][0]
+                if cut == "mid":
+                    up = q >= a / 2 + b / 2
+                else:
+                    up = q >= b if cut == "left" else q > a
+                if not up:
+                    break
+                j += 1
+            out.append(values[j])
+            continue
+        if kind == "linear":
+            x = [e for b in blocks for e in dict.fromkeys((b[0][0], b[0][-1]))]
+            v = [
+                value
+                for b, value in zip(blocks, values, strict=True)
+                for _ in dict.fromkeys((b[0][0], b[0][-1]))
+            ]
+        else:
+            x = [
+                float(
+                    sum(Fraction(e) * Fraction(sum(cells[e])) for e in b[0])
+                    / sum(Fraction(sum(cells[e])) for e in b[0])
+                )
+                for b in blocks
+            ]
+            v = values
+        out.append(float(np.interp(q, x, v)))
+    return np.array(out)
+
+
+def histogram(s, y, w, query, bins=10, kind="mass", pseudo=0.0):
+    if kind == "width":
+        kept = [v for v, a in zip(s, w, strict=True) if a > 0]
+        low, high = min(kept), max(kept)
+        if low < 0 or high > 1:
+            s, query = sigmoid(s), sigmoid(query)
+    cells = group(s, y, w)
+    scores = list(cells)
+    total = sum(Fraction(sum(c)) for c in cells.values())
+    groups, upto = [[]], Fraction(0)
+    for score in scores:
+        upto_new = upto + Fraction(sum(cells[score]))
+        if kind == "mass":
+            groups[-1].append(score)
+            done = sum(1 for k in range(1, bins) if upto_new >= k * total / bins)
+            before = sum(1 for k in range(1, bins) if upto >= k * total / bins)
+            if done > before:
+                groups.append([])
+        else:
+            number = min(sum(1 for k in range(1, bins) if score >= k / bins), bins - 1)
+            if groups[-1] and groups[-1][0][1] != number:
+                groups.append([])
+            groups[-1].append((score, number))
+        upto = upto_new
+    groups = [g for g in groups if g]
+    cuts, values = [], []
+    for i, g in enumerate(groups):
+        inside = [c[0] for c in g] if kind == "width" else g
+        n1 = sum(cells[c][1] for c in inside) + pseudo
+        n = sum(sum(cells[c]) for c in inside) + 2 * pseudo
+        values.append(n1 / n)
+        if i:
+            if kind == "mass":
+                cuts.append(groups[i - 1][-1] / 2 + inside[0] / 2)
+            else:
+                cuts.append(((groups[i - 1][0][1] + 1) / bins + g[0][1] / bins) / 2)
+    return np.array([values[sum(1 for c in cuts if q >= c)] for q in query])
+
+
+def beta(s, y, w, query, kind="abm"):
+    p, q = as_probability(np.asarray(s, float), query)
+    p, q = (np.clip(v, 5e-324, 1 - 2.0**-53) for v in (p, q))
+    y, w = np.asarray(y), np.asarray(w, float)
+    shift = math.log(2) if kind == "ab" else 0.0
+
+    def columns(v):
+        return np.log(v) + shift, -np.log1p(-v) - shift
+
+    lo, hi = columns(p)
+
+    def eta(t, a, b):
+        if kind == "am":
+            return t[0] + t[1] * (a + b)
+        return (0.0 if kind == "ab" else t[0]) + t[1] * a + t[2] * b
+
+    def loss(t):
+        return _log_loss(eta(t, lo, hi), w * (y == 0), w * (y == 1)) / w.sum()
+
+    size = 2 if kind == "am" else 3
+    bounds = [(None, None)] + [(0, None)] * (size - 1)
+    theta = _minimum(loss, np.append(0.0, np.ones(size - 1)), bounds)
+    return sigmoid(eta(theta, *columns(q)))
+
+
+def temperature(s, y, w, query):
+    on_logit = min(s) >= 0 and max(s) <= 1
+    z, q = (logit(s), logit(query)) if on_logit else (np.asarray(s, float), np.asarray(query))
+    y, w = np.asarray(y), np.asarray(w, float)
+    rms = math.sqrt(np.average(z * z, weights=w)) or 1.0
+    found = minimize_scalar(
+        lambda b: _log_loss(b * z / rms, w * (y == 0), w * (y == 1)) / w.sum(),
+        bounds=(1e-3, 50),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return sigmoid(found.x * q / rms)

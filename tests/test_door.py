@@ -1,0 +1,290 @@
+"""Whatever holds numbers and two labels comes in; everything else is refused in plain words."""
+
+from __future__ import annotations
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.data.door import (
+    read_binary,
+    read_labels,
+    read_probabilities,
+    read_scores,
+    read_weight,
+)
+
+SCORES = [0.1, 0.4, 0.35, 0.8]
+LABELS = [0, 0, 1, 1]
+EXPECTED = cal.Isotonic().fit(SCORES, LABELS)
+
+COLUMNS = {
+    "list": list,
+    "tuple": tuple,
+    "numpy": np.array,
+    "object": lambda v: np.array(v, dtype=object),
+    "pandas": pd.Series,
+    "pandas-index": lambda v: pd.Series(v, index=[9, 3, 3, 1]),
+    "pandas-nullable": lambda v: pd.Series(v).convert_dtypes(),
+    "pandas-arrow": lambda v: pd.Series(v).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas-frame": lambda v: pd.DataFrame({"a": v}),
+    "polars": pl.Series,
+    "polars-frame": lambda v: pl.DataFrame({"a": v}),
+    "arrow": pa.array,
+    "arrow-chunked": lambda v: pa.chunked_array([v[:2], v[2:]]),
+    "arrow-table": lambda v: pa.table({"a": v}),
+    "generator": iter,
+}
+
+
+@pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
+def test_every_kind_of_column(make):
+    c = cal.Isotonic().fit(make(SCORES), LABELS, make([1, 1, 1, 1]))
+    assert c.map_ == EXPECTED.map_
+    assert (c.calibrate(make(SCORES)) == EXPECTED.calibrate(SCORES)).all()
+
+
+@pytest.mark.parametrize(
+    "make", [v for k, v in COLUMNS.items() if "frame" not in k and "table" not in k]
+)
+@pytest.mark.parametrize(
+    "pair",
+    [(0, 1), (-1, 1), (1, 2), (False, True), ("no", "yes"), ("b", "a"), (0.0, 1.0), (3, 9)],
+    ids=str,
+)
+def test_every_kind_of_label(make, pair):
+    low, high = sorted(pair)
+    c = cal.Isotonic().fit(SCORES, make([(low, high)[v] for v in LABELS]))
+    assert c.map_ == EXPECTED.map_
+    assert c.classes_.tolist() == [low, high]
+    assert c.pos_label_ == high
+    assert c.predict([0.05, 0.9]).tolist() == [low, high]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda v: pd.Series(v, dtype="category"),
+        lambda v: pl.Series(v, dtype=pl.Categorical),
+        lambda v: pl.Series(v, dtype=pl.Enum(["no", "unused", "yes"])),
+        lambda v: pa.array(v).dictionary_encode(),
+        lambda v: pd.Series(v, dtype="object"),
+        lambda v: np.array(v, dtype="S3").astype("U3"),
+    ],
+    ids=["pandas", "polars", "enum", "arrow", "object", "numpy"],
+)
+def test_categories_and_strings(make):
+    c = cal.Isotonic().fit(SCORES, make([("no", "yes")[v] for v in LABELS]))
+    assert c.map_ == EXPECTED.map_
+    assert c.classes_.tolist() == ["no", "yes"]
+
+
+def test_decimals_and_small_integers():
+    values = [decimal.Decimal(str(v)) for v in SCORES]
+    for column in (values, pl.Series(values), pa.array(values), pd.Series(values)):
+        # Arrow's own cast of 0.35 may be the neighbouring float
+        assert np.allclose(cal.Isotonic().fit(column, LABELS).map_.x, EXPECTED.map_.x, rtol=1e-15)
+    bytes_ = np.array([1, 4, 3, 8], dtype=np.uint8)
+    assert cal.Isotonic().fit(bytes_, LABELS).calibrate([200]).tolist() == [1.0]
+    assert cal.Isotonic().fit(np.array(SCORES, np.float16), LABELS).calibrate([9.0]).tolist() == [
+        1.0
+    ]
+
+
+def test_predict_proba_columns_follow_pos_label():
+    p = np.array(SCORES)
+    both = np.column_stack((1 - p, p))
+    y = np.array(["ham", "ham", "spam", "spam"])
+    assert cal.Isotonic().fit(both, y).map_ == EXPECTED.map_
+    for frame in (pd.DataFrame(both), pl.DataFrame(both), pa.table({"h": 1 - p, "s": p})):
+        assert cal.Isotonic().fit(frame, y).map_ == EXPECTED.map_
+    turned = cal.Isotonic(pos_label="ham").fit(both, y)
+    assert turned.pos_label_ == "ham"
+    assert turned.map_ == cal.Isotonic().fit(1 - p, [1, 1, 0, 0]).map_
+    assert np.allclose(turned.predict_proba(both)[:, 0], turned.calibrate(1 - p))
+    loaded = turned.to_fitted()
+    assert (loaded.predict_proba(both) == turned.predict_proba(both)).all()
+
+
+def raises(message):
+    return pytest.raises(cal.InputError, match=message)
+
+
+BAD_SCORES = {
+    "nan": ([0.1, np.nan, 0.3, np.nan], r"finite: 2 of 4 are NaN \(first at row 1\)"),
+    "one nan": ([0.1, 0.2, 0.3, np.nan], r"1 of 4 is NaN \(first at row 3\)"),
+    "inf": ([0.1, np.inf, 0.3, 0.4], r"1 of 4 is infinite \(first at row 1\)"),
+    "both": ([np.nan, -np.inf, 0.3, 0.4], "1 of 4 is NaN and 1 of 4 is infinite"),
+    "none": ([0.1, None, 0.3, 0.4], r"complete: 1 of 4 is missing.*row 1"),
+    "strings": (["0.1", "0.2", "0.3", "0.4"], "must be numbers"),
+    "one string": ([0.1, "0.2", 0.3, 0.4], "must be numbers"),
+    "dates": (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), "must be numbers"),
+    "complex": (np.array([1j] * 4), "Complex"),
+    "empty": ([], "at least one row"),
+    "scalar": (0.3, r"Pass a list: \[0.3\]"),
+    "text": ("0.3", "column of values"),
+    "nothing": (None, "column of values"),
+    "three columns": (np.full((4, 3), 1 / 3), "CalibratedClassifier"),
+    "3-d": (np.zeros((4, 2, 2)), "must be 1-d"),
+    "logit pairs": (np.array([[-1.0, 2.0]] * 4), r"row 0 is \[-1.0, 2.0\].*z\[:, 1\]"),
+    "nan pairs": (np.array([[0.5, np.nan]] * 4), "4 of 4 are NaN"),
+    "ragged": ([[0.1], [0.2, 0.3], [0.1], [0.2]], "column of values"),
+    "pandas NA": (pd.Series([0.1, None, 0.3, 0.4], dtype="Float64"), "1 of 4 is missing.*row 1"),
+    "polars null": (pl.Series([0.1, None, 0.3, 0.4]), "1 of 4 is missing.*row 1"),
+    "arrow null": (pa.array([0.1, None, 0.3, 0.4]), "1 of 4 is missing.*row 1"),
+    "masked": (np.ma.masked_values([0.1, 9.0, 0.3, 0.4], 9.0), "1 of 4 is missing.*row 1"),
+    "polars strings": (pl.Series(["a", "b", "c", "d"]), "must be numbers"),
+    "lazy": (pl.LazyFrame({"a": SCORES}), "Collect it first"),
+    "mixed objects": (np.array([0.1, pd.NA, 0.3, 0.4], dtype=object), "1 of 4 is missing"),
+}
+
+
+@pytest.mark.parametrize(("scores", "message"), BAD_SCORES.values(), ids=BAD_SCORES)
+def test_bad_scores_are_refused_at_fit_and_at_predict(scores, message):
+    with raises(message):
+        cal.Platt().fit(scores, LABELS)
+    for predict in (
+        EXPECTED.calibrate,
+        EXPECTED.predict_proba,
+        EXPECTED.predict,
+        EXPECTED.to_fitted().calibrate,
+        EXPECTED.to_fitted().predict_proba,
+    ):
+        with raises(message):
+            predict(scores)
+
+
+def test_sparse_scores_are_refused():
+    from scipy.sparse import csr_matrix
+
+    with raises("toarray"):
+        cal.Platt().fit(csr_matrix([[0.1], [0.2]]), [0, 1])
+
+
+BAD_LABELS = {
+    "soft": ([0.1, 0.9, 0.2, 0.8], "soft labels.*4 of 4, first 0.1 at row 0"),
+    "half soft": ([0.0, 1.0, 0.5, 1.0], "1 of 4, first 0.5 at row 2"),
+    "three": ([0, 1, 2, 1], "three came: 0, 1 and 2.*CalibratedClassifier"),
+    "three strings": (["a", "b", "c", "a"], "three came"),
+    "nan": ([0, 1, np.nan, 1], "Input y contains NaN.*row 2"),
+    "inf": ([0, 1, np.inf, 1], "infinity"),
+    "none": ([0, 1, None, 1], "1 of 4 is missing.*row 2"),
+    "none among strings": (["a", None, "b", "a"], "1 of 4 is missing.*row 1"),
+    "null": (pl.Series([0, 1, None, 1]), "1 of 4 is missing"),
+    "nan string": (pd.Series(["a", "b", None, "a"]), "1 of 4 is missing"),
+    "one class": ([5, 5, 5, 5], "only one class came: 5.*classes="),
+    "one string": (["a"] * 4, "only one class came: 'a'.*classes="),
+    "short": ([0, 1, 1], "scores has 4 and y has 3"),
+    "empty": ([], "at least one row"),
+    "2-d": (np.zeros((4, 2)), "1-d"),
+    "unordered": (np.array([1, "a", 1, "a"], dtype=object), "cannot be ordered"),
+    "complex": (np.array([1j, 0, 1j, 0]), "Complex"),
+    "two columns": (pd.DataFrame({"a": LABELS, "b": LABELS}), "one column.*'a', 'b'"),
+}
+
+
+@pytest.mark.parametrize(("y", "message"), BAD_LABELS.values(), ids=BAD_LABELS)
+def test_bad_labels_are_refused(y, message):
+    with raises(message):
+        cal.Isotonic().fit(SCORES, y)
+
+
+BAD_WEIGHTS = {
+    "negative": ([1, -1, 1, -2], r"2 of 4 are negative \(first at row 1\)"),
+    "nan": ([1, np.nan, 1, 1], "sample_weight must be finite: 1 of 4 is NaN"),
+    "all zero": ([0, 0, 0, 0], "all 4 are zero"),
+    "short": ([1, 1], "y has 4 and sample_weight has 2"),
+    "strings": (["a", "b", "c", "d"], "must be numbers"),
+    "2-d": (np.ones((4, 2)), "1-d"),
+    "huge": ([1e200, 1, 1, 1], "at most 1e\\+100"),
+}
+
+
+@pytest.mark.parametrize(("w", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+def test_bad_weights_are_refused(w, message):
+    with raises(message):
+        cal.Isotonic().fit(SCORES, LABELS, w)
+
+
+def test_zero_weight_is_absent_but_its_label_counts():
+    c = cal.Isotonic().fit([0.1, 0.9, 0.5], ["a", "b", "a"], [1.0, 0.0, 1.0])
+    assert c.classes_.tolist() == ["a", "b"]
+    assert c.calibrate([0.9]).tolist() == [0.0]
+    dropped = cal.Platt().fit([0.1, 0.4, 0.3, 0.8, 55.0], [0, 0, 1, 1, 0], [1, 1, 1, 1, 0])
+    assert dropped.scale_ == "logit"
+
+
+@pytest.mark.parametrize(
+    ("value", "classes"),
+    [
+        (0, [0, 1]),
+        (1, [0, 1]),
+        (-1, [-1, 1]),
+        (True, [False, True]),
+        (False, [False, True]),
+        (1.0, [0.0, 1.0]),
+    ],
+)
+def test_known_partners_of_a_single_class(value, classes):
+    c = cal.Histogram().fit([0.2, 0.3], [value, value])
+    assert c.classes_.tolist() == classes
+    assert c.calibrate([0.2])[0] == (1.0 if value == classes[1] else 0.0)
+
+
+def test_classes_name_the_partner():
+    c = cal.Isotonic(classes=["good", "bad"], pos_label="bad").fit([0.2, 0.3], ["bad", "bad"])
+    assert c.classes_.tolist() == ["bad", "good"]
+    assert c.calibrate([0.2]).tolist() == [1.0]
+    assert c.predict_proba([0.2]).tolist() == [[1.0, 0.0]]
+    with raises("only the classes"):
+        cal.Isotonic(classes=["good", "bad"]).fit([0.2, 0.3], ["bad", "ugly"])
+    with raises("two different labels"):
+        cal.Isotonic(classes=["bad"]).fit([0.2, 0.3], ["bad", "bad"])
+    with raises("pos_label must be one of"):
+        cal.Isotonic(pos_label="spam").fit([0.2, 0.3], ["a", "b"])
+    with raises("pos_label must be one of"):
+        cal.Isotonic(pos_label="1").fit([0.2, 0.3], [0, 1])
+
+
+def test_a_column_vector_of_labels_warns_as_scikit_learn_does():
+    from sklearn.exceptions import DataConversionWarning
+
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        c = cal.Isotonic().fit(SCORES, np.array(LABELS)[:, None])
+    assert c.map_ == EXPECTED.map_
+
+
+def test_percentages_are_no_probabilities():
+    with raises(r"4 of 4 are not \(first at row 0: 10\).*Divide percentages by 100"):
+        read_probabilities([10, 20, 30, 40])
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["x", "y"])), min_size=1, max_size=50))
+def test_labels_are_coded_by_equality(pairs):
+    s, y = zip(*pairs, strict=True)
+    rows = read_binary(s, y, classes=["x", "y"])
+    assert rows.positive.tolist() == [v == "y" for v in y]
+    assert read_scores(s).tolist() == [v + 0.0 for v in s]
+    assert read_labels(y, classes=["x", "y"], pos_label="x").positive_column == 0
+
+
+def test_inputs_are_never_changed():
+    s, y, w = np.array(SCORES), np.array(LABELS), np.ones(4)
+    before = s.copy(), y.copy(), w.copy()
+    cal.Platt().fit(s, y, w).calibrate(s)
+    for now, then in zip((s, y, w), before, strict=True):
+        assert (now == then).all()
+    assert read_weight(None, 4) is None
+
+
+def test_large_finite_scores_whose_sum_overflows_are_fine():
+    assert cal.Isotonic().fit([1.7e308, 1.7e308, -1.7e308], [1, 1, 0]).calibrate(
+        [0.0]
+    ).tolist() == [1.0]

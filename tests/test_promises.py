@@ -1,0 +1,206 @@
+"""What every calibrator promises, on data sets of every kind."""
+
+from __future__ import annotations
+
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import calibrant as cal
+from cases import CASES
+from strategies import MARGINS, PROBABILITIES, REAL, TAME_MARGINS, TAME_PROBABILITIES, rows
+
+ALL = pytest.mark.parametrize("case", CASES, ids=str)
+QUERY = np.array([-1.7e308, -50.0, -1.0, 0.0, 1e-300, 0.2, 0.5, 0.77, 1.0, 3.0, 700.0, 1.7e308])
+
+
+def queries(s):
+    """Training scores, their neighbours and far away ones."""
+    with np.errstate(over="ignore"):
+        around = np.concatenate((s, np.nextafter(s, np.inf), np.nextafter(s, -np.inf), QUERY))
+    return np.unique(around[np.isfinite(around)])
+
+
+def fit(case, s, y, w=None):
+    return clone(case.calibrator).set_params(classes=[0, 1]).fit(s, y, w)
+
+
+@ALL
+@given(data=st.one_of(rows(), rows(weight=REAL)))
+@settings(max_examples=60)
+@example(data=(np.array([0.5]), np.array([1]), np.array([1.0])))
+@example(data=(np.array([0.0, 1.0]), np.array([0, 1]), np.array([1.0, 1.0])))
+@example(data=(np.array([-1.7e308, 1.7e308]), np.array([0, 1]), np.array([1.0, 1.0])))
+@example(data=(np.array([1.7e308, -1.7e308, 0.0]), np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0])))
+def test_probabilities_are_finite_and_in_range(case, data):
+    s, y, w = data
+    p = fit(case, s, y, w).calibrate(queries(s))
+    assert np.isfinite(p).all()
+    assert p.min() >= 0
+    assert p.max() <= 1
+
+
+@ALL
+@given(data=rows())
+@settings(max_examples=40)
+def test_monotone(case, data):
+    if not case.monotone:
+        pytest.skip("does not promise to be monotone")
+    s, y, w = data
+    p = fit(case, s, y, w).calibrate(queries(s))
+    # lines and steps are monotone to the last bit, sigmoids to rounding
+    slack = 0.0 if isinstance(case.calibrator, cal.Isotonic | cal.Rescale) else 1e-12
+    assert (np.diff(p) >= -slack).all()
+
+
+@ALL
+@given(data=rows())
+@settings(max_examples=40)
+def test_weights_are_repetitions(case, data):
+    s, y, w = data
+    times = w.astype(int)
+    weighted, repeated = fit(case, s, y, w), fit(case, np.repeat(s, times), np.repeat(y, times))
+    assert weighted.map_ == repeated.map_
+
+
+@ALL
+@given(data=rows(weight=REAL, score=TAME_PROBABILITIES), seed=st.integers(0, 9))
+@settings(max_examples=30)
+def test_order_of_rows_does_not_matter(case, data, seed):
+    s, y, w = data
+    order = np.random.default_rng(seed).permutation(len(s))
+    one, two = fit(case, s, y, w), fit(case, s[order], y[order], w[order])
+    assert np.abs(one.calibrate(QUERY) - two.calibrate(QUERY)).max() < 1e-9
+    plain_one, plain_two = fit(case, s, y), fit(case, s[order], y[order])
+    assert plain_one.map_ == plain_two.map_
+
+
+@ALL
+@given(data=rows(), at=st.integers(0, 30))
+@settings(max_examples=30)
+def test_merged_tables_are_concatenated_rows(case, data, at):
+    s, y, w = data
+    at = min(at, len(s))
+    parts = [
+        cal.ScoreTable.from_arrays(s[i], y[i], w[i], classes=[0, 1])
+        for i in (slice(0, at), slice(at, None))
+        if w[i].any()
+    ]
+    merged = sum(parts[1:], parts[0])
+    assert clone(case.calibrator).fit_table(merged).map_ == fit(case, s, y, w).map_
+
+
+@ALL
+def test_round_trips(case, tmp_path):
+    rng = np.random.default_rng(3)
+    s = rng.random(300)
+    y = np.where(rng.random(300) < s**2, "yes", "no")
+    fitted = clone(case.calibrator).fit(s, y)
+    again = clone(case.calibrator).fit(s, y)
+    assert fitted.map_ == again.map_, "not deterministic"
+    assert hash(fitted.map_) == hash(again.map_)
+    for twin in (pickle.loads(pickle.dumps(fitted)), deepcopy(fitted)):
+        assert twin.map_ == fitted.map_
+        assert (twin.predict_proba(s) == fitted.predict_proba(s)).all()
+    assert clone(fitted).get_params() == fitted.get_params()
+    cal.save(fitted, tmp_path / "c.json")
+    loaded = cal.load(tmp_path / "c.json")
+    assert loaded == fitted.to_fitted()
+    assert loaded.classes == ("no", "yes")
+    assert (loaded.calibrate(s) == fitted.calibrate(s)).all()
+    assert (loaded.predict_proba(s) == fitted.predict_proba(s)).all()
+    assert (loaded.predict(s) == fitted.predict(s)).all()
+
+
+@ALL
+@given(
+    data=st.one_of(
+        rows(score=TAME_PROBABILITIES, both_classes=True, min_size=4),
+        rows(score=TAME_MARGINS, both_classes=True, min_size=4),
+        rows(score=TAME_PROBABILITIES, both_classes=True, min_size=4, weight=REAL),
+    )
+)
+@settings(max_examples=50)
+def test_equals_its_slow_twin(case, data):
+    if case.twin is None:
+        pytest.skip("has no twin of its own; its parts are tested elsewhere")
+    s, y, w = data
+    query = np.linspace(min(s.min(), 0), max(s.max(), 1), 23)
+    query = np.concatenate((query, s))
+    if case.exact:
+        expected = case.twin(s, y, w, query)
+        assert np.abs(fit(case, s, y, w).calibrate(query) - expected).max() < 1e-9
+        return
+    keep = w > 0
+    s, y, w = s[keep], y[keep], w[keep]
+    # where classes separate the unsmoothed optimum is at infinity and no twin can be had
+    low, high = s[y == 1], s[y == 0]
+    assume(low.min() < high.max() and low.max() > high.min())
+    expected = case.twin(s, y, w, query)
+    ours = fit(case, s, y, w).calibrate(query)
+    assert np.abs(ours - expected).max() < 2e-4
+    inside = fit(case, s, y, w).calibrate(s), case.twin(s, y, w, s)
+    assert log_loss(y, w, inside[0]) <= log_loss(y, w, inside[1]) + (
+        1e-3 if isinstance(case.calibrator, cal.Platt) else 1e-7
+    )
+
+
+def log_loss(y, w, p):
+    p = np.clip(p, 1e-300, 1 - 1e-16)
+    return -np.average(np.where(y == 1, np.log(p), np.log1p(-p)), weights=w)
+
+
+@ALL
+@pytest.mark.parametrize(
+    "data",
+    [
+        ([0.4], [1]),
+        ([0.4], [0]),
+        ([0.4, 0.4], [0, 1]),
+        ([0.1, 0.9], [1, 1]),
+        ([0.1, 0.9], [0, 1]),
+        ([0.1, 0.9], [1, 0]),
+        ([3.0], [1]),
+        ([-1.0, 5.0], [0, 0]),
+        ([0.0, 0.0, 1.0], [0, 0, 1]),
+    ],
+    ids=str,
+)
+def test_degenerate_tables_fit(case, data):
+    p = fit(case, *data).calibrate(QUERY)
+    assert np.isfinite(p).all()
+    assert ((p >= 0) & (p <= 1)).all()
+
+
+@ALL
+def test_any_two_labels_give_the_same_map(case):
+    rng = np.random.default_rng(5)
+    s = rng.random(200)
+    y = (rng.random(200) < s).astype(int)
+    expected = clone(case.calibrator).fit(s, y)
+    for low, high in [(-1, 1), (1, 2), (False, True), ("neg", "pos"), (0.0, 1.0), (-5, 77)]:
+        labels = np.where(y == 1, high, low)
+        c = clone(case.calibrator).fit(s, labels)
+        assert c.map_ == expected.map_
+        assert c.classes_.tolist() == [low, high]
+        assert (c.predict_proba(s) == expected.predict_proba(s)).all()
+        turned = clone(case.calibrator).set_params(pos_label=low).fit(1 - s, labels)
+        assert turned.pos_label_ == low
+        assert (turned.predict_proba(1 - s)[:, 0] == turned.calibrate(1 - s)).all()
+
+
+@ALL
+@given(s=st.lists(st.one_of(PROBABILITIES, MARGINS), min_size=1, max_size=20))
+@settings(max_examples=20)
+def test_shapes_of_scores(case, s):
+    s = np.clip(np.array(s), 0, 1)
+    c = fit(case, [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+    expected = c.calibrate(s)
+    assert (c.calibrate(s[:, None]) == expected).all()
+    assert (c.calibrate(np.column_stack((1 - s, s))) == expected).all()
+    assert (c.calibrate(s.tolist()) == expected).all()

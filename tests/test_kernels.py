@@ -8,8 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from calibrant.kernels.newton import _solve, fit_logistic, logistic_newton
+from calibrant.kernels.newton import Problem, _solve, fit_logistic
+from calibrant.kernels.newton import logistic_newton as newton
 from calibrant.losses import BRIER, EXPONENTIAL, LOG
+
+
+def logistic_newton(features, n0, n1, start, ridge=0.0, max_steps=100):
+    k = len(features)
+    problem = Problem(
+        features, n0, n1, False, ridge, (0.0, 1.0), np.ones(k), np.zeros(k), np.ones(k)
+    )
+    return newton(problem, start, max_steps)
 
 
 def objective(theta, features, n0, n1, ridge):

@@ -16,8 +16,10 @@ __version__ = "0.1.0"
 #: every public name and the module that defines it; nothing is imported before it is used
 _HOMES = {
     "Beta": "calibrators.beta",
+    "CalibratedClassifier": "wrap",
     "CalibrationWarning": "errors",
     "Calibrator": "base",
+    "Curve": "diagrams.curves",
     "Fitted": "fitted",
     "Histogram": "calibrators.histogram",
     "Identity": "calibrators.identity",
@@ -31,6 +33,10 @@ _HOMES = {
     "ScoreTable": "data.table",
     "Temperature": "scaling.temperature",
     "load": "fitted",
+    "map_curve": "diagrams.lines",
+    "map_diagram": "diagrams.draw",
+    "reliability_curve": "diagrams.curves",
+    "reliability_diagram": "diagrams.draw",
     "save": "fitted",
 }
 
@@ -47,6 +53,11 @@ if TYPE_CHECKING:
     from calibrant.calibrators.platt import Platt as Platt
     from calibrant.calibrators.rescale import Rescale as Rescale
     from calibrant.data.table import ScoreTable as ScoreTable
+    from calibrant.diagrams.curves import Curve as Curve
+    from calibrant.diagrams.curves import reliability_curve as reliability_curve
+    from calibrant.diagrams.draw import map_diagram as map_diagram
+    from calibrant.diagrams.draw import reliability_diagram as reliability_diagram
+    from calibrant.diagrams.lines import map_curve as map_curve
     from calibrant.errors import CalibrationWarning as CalibrationWarning
     from calibrant.errors import InputError as InputError
     from calibrant.errors import MissingExtraError as MissingExtraError
@@ -55,6 +66,7 @@ if TYPE_CHECKING:
     from calibrant.fitted import load as load
     from calibrant.fitted import save as save
     from calibrant.scaling.temperature import Temperature as Temperature
+    from calibrant.wrap import CalibratedClassifier as CalibratedClassifier
 
 
 def __getattr__(name: str) -> Any:

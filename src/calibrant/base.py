@@ -133,7 +133,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
-        return self._learn(ScoreTable.from_rows(rows))
+        table = ScoreTable.from_rows(rows)
+        del rows  # the columns may be copies, and fits are to stay small
+        return self._learn(table)
 
     def fit_table(self, table: ScoreTable) -> Self:
         """Fit the map to a table; its labels are ``classes`` (default 0 and 1)."""

@@ -13,6 +13,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
 from calibrant.maps import Chain, Logistic, Map
+from calibrant.maps.base import in_blocks
 
 __all__ = ["Beta"]
 
@@ -69,8 +70,7 @@ class Beta(Calibrator):
         margins = not table.looks_like_probabilities
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
-            p = sigmoid(part.scores) if margins else part.scores
-            columns = COLUMNS[self.kind](np.clip(p, SMALLEST, LARGEST))
+            columns = [_column(feature, part.scores, margins) for feature in FEATURES[self.kind]]
             return _nonnegative(columns, part, self.kind != "ab", start)
 
         theta = table.coarse_to_fine(fit)
@@ -82,11 +82,18 @@ class Beta(Calibrator):
 
 
 #: the features of each kind, as functions of p
-COLUMNS: dict[str, Callable[[Array], list[Array]]] = {
-    "abm": lambda p: [np.log(p), -np.log1p(-p)],
-    "am": lambda p: [np.log(p) - np.log1p(-p)],
-    "ab": lambda p: [np.log(p) + np.log(2.0), -np.log1p(-p) - np.log(2.0)],
+FEATURES: dict[str, tuple[Callable[[Array], Array], ...]] = {
+    "abm": (np.log, lambda p: -np.log1p(-p)),
+    "am": (lambda p: np.log(p) - np.log1p(-p),),
+    "ab": (lambda p: np.log(p) + np.log(2.0), lambda p: -np.log1p(-p) - np.log(2.0)),
 }
+
+
+def _column(feature: Callable[[Array], Array], scores: Array, margins: bool) -> Array:
+    def evaluate(s: Array) -> Array:
+        return feature(np.clip(sigmoid(s) if margins else s, SMALLEST, LARGEST))
+
+    return in_blocks(evaluate, scores)
 
 
 def _nonnegative(
@@ -100,7 +107,9 @@ def _nonnegative(
 
     def fit(used: list[int], warm: Array | None = None) -> tuple[float, Array]:
         chosen = [columns[j] for j in used]
-        found = fit_logistic(chosen, table.negative, table.positive, intercept, RIDGE, warm)
+        found = fit_logistic(
+            chosen, table.negative, table.positive, intercept=intercept, ridge=RIDGE, start=warm
+        )
         theta = np.zeros(1 + len(columns))
         theta[[1 + j for j in used]] = found.coefficients[-len(used) :]
         theta[0] = found.coefficients[0] if intercept else 0.0

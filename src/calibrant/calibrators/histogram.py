@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.base import SMOOTHING, Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
-from calibrant.folds import table_folds
+from calibrant.folds.tables import Deal
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 
@@ -132,14 +132,20 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
     """Five-fold out-of-fold log loss of Laplace-smoothed bins, by the number of bins."""
     most = max(2, int(np.ceil(2 * table.total ** (1 / 3) - 1e-9)))
     losses = dict.fromkeys(range(2, most + 1), 0.0)
-    for n0, n1 in table_folds(table, 5):
-        held0, held1 = np.append(0.0, np.cumsum(n0)), np.append(0.0, np.cumsum(n1))
-        train0 = np.append(0.0, np.cumsum(table.negative - n0))
-        train1 = np.append(0.0, np.cumsum(table.positive - n1))
-        mass = (train0 + train1)[1:]
+    deal = Deal(table, 5)
+    mass = np.empty(len(table) + 1)
+    for fold in range(deal.k):
+        for begin in range(0, len(mass), 1 << 16):
+            part = slice(begin, begin + (1 << 16))
+            held0, held1 = deal.held(fold, part)
+            mass[part] = deal.negative[part] + deal.positive[part] - held0 - held1
         for bins in losses:
-            ends = np.append(0, edges(mass, scores, bins))
-            p = (np.diff(train1[ends]) + 1.0) / (np.diff(train0[ends] + train1[ends]) + 2.0)
-            loss = np.diff(held1[ends]) @ np.log(p) + np.diff(held0[ends]) @ np.log1p(-p)
-            losses[bins] -= float(loss) / table.total
+            ends = np.append(0, edges(mass[1:], scores, bins))
+            held0, held1 = (np.diff(held) for held in deal.held(fold, ends))
+            train0, train1 = (
+                np.diff(deal.negative[ends]) - held0,
+                np.diff(deal.positive[ends]) - held1,
+            )
+            p = (train1 + 1.0) / (train0 + train1 + 2.0)
+            losses[bins] -= float(held1 @ np.log(p) + held0 @ np.log1p(-p)) / table.total
     return losses

@@ -104,8 +104,14 @@ class Isotonic(Calibrator):
 
 def _blocks(table: ScoreTable, pseudo: float) -> tuple[NDArray[np.intp], Array]:
     """First index of every block, and its value n₁/n (+ smoothing), strictly increasing."""
-    starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1]
-    n1, n = np.add.reduceat(table.positive, starts), np.add.reduceat(table.weight, starts)
+    rate = table.rate
+    # a stretch that nowhere rises is one block or part of one: pool it before PAV
+    starts = np.append(0, np.flatnonzero(rate[1:] > rate[:-1]) + 1)
+    del rate
+    n1 = np.add.reduceat(table.positive, starts)
+    n = n1 + np.add.reduceat(table.negative, starts)
+    pooled = isotonic_regression(n1 / n, weights=n).blocks[:-1]
+    starts, n1, n = starts[pooled], np.add.reduceat(n1, pooled), np.add.reduceat(n, pooled)
     if pseudo:
         n1, n = n1 + pseudo, n + 2 * pseudo
         again = isotonic_regression(n1 / n, weights=n).blocks[:-1]

@@ -13,6 +13,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
+from calibrant.maps.base import in_blocks
 
 __all__ = ["Platt"]
 
@@ -84,9 +85,10 @@ def _sigmoid_fit(table: ScoreTable, on_logit: bool) -> tuple[float, float]:
     low = 1.0 / (table.total_negative + 2.0)  # y₋
 
     def fit(part: ScoreTable, start: Array | None) -> Array:
-        f = logit(part.scores) if on_logit else part.scores
-        n1 = part.positive * high + part.negative * low
-        return fit_logistic([f], part.weight - n1, n1, start=start).coefficients
+        f = in_blocks(logit, part.scores) if on_logit else part.scores
+        return fit_logistic(
+            [f], part.negative, part.positive, targets=(low, high), start=start
+        ).coefficients
 
     intercept, slope = table.coarse_to_fine(fit)
     return float(slope), float(intercept)

@@ -66,7 +66,8 @@ def read_scores(scores: Any, *, positive_column: int = 1, name: str = "scores") 
         raise InputError(_shape_message(matrix, name))
     _check_some(matrix, name)
     _check_finite(matrix, name)
-    return np.ascontiguousarray(matrix, dtype=np.float64) + 0.0  # −0.0 joins 0.0, as in SQL
+    clean = np.ascontiguousarray(matrix, dtype=np.float64)
+    return clean + 0.0 if (clean == 0.0).any() else clean  # −0.0 joins 0.0, as in SQL
 
 
 def read_probabilities(p: Any, *, positive_column: int = 1, name: str = "p") -> Array:

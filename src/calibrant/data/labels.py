@@ -74,8 +74,11 @@ def read_many(y: Any, *, classes: Any = None) -> tuple[NDArray[Any], NDArray[np.
 
 
 def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Distinct values in order, and which of them each row has."""
     try:
-        values, codes = np.unique(array, return_inverse=True)
+        values, codes = _few(array) if array.dtype.kind in "OUS" else (None, None)
+        if values is None or codes is None:
+            values, codes = np.unique(array, return_inverse=True)
     except TypeError as wrong:
         raise InputError(
             f"{name} must hold labels of one type, but some cannot be ordered: {wrong}. Convert "
@@ -85,6 +88,22 @@ def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.in
     if len(kinds) == 1 and kinds <= {str, int, float, bool}:
         values = np.array(values.tolist())  # scikit-learn's models take no boxed labels
     return values, codes.astype(np.intp, copy=False)
+
+
+def _few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
+    """As np.unique, found by equality with one value after another; None if there are too many."""
+    codes, rest = np.empty(len(array), dtype=np.intp), np.arange(len(array))
+    found: list[int] = []
+    while len(rest):
+        if len(found) == most:
+            return None, None
+        same = np.asarray(array[rest] == array[rest[0]], dtype=bool)
+        same[0] = True  # whatever its own idea of equality
+        codes[rest[same]] = len(found)
+        found.append(int(rest[0]))
+        rest = rest[~same]
+    values, place = np.unique(array[found], return_inverse=True)
+    return values, place[codes]
 
 
 def plain(value: Any) -> Any:

@@ -234,14 +234,14 @@ class ScoreTable(Frozen):
         if len(self) <= max_cells:
             return self
         edges = max_cells // 2
-        mass = np.cumsum(self.weight)
-        by_mass = np.searchsorted(mass, mass[-1] * np.arange(1, edges) / edges)
-        low, high = self.scores[0], self.scores[-1]
         inner = np.arange(1, edges) / edges
+        mass = np.cumsum(self.weight)
+        by_mass = np.searchsorted(mass, mass[-1] * inner)
+        low, high = self.scores[0], self.scores[-1]
         by_width = np.searchsorted(self.scores, low * (1 - inner) + high * inner)
         starts = np.unique(np.concatenate(([0], by_mass, by_width)))
-        starts = starts[starts < len(self)]
-        return self._merged(starts)
+        del mass
+        return self._merged(starts[starts < len(self)])
 
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500
@@ -253,14 +253,11 @@ class ScoreTable(Frozen):
 
     def _merged(self, starts: NDArray[np.intp]) -> ScoreTable:
         n0, n1, q0, q1 = (np.add.reduceat(column, starts) for column in self._columns())
-        n = n0 + n1
-        # the mean is taken about the cell's first score, so that no precision is lost
-        first = self.scores[starts]
-        cell = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(self))))
-        half = self.weight * (self.scores / 2 - first[cell] / 2)
-        mean = first + 2 * (np.add.reduceat(half, starts) / n)
-        last = self.scores[np.append(starts[1:], len(self)) - 1]
-        mean = np.clip(mean, first, last)
+        first, last = self.scores[starts], self.scores[np.append(starts[1:], len(self)) - 1]
+        size = float(np.abs(self.scores[[0, -1]]).max()) or 1.0  # a sum of scores could overflow
+        moment = self.scores / size
+        moment *= self.weight
+        mean = np.clip(np.add.reduceat(moment, starts) / (n0 + n1) * size, first, last)
         error = float(np.max(np.maximum(mean - first, last - mean)))
         return replace(
             ScoreTable(own(mean), own(n0), own(n1), own(q0), own(q1)),
@@ -287,37 +284,26 @@ def _starts(x: Array) -> NDArray[np.intp]:
     return np.flatnonzero(new)
 
 
-def _run_lengths(x: Array) -> tuple[Array, Array]:
-    """Distinct values of the sorted x and how often each occurs."""
-    starts = _starts(x)
-    if len(starts) == len(x):
-        return x, np.ones(len(x))
-    return x[starts], np.diff(starts, append=len(x)).astype(np.float64)
-
-
 def _from_unweighted(scores: Array, positive: NDArray[np.bool_]) -> ScoreTable:
     """Sort the classes apart (values only: cheaper than an argsort of all), then merge."""
-    runs = [_run_lengths(np.sort(scores[mask])) for mask in (~positive, positive)]
-    (x0, c0), (x1, c1) = runs
-    x = np.concatenate((x0, x1))
+    x = np.empty(len(scores))
+    negatives = len(x) - int(np.count_nonzero(positive))
+    x[:negatives], x[negatives:] = scores[~positive], scores[positive]
+    x[:negatives].sort()
+    x[negatives:].sort()
     order = np.argsort(x, kind="stable")  # two ascending runs: a linear merge
-    merged = x[order]
-    starts = _starts(merged)
-    if len(starts) == len(merged):  # no score is shared by the classes
-        n1 = np.zeros(len(x))
-        first = order >= len(x0)
-        n1[first] = c1
-        n0 = np.zeros(len(x))
-        n0[~first] = c0
-        distinct = merged
+    x = x[order]
+    n1 = (order >= negatives).astype(np.float64)
+    del order
+    starts = _starts(x)
+    if len(starts) == len(x):  # all scores are different
+        n0 = 1.0 - n1
     else:
-        distinct = merged[starts]
-        n0, n1 = (
-            np.add.reduceat(column[order], starts)
-            for column in (np.append(c0, np.zeros(len(x1))), np.append(np.zeros(len(x0)), c1))
-        )
-    negative, counted = own(n0), own(n1)
-    return ScoreTable(own(distinct), negative, counted, negative, counted)
+        n1 = np.add.reduceat(n1, starts)
+        n0 = np.diff(starts, append=len(x)) - n1
+        x = x[starts]
+    n0, n1 = own(n0), own(n1)
+    return ScoreTable(own(x), n0, n1, n0, n1)
 
 
 def _from_weighted(scores: Array, positive: NDArray[np.bool_], weight: Array) -> ScoreTable:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LogisticFit", "fit_logistic", "logistic_newton"]
+__all__ = ["LogisticFit", "Problem", "fit_logistic", "logistic_newton"]
 
 Array = NDArray[np.float64]
 
@@ -30,71 +30,107 @@ class LogisticFit(NamedTuple):
     converged: bool
 
 
+class Problem(NamedTuple):
+    """Minimise Σ t₁·ln(1+e^{−η}) + t₀·ln(1+e^{η}) + ½·ridge·|θ|² with η = θ·u.
+
+    u holds a 1 if there is an intercept, then every column as (f/size − mean)/spread, and the
+    targets are t₁ = high·n₁ + low·n₀ and t₀ = n₁ + n₀ − t₁ (Platt's smoothing; 0 and 1 for none).
+    Blocks of u and t are made on the way, so that a fit needs no memory but for its columns.
+    """
+
+    columns: Sequence[Array]
+    n0: Array
+    n1: Array
+    intercept: bool
+    ridge: float
+    targets: tuple[float, float]
+    sizes: Array
+    means: Array
+    spreads: Array
+
+    def blocks(self) -> Iterator[tuple[Array, Array, Array]]:
+        """(u, t₀, t₁) of one block of cells after the other."""
+        low, high = self.targets
+        for begin in range(0, len(self.n0), BLOCK):
+            part = slice(begin, begin + BLOCK)
+            a, b = self.n0[part], self.n1[part]
+            u = np.ones((self.intercept + len(self.columns), len(a)))
+            for j, column in enumerate(self.columns):
+                u[self.intercept + j] = (
+                    column[part] / self.sizes[j] - self.means[j]
+                ) / self.spreads[j]
+            t1 = high * b + low * a
+            yield u, a + b - t1, t1
+
+
 def fit_logistic(
     columns: Sequence[Array],
     n0: Array,
     n1: Array,
+    *,
     intercept: bool = True,
     ridge: float = 0.0,
+    targets: tuple[float, float] = (0.0, 1.0),
     start: Array | None = None,
 ) -> LogisticFit:
     """Logistic fit on columns of any size; coefficients (intercept first) in their own units.
 
     Columns are centred and scaled (only scaled without an intercept) before `logistic_newton` sees
-    them, and the ridge acts on that scale. ``start`` is in the columns' own units.
+    them, and the ridge acts on that scale. ``start`` is in the columns' own units. Beyond the
+    columns the memory is O(1).
     """
-    n = n0 + n1
-    sizes = [float(np.abs(column).max()) or 1.0 for column in columns]  # f / size cannot overflow
-    scaled = [column / size for column, size in zip(columns, sizes, strict=True)]
-    means = np.array([np.average(u, weights=n) if intercept else 0.0 for u in scaled])
-    centred = [u - mean for u, mean in zip(scaled, means, strict=True)]
-    spreads = np.array([float(np.sqrt(np.average(u * u, weights=n))) or 1.0 for u in centred])
-    rows = [u / spread for u, spread in zip(centred, spreads, strict=True)]
-    features = np.stack(([np.ones(len(n))] if intercept else []) + rows)
-    begin = np.zeros(len(features))
+    problem = _standardised(columns, n0, n1, intercept, ridge, targets)
+    k, sizes, means, spreads = len(columns), problem.sizes, problem.means, problem.spreads
+    begin = np.zeros(intercept + k)
     if start is not None:
-        begin[-len(rows) :] = start[-len(rows) :] * np.array(sizes) * spreads
+        begin[-k:] = start[-k:] * sizes * spreads
         if intercept:
             begin[0] = start[0] + float((begin[1:] / spreads) @ means)
-    elif intercept and n0.sum() > 0 and n1.sum() > 0:
+    elif intercept and n0.any() and n1.any():
         begin[0] = np.log(n1.sum() / n0.sum())
-    fit = logistic_newton(features, n0, n1, begin, ridge)
-    slopes = fit.coefficients[-len(rows) :] / spreads
+    fit = logistic_newton(problem, begin)
+    slopes = fit.coefficients[-k:] / spreads
     with np.errstate(over="ignore"):
-        own = np.clip(slopes / np.array(sizes), -STEEPEST, STEEPEST)
+        own = np.clip(slopes / sizes, -STEEPEST, STEEPEST)
     if intercept:
         own = np.append(fit.coefficients[0] - float(slopes @ means), own)
     return fit._replace(coefficients=own)
 
 
-def logistic_newton(
-    features: Array,
+def _standardised(
+    columns: Sequence[Array],
     n0: Array,
     n1: Array,
-    start: Array,
-    ridge: float = 0.0,
-    max_steps: int = 100,
-) -> LogisticFit:
-    """Minimise Σ n₁·ln(1+e^{−η}) + n₀·ln(1+e^{η}) + ½·ridge·|θ|², η = features.T @ θ.
+    intercept: bool,
+    ridge: float,
+    targets: tuple[float, float],
+) -> Problem:
+    """The problem with every column brought to mean 0 (with an intercept) and size 1."""
+    k = len(columns)
+    sizes = np.array([max(-float(c.min()), float(c.max())) or 1.0 for c in columns])
+    plain = Problem(columns, n0, n1, False, ridge, targets, sizes, np.zeros(k), np.ones(k))
+    total = float(n0.sum() + n1.sum())
+    if intercept:
+        means = sum((u @ (t0 + t1) for u, t0, t1 in plain.blocks()), np.zeros(k)) / total
+        plain = plain._replace(means=means)
+    square = sum(((u * u) @ (t0 + t1) for u, t0, t1 in plain.blocks()), np.zeros(k)) / total
+    spreads = np.sqrt(square)
+    return plain._replace(intercept=intercept, spreads=np.where(spreads > 0, spreads, 1.0))
 
-    Parameters
-    ----------
-    features : array of shape (m, D)
-        One row per parameter, of moderate size (standardised): the ridge is on this scale.
-    n0, n1 : arrays of shape (D,)
-        Weight of the negative and of the positive target at each cell.
-    start : array of shape (m,)
+
+def logistic_newton(problem: Problem, start: Array, max_steps: int = 100) -> LogisticFit:
+    """Guarded Newton on the standardised problem.
 
     Notes
     -----
-    Each step costs O(m²·D). The step is halved until the objective falls by a share of what its
-    slope promises (Armijo); the Hessian is shifted where it is not numerically positive definite.
-    Converged when the Newton decrement, twice the gain still expected, is below 1e-14 of Σn; that
-    last step is then taken too.
+    Each step costs O(m²·D) for m parameters. The step is halved until the objective falls by a
+    share of what its slope promises (Armijo); the Hessian is shifted where it is not numerically
+    positive definite. Converged when the Newton decrement, twice the gain still expected, is below
+    1e-14 of Σn; that last step is then taken too.
     """
-    scale = float(n0.sum() + n1.sum())
+    scale = float(problem.n0.sum() + problem.n1.sum())
     theta = start.astype(np.float64)
-    here = _objective(features, n0, n1, theta, ridge)
+    here = _objective(problem, theta)
     for step in range(1, max_steps + 1):
         direction = -_solve(here.hessian, here.gradient)
         slope = float(here.gradient @ direction)
@@ -104,7 +140,7 @@ def logistic_newton(
         longest = length = min(1.0, FURTHEST / float(np.abs(direction).max()))
         while True:
             trial = theta + length * direction
-            there = _objective(features, n0, n1, trial, ridge)
+            there = _objective(problem, trial)
             if there.loss <= here.loss + 1e-4 * length * slope:
                 break
             length /= 2
@@ -120,22 +156,20 @@ class _Objective(NamedTuple):
     hessian: Array
 
 
-def _objective(features: Array, n0: Array, n1: Array, theta: Array, ridge: float) -> _Objective:
-    """Loss, gradient and Hessian in one pass, block by block so that temporaries stay in cache."""
-    m = len(theta)
+def _objective(problem: Problem, theta: Array) -> _Objective:
+    """Loss, gradient and Hessian in one pass over the blocks."""
+    ridge, m = problem.ridge, len(theta)
     loss, gradient, hessian = 0.5 * ridge * float(theta @ theta), ridge * theta, ridge * np.eye(m)
-    for begin in range(0, len(n0), BLOCK):
-        part = slice(begin, begin + BLOCK)
-        x, a, b = features[:, part], n0[part], n1[part]
-        eta = theta @ x
+    for u, t0, t1 in problem.blocks():
+        eta = theta @ u
         tail = np.exp(-np.abs(eta))  # e^{−|η|} serves the loss, p and p(1−p)
         share = 1.0 / (1.0 + tail)
         p = np.where(eta >= 0.0, share, tail * share)
-        n = a + b
+        t = t0 + t1
         # ln(1 + e^{−|η|}) is common; the linear part goes to the class on the wrong side
-        loss += float(n @ np.log1p(tail) + a @ np.maximum(eta, 0.0) + b @ np.maximum(-eta, 0.0))
-        gradient = gradient + x @ (n * p - b)
-        hessian = hessian + (x * (n * tail * share * share)) @ x.T
+        loss += float(t @ np.log1p(tail) + t0 @ np.maximum(eta, 0.0) + t1 @ np.maximum(-eta, 0.0))
+        gradient = gradient + u @ (t * p - t1)
+        hessian = hessian + (u * (t * tail * share * share)) @ u.T
     return _Objective(loss, gradient, hessian)
 
 

@@ -125,7 +125,10 @@ def _decode(value: Any, where: str, depth: int) -> Any:
 def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Array:
     """Finite numbers as float64 (booleans and strings refused), of the given dimension."""
     allowed = (ndim,) if isinstance(ndim, int) else ndim
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as wrong:  # lists of different lengths
+        raise InputError(f"{where} must be an array of numbers: {wrong}") from wrong
     if array.size and array.dtype.kind not in "iuf":
         raise InputError(f"{where} must be numbers, but {array.dtype} came.")
     array = array.astype(np.float64, copy=False)

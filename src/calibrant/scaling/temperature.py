@@ -13,6 +13,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
+from calibrant.maps.base import in_blocks
 
 __all__ = ["Temperature"]
 
@@ -74,7 +75,7 @@ class Temperature(Calibrator):
         )
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
-            z = logit(part.scores) if on_logit else part.scores
+            z = in_blocks(logit, part.scores) if on_logit else part.scores
             found = fit_logistic(
                 [z], part.negative, part.positive, intercept=False, ridge=RIDGE, start=start
             )
@@ -90,4 +91,6 @@ def _size(z: Array, weight: Array) -> float:
     largest = float(np.abs(z).max())
     if largest == 0.0:
         return 1.0
-    return largest * float(np.sqrt(np.average((z / largest) ** 2, weights=weight)))
+    square = z / largest
+    square *= square
+    return largest * float(np.sqrt(square @ weight / weight.sum()))

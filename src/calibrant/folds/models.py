@@ -1,4 +1,4 @@
-"""Out-of-fold tables and scores, for everyone who cross-validates."""
+"""Rows in, out-of-fold scores of a model out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from sklearn.base import clone
 from calibrant.base import Calibrator
 from calibrant.data.columns import to_column, to_matrix
 from calibrant.data.door import check_lengths, read_scores
-from calibrant.data.labels import plain
-from calibrant.data.table import ScoreTable
+from calibrant.data.labels import plain, read_classes, read_labels, read_many
 from calibrant.errors import InputError, ParameterError
 
 __all__ = [
@@ -26,66 +25,18 @@ __all__ = [
     "fit_and_score",
     "fit_calibrators",
     "hold_out",
+    "model_classes",
     "model_scores",
-    "out_of_fold",
+    "positive_class",
     "row_folds",
     "row_pairs",
     "score_method",
-    "table_folds",
     "weight_argument",
 ]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Pair = tuple[Index, Index]
-
-
-def table_folds(table: ScoreTable, k: int) -> list[tuple[Array, Array]]:
-    """Deal a table into k folds: per fold the weight of negatives and of positives at each score.
-
-    The cases of each class are dealt in ascending order of score like cards, one to each fold in
-    turn, so folds are stratified by class and by score, and depend on nothing but the table: not on
-    the order of rows, and not on whether weight 2 or two equal rows were given. Weights that are
-    not whole are dealt in portions of their mean, Σw²/Σw, so that their scale does not matter.
-
-    >>> t = ScoreTable.from_counts([0.1, 0.5], [3, 1], [0, 2])
-    >>> [(n0.tolist(), n1.tolist()) for n0, n1 in table_folds(t, 2)]
-    [([2.0, 0.0], [0.0, 1.0]), ([1.0, 1.0], [0.0, 1.0])]
-    """
-    negative, positive = _deal(table.negative, table, k), _deal(table.positive, table, k)
-    return list(zip(negative, positive, strict=True))
-
-
-def out_of_fold(calibrator: Calibrator, table: ScoreTable, k: int = 5) -> ScoreTable:
-    """The table of calibrated probabilities, each from a map that was fitted without its fold.
-
-    >>> from calibrant import Isotonic
-    >>> t = ScoreTable.from_arrays([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 0, 1, 1])
-    >>> out_of_fold(Isotonic(), t, k=3).total
-    6.0
-    """
-    total = ScoreTable.empty()
-    for n0, n1 in table_folds(table, k):
-        if not (n0.any() or n1.any()):
-            continue
-        rest = ScoreTable.from_counts(table.scores, table.negative - n0, table.positive - n1)
-        fitted = clone(calibrator).fit_table(rest if rest else table)
-        total = total + ScoreTable.from_counts(fitted.map_(table.scores), n0, n1)
-    return total
-
-
-def _deal(weight: Array, table: ScoreTable, k: int) -> list[Array]:
-    whole = bool((weight == np.floor(weight)).all())
-    squares = float(table.negative_sq.sum() + table.positive_sq.sum())
-    portion = 1.0 if whole or not squares else squares / table.total
-    upto = np.append(0.0, np.cumsum(weight)) / portion
-    rounds, rest = np.divmod(upto, k)
-    # of the first `upto` portions, fold j has one per full round and its part of the last round
-    dealt = [np.diff(rounds + np.clip(rest - j, 0.0, 1.0)) * portion for j in range(k)]
-    return [np.minimum(part, weight) for part in dealt]
-
-
-# --- models: rows in, out-of-fold scores out ----------------------------------------------------
 
 #: which methods of a model give its scores, first choice first
 SCORE_METHODS = {
@@ -149,6 +100,36 @@ class ModelRows:
         return model_scores(model, _take(self.X, rows), self.classes, self.positive, self.method)
 
 
+def model_classes(y: Any, model: Any, calibrator: Calibrator) -> tuple[NDArray[Any], Index]:
+    """The classes, from a fitted model if there is one, and which of them each row has."""
+    if y is None:
+        raise InputError("this classifier requires y to be passed, but the target y is None.")
+    known = getattr(model, "classes_", None)
+    classes, codes = read_many(y, classes=calibrator.classes if known is None else known)
+    if len(classes) > 1:
+        return classes, codes
+    if model is None:
+        raise InputError(
+            "y must hold at least two classes to fit a model, but only one class came: "
+            f"{plain(classes[0])!r}."
+        )
+    pair = read_labels(y).classes  # with the partner of the one label, where it is known
+    return pair, codes + int(pair[1] == classes[0])
+
+
+def positive_class(calibrator: Calibrator, classes: NDArray[Any]) -> int:
+    """With two classes: which of them a high score means."""
+    if len(classes) == 2:
+        ordered, label = read_classes(list(classes), calibrator.pos_label)
+        return int(ordered[1] == label)
+    if calibrator.pos_label is not None:
+        raise ParameterError(
+            f"pos_label of the calibrator must be None with {len(classes)} classes, each of which "
+            f"is calibrated against the rest, but {calibrator.pos_label!r} came."
+        )
+    return 1
+
+
 def fit_and_score(
     data: ModelRows, estimator: Any, train: Index | None, test: Index | None
 ) -> tuple[Any, Array]:
@@ -182,8 +163,8 @@ def model_scores(
     Columns go by the model's own ``classes_``, if it has them, and not by their place.
     """
     name = score_method(model, method)
-    raw = to_matrix(model(X) if name is None else getattr(model, name)(X), "scores of the model")
     what = f"the scores of {_name(model)}"
+    raw = to_matrix(model(X) if name is None else getattr(model, name)(X), what)
     order = _class_order(model, classes)
     k = len(classes)
     if k == 2 and (raw.ndim == 1 or raw.shape[1:] == (1,)):

@@ -1,0 +1,1 @@
+"""Reliability curves and diagrams: `curves` computes, only `draw` knows matplotlib."""

@@ -1,0 +1,222 @@
+"""The arithmetic of reliability curves: bins that never split a tie, and their bands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from calibrant.data.table import ScoreTable
+from calibrant.errors import ParameterError
+
+__all__ = ["Rule", "Sums", "band_of", "bins_of", "histogram_of", "means_of", "window"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Band = tuple[Array, Array]
+
+#: the histogram has at least this many cells
+CELLS = 20
+#: predictions that all lie this close to 0 or to 1 are shown enlarged
+CORNER = 0.2
+#: beyond this mean a Poisson count is all but constant, and NumPy's sampler would overflow
+LARGEST_MEAN = 1e15
+#: multiples of W/B are met up to the rounding of a long sum of weights
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The options of a curve, checked when made."""
+
+    bins: int = 10
+    kind: str = "width"
+    band: str | None = "exact"
+    level: float = 0.95
+    n_boot: int = 1000
+    random_state: Any = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("bins", self.bins), ("n_boot", self.n_boot)):
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+                raise ParameterError(
+                    f"{name} must be a whole number from 1 on, but {value!r} came."
+                )
+        _one_of("kind", self.kind, tuple(BINS))
+        _one_of("band", self.band, (*BANDS, None))
+        if not isinstance(self.level, Real) or not 0 < self.level < 1:
+            raise ParameterError(
+                f"level must be a number between 0 and 1, such as 0.95, but {self.level!r} came."
+            )
+
+    @property
+    def cells(self) -> int:
+        """How many cells the histogram has: whole parts of bins of equal width."""
+        whole = self.bins if self.kind == "width" else 1
+        return whole * math.ceil(CELLS / whole)
+
+
+def _one_of(name: str, value: Any, words: tuple[str | None, ...]) -> None:
+    if not any(type(value) is type(word) and value == word for word in words):
+        allowed = ", ".join(repr(word) for word in words)
+        raise ParameterError(f"{name} must be one of {allowed}, but {value!r} came.")
+
+
+# --- bins ---------------------------------------------------------------------------------------
+
+
+def bins_of(table: ScoreTable, rule: Rule) -> tuple[Index, Array]:
+    """Where every non-empty bin begins in the table, and its edges, shape (m, 2).
+
+    >>> table = ScoreTable.from_counts([0.1, 0.25, 0.3], [1, 1, 1], [1, 0, 0])
+    >>> starts, edges = bins_of(table, Rule(bins=10))
+    >>> starts.tolist(), edges.tolist()
+    ([0, 1, 2], [[0.1, 0.2], [0.2, 0.3], [0.3, 0.4]])
+    >>> starts, edges = bins_of(table, Rule(bins=2, kind="mass"))
+    >>> starts.tolist(), edges.tolist()
+    ([0, 1], [[0.0, 0.175], [0.175, 1.0]])
+    """
+    return BINS[rule.kind](table, rule.bins)
+
+
+def _by_width(table: ScoreTable, bins: int) -> tuple[Index, Array]:
+    edges = np.arange(bins + 1) / bins
+    upto = np.append(np.searchsorted(table.scores, edges[:-1]), len(table))
+    some = np.flatnonzero(np.diff(upto))
+    return upto[some], np.column_stack((edges[some], edges[some + 1]))
+
+
+def _by_mass(table: ScoreTable, bins: int) -> tuple[Index, Array]:
+    mass = np.cumsum(table.weight)
+    wanted = mass[-1] * np.arange(1, bins) / bins
+    inner = np.searchsorted(mass, wanted * (1 - ROUNDING)) + 1
+    starts = np.unique(np.append(0, inner))
+    starts = starts[starts < len(table)]
+    cuts = np.concatenate(([0.0], table.cuts(starts[1:] - 1), [1.0]))
+    return starts, np.column_stack((cuts[:-1], cuts[1:]))
+
+
+BINS: dict[str, Callable[[ScoreTable, int], tuple[Index, Array]]] = {
+    "width": _by_width,
+    "mass": _by_mass,
+}
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Σw and Σw² of either class in each bin."""
+
+    negative: Array
+    positive: Array
+    negative_sq: Array
+    positive_sq: Array
+
+    @classmethod
+    def of(cls, table: ScoreTable, starts: Index) -> Sums:
+        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+        return cls(*(np.add.reduceat(column, starts) for column in columns))
+
+    @property
+    def weight(self) -> Array:
+        return self.negative + self.positive
+
+    @property
+    def fraction(self) -> Array:
+        return self.positive / self.weight
+
+    @property
+    def effective(self) -> Array:
+        """(Σw)²/Σw² (Kish)."""
+        return self.weight * (self.weight / (self.negative_sq + self.positive_sq))
+
+
+def means_of(table: ScoreTable, starts: Index) -> Array:
+    """Weighted mean score of each bin, never outside its scores."""
+    moment = np.add.reduceat(table.weight * table.scores, starts)
+    mean = moment / np.add.reduceat(table.weight, starts)
+    last = np.append(starts[1:], len(table)) - 1
+    return np.clip(mean, table.scores[starts], table.scores[last])
+
+
+def histogram_of(table: ScoreTable, edges: Array) -> Array:
+    """The weight in each cell [edge, next edge); the outer cells take what lies beyond."""
+    inner = np.searchsorted(table.scores, edges[1:-1])
+    mass = np.append(0.0, np.cumsum(table.weight))
+    return np.diff(mass[np.concatenate(([0], inner, [len(table)]))])
+
+
+def window(low: float, high: float) -> tuple[float, float]:
+    """[0, 1], or a corner [0, u] or [1 − u, 1] with a round u ≤ 0.2, whichever holds low and high.
+
+    >>> window(0.001, 0.017), window(0.96, 1.0), window(0.1, 0.3)
+    ((0.0, 0.02), (0.96, 1.0), (0.0, 1.0))
+    """
+    for reach, mirrored in ((high, False), (1.0 - low, True)):
+        if 0.0 < reach <= CORNER:
+            # next to 1, numbers have too many digits to tell smaller parts of the axis apart
+            size = _round_up(max(float(reach), 1e-3 if mirrored else 0.0))
+            return (1.0 - size, 1.0) if mirrored else (0.0, size)
+    return 0.0, 1.0
+
+
+def _round_up(reach: float) -> float:
+    """The next number of one digit, or 1.5, times a power of ten, up to rounding."""
+    power = math.floor(math.log10(reach))
+    sizes = (
+        float(f"{digit}e{power + up}") for up in (0, 1) for digit in (1, 1.5, 2, 3, 4, 5, 6, 8)
+    )
+    return next(size for size in sizes if size >= reach * (1 - ROUNDING))
+
+
+# --- bands --------------------------------------------------------------------------------------
+
+
+def band_of(sums: Sums, rule: Rule) -> Band | tuple[None, None]:
+    """The lower and the upper end of each bin's fraction, or two Nones."""
+    return (None, None) if rule.band is None else BANDS[rule.band](sums, rule)
+
+
+def _exact(sums: Sums, rule: Rule) -> Band:
+    """Clopper–Pearson with the effective sample size."""
+    tail = (1 - rule.level) / 2
+    hits = sums.effective * sums.fraction
+    misses = sums.effective * (sums.negative / sums.weight)
+    lower = betaincinv(np.where(hits > 0, hits, 1.0), misses + 1, tail)
+    upper = betaincinv(hits + 1, np.where(misses > 0, misses, 1.0), 1 - tail)
+    return np.where(hits > 0, lower, 0.0), np.where(misses > 0, upper, 1.0)
+
+
+def _bootstrap(sums: Sums, rule: Rule) -> Band:
+    """Percentiles of the fraction over Poisson replicates of either class's weight."""
+    try:
+        random = np.random.default_rng(rule.random_state)
+    except (TypeError, ValueError) as wrong:
+        raise ParameterError(
+            f"random_state must be a seed, a Generator or None, but {rule.random_state!r} came."
+        ) from wrong
+    negative = _replicates(sums.negative, sums.negative_sq, rule.n_boot, random)
+    positive = _replicates(sums.positive, sums.positive_sq, rule.n_boot, random)
+    total = negative + positive
+    some = total > 0
+    fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
+    tail = (1 - rule.level) / 2
+    lower, upper = np.quantile(fraction, (tail, 1 - tail), axis=0)
+    return lower, upper
+
+
+def _replicates(weight: Array, square: Array, n: int, random: np.random.Generator) -> Array:
+    """n draws of each Σw·Poisson(1), as unit·Poisson(mean) of the same mean Σw and variance Σw²."""
+    some = weight > 0
+    mean = np.where(some, weight * (weight / np.where(some, square, 1.0)), 0.0)
+    mean = np.minimum(mean, LARGEST_MEAN)
+    unit = weight / np.where(some, mean, 1.0)
+    return unit * random.poisson(mean, size=(n, len(mean)))
+
+
+BANDS: dict[str, Callable[[Sums, Rule], Band]] = {"exact": _exact, "bootstrap": _bootstrap}

@@ -1,0 +1,304 @@
+"""A fitted map as a line to draw: sampled between its knots, with its jumps as jumps."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitted import Fitted
+from calibrant.losses import sigmoid
+from calibrant.maps import (
+    Chain,
+    Identity,
+    Interval,
+    Logistic,
+    Map,
+    Mixture,
+    Piecewise,
+    Segmented,
+    VectorMap,
+)
+
+__all__ = ["MapCurve", "map_curve", "map_of"]
+
+Array = NDArray[np.float64]
+NONE = np.empty(0)
+
+#: scores beyond are not shown
+WIDEST = 1e300
+#: how far a sigmoid of the score is shown to either side of its middle, in logits
+REACH = 6.0
+#: maps of more knots are drawn with every second, third, … of them: more than pixels
+MOST_KNOTS = 5000
+#: a knot's two sides are read this part of the range away from it, past the rounding of links
+ASIDE = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MapCurve(Frozen):
+    """A fitted map as a polygon over the axis of its scores.
+
+    Attributes
+    ----------
+    x : array of shape (m,)
+        Ascending scores; a knot stands twice, once for either side.
+    p : array of shape (m,)
+        The map there; at a jump first the value before, then the value after it.
+    lower, upper : arrays of shape (m,), or None
+        The band of an `Interval` map.
+    level : float or None
+        The level of that band, where it has one.
+    knots : array of shape (k,)
+        Where the pieces of a piecewise map meet, inside the range shown.
+    domain : {"probability", "score"}
+        Whether the map reads probabilities, or scores on an axis of their own.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Piecewise
+    >>> line = map_curve(Piecewise.step([0.5], [0.25, 0.75]), n=2)
+    >>> line
+    MapCurve(probability from 0 to 1, 1 knot)
+    >>> line.x.tolist(), line.p.tolist()
+    ([0.0, 0.5, 0.5, 1.0], [0.25, 0.25, 0.75, 0.75])
+    """
+
+    x: Array
+    p: Array
+    lower: Array | None
+    upper: Array | None
+    level: float | None
+    knots: Array
+    domain: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes as plain lists and numbers, ready for JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in self._items()
+        }
+
+    def __repr__(self) -> str:
+        plural = "s" if len(self.knots) != 1 else ""
+        band = ", with a band" if self.lower is not None else ""
+        return (
+            f"MapCurve({self.domain} from {self.x[0]:g} to {self.x[-1]:g}, "
+            f"{len(self.knots)} knot{plural}{band})"
+        )
+
+
+def map_curve(
+    fitted: Any, lo: float | None = None, hi: float | None = None, n: int = 512
+) -> MapCurve:
+    """The line of a fitted map: what probability it gives to which score.
+
+    Parameters
+    ----------
+    fitted : Map, Fitted, or anything with ``map_``
+        A map of one score.
+    lo, hi : float, optional
+        The range of scores; by default [0, 1] for maps of probabilities, and where the map moves
+        for others (the knots, or σ from −6 to 6).
+    n : int, default=512
+        Number of points besides the knots, closer together near the ends.
+
+    Returns
+    -------
+    MapCurve
+
+    Notes
+    -----
+    A map is taken to read probabilities if it reads logits of its score or if its knots lie in
+    [0, 1]; a bare sigmoid of the score is taken to read margins. ``lo`` and ``hi`` overrule the
+    range. A `Segmented` map is shown by its default. Above 5000 knots only every second, third, …
+    is kept. O((n + k)·c) for k knots and a cost of c per score.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> c = cal.Isotonic().fit([-2.0, -1.0, 1.0, 2.0], [0, 1, 0, 1])
+    >>> map_curve(c)
+    MapCurve(score from -1.8 to 1.8, 2 knots)
+    """
+    fitted_map = map_of(fitted)
+    start, end = _span(fitted_map)
+    domain = "probability" if start >= 0.0 and end <= 1.0 else "score"
+    low, high = _range(start if lo is None else lo, end if hi is None else hi)
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 2:
+        raise ParameterError(f"n must be a whole number from 2 on, but {n!r} came.")
+    knots = np.unique(_knots(fitted_map, low, high))
+    knots = knots[(knots > low) & (knots < high)]
+    knots = knots[:: len(knots) // MOST_KNOTS + 1]
+    sample = _sampler(knots, _grid(low, high, int(n)))
+    lower = upper = level = None
+    if isinstance(fitted_map, Interval):
+        lower, upper, level = sample(fitted_map.lower), sample(fitted_map.upper), fitted_map.level
+    return MapCurve(sample.x, sample(fitted_map), lower, upper, level, knots, domain)
+
+
+def map_of(fitted: Any) -> Map:
+    """The map of one score inside a Map, a Fitted or anything with ``map_``."""
+    inner = fitted.map if isinstance(fitted, Fitted) else getattr(fitted, "map_", fitted)
+    if isinstance(inner, VectorMap):
+        raise InputError(
+            f"only a map of one score can be drawn, but {type(inner).__name__} maps one score per "
+            "class. Draw its members, or the reliability diagram of one class."
+        )
+    if not isinstance(inner, Map):
+        raise InputError(
+            "a Map, a Fitted or a fitted calibrator (with map_) must come, but "
+            f"{type(fitted).__name__} came. Fit it first."
+        )
+    return inner
+
+
+def _range(lo: Any, hi: Any) -> tuple[float, float]:
+    for name, value in (("lo", lo), ("hi", hi)):
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise ParameterError(f"{name} must be a finite number or None, but {value!r} came.")
+    if not lo < hi:
+        raise ParameterError(f"lo must be below hi, but {lo:g} and {hi:g} came.")
+    return float(lo), float(hi)
+
+
+# --- sampling -----------------------------------------------------------------------------------
+
+
+def _grid(lo: float, hi: float, n: int) -> Array:
+    """n points from lo to hi, dense near both ends, where maps of logits are steep."""
+    part = (1 - np.cos(np.linspace(0.0, np.pi, n))) / 2
+    return np.clip(lo * (1 - part) + hi * part, lo, hi)
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    x: Array
+    at: Array
+    order: NDArray[np.intp]
+
+    def __call__(self, function: Map) -> Array:
+        return function(self.at)[self.order]
+
+
+def _sampler(knots: Array, grid: Array) -> _Sampler:
+    lo, hi = grid[0], grid[-1]
+    aside = np.maximum(8 * np.spacing(np.abs(knots)), ASIDE * (hi / 2 - lo / 2))
+    x = np.concatenate((knots, knots, grid))
+    order = np.argsort(x, kind="stable")
+    at = np.concatenate((knots - aside, knots + aside, grid))
+    return _Sampler(x[order], np.clip(at, lo, hi), order)
+
+
+# --- where a map has knots, and where it is worth looking at -------------------------------------
+
+
+@functools.singledispatch
+def _knots(fitted_map: Map, lo: float, hi: float) -> Array:
+    """The scores between lo and hi where pieces of the map meet."""
+    return NONE
+
+
+@_knots.register
+def _(fitted_map: Identity, lo: float, hi: float) -> Array:
+    return np.array([0.0, 1.0])
+
+
+@_knots.register
+def _(fitted_map: Piecewise, lo: float, hi: float) -> Array:
+    return sigmoid(fitted_map.x) if fitted_map.input == "logit" else fitted_map.x
+
+
+@_knots.register
+def _(fitted_map: Mixture, lo: float, hi: float) -> Array:
+    return np.concatenate([_knots(member, lo, hi) for member in fitted_map.members])
+
+
+@_knots.register
+def _(fitted_map: Interval, lo: float, hi: float) -> Array:
+    members = (fitted_map.lower, fitted_map.upper, fitted_map.point)
+    return np.concatenate([_knots(member, lo, hi) for member in members])
+
+
+@_knots.register
+def _(fitted_map: Segmented, lo: float, hi: float) -> Array:
+    return _knots(fitted_map.default, lo, hi)
+
+
+@_knots.register
+def _(fitted_map: Chain, lo: float, hi: float) -> Array:
+    first, *rest = fitted_map.steps
+    found = _knots(first, lo, hi)
+    if not rest:
+        return found
+    inner = _knots(Chain(tuple(rest)), 0.0, 1.0)
+    return np.concatenate((found, _preimage(first, inner, lo, hi)))
+
+
+def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: float) -> Array:
+    """Where a monotone function between lo and hi passes each of the values, by bisection."""
+    ends = function(np.array([lo, hi]))
+    sign = 1.0 if ends[1] >= ends[0] else -1.0
+    values = values[(values > ends.min()) & (values <= ends.max())]
+    low, high = np.full(len(values), lo), np.full(len(values), hi)
+    for _ in range(80):
+        middle = low / 2 + high / 2
+        reached = sign * function(middle) >= sign * values
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return high
+
+
+@functools.singledispatch
+def _span(fitted_map: Map) -> tuple[float, float]:
+    """The range of scores to show."""
+    return 0.0, 1.0
+
+
+@_span.register
+def _(fitted_map: Piecewise) -> tuple[float, float]:
+    first, last = float(fitted_map.x[0]), float(fitted_map.x[-1])
+    if fitted_map.input == "logit" or (first >= 0.0 and last <= 1.0):
+        return 0.0, 1.0
+    margin = 0.1 * last - 0.1 * first or 1.0
+    return max(first - margin, -WIDEST), min(last + margin, WIDEST)
+
+
+@_span.register
+def _(fitted_map: Logistic) -> tuple[float, float]:
+    if [name for name, _ in fitted_map.terms] != ["x"]:
+        return 0.0, 1.0
+    slope = fitted_map.terms[0][1]
+    if abs(slope) * WIDEST <= REACH + abs(fitted_map.intercept):  # flat as far as floats go
+        return -1.0, 1.0
+    middle = -fitted_map.intercept / slope
+    reach = max(REACH / abs(slope), 1e-9 * abs(middle))
+    return middle - reach, middle + reach
+
+
+@_span.register
+def _(fitted_map: Mixture) -> tuple[float, float]:
+    spans = [_span(member) for member in fitted_map.members]
+    return min(low for low, _ in spans), max(high for _, high in spans)
+
+
+@_span.register
+def _(fitted_map: Interval) -> tuple[float, float]:
+    return _span(fitted_map.point)
+
+
+@_span.register
+def _(fitted_map: Segmented) -> tuple[float, float]:
+    return _span(fitted_map.default)
+
+
+@_span.register
+def _(fitted_map: Chain) -> tuple[float, float]:
+    return _span(fitted_map.steps[0])

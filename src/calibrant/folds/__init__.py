@@ -1,0 +1,1 @@
+"""Out-of-fold tables and scores, for everyone who cross-validates."""

@@ -21,7 +21,9 @@ class Case:
     calibrator: Any
     twin: Callable[..., Any] | None
     monotone: bool = True  # a higher score never gets a lower probability
-    exact: bool = True  # equal to the twin to rounding, else to 1e-5 (an iterative twin)
+    exact: bool = True  # equal to the twin within tol; else the twin is an iterative solver
+    tol: float = 1e-9
+    stable: bool = True  # rounding cannot flip a choice between equally good binnings
 
     def __str__(self) -> str:
         return self.name
@@ -72,4 +74,20 @@ CASES = [
     Case("beta-am", cal.Beta(kind="am"), partial(naive.beta, kind="am"), exact=False),
     Case("beta-ab", cal.Beta(kind="ab"), partial(naive.beta, kind="ab"), exact=False),
     Case("temperature", cal.Temperature(), naive.temperature, exact=False),
+    Case("sbb", cal.SBB(lambda_=3), partial(naive.sbb, lam=3), monotone=False, stable=False),
+    Case("sbb-empirical", cal.SBB(), None, monotone=False, stable=False),
+    Case("sbb-average", cal.SBB(lambda_="average"), None, monotone=False, stable=False),
+    Case("abb", cal.ABB(lambda_=3), partial(naive.abb, lam=3), monotone=False, tol=1.1e-6),
+    Case("abb-average", cal.ABB(), None, monotone=False),
+    Case("abb-band", cal.ABB(lambda_="empirical", levels=(0.5, 0.9)), None, monotone=False),
+    Case("abb-text-cached", cal.ABB(lambda_=5, variant="text", cache=50), None, monotone=False),
+    Case("bbq", cal.BBQ(), None, monotone=False, stable=False),
+    Case("bbq-all", cal.BBQ(models="all"), naive.bbq, monotone=False),
+    Case(
+        "bbq-best",
+        cal.BBQ(models="best"),
+        partial(naive.bbq, models="best"),
+        monotone=False,
+        stable=False,
+    ),
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
@@ -244,3 +245,175 @@ def temperature(s, y, w, query):
         options={"xatol": 1e-12},
     )
     return sigmoid(found.x * q / rms)
+
+
+# --- binnings -----------------------------------------------------------------------------------
+
+
+def _marginal(n0, n1):
+    return math.lgamma(n0 + 1) + math.lgamma(n1 + 1) - math.lgamma(n0 + n1 + 2)
+
+
+def _gaps(scores, lam):
+    span = scores[-1] - scores[0] if len(scores) > 1 else 1.0
+    return [lam * (b - a) / span for a, b in pairwise(scores)]
+
+
+def all_binnings(cells, lam):
+    """Every binning as (list of bins, each (first, last + 1)) with its log score, eq. 2.7.
+
+    cells: [(score, n0, n1)] in order; a query is a cell without weight.
+    """
+    h = _gaps([c[0] for c in cells], lam)
+    size = len(cells)
+    for mask in range(1 << (size - 1)):
+        score, start, bins = 0.0, 0, []
+        for i in range(size):
+            last = i == size - 1
+            if last or mask >> i & 1:
+                n0 = sum(c[1] for c in cells[start : i + 1])
+                n1 = sum(c[2] for c in cells[start : i + 1])
+                score += _marginal(n0, n1) + (0.0 if last else math.log(-math.expm1(-h[i])))
+                bins.append((start, i + 1, n0, n1))
+                start = i + 1
+            else:
+                score -= h[i]
+        yield bins, score
+
+
+def best_binning_dense(n0, n1, gaps):
+    """The O(D²) dynamic programme: starts of the bins and the log score."""
+    size = len(n0)
+    sum0, sum1 = np.append(0, np.cumsum(n0)), np.append(0, np.cumsum(n1))
+    height = np.append(0, np.cumsum(gaps))
+    log_cut = np.log(-np.expm1(-np.asarray(gaps)))
+    from scipy.special import gammaln
+
+    value, back, best = np.full(size, -np.inf), np.zeros(size + 1, int), 0.0
+    value[0] = 0.0
+    for u in range(1, size + 1):
+        a, b = sum0[u] - sum0[:u], sum1[u] - sum1[:u]
+        total = value[:u] + gammaln(a + 1) + gammaln(b + 1) - gammaln(a + b + 2)
+        back[u] = int(np.argmax(total))
+        best = total[back[u]] - height[u - 1]
+        if u < size:
+            value[u] = best + log_cut[u - 1] + height[u]
+    starts, u = [], size
+    while u:
+        starts.append(int(back[u]))
+        u = int(back[u])
+    return starts[::-1], best
+
+
+def sbb(s, y, w, query, lam):
+    cells = group(s, y, w)
+    scores = list(cells)
+    n0, n1 = (np.array([c[k] for c in cells.values()]) for k in (0, 1))
+    starts, _ = best_binning_dense(n0, n1, _gaps(scores, lam))
+    ends = [*starts[1:], len(scores)]
+    values = [
+        (n1[a:b].sum() + 1) / (n0[a:b].sum() + n1[a:b].sum() + 2)
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    cuts = [scores[a - 1] / 2 + scores[a] / 2 for a in starts[1:]]
+    return np.array([values[sum(1 for c in cuts if q >= c)] for q in query])
+
+
+def average_dense(n0, n1, gaps):
+    """Eq. 2.8 by log-sum-exp over all bins, O(D²): P at every cell, and the log evidence."""
+    from scipy.special import gammaln, logsumexp
+
+    size = len(n0)
+    sum0, sum1 = np.append(0, np.cumsum(n0)), np.append(0, np.cumsum(n1))
+    height = np.append(0.0, np.cumsum(gaps))
+    cut = np.append(np.log(-np.expm1(-np.asarray(gaps, float))), 0.0)  # above cell u − 1
+    whole = bool((sum0 == np.floor(sum0)).all() and (sum1 == np.floor(sum1)).all())
+    table = gammaln(np.arange(sum0[-1] + sum1[-1] + 3) + 1) if whole else None
+
+    def factorial(v):
+        return gammaln(v + 1) if table is None else table[v.astype(int)]
+
+    def bins(low, high):
+        a, b = sum0[high] - sum0[low], sum1[high] - sum1[low]
+        return factorial(a) + factorial(b) - factorial(a + b + 1) - (height[high - 1] - height[low])
+
+    left, right = np.full(size + 1, -np.inf), np.full(size + 1, -np.inf)
+    left[0] = right[size] = 0.0
+    for u in range(1, size + 1):
+        left[u] = logsumexp(left[:u] + bins(np.arange(u), u)) + cut[u - 1]
+    for low in range(size - 1, -1, -1):
+        u = np.arange(low + 1, size + 1)
+        right[low] = logsumexp(right[u] + bins(low, u) + cut[u - 1])
+    above, below = np.zeros(size + 1), np.zeros(size + 1)
+    for low in range(size):
+        u = np.arange(low + 1, size + 1)
+        weight = np.exp(left[low] + bins(low, u) + cut[u - 1] + right[u] - left[size])
+        n1_in, n0_in = sum1[u] - sum1[low], sum0[u] - sum0[low]
+        value = weight * (n1_in + 1) / (n0_in + n1_in + 2)
+        above[low] += value.sum()
+        below[low] += weight.sum()
+        above[u] -= value
+        below[u] -= weight
+    return np.cumsum(above)[:size] / np.cumsum(below)[:size], left[size]
+
+
+def abb(s, y, w, query, lam):
+    """Each query as a cell without weight, among the others."""
+    cells = group(s, y, w)
+    scores = list(cells)
+    out = []
+    for wanted in query:
+        q = min(max(wanted, scores[0]), scores[-1])
+        with_query = sorted({*scores, q})
+        n0, n1 = (np.array([cells.get(x, (0.0, 0.0))[k] for x in with_query]) for k in (0, 1))
+        p, _ = average_dense(n0, n1, _gaps(with_query, lam))
+        out.append(p[with_query.index(q)])
+    return np.array(out)
+
+
+def bbq(s, y, w, query, models="all"):
+    kept = [v for v, a in zip(s, w, strict=True) if a > 0]
+    if min(kept) < 0 or max(kept) > 1:
+        s, query = sigmoid(s), sigmoid(query)
+    cells = group(s, y, w)
+    scores = list(cells)
+    total = sum(sum(c) for c in cells.values())
+    whole = all(v == int(v) for c in cells.values() for v in c)
+    low = max(1, int(total ** (1 / 3) / 10 + 1e-9))
+    high = max(low, int(min(math.ceil(total / 5), math.ceil(10 * total ** (1 / 3) - 1e-9))))
+    found = []
+    for count in range(low, high + 1):
+        size = total // count if whole else total / count
+        bins, current, upto, k = [], [], 0.0, 1
+        for x in scores:
+            current.append(x)
+            upto += sum(cells[x])
+            if k < count and upto >= k * size * (1 - 1e-12):
+                while k < count and upto >= k * size * (1 - 1e-12):
+                    k += 1
+                bins.append(current)
+                current = []
+        if current:
+            bins.append(current)
+        edges = [0.0, *(a[-1] / 2 + b[0] / 2 for a, b in pairwise(bins)), 1.0]
+        score, values = 0.0, []
+        for inside, a, b in zip(bins, edges, edges[1:], strict=False):
+            n0, n1 = (sum(cells[x][k] for x in inside) for k in (0, 1))
+            middle = (a + b) / 2
+            p = min(max(middle, 0.005), 0.995)
+            score += (
+                math.lgamma(n1 + 2 * p) + math.lgamma(n0 + 2 * (1 - p)) - math.lgamma(n0 + n1 + 2)
+            )
+            score -= math.lgamma(2 * p) + math.lgamma(2 * (1 - p))
+            prior = (sum(cells[x][1] * x for x in inside) + middle) / (n1 + 1)
+            values.append((n1 + prior) / (n0 + n1 + 1))
+        found.append((score, edges[1:-1], values))
+    best = max(f[0] for f in found)
+    weights = [math.exp(f[0] - best) for f in found]
+    if models == "best":
+        weights = [float(i == weights.index(max(weights))) for i in range(len(weights))]
+    out = []
+    for q in query:
+        inner = [v[sum(1 for c in cuts if q >= c)] for _, cuts, v in found]
+        out.append(sum(a * b for a, b in zip(weights, inner, strict=True)) / sum(weights))
+    return np.array(out)

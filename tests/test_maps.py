@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -93,7 +94,8 @@ def evaluate_naively(m, s):
             value = m.right[-1]
         else:
             i = int(np.searchsorted(m.x, v, side="right")) - 1
-            t = (v / 2 - m.x[i] / 2) / (m.x[i + 1] / 2 - m.x[i] / 2)
+            low, high = Fraction(m.x[i]), Fraction(m.x[i + 1])
+            t = float((Fraction(v) - low) / (high - low))
             value = m.right[i] * (1 - t) + m.left[i + 1] * t
         out.append(value)
     values = np.array(out)

@@ -15,11 +15,14 @@ __version__ = "0.1.0"
 
 #: every public name and the module that defines it; nothing is imported before it is used
 _HOMES = {
+    "ABB": "calibrators.abb",
+    "BBQ": "calibrators.bbq",
     "Beta": "calibrators.beta",
     "CalibratedClassifier": "wrap",
     "CalibrationWarning": "errors",
     "Calibrator": "base",
     "Curve": "diagrams.curves",
+    "Evaluation": "metrics",
     "Fitted": "fitted",
     "Histogram": "calibrators.histogram",
     "Identity": "calibrators.identity",
@@ -30,13 +33,30 @@ _HOMES = {
     "ParameterError": "errors",
     "Platt": "calibrators.platt",
     "Rescale": "calibrators.rescale",
+    "SBB": "calibrators.sbb",
     "ScoreTable": "data.table",
     "Temperature": "scaling.temperature",
+    "accuracy": "metrics",
+    "auc": "metrics",
+    "brier": "metrics",
+    "calbin": "metrics",
+    "calibration_loss": "metrics",
+    "corp": "metrics",
+    "degroot_fienberg": "metrics",
+    "ece": "metrics",
+    "evaluate": "metrics",
+    "flach_matsubara": "metrics",
+    "hosmer_lemeshow": "metrics",
     "load": "fitted",
+    "log_loss": "metrics",
     "map_curve": "diagrams.lines",
     "map_diagram": "diagrams.draw",
+    "mce": "metrics",
+    "murphy": "metrics",
+    "profit": "metrics",
     "reliability_curve": "diagrams.curves",
     "reliability_diagram": "diagrams.draw",
+    "rmse": "metrics",
     "save": "fitted",
 }
 
@@ -45,6 +65,8 @@ __all__ = [*sorted(_HOMES), "maps"]  # noqa: PLE0604
 if TYPE_CHECKING:
     from calibrant import maps as maps
     from calibrant.base import Calibrator as Calibrator
+    from calibrant.calibrators.abb import ABB as ABB
+    from calibrant.calibrators.bbq import BBQ as BBQ
     from calibrant.calibrators.beta import Beta as Beta
     from calibrant.calibrators.histogram import Histogram as Histogram
     from calibrant.calibrators.identity import Identity as Identity
@@ -52,6 +74,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.logistic_correction import LogisticCorrection as LogisticCorrection
     from calibrant.calibrators.platt import Platt as Platt
     from calibrant.calibrators.rescale import Rescale as Rescale
+    from calibrant.calibrators.sbb import SBB as SBB
     from calibrant.data.table import ScoreTable as ScoreTable
     from calibrant.diagrams.curves import Curve as Curve
     from calibrant.diagrams.curves import reliability_curve as reliability_curve
@@ -65,6 +88,23 @@ if TYPE_CHECKING:
     from calibrant.fitted import Fitted as Fitted
     from calibrant.fitted import load as load
     from calibrant.fitted import save as save
+    from calibrant.metrics import Evaluation as Evaluation
+    from calibrant.metrics import accuracy as accuracy
+    from calibrant.metrics import auc as auc
+    from calibrant.metrics import brier as brier
+    from calibrant.metrics import calbin as calbin
+    from calibrant.metrics import calibration_loss as calibration_loss
+    from calibrant.metrics import corp as corp
+    from calibrant.metrics import degroot_fienberg as degroot_fienberg
+    from calibrant.metrics import ece as ece
+    from calibrant.metrics import evaluate as evaluate
+    from calibrant.metrics import flach_matsubara as flach_matsubara
+    from calibrant.metrics import hosmer_lemeshow as hosmer_lemeshow
+    from calibrant.metrics import log_loss as log_loss
+    from calibrant.metrics import mce as mce
+    from calibrant.metrics import murphy as murphy
+    from calibrant.metrics import profit as profit
+    from calibrant.metrics import rmse as rmse
     from calibrant.scaling.temperature import Temperature as Temperature
     from calibrant.wrap import CalibratedClassifier as CalibratedClassifier
 

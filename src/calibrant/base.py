@@ -22,7 +22,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import Map
 
-__all__ = ["SMOOTHING", "Calibrator", "Limit", "Number", "OneOf"]
+__all__ = ["SMOOTHING", "Calibrator", "Each", "Limit", "Number", "OneOf"]
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,20 @@ class Number:
         return bound if self.high == float("inf") else f"{bound} and at most {self.high:g}"
 
 
-Limit = OneOf | Number
+@dataclass(frozen=True)
+class Each:
+    """The limits of a parameter that is a tuple or list, possibly empty, of such values."""
+
+    limit: Number
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, (tuple, list)) and all(self.limit.allows(v) for v in value)
+
+    def __str__(self) -> str:
+        return f"a tuple, each of its entries {self.limit}"
+
+
+Limit = OneOf | Number | Each
 
 #: pseudo-count that each class gets in a bin, by the name of the smoothing
 SMOOTHING = {"none": 0.0, "laplace": 1.0, "jeffreys": 0.5}
@@ -194,6 +207,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             params,
             self._provenance,
         )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

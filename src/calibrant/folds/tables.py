@@ -21,9 +21,10 @@ class Deal:
     """A table dealt into k folds.
 
     The cases of each class are dealt in ascending order of score like cards, one to each fold in
-    turn, so folds are stratified by class and by score, and depend on nothing but the table: not on
-    the order of rows, and not on whether weight 2 or two equal rows were given. Weights that are
-    not whole are dealt in portions of their mean, Σw²/Σw, so that their scale does not matter.
+    turn, the positives going on where the negatives ended. So folds are stratified by class and by
+    score, are of equal size, and depend on nothing but the table: not on the order of rows, and
+    not on whether weight 2 or two equal rows were given. Weights that are not whole are dealt in
+    portions of their mean, Σw²/Σw, so that their scale does not matter.
 
     Attributes
     ----------
@@ -45,14 +46,14 @@ class Deal:
 
     def held(self, fold: int, at: Any = slice(None)) -> tuple[Array, Array]:
         """As ``negative`` and ``positive``, of one fold alone, at some or all indices."""
-        zero, one = (
-            _dealt(upto[at] / portion, fold, self.k) * portion
-            for upto, portion in zip((self.negative, self.positive), self._portions, strict=True)
-        )
-        return zero, one
+        (small0, small1), k = self._portions, self.k
+        begun = self.negative[-1] / small0 % k  # the fold at which the positives begin
+        zero = _dealt(self.negative[at] / small0, fold, k) * small0
+        one = _dealt(self.positive[at] / small1 + begun, fold, k) - _dealt(begun, fold, k)
+        return zero, one * small1
 
 
-def _dealt(upto: Array, fold: int, k: int) -> Array:
+def _dealt(upto: Array | np.float64, fold: int, k: int) -> Array:
     """Of the first ``upto`` cards: one per full round, and the fold's part of the last round."""
     rounds, rest = np.divmod(upto, k)
     return np.asarray(rounds + np.clip(rest - fold, 0.0, 1.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.errors import ParameterError
 from calibrant.maps.base import Array
@@ -22,12 +23,14 @@ def refine(
     right: Array,
     tol: float,
     max_knots: int = 1_000_000,
+    doubtful: NDArray[np.bool_] | None = None,
 ) -> tuple[Array, Array, Array]:
     """Knots with left and right values whose straight pieces stay within ``tol`` of the function.
 
     Every piece is probed at five inner points and halved until the largest error there is at most
     tol/2; the half left over covers what lies between the probes. The function must be smooth
-    between the knots given; ``left`` and ``right`` are its limits there, so jumps are kept.
+    between the knots given; ``left`` and ``right`` are its limits there, so jumps are kept. Only
+    the pieces marked in ``doubtful`` (all by default) are probed; ``max_knots`` counts new knots.
 
     >>> ends = np.array([0.0, 1.0])
     >>> x, _, value = refine(np.square, ends, ends, ends, 1e-4)
@@ -37,17 +40,18 @@ def refine(
     """
     if not tol > 0:
         raise ParameterError(f"tol must be above 0, but {tol!r} came.")
-    open_ = np.ones(len(x) - 1, dtype=bool)
+    open_ = np.ones(len(x) - 1, dtype=bool) if doubtful is None else doubtful.copy()
+    most = len(x) + max_knots
     while open_.any():
         piece = np.flatnonzero(open_)
         low, high = x[piece], x[piece + 1]
         start, rise = right[piece], left[piece + 1] - right[piece]
-        inside = low[:, None] + (high - low)[:, None] * PROBES
+        inside = low[:, None] * (1.0 - PROBES) + high[:, None] * PROBES
         line = start[:, None] + rise[:, None] * PROBES
         error = np.abs(function(inside.ravel()).reshape(inside.shape) - line).max(axis=1)
         middle = low / 2 + high / 2
         split = (error > tol / 2) & (middle > low) & (middle < high)
-        if len(x) + split.sum() > max_knots:
+        if len(x) + split.sum() > most:
             raise ParameterError(
                 f"tol={tol:g} would need more than {max_knots} knots; choose a larger tolerance."
             )

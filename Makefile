@@ -1,0 +1,52 @@
+# Two commands do all the set-up on a machine that has Python (>= 3.11) and make:
+#   make demo   run the main job on a bundled example
+#   make test   run the whole test suite
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test bench check format pictures clean help
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# The environments are made anew whenever pyproject.toml changes. A marker per set of extras is
+# written only after its install succeeded, so an interrupted install is repeated.
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("calibrant needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.cli: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,bench]'
+	@touch $@
+
+demo: $(VENV)/.cli
+	$(BIN)/calibrant demo
+
+test: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+pictures: $(VENV)/.test
+	$(BIN)/python docs/make_pictures.py
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) dist build calibrant-demo .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis

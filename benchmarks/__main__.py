@@ -1,0 +1,28 @@
+"""``python -m benchmarks [NAME ...] [--max 1e7]``: run the named measurements, or all."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import fit
+
+MEASUREMENTS = {"fit": fit.run}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", help=f"which of {', '.join(MEASUREMENTS)} (default: all)"
+    )
+    parser.add_argument("--max", type=float, default=1e7, help="the largest N (default 1e7)")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(MEASUREMENTS)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(MEASUREMENTS)}")
+    sizes = [n for n in (10**3, 10**4, 10**5, 10**6, 10**7) if n <= options.max]
+    for name in options.names or MEASUREMENTS:
+        MEASUREMENTS[name](sizes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""How a thing is measured: CPU time, as a ratio to a yardstick in the same run, and peak memory."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import os
+import platform
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def cpu(work: Callable[[], object], seconds: float = 1.0, most: int = 31) -> float:
+    """Median CPU seconds of a call, repeated for about ``seconds`` (at least three times)."""
+    taken: list[float] = []
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while len(taken) < 3 or (time.perf_counter() - begin < seconds and len(taken) < most):
+            gc.collect()
+            gc.disable()
+            start = time.process_time()
+            work()
+            taken.append(time.process_time() - start)
+            gc.enable()
+            if taken[-1] > 20 * seconds:
+                break
+    return median(taken)
+
+
+def peak(work: Callable[[], object]) -> int:
+    """Peak bytes allocated during a call, beyond what was held before it."""
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        work()
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return top - before
+
+
+def setting(packages: Iterable[str]) -> str:
+    """One line on what ran where: no names of machines."""
+    found = []
+    for package in packages:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.append(f"{package} not installed")
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
+        + ", ".join(found)
+    )
+
+
+def write(name: str, rows: list[dict[str, object]], heading: str) -> None:
+    """The rows as CSV and as a Markdown table under its heading."""
+    RESULTS.mkdir(exist_ok=True)
+    columns = list(rows[0])
+    with (RESULTS / f"{name}.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    lines = [heading, "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(str(row[c]) for c in columns) + " |" for row in rows]
+    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

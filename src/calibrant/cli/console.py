@@ -1,0 +1,130 @@
+"""What the terminal shows: results on stdout; errors, notes and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+from typer.core import TyperGroup
+
+from calibrant.errors import InputError, MissingExtraError, ParameterError
+
+__all__ = ["Bar", "Guarded", "command", "say", "say_json", "say_pairs", "show", "tell"]
+
+#: a job that lasts longer than this many seconds gets a bar
+PATIENCE = 1.0
+
+#: what the user can mend, as opposed to a mistake of the program
+EXPECTED = (InputError, ParameterError, MissingExtraError, OSError)
+
+
+class Guarded(TyperGroup):
+    """Turns expected errors into one line on stderr and an exit code; the others stay loud."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # the reader of a pipe went away: nothing to say to anyone
+        except EXPECTED as wrong:
+            _complain("error: ", _in_one_line(wrong))
+            raise typer.Exit(2) from wrong
+        except KeyboardInterrupt as stopped:
+            _complain("interrupted: ", "no partial output was left behind.")
+            raise typer.Exit(130) from stopped
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """A line of plain and (text, style) parts on stdout; long paths are never broken."""
+    Console(highlight=False).print(Text.assemble(*parts), soft_wrap=True)
+
+
+def tell(*parts: str | tuple[str, str]) -> None:
+    """Prose on stdout, broken between words on a terminal and not at all elsewhere."""
+    _prose(Console(highlight=False), *parts)
+
+
+def show(renderable: Any) -> None:
+    """A table or whatever rich can draw, on stdout."""
+    Console(highlight=False).print(renderable)
+
+
+def say_json(document: Mapping[str, Any] | list[Any]) -> None:
+    """The machine's answer on stdout, and nothing else there."""
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def command(*words: str) -> tuple[str, str]:
+    """A command to copy, as a part for `say`."""
+    return " ".join(words), "bold cyan"
+
+
+def say_pairs(rows: Mapping[str, str]) -> None:
+    """Two aligned columns on stdout; a long path is never broken."""
+    width = max(map(len, rows))
+    for name, value in rows.items():
+        say((name.ljust(width), "bold"), "  ", value)
+
+
+def _complain(what: str, message: str) -> None:
+    _prose(Console(stderr=True, highlight=False), (what, "bold red"), message)
+
+
+def _prose(console: Console, *parts: str | tuple[str, str]) -> None:
+    console.print(Text.assemble(*parts), soft_wrap=not console.is_terminal)
+
+
+def _in_one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror}."
+    return " ".join(str(error).split())
+
+
+class Bar:
+    """A progress bar on stderr, for people only and for long jobs only.
+
+    It is called with the fraction done, and appears once the job has taken a second.
+    """
+
+    def __init__(self, title: str, quiet: bool = False) -> None:
+        self.title = title
+        self.wanted = not quiet and sys.stderr.isatty()
+        self.started = time.monotonic()
+        self.progress: Progress | None = None
+
+    def __call__(self, done: float) -> None:
+        if not self.wanted or time.monotonic() - self.started < PATIENCE:
+            return
+        if self.progress is None:
+            self.progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f} %"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self.progress.add_task(self.title, total=1.0)
+            self.progress.start()
+        self.progress.update(self.progress.task_ids[0], completed=done)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.progress is not None:
+            self.progress.stop()

@@ -1,0 +1,140 @@
+"""The main job on a bundled example: a naive Bayes model that is far too sure of itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.cli import jobs
+from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
+from calibrant.cli.results import facts
+from calibrant.engines.duckdb import Session, apply_file
+from calibrant.fitted import save
+from calibrant.metrics import evaluate
+from calibrant.report import Report, in_words, to_html
+
+__all__ = ["example", "run"]
+
+SEED = 20
+TRAIN, CALIBRATE, NEW = 2_000, 4_000, 3_000
+REGIONS = ("North", "South", 'Old Town, "east"', "Île-de-France", "Port; quay")
+
+
+def example(seed: int = SEED) -> tuple[str, str]:
+    """Two CSV files of customers, their scores and whether they left: to fit to, and to judge by.
+
+    Twelve noisy readings of three hidden traits are correlated, which naive Bayes does not know:
+    it counts the same evidence several times and its probabilities crowd at 0 and 1.
+
+    >>> old, new = example()
+    >>> old.splitlines()[0]
+    'customer,region,months,score,churned'
+    >>> len(old.splitlines()), len(new.splitlines())
+    (4001, 3001)
+    """
+    from sklearn.naive_bayes import GaussianNB
+
+    rng = np.random.default_rng(seed)
+    n = TRAIN + CALIBRATE + NEW
+    traits = rng.normal(size=(n, 3))
+    features = np.repeat(traits, 4, axis=1) + 0.5 * rng.normal(size=(n, 12))
+    tendency = traits @ [1.1, 0.8, 0.4] - 1.5
+    left = rng.random(n) < 1.0 / (1.0 + np.exp(-tendency))
+    model = GaussianNB().fit(features[:TRAIN], left[:TRAIN])
+    scores = np.clip(model.predict_proba(features)[:, 1], 1e-6, 1.0 - 1e-6)
+    months = rng.integers(1, 120, size=n)
+    regions = rng.integers(len(REGIONS), size=n)
+    middle = TRAIN + CALIBRATE
+    return tuple(  # type: ignore[return-value]
+        _csv(rows, regions, months, scores, left)
+        for rows in (range(TRAIN, middle), range(middle, n))
+    )
+
+
+def _csv(
+    rows: range,
+    regions: NDArray[Any],
+    months: NDArray[Any],
+    scores: NDArray[np.float64],
+    left: NDArray[np.bool_],
+) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("customer", "region", "months", "score", "churned"))
+    for i in rows:
+        score = f"{scores[i]:.6f}"
+        answer = "yes" if left[i] else "no"
+        writer.writerow((f"{i:06d}", REGIONS[regions[i]], months[i], score, answer))
+    return text.getvalue()
+
+
+def run(folder: Path, json: bool = False) -> None:
+    """Write the example into a folder, do the whole job there, and say what came of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("scores.csv", "new.csv", "calibrator.json", "calibrated.csv", "reliability.png")
+    scores, new, saved, calibrated, picture = (folder / name for name in names)
+    page = folder / "report.html"
+    for path, text in zip((scores, new), example(), strict=True):
+        jobs.write(path, text)
+    with Session() as session:
+        calibrator = jobs.make_calibrator("platt", [])
+        columns = jobs.Columns("score", "churned")
+        fitted = jobs.fit_files(session, [scores], columns, calibrator, folds=0).fitted
+        save(fitted, saved)
+        apply_file(fitted, [new], calibrated, score="score", session=session)
+        columns = jobs.Columns("probability", "churned")
+        after, before = jobs.evaluate_files(session, [calibrated], columns, "score")
+    evaluation = evaluate(after.table, raw=before)
+    png = jobs.draw(after.table, before, fitted_map=fitted)
+    jobs.write(picture, png)
+    how = f"Measured on the {after.facts['rows']:,} rows of new.csv, which the fit has not seen."
+    lines = _commands(folder)
+    report = Report("Which customers will leave?", evaluation, how, facts(fitted), png, lines)
+    jobs.write(page, to_html(report))
+    files = dict(zip(_WHAT, (scores, new, saved, calibrated, picture, page), strict=True))
+    if json:
+        paths = {path.name: str(path) for path in files.values()}
+        say_json(
+            {"files": paths, "evaluation": evaluation.to_dict(), "summary": in_words(evaluation)}
+        )
+        return
+    _print(evaluation, how, lines, {str(path): what for what, path in files.items()})
+
+
+_WHAT = (
+    "scores of a naive Bayes model, and what happened",
+    "customers that came later",
+    "the calibrator",
+    "new.csv with one more column, probability",
+    "reliability diagram",
+    "all of this on one page",
+)
+
+
+def _commands(folder: Path) -> tuple[str, ...]:
+    return (
+        f"cd {shlex.quote(str(folder))}",
+        "calibrant fit scores.csv --score score --label churned",
+        "calibrant apply calibrator.json new.csv -o calibrated.csv",
+        "calibrant evaluate calibrated.csv --prob probability --raw score --label churned",
+    )
+
+
+def _print(evaluation: Any, how: str, lines: tuple[str, ...], files: dict[str, str]) -> None:
+    tell("Platt fitted to scores.csv and applied to new.csv, where the outcomes are known too:")
+    say()
+    show(evaluation)
+    tell(in_words(evaluation))
+    tell((how, "dim"))
+    say()
+    say_pairs(files)
+    say()
+    say("The same by hand:")
+    for line in lines:
+        say("  ", command(line))

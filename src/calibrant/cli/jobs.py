@@ -1,0 +1,218 @@
+"""The work behind the commands: files in, files and values out, nothing printed."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.data.table import ScoreTable
+from calibrant.engines.duckdb import FileTable, Session, read_table, whole_file
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitted import Fitted
+from calibrant.registry import METHODS
+
+if TYPE_CHECKING:
+    from calibrant.base import Calibrator
+    from calibrant.metrics import Evaluation
+
+__all__ = [
+    "Columns",
+    "FitResult",
+    "check_output",
+    "draw",
+    "evaluate_files",
+    "fit_files",
+    "make_calibrator",
+    "parameters",
+    "read_files",
+    "write",
+]
+
+Files = Sequence[str | os.PathLike[str]]
+
+#: above this many distinct scores the out-of-fold estimate is made on a pooled table
+MOST_CELLS, POOLED_CELLS = 200_000, 100_000
+#: parameters that the command line fills in itself
+OWN = ("pos_label", "classes")
+PICTURES = (".png", ".svg", ".pdf")
+
+
+# --- methods ------------------------------------------------------------------------------------
+
+
+def calibrator_class(method: str) -> type[Calibrator]:
+    """The class behind a name on the command line."""
+    name = method.strip().lower().replace("_", "-")
+    if name not in METHODS:
+        near = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ParameterError(
+            f"the method must be one of {', '.join(METHODS)}, but {method!r} came.{hint}"
+        )
+    module, cls, _ = METHODS[name]
+    found: type[Calibrator] = getattr(importlib.import_module(module), cls)
+    return found
+
+
+def parameters(method: str) -> dict[str, Any]:
+    """The parameters of a method and their defaults."""
+    defaults = calibrator_class(method)().get_params(deep=False)
+    return {name: value for name, value in defaults.items() if name not in OWN}
+
+
+def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
+    """An unfitted calibrator from its name and ``key=value`` words.
+
+    >>> make_calibrator("isotonic", ["kind=centred"])
+    Isotonic(kind='centred')
+    """
+    from sklearn.base import clone
+
+    known = parameters(method)
+    chosen = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ParameterError(f"a parameter must be written key=value, but {setting!r} came.")
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            allowed = f"takes {', '.join(known)}" if known else "takes no parameters"
+            raise ParameterError(f"{method} {allowed}, but {key!r} came.{hint}")
+        chosen[key] = _value(value)
+    calibrator = calibrator_class(method)(**chosen)
+    # a trial on two scores refuses a wrong value now, not after hours of reading
+    clone(calibrator).fit_table(ScoreTable.from_counts([0.25, 0.75], [2, 1], [1, 2]))
+    return calibrator
+
+
+def _value(word: str) -> Any:
+    """A number, true, false or null as JSON has it; all else is a word."""
+    try:
+        return json.loads(word)
+    except json.JSONDecodeError:
+        return word
+
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted calibrator, what it was fitted to, and how it does on rows it has not seen."""
+
+    fitted: Fitted
+    read: FileTable
+    folds: int
+    evaluation: Evaluation | None
+    before: ScoreTable
+    after: ScoreTable | None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns to read, and which label is positive."""
+
+    score: str
+    label: str
+    weight: str | None = None
+    pos_label: str | None = None
+
+
+def read_files(
+    session: Session, files: Files, columns: Columns, *, probabilities: bool = False
+) -> FileTable:
+    """The score table of files."""
+    return read_table(
+        files,
+        score=columns.score,
+        label=columns.label,
+        weight=columns.weight,
+        pos_label=columns.pos_label,
+        probabilities=probabilities,
+        session=session,
+    )
+
+
+def fit_files(
+    session: Session, files: Files, columns: Columns, calibrator: Calibrator, *, folds: int = 5
+) -> FitResult:
+    """Fit a calibrator to files, and estimate by cross-validation what it will do for new rows."""
+    from calibrant.folds.tables import out_of_fold
+    from calibrant.metrics import evaluate
+
+    if folds < 0 or folds == 1:
+        raise ParameterError(f"folds must be at least 2, or 0 for no estimate, but {folds} came.")
+    read = read_files(session, files, columns)
+    calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
+    fitted = calibrator.fit_table(read.table).to_fitted()
+    fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})
+    table = read.table
+    if not folds or _too_few(table):
+        return FitResult(fitted, read, folds, None, table, None)
+    if len(table) > MOST_CELLS:
+        table = table.pool(POOLED_CELLS)
+    after = out_of_fold(calibrator, table, folds)
+    return FitResult(fitted, read, folds, evaluate(after, raw=table), table, after)
+
+
+def _too_few(table: ScoreTable) -> bool:
+    """Whether a class has no second case, so that a fold would leave nothing to learn from."""
+    counts = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
+    return any(w.sum() ** 2 < 1.999 * w2.sum() or not w.any() for w, w2 in counts)
+
+
+def evaluate_files(
+    session: Session, files: Files, columns: Columns, raw: str | None = None
+) -> tuple[FileTable, ScoreTable | None]:
+    """The table of a column of probabilities and, if asked for, that of the scores behind it."""
+    read = read_files(session, files, columns, probabilities=True)
+    if raw is None:
+        return read, None
+    return read, read_files(session, files, replace(columns, score=raw)).table
+
+
+# --- outputs ------------------------------------------------------------------------------------
+
+
+def check_output(path: Path | None, endings: Sequence[str] = ()) -> None:
+    """Refuse a place that cannot be written to before hours of work, not after."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"the output must be a file, but {path} is a folder.")
+    if not path.parent.is_dir():
+        raise InputError(f"the output's folder {path.parent} does not exist. Make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"the output's folder {path.parent} cannot be written to.")
+    if endings and path.suffix.lower() not in endings:
+        raise InputError(f"{path.name} must end in {' or '.join(endings)}.")
+
+
+def draw(
+    after: ScoreTable,
+    before: ScoreTable | None = None,
+    *,
+    format: str = "png",
+    bins: int = 10,
+    fitted_map: Fitted | None = None,
+    title: str | None = None,
+) -> bytes:
+    """A reliability diagram as the bytes of a file."""
+    from calibrant.diagrams.draw import reliability_diagram, render
+
+    figure = reliability_diagram(after, raw=before, bins=bins, fitted_map=fitted_map, title=title)
+    return render(figure, format)
+
+
+def write(path: Path, content: bytes | str) -> None:
+    """A file, whole or not at all."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)

@@ -1,0 +1,123 @@
+"""How results read: on the terminal, as JSON, and as a page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from calibrant.cli.console import command, say, say_pairs, show, tell
+from calibrant.cli.jobs import FitResult, draw
+from calibrant.errors import InputError
+from calibrant.fitted import Fitted
+from calibrant.report import Report, in_words, to_html
+
+__all__ = ["apply_command", "facts", "fit_document", "page", "print_fit"]
+
+
+def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
+    """What was fitted, what it improves, where it is, and how to go on."""
+    tell(_headline(result))
+    if result.evaluation is None and result.folds:
+        tell("A class has no second row: there is no estimate for new rows.")
+    if result.evaluation is not None:
+        say()
+        show(result.evaluation)
+        tell(in_words(result.evaluation))
+        tell((_how(result), "dim"))
+    say()
+    say_pairs({name: str(path) for name, path in written.items() if path is not None})
+    say()
+    output = written["calibrator"]
+    say("Apply it: ", command(apply_command(output)))
+
+
+def _headline(result: FitResult) -> str:
+    read, fitted = result.read, result.fitted
+    names = read.facts["files"]
+    of = names[0] if len(names) == 1 else f"{len(names)} files"
+    share = 100 * read.table.total_positive / read.table.total
+    return (
+        f"{fitted.method} fitted to {read.facts['rows']:,} rows of {of}: {share:.3g} % are "
+        f"{fitted.pos_label!r}, {len(read.table):,} distinct scores."
+    )
+
+
+def _how(result: FitResult) -> str:
+    return (
+        f"After is out of fold ({result.folds} folds): no row was judged by a calibrator that had "
+        "seen it."
+    )
+
+
+def apply_command(calibrator: Path | None) -> str:
+    return f"calibrant apply {shlex.quote(str(calibrator))} NEW.csv -o OUT.csv"
+
+
+def facts(fitted: Fitted) -> dict[str, str]:
+    """A fitted calibrator for people: method, labels, map, and where it came from."""
+    given = {k: v for k, v in fitted.params.items() if k not in ("pos_label", "classes")}
+    shown = {
+        "method": fitted.method or "(not said)",
+        "parameters": ", ".join(f"{k}={v}" for k, v in given.items()) or "none",
+        "labels": " and ".join(repr(label) for label in fitted.classes),
+        "probability of": repr(fitted.pos_label),
+        "map": repr(fitted.map),
+    }
+    known = {key: words for key, words in _PROVENANCE.items() if key in fitted.provenance}
+    if "weight_column" not in known and "rows" in known:
+        known.pop("weight", None)  # every row counts once
+    return shown | {words: _worded(fitted.provenance[key]) for key, words in known.items()}
+
+
+_PROVENANCE = {
+    "files": "fitted to",
+    "rows": "rows",
+    "weight": "weight",
+    "positive_weight": "of it positive",
+    "distinct_scores": "distinct scores",
+    "score_column": "score column",
+    "label_column": "label column",
+    "weight_column": "weight column",
+    "calibrant": "calibrant",
+}
+
+
+def _worded(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:,.10g}"
+    return str(value)
+
+
+def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
+    """The machine's answer to a fit."""
+    fitted, evaluation = result.fitted, result.evaluation
+    return {
+        **{name: None if path is None else str(path) for name, path in written.items()},
+        "method": fitted.method,
+        "params": dict(fitted.params),
+        "classes": list(fitted.classes),
+        "pos_label": fitted.pos_label,
+        "provenance": dict(fitted.provenance),
+        "folds": result.folds,
+        "evaluation": None if evaluation is None else evaluation.to_dict(),
+        "summary": None if evaluation is None else in_words(evaluation),
+    }
+
+
+def page(result: FitResult, output: Path) -> str:
+    """The report of a fit as HTML."""
+    if result.evaluation is None or result.after is None:
+        raise InputError("a report needs at least two rows of each class.")
+    report = Report(
+        f"Calibration of {result.read.facts['score_column']}",
+        result.evaluation,
+        _how(result),
+        facts(result.fitted),
+        draw(result.after, result.before, fitted_map=result.fitted),
+        (apply_command(output),),
+    )
+    return to_html(report)

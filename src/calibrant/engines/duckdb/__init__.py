@@ -1,0 +1,8 @@
+"""DuckDB, the embedded default: CSV, JSON lines and Parquet files of any size, out of core."""
+
+from calibrant.engines.duckdb.apply import apply_file
+from calibrant.engines.duckdb.files import whole_file
+from calibrant.engines.duckdb.read import FileTable, read_table
+from calibrant.engines.duckdb.session import Session
+
+__all__ = ["FileTable", "Session", "apply_file", "read_table", "whole_file"]

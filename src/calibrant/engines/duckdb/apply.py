@@ -1,0 +1,218 @@
+"""Add a column of calibrated probabilities to files, in one stream from disk to disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.engines.duckdb.columns import is_one_of, number, text
+from calibrant.engines.duckdb.diagnose import INFINITE, MISSING, TEXT, refuse
+from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
+from calibrant.engines.duckdb.files import Source, identifier, kind_of, literal, whole_file
+from calibrant.engines.duckdb.read import look_at
+from calibrant.engines.duckdb.session import Session, given_or_new
+from calibrant.errors import InputError, ParameterError, import_extra
+from calibrant.fitted import Fitted
+
+__all__ = ["apply_file"]
+
+FUNCTION = "calibrant_calibrate"
+ON_MISSING = ("error", "null")
+
+
+class _StopError(Exception):
+    """A score cannot be calibrated; which one is found out afterwards."""
+
+
+def apply_file(
+    fitted: Fitted,
+    files: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    score: str,
+    into: str = "probability",
+    on_missing: str = "error",
+    overwrite_column: bool = False,
+    session: Session | None = None,
+) -> int:
+    """Copy files to ``out`` with one more column, the calibrated probability of ``pos_label``.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    files : paths or globs, all with the same columns
+    out : path
+        Its ending says what is written: .csv, .tsv, .jsonl (each also .gz) or .parquet.
+    score : name of the column of scores
+    into : name of the new column
+    on_missing : {"error", "null"}, default="error"
+        What to do with rows that have no score; "null" leaves their probability empty.
+    overwrite_column : bool, default=False
+        Allow ``into`` to replace a column of that name, in its place.
+    session : Session, optional
+        Sets threads, memory limit and progress.
+
+    Returns
+    -------
+    rows : int
+        How many were written.
+
+    Notes
+    -----
+    Rows keep their order and other columns their values: fields of text files are never parsed.
+    Memory does not grow with the number of rows. ``out`` appears whole at the end or not at all.
+    Probabilities equal ``fitted.calibrate`` bit for bit; CSV holds the shortest text that reads
+    back as the same number.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.maps import Piecewise
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "in.csv").write_text("id,p\\n007,0.9\\n008,0.2\\n")
+    >>> f = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
+    >>> apply_file(f, [folder / "in.csv"], folder / "out.csv", score="p")
+    2
+    >>> print((folder / "out.csv").read_text())
+    id,p,probability
+    007,0.9,0.75
+    008,0.2,0.25
+    <BLANKLINE>
+    """
+    if on_missing not in ON_MISSING:
+        raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
+    if fitted.positive_column is None:
+        raise InputError(
+            "the calibrator must be for two classes, but it is a multiclass one, which gives one "
+            "probability per class: use its predict_proba in Python."
+        )
+    out = Path(out)
+    with given_or_new(session) as open_session:
+        sources = look_at(open_session, files, [score])
+        _refuse_itself(out, sources)
+        names = _names(sources, into, overwrite_column)
+        rows = " UNION ALL ".join(_select(source, names, score, into) for source in sources)
+        calibrate = _calibrate(fitted, on_missing == "null")
+        with open_session.function(FUNCTION, calibrate), whole_file(out) as temporary:
+            command = _copy(rows, names, out, temporary, sources[0])
+            _keep_order(open_session, command)
+            try:
+                return int(open_session.query(command)[0][0])
+            except InputError as failed:
+                if _StopError.__name__ not in str(failed):
+                    raise
+                checks = (TEXT, INFINITE, *((MISSING,) if on_missing == "error" else ()))
+                refuse(open_session, sources, score, role="score", checks=checks)
+                raise
+
+
+def _calibrate(fitted: Fitted, allow_missing: bool) -> Callable[[Any], Any]:
+    """The map as a function of an Arrow column: NULL is a missing score, infinity a wrong one."""
+    pyarrow = import_extra("pyarrow", extra="cli")
+
+    def calibrate(column: Any) -> Any:
+        scores = column.to_numpy(zero_copy_only=False)
+        usable = np.isfinite(scores)
+        if usable.all():
+            return pyarrow.array(fitted.calibrate(scores))
+        if not allow_missing or np.isinf(scores).any():
+            raise _StopError
+        result = np.zeros(len(scores))
+        if usable.any():
+            result[usable] = fitted.calibrate(scores[usable])
+        return pyarrow.array(result, mask=~usable)
+
+    return calibrate
+
+
+def _keep_order(session: Session, command: str) -> None:
+    """Where the plan would not write batches in order, one thread does."""
+    plan = " ".join(str(row[1]) for row in session.query(f"EXPLAIN {command}"))
+    if not re.search("batch.copy", plan, re.IGNORECASE):
+        session.query("SET threads = 1")
+
+
+# --- the columns --------------------------------------------------------------------------------
+
+
+def _names(sources: list[Source], into: str, overwrite: bool) -> list[str]:
+    """The columns of the output; every file must have those of the first."""
+    first = sources[0]
+    for other in sources[1:]:
+        if sorted(other.names) != sorted(first.names):
+            odd = sorted(set(other.names) ^ set(first.names)) or sorted(other.names)
+            raise InputError(
+                f"all files must have the same columns, but {first.path.name} and "
+                f"{other.path.name} differ in {', '.join(map(repr, odd[:8]))}. Apply one by one."
+            )
+    if into in first.names and not overwrite:
+        raise InputError(
+            f"{first.path.name} already has a column {into!r}. Give the new one another name "
+            "(into), or allow the old one to be replaced (overwrite-column)."
+        )
+    return [*first.names, *([] if into in first.names else [into])]
+
+
+def _select(source: Source, names: list[str], score: str, into: str) -> str:
+    place = source.find(score, "score")
+    x, raw = number(source, place, "score"), f"{text(source, place)}::VARCHAR"
+    missing = f"{raw} IS NULL OR {is_one_of(raw, MISSING_WORDS)}"
+    # what is neither missing nor a number becomes infinite, which is always refused
+    checked = f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT ({missing}) THEN 'inf'::DOUBLE END"
+    new = f"{FUNCTION}({checked})"
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(source.names):
+        places.setdefault(name, []).append(i)
+    # of columns with the same name the first comes first, also in a file of another order
+    chosen = [new if name == into else source.columns[places[name].pop(0)] for name in names]
+    listed = ", ".join(f"{sql} AS o{i}" for i, sql in enumerate(chosen))
+    return f"SELECT {listed} FROM {source.relation}"
+
+
+def _copy(rows: str, names: list[str], out: Path, temporary: Path, first: Source) -> str:
+    """The COPY command for the output's kind."""
+    kind, ending, packed = kind_of(out)
+    columns = [f"o{i}" for i in range(len(names))]
+    distinct = len({name.lower() for name in names}) == len(names) and all(names)
+    named = ", ".join(f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True) if n)
+    options = {
+        "csv": "FORMAT csv, HEADER true",
+        "json": "FORMAT json",
+        "parquet": "FORMAT parquet",
+    }[kind]
+    query = f"SELECT {named} FROM ({rows})"
+    if not distinct and kind != "csv":
+        raise InputError(
+            f"{out.name} needs columns with different names (upper and lower case are the same), "
+            f"but {first.path.name} has {', '.join(map(repr, _repeated(names)))}. Write .csv "
+            "instead."
+        )
+    if not distinct:  # SQL would rename the columns: the header is written as a first row
+        header = ", ".join(f"{literal(n)} AS {c}" for c, n in zip(columns, names, strict=True))
+        texts = ", ".join(f"{c}::VARCHAR" for c in columns)
+        query = f"SELECT {header} UNION ALL SELECT {texts} FROM ({rows})"
+        options = "FORMAT csv, HEADER false"
+    if kind == "csv":
+        kept = first.separator if first.separator != "\t" else ","
+        options += f", DELIMITER {literal(chr(9) if ending == '.tsv' else kept)}"
+    if kind == "parquet":
+        options += ", COMPRESSION zstd"
+    elif packed:
+        options += ", COMPRESSION gzip"
+    return f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
+
+
+def _repeated(names: list[str]) -> list[str]:
+    lower = [name.lower() for name in names]
+    return [name for name in names if lower.count(name.lower()) > 1 or not name][:8]
+
+
+def _refuse_itself(out: Path, sources: list[Source]) -> None:
+    for source in sources:
+        if out.exists() and out.samefile(source.path):
+            raise InputError(f"the output must be another file than the input {source.path}.")

@@ -1,0 +1,107 @@
+"""Why a column was refused: how many rows, the first of them, what to do. Used only on failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibrant.data.door import HEAVIEST
+from calibrant.engines.duckdb.columns import is_one_of, number, spelling, text
+from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
+from calibrant.engines.duckdb.files import Source
+from calibrant.engines.duckdb.session import Session
+from calibrant.errors import InputError
+
+__all__ = ["HEAVY", "INFINITE", "MISSING", "NEGATIVE", "OUTSIDE", "TEXT", "Check", "refuse"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that can be wrong with a value: the SQL that says so, and the words for it."""
+
+    sql: str
+    must: str
+    came: str
+    advice: str
+
+
+# in these, t is the value's text, x its number, m whether it is a word for "no value"
+TEXT = Check(
+    "x IS NULL AND NOT m", "be numbers", "hold something else", "Correct or drop those rows."
+)
+MISSING = Check("m OR isnan(x)", "be complete", "are missing", "Drop or impute them first.")
+INFINITE = Check("isinf(x)", "be finite", "are infinite", "Correct or drop those rows.")
+NEGATIVE = Check("x < 0", "be at least 0", "are negative", "Correct or drop those rows.")
+HEAVY = Check(
+    f"x > {HEAVIEST!r}", f"be at most {HEAVIEST:g}", "are more", "Divide all weights by their mean."
+)
+OUTSIDE = Check(
+    "x < 0 OR x > 1",
+    "be probabilities in [0, 1]",
+    "are not",
+    "Divide percentages by 100; calibrate margins or logits first.",
+)
+
+
+def refuse(
+    session: Session,
+    sources: Sequence[Source],
+    column: str,
+    *,
+    role: str,
+    checks: Sequence[Check],
+    absent: Sequence[str] = MISSING_WORDS,
+) -> None:
+    """Raise an InputError for the first of the checks that some row fails; return if none does."""
+    seen, total = dict.fromkeys(checks, 0), 0
+    first: dict[Check, tuple[str, int, str]] = {}
+    for source in sources:
+        counted, *found = session.query(_survey(source, column, role, checks, absent))[0]
+        total += counted
+        for check, (count, row, value) in zip(checks, _triples(found), strict=True):
+            seen[check] += count
+            if count and check not in first:
+                first[check] = (source.path.name, row, value)
+    for check in checks:
+        if check in first:
+            file, row, value = first[check]
+            raise InputError(
+                f"{role} column {column!r} must {check.must}: {seen[check]:,} of {total:,} rows "
+                f"{check.came} (first: {_shown(value)}data row {row:,} of {file}). "
+                f"{_advice(check, value)}"
+            )
+
+
+def _survey(
+    source: Source, column: str, role: str, checks: Sequence[Check], absent: Sequence[str]
+) -> str:
+    """SQL: the number of rows, then for each check its count, first row and the value there."""
+    place = source.find(column, role)
+    if role == "label":
+        raw, value = spelling(source, place), "NULL::DOUBLE"
+    else:
+        raw, value = f"{text(source, place)}::VARCHAR", number(source, place, role)
+    missing = f"coalesce({is_one_of(raw, ('', *absent))}, true)"
+    wanted = ("count(*)", "min(r)", "arg_min(coalesce(t, ''), r)")
+    counts = ", ".join(f"{what} FILTER ({check.sql})" for check in checks for what in wanted)
+    return (
+        f"SELECT count(*), {counts} FROM (SELECT row_number() OVER () AS r, {raw} AS t, "
+        f"{value} AS x, {missing} AS m FROM {source.relation})"
+    )
+
+
+def _triples(values: list[object]) -> list[tuple[int, int, str]]:
+    return [tuple(values[i : i + 3]) for i in range(0, len(values), 3)]  # type: ignore[misc]
+
+
+def _shown(value: str | None) -> str:
+    return "" if value is None or not value.strip() else f"{value[:40]!r} in "
+
+
+def _advice(check: Check, value: str | None) -> str:
+    if check is TEXT and value and re.match(r"\s*[-+]?[0-9.]*,[0-9]+\s*$", value):
+        return "Write decimals with a point, as 0.5."
+    if check is TEXT and value and value.strip().endswith("%"):
+        return "Write percentages as fractions, 0.5 for 50%."
+    return check.advice

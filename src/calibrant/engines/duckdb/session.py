@@ -1,0 +1,245 @@
+"""One DuckDB connection for one job: bounded, interruptible, and speaking in our words."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from calibrant.engines.duckdb.files import (
+    Source,
+    csv_source,
+    identifier,
+    kind_of,
+    not_utf8,
+    pattern,
+)
+from calibrant.errors import InputError, ParameterError, import_extra
+
+__all__ = ["Progress", "Session", "given_or_new"]
+
+T = TypeVar("T")
+
+#: called now and then with the fraction that is done, 0 to 1
+Progress = Callable[[float], None]
+
+#: mistakes of the program, not of the data: never reworded
+OURS = ("ParserException", "BinderException", "CatalogException", "InternalException")
+
+
+class Session:
+    """A private in-memory DuckDB that leaves nothing behind.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many cores to use; all by default.
+    memory_limit : str, optional
+        Such as ``"2GB"``; what does not fit is spilled to a temporary folder. Default: 1 GB and
+        256 MB per core, at most 80 % of the machine's memory.
+    progress : callable, optional
+        Called about ten times a second with the fraction done of a long query.
+
+    Examples
+    --------
+    >>> with Session(threads=1) as session:
+    ...     session.query("SELECT 6 * 7")
+    [(42,)]
+    """
+
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        memory_limit: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._duckdb = import_extra("duckdb", extra="cli")
+        self._progress = progress
+        self._folder = tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True)
+        self._connection = self._duckdb.connect(":memory:")
+        try:
+            self._configure(threads, memory_limit)
+        except BaseException:
+            self.close()
+            raise
+
+    def _configure(self, threads: int | None, memory_limit: str | None) -> None:
+        settings: dict[str, Any] = {
+            "temp_directory": self._folder.name,
+            "autoinstall_known_extensions": False,  # reading a file must not reach for the network
+            "enable_progress_bar": True,  # without it there is no query_progress
+            "enable_progress_bar_print": False,
+            "preserve_insertion_order": True,
+        }
+        given = {"threads": threads, "memory_limit": memory_limit}
+        for name, value in {**settings, **given}.items():
+            if value is None:
+                continue
+            try:
+                self._connection.execute(f"SET {name} = ?", [value])
+            except self._duckdb.Error as wrong:
+                raise ParameterError(
+                    f"{name} must be {_ALLOWED[name]}, but {value!r} came."
+                ) from wrong
+        if memory_limit is None:
+            self._bound()
+
+    def _bound(self) -> None:
+        """Keep DuckDB from filling the machine only because it may: order needs no such buffers."""
+        query = "SELECT current_setting('threads'), current_setting('memory_limit')"
+        threads, most = self._connection.execute(query).fetchall()[0]
+        megabytes = 1000 + 256 * int(threads)
+        amount, unit = most.split()
+        if megabytes * 1e6 < float(amount) * _UNITS[unit]:
+            self._connection.execute(f"SET memory_limit = '{megabytes}MB'")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection and remove what was spilled."""
+        self._connection.close()
+        self._folder.cleanup()
+
+    # --- running --------------------------------------------------------------------------------
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return self.run(sql, lambda result: result.fetchall())
+
+    def run(self, sql: str, take: Callable[[Any], T]) -> T:
+        """``take`` of a query's result, off the main thread so that Ctrl-C works at once."""
+        done: list[T] = []
+        failed: list[BaseException] = []
+        # an event and not join(), after whose interruption a running thread may look ended
+        ended = threading.Event()
+
+        def work() -> None:
+            try:
+                done.append(take(self._connection.execute(sql)))
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                ended.set()
+
+        threading.Thread(target=work, name="calibrant-duckdb", daemon=True).start()
+        try:
+            while not ended.wait(0.1):
+                if self._progress:
+                    self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
+        except BaseException:
+            while not ended.is_set():  # again, should the query begin only after the first
+                with suppress(KeyboardInterrupt, SystemExit):
+                    self._connection.interrupt()
+                    ended.wait(0.1)
+            raise
+        if failed:
+            self._raise(failed[0])
+        return done[0]
+
+    def _raise(self, error: BaseException) -> None:
+        if not isinstance(error, self._duckdb.Error) or type(error).__name__ in OURS:
+            raise error
+        raise InputError(_reworded(error)) from error
+
+    @contextmanager
+    def function(self, name: str, function: Callable[[Any], Any]) -> Iterator[None]:
+        """Make a function of an Arrow column of doubles known to SQL, for a while."""
+        import_extra("pyarrow", extra="cli")
+        self._connection.create_function(
+            name, function, ["DOUBLE"], "DOUBLE", type="arrow", null_handling="special"
+        )
+        try:
+            yield
+        finally:
+            self._connection.remove_function(name)
+
+    # --- looking at files -----------------------------------------------------------------------
+
+    def look(self, path: Path, wanted: list[str]) -> Source:
+        """What a file holds, by its header or schema alone."""
+        if not path.stat().st_size:
+            raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
+        kind, ending, _ = kind_of(path)
+        if kind == "csv":
+            with path.open("rb") as stream:
+                if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+                    raise InputError(not_utf8(path.name))
+            return csv_source(path, wanted)
+        layout = "newline_delimited" if ending != ".json" else "auto"
+        reader = {
+            "json": f"read_json({pattern(path)}, format='{layout}', sample_size=-1)",
+            "parquet": f"read_parquet({pattern(path)})",
+        }[kind]
+        described = self.query(f"DESCRIBE SELECT * FROM {reader}")
+        names = tuple(row[0] for row in described)
+        types = tuple(row[1] for row in described)
+        return Source(path, kind, names, tuple(map(identifier, names)), types, reader)
+
+
+@contextmanager
+def given_or_new(session: Session | None) -> Iterator[Session]:
+    """The caller's session, left open, or one for this job alone."""
+    if session is not None:
+        yield session
+        return
+    with Session() as new:
+        yield new
+
+
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_ALLOWED = {
+    "threads": "a whole number of at least 1",
+    "memory_limit": "a size such as '2GB' or '500MB'",
+}
+
+
+def _reworded(error: BaseException) -> str:
+    """DuckDB's message in one line: which file, which line, what is wrong there, what to do."""
+    message = str(error)
+    if type(error).__name__ == "OutOfMemoryException":
+        return (
+            "the work needs more memory than is allowed. Raise the memory limit, use fewer "
+            "threads, or round the scores so that fewer are distinct."
+        )
+    file = _find(r"\n  file = (.*)", message)
+    name = Path(file).name if file else ""
+    line = _find(r"CSV Error on Line: (\d+)", message)
+    counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
+    original = _find(r"Original Line: (.*)", message)
+    shown = f": {original[:80]!r}" if original else ""
+    if counts:
+        return (
+            f"{name}: line {line} has {counts[2]} fields where the header has {counts[1]}{shown}. "
+            "Quote fields that hold the separator, and drop lines that are not data."
+        )
+    if "unterminated quote" in message:
+        return f"{name}: line {line} has a quote that does not end{shown}. Close or double it."
+    if "not utf-8" in message:
+        return not_utf8(name, line)
+    if "invalid state" in message:
+        return (
+            f"{name} mixes line endings or quotes in a way that cannot be read safely. Make them "
+            f"alike first, for example: tr -d '\\r' < {name} > clean.csv"
+        )
+    first = message.split("\n", 1)[0]
+    return re.sub(r"^[A-Za-z ]+ Error: ", "", first).strip()
+
+
+def _find(expression: str, message: str) -> str:
+    match = re.search(expression, message)
+    return match[1] if match else ""

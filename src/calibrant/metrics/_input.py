@@ -1,0 +1,79 @@
+"""What every measure takes: rows or a table of probabilities, and options within their limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.door import Rows, check_lengths, read_labels, read_probabilities, read_weight
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError, ParameterError
+
+__all__ = ["check_number", "check_whole", "check_word", "observe", "read_rows"]
+
+Array = NDArray[np.float64]
+
+
+def observe(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
+    """The table of probabilities and labels, from rows or from a table in place of y."""
+    if not isinstance(y, ScoreTable):
+        return ScoreTable.from_rows(read_rows(y, p, sample_weight, pos_label))
+    for name, given in (("p", p), ("sample_weight", sample_weight), ("pos_label", pos_label)):
+        if given is not None:
+            raise InputError(
+                f"a ScoreTable holds its probabilities, weights and classes, but {name} came as "
+                f"well. Leave {name} out, or pass labels in place of the table."
+            )
+    if not y:
+        raise InputError("the table must hold at least one score, but it is empty.")
+    if not y.looks_like_probabilities:
+        raise InputError(
+            "the table's scores must be probabilities in [0, 1], but they run from "
+            f"{y.scores[0]:g} to {y.scores[-1]:g}. Divide percentages by 100; calibrate margins or "
+            "logits first."
+        )
+    return y
+
+
+def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> Rows:
+    """Labels, probabilities of the positive class and weights of the same rows."""
+    if p is None:
+        raise InputError(
+            "p must be given beside the labels y: the predicted probabilities, one per row. (Only "
+            "a ScoreTable in place of y brings its own.)"
+        )
+    labels = read_labels(y, pos_label=pos_label)
+    clean = read_probabilities(p, positive_column=labels.positive_column)
+    check_lengths(y=len(labels.positive), p=len(clean))
+    weight = read_weight(sample_weight, len(clean))
+    return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+
+
+def check_word(name: str, value: Any, allowed: Collection[str]) -> None:
+    """A word from a short list."""
+    if not isinstance(value, str) or value not in allowed:
+        words = " or ".join(repr(word) for word in allowed)
+        raise ParameterError(f"{name} must be {words}, but {value!r} came.")
+
+
+def check_whole(name: str, value: Any, low: int) -> int:
+    """A whole number of at least ``low``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < low:
+        raise ParameterError(
+            f"{name} must be a whole number of at least {low}, but {value!r} came."
+        )
+    return int(value)
+
+
+def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    """A finite number above ``low`` and below ``high``."""
+    fine = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    if not fine or not low < value < high:
+        limit = f"above {low:g}" if high == math.inf else f"above {low:g} and below {high:g}"
+        raise ParameterError(f"{name} must be a finite number {limit}, but {value!r} came.")
+    return float(value)

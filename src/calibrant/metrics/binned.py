@@ -1,0 +1,210 @@
+"""Measures that compare the mean prediction with the frequency in a few bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.table import ScoreTable
+from calibrant.metrics._input import check_whole, check_word, observe
+
+__all__ = ["Groups", "ece", "group", "group_starts", "mce", "whole_weights"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: beyond this, float64 can no longer tell neighbouring whole numbers apart
+LARGEST_WHOLE = 2.0**53
+
+
+class Groups(NamedTuple):
+    """Per non-empty bin: its weight, the weight of its positives, and Σ weight · prediction."""
+
+    weight: Array
+    positive: Array
+    predicted: Array
+
+    def mean_gap(self) -> float:
+        """Σ |predicted − positive| over the bins, divided by the total weight."""
+        return float(np.abs(self.predicted - self.positive).sum() / self.weight.sum())
+
+    def largest_gap(self) -> float:
+        """The largest |mean prediction − frequency| of a bin."""
+        return float((np.abs(self.predicted - self.positive) / self.weight).max())
+
+
+def ece(
+    y: Any,
+    p: Any = None,
+    bins: int = 10,
+    kind: str = "width",
+    ties: str = "together",
+    sample_weight: Any = None,
+    *,
+    pos_label: Any = None,
+) -> float:
+    """Expected calibration error: how far predictions are from frequencies, on average over bins.
+
+    Smaller is better; minimum 0, maximum 1.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1) or (n, 2)
+        Predicted probabilities of the positive class, or a binary predict_proba.
+    bins : int, default=10
+    kind : {"width", "mass"}, default="width"
+        Bins [a, b) of equal width on [0, 1], the last one closed; or groups of equal weight in the
+        order of the prediction.
+    ties : {"together", "authors"}, default="together"
+        Where a border between groups of equal mass falls inside a tie: ``"together"`` divides the
+        tie in proportion, so that its order cannot matter; ``"authors"`` puts its negatives
+        first, as the program behind [1]_ does. Bins of equal width never divide a tie.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels.
+
+    Notes
+    -----
+    ECE = Σ_b (n_b/n)·|mean prediction in b − frequency of positives in b|, empty bins left out.
+    With whole weights of total W the groups of equal mass hold ⌊W/B⌋ cases, the first W mod B of
+    them one more, so that a weight counts as repeated rows; with other weights each holds W/B.
+    O(D + B log D) after the table.
+
+    It misleads: it is not a proper score (predicting the base rate for everyone has ECE near 0),
+    it grows as bins get finer or data fewer, and opposite errors inside a bin cancel.
+    ``ties="authors"`` gives up to ten times the honest value for predictions with many ties and is
+    there only to reproduce published tables.
+
+    References
+    ----------
+    .. [1] M. Pakdaman Naeini, G. Cooper, "Binary classifier calibration using an ensemble of
+       piecewise linear regression models", 2018, doi:10.1007/s10115-017-1133-2.
+
+    Examples
+    --------
+    >>> ece([0, 1, 1, 1], [0.125, 0.375, 0.75, 0.75], bins=2)
+    0.25
+    >>> tied = [0.5] * 4
+    >>> ece([0, 0, 1, 1], tied, bins=2, kind="mass")
+    0.0
+    >>> ece([0, 0, 1, 1], tied, bins=2, kind="mass", ties="authors")
+    0.5
+    """
+    _check(bins, kind, ties)
+    return group(observe(y, p, sample_weight, pos_label), bins, kind, ties).mean_gap()
+
+
+def mce(
+    y: Any,
+    p: Any = None,
+    bins: int = 10,
+    kind: str = "width",
+    ties: str = "together",
+    sample_weight: Any = None,
+    *,
+    pos_label: Any = None,
+) -> float:
+    """Maximum calibration error: the largest distance between prediction and frequency in a bin.
+
+    Smaller is better; minimum 0, maximum 1.
+
+    Parameters
+    ----------
+    y, p, bins, kind, ties, sample_weight, pos_label : see `ece`
+
+    Notes
+    -----
+    MCE = max_b |mean prediction in b − frequency of positives in b| over the non-empty bins.
+    O(D + B log D) after the table. It misleads where a bin holds few cases: one row alone in its
+    bin is wrong by up to 1. ``kind="mass"`` is steadier.
+
+    Examples
+    --------
+    >>> mce([0, 1, 1, 1], [0.125, 0.25, 0.75, 0.75], bins=2)
+    0.3125
+    """
+    _check(bins, kind, ties)
+    return group(observe(y, p, sample_weight, pos_label), bins, kind, ties).largest_gap()
+
+
+def _check(bins: int, kind: str, ties: str) -> None:
+    check_whole("bins", bins, 1)
+    check_word("kind", kind, _KINDS)
+    check_word("ties", ties, _TIES)
+
+
+def group(table: ScoreTable, bins: int, kind: str = "width", ties: str = "together") -> Groups:
+    """The sums of each bin, ties divided as ``ties`` says."""
+    return _KINDS[kind](table, bins, ties)
+
+
+def _equal_width(table: ScoreTable, bins: int, ties: str) -> Groups:
+    starts = group_starts(table, bins, "width")
+    weight = table.weight
+    columns = (weight, table.positive, weight * table.scores)
+    return Groups(*(np.add.reduceat(column, starts) for column in columns))
+
+
+def _equal_mass(table: ScoreTable, bins: int, ties: str) -> Groups:
+    """Cumulative sums read at the borders; between the ends of a cell they are straight lines."""
+    scores, weight, positive = _TIES[ties](table)
+    mass = np.append(0.0, np.cumsum(weight))
+    borders = _borders(mass[-1], whole_weights(table), bins)
+    columns = (weight, positive, weight * scores)
+    upto = (np.interp(borders, mass, np.append(0.0, np.cumsum(column))) for column in columns)
+    groups = Groups(*(np.diff(sums) for sums in upto))
+    present = groups.weight > 0  # fewer cases than bins
+    return Groups(*(sums[present] for sums in groups))
+
+
+def _tied_cells(table: ScoreTable) -> tuple[Array, Array, Array]:
+    return table.scores, table.weight, table.positive
+
+
+def _split_cells(table: ScoreTable) -> tuple[Array, Array, Array]:
+    """Every score twice, its negatives before its positives."""
+    weight = np.column_stack((table.negative, table.positive)).ravel()
+    positive = np.column_stack((np.zeros(len(table)), table.positive)).ravel()
+    present = weight > 0
+    return np.repeat(table.scores, 2)[present], weight[present], positive[present]
+
+
+_KINDS: dict[str, Callable[[ScoreTable, int, str], Groups]] = {
+    "width": _equal_width,
+    "mass": _equal_mass,
+}
+_TIES = {"together": _tied_cells, "authors": _split_cells}
+
+
+def group_starts(table: ScoreTable, bins: int, kind: str) -> Index:
+    """First cell of every non-empty bin; ties stay whole: a border inside one moves to its end."""
+    if kind == "width":
+        inner = np.searchsorted(table.scores, np.arange(1, bins) / bins, side="left")
+    else:
+        mass = np.cumsum(table.weight)
+        borders = _borders(mass[-1], whole_weights(table), bins)[1:-1]
+        # a cumulative sum a rounding error below its border has reached it
+        inner = np.searchsorted(mass, borders - 1e-12 * mass[-1], side="left") + 1
+    starts = np.unique(np.append(0, inner))
+    return starts[starts < len(table)]
+
+
+def whole_weights(table: ScoreTable) -> bool:
+    """Whether all weights are whole numbers, which count as repeated rows."""
+    columns = (table.negative, table.positive)
+    return table.total < LARGEST_WHOLE and all((c == np.floor(c)).all() for c in columns)
+
+
+def _borders(total: float, whole: bool, bins: int) -> Array:
+    """Where groups of equal mass begin and end, from 0 to the total weight."""
+    if not whole:
+        return np.asarray(np.linspace(0.0, total, bins + 1), dtype=np.float64)
+    size, larger = divmod(total, bins)
+    k = np.arange(bins + 1, dtype=np.float64)
+    return k * size + np.minimum(k, larger)

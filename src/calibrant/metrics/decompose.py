@@ -1,0 +1,235 @@
+"""Where a proper score comes from: calibration, and what is left when calibration is perfect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
+
+from calibrant.data.table import ScoreTable
+from calibrant.losses import LARGEST, SMALLEST
+from calibrant.metrics._input import check_whole, check_word, observe
+from calibrant.metrics.binned import group_starts
+
+__all__ = [
+    "RULES",
+    "DeGrootFienberg",
+    "Murphy",
+    "degroot_fienberg",
+    "mean_change",
+    "murphy",
+    "spread",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Rule(NamedTuple):
+    """A proper score through its parts.
+
+    ``divergence(r, p)``: what predicting p costs more than the true r; ``entropy(r)``: what r
+    itself costs; ``change(n0, n1, p, q)``: what p costs more than q on n0 negatives and n1
+    positives.
+    """
+
+    divergence: Callable[[Array, Array], Array]
+    entropy: Callable[[Array], Array]
+    change: Callable[[Array, Array, Array, Array], Array]
+
+
+def _kl(r: Array, p: Array) -> Array:
+    apart = xlogy(r, r) - xlogy(r, p) + xlog1py(1.0 - r, -r) - xlog1py(1.0 - r, -p)
+    return np.where(r == p, 0.0, np.maximum(apart, 0.0))
+
+
+def _log_change(n0: Array, n1: Array, p: Array, q: Array) -> Array:
+    q = np.clip(q, SMALLEST, LARGEST)  # a frequency may have been rounded to 0 or 1
+    return np.asarray(xlogy(n1, q) - xlogy(n1, p) + xlog1py(n0, -q) - xlog1py(n0, -p))
+
+
+RULES = {
+    "brier": Rule(
+        divergence=lambda r, p: (r - p) ** 2,
+        entropy=lambda r: r * (1.0 - r),
+        change=lambda n0, n1, p, q: (p - q) * (n0 * (p + q) - n1 * (2.0 - p - q)),
+    ),
+    "log": Rule(
+        divergence=_kl,
+        entropy=lambda r: -(xlogy(r, r) + xlog1py(1.0 - r, -r)),
+        change=_log_change,
+    ),
+}
+
+
+# --- DeGroot and Fienberg -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeGrootFienberg:
+    """The result of `degroot_fienberg`: ``score`` = ``calibration`` + ``refinement``."""
+
+    loss: str
+    calibration: float
+    refinement: float
+
+    @property
+    def score(self) -> float:
+        """The Brier score or the log loss itself."""
+        return self.calibration + self.refinement
+
+
+def degroot_fienberg(
+    y: Any,
+    p: Any = None,
+    *,
+    loss: str = "brier",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> DeGrootFienberg:
+    """Split a proper score into calibration and refinement.
+
+    Both: smaller is better, minimum 0.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1) or (n, 2)
+        Predicted probabilities of the positive class, or a binary predict_proba.
+    loss : {"brier", "log"}, default="brier"
+        Which score to split: mean (y − p)², or the log loss in nats.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels.
+
+    Notes
+    -----
+    With n_i cases of frequency r_i at each distinct prediction p_i: calibration =
+    Σ n_i d(r_i, p_i)/n and refinement = Σ n_i e(r_i)/n, where d is (r − p)² or the Kullback–Leibler
+    divergence, and e is r(1 − r) or the entropy. O(D) after the table.
+
+    It misleads where predictions are all different: every frequency is then 0 or 1, refinement 0,
+    and calibration the whole score. Use `corp`, or `murphy` with bins, there.
+
+    References
+    ----------
+    .. [1] M. DeGroot, S. Fienberg, "The comparison and evaluation of forecasters", 1983,
+       doi:10.2307/2987588.
+
+    Examples
+    --------
+    >>> degroot_fienberg([0, 1, 1, 1], [0.5, 0.5, 1.0, 1.0])
+    DeGrootFienberg(loss='brier', calibration=0.0, refinement=0.125)
+    """
+    check_word("loss", loss, RULES)
+    table = observe(y, p, sample_weight, pos_label)
+    rule, rate, total = RULES[loss], table.rate, table.total
+    calibration = float(table.weight @ rule.divergence(rate, table.scores) / total)
+    return DeGrootFienberg(loss, calibration, float(table.weight @ rule.entropy(rate) / total))
+
+
+# --- Murphy -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Murphy:
+    """The result of `murphy`: score = reliability − resolution + uncertainty + within."""
+
+    loss: str
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within: float
+
+    @property
+    def score(self) -> float:
+        """The Brier score or the log loss itself."""
+        return self.reliability - self.resolution + self.uncertainty + self.within
+
+
+def murphy(
+    y: Any,
+    p: Any = None,
+    *,
+    loss: str = "brier",
+    bins: int | None = None,
+    kind: str = "width",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Murphy:
+    """Split a proper score into reliability, resolution and uncertainty.
+
+    Reliability: smaller is better. Resolution: larger is better. Uncertainty belongs to the data.
+
+    Parameters
+    ----------
+    y, p, loss, sample_weight, pos_label : see `degroot_fienberg`
+    bins : int, optional
+        Group predictions first. Default: every distinct prediction is its own group.
+    kind : {"width", "mass"}, default="width"
+        Bins [a, b) of equal width on [0, 1], or groups of equal weight; ties are never divided.
+
+    Notes
+    -----
+    With n_k cases, mean prediction p̄_k and frequency r_k in group k, and r the frequency overall:
+    reliability = Σ n_k d(r_k, p̄_k)/n, resolution = Σ n_k d(r_k, r)/n, uncertainty = e(r), d and e
+    as in `degroot_fienberg`. ``within`` is what grouping hides, the score of the predictions minus
+    that of their group's mean [2]_; 0 without bins. O(D) after the table. Without bins reliability
+    misleads as DeGroot's calibration does.
+
+    References
+    ----------
+    .. [1] A. Murphy, "A new vector partition of the probability score", 1973,
+       doi:10.1175/1520-0450(1973)012<0595:ANVPOT>2.0.CO;2.
+    .. [2] D. Stephenson, C. Coelho, I. Jolliffe, "Two extra components in the Brier score
+       decomposition", 2008, doi:10.1175/2007WAF2006116.1.
+
+    Examples
+    --------
+    >>> m = murphy([0, 1, 1, 1], [0.5, 0.5, 1.0, 1.0])
+    >>> m.reliability, m.resolution, m.uncertainty, m.score
+    (0.0, 0.0625, 0.1875, 0.125)
+    """
+    check_word("loss", loss, RULES)
+    check_word("kind", kind, ("width", "mass"))
+    if bins is not None:
+        bins = check_whole("bins", bins, 1)
+    table = observe(y, p, sample_weight, pos_label)
+    starts = np.arange(len(table)) if bins is None else group_starts(table, bins, kind)
+    n, n1 = np.add.reduceat(table.weight, starts), np.add.reduceat(table.positive, starts)
+    mean = _mean_prediction(table, starts, n)
+    rule, rate, total = RULES[loss], n1 / n, table.total
+    overall = np.array(table.total_positive / total)
+    return Murphy(
+        loss,
+        float(n @ rule.divergence(rate, mean) / total),
+        float(n @ rule.divergence(rate, overall) / total),
+        float(rule.entropy(overall)),
+        mean_change(table, rule, spread(mean, starts, len(table))),
+    )
+
+
+def _mean_prediction(table: ScoreTable, starts: Index, n: Array) -> Array:
+    """The mean of each group; it rounds to 0 or 1 only where all of the group are that."""
+    low, high = table.scores[starts], table.scores[np.append(starts[1:], len(table)) - 1]
+    mean = np.clip(np.add.reduceat(table.weight * table.scores, starts) / n, low, high)
+    mean = np.where((mean == 0) & (high > 0), SMALLEST, mean)
+    return np.where((mean == 1) & (low < 1), LARGEST, mean)
+
+
+def mean_change(table: ScoreTable, rule: Rule, other: Array) -> float:
+    """The score of the predictions minus that of other ones, one per cell."""
+    moved = np.flatnonzero(table.scores != other)
+    columns = (table.negative, table.positive, table.scores, other)
+    return float(rule.change(*(column[moved] for column in columns)).sum() / table.total)
+
+
+def spread(values: Array, starts: Index, size: int) -> Array:
+    """One value per group → one per cell."""
+    return np.repeat(values, np.diff(np.append(starts, size)))

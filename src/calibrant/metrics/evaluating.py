@@ -1,0 +1,194 @@
+"""All measures at once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.door import Rows, check_lengths, read_scores
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.losses import sigmoid
+from calibrant.metrics._input import check_whole, observe, read_rows
+from calibrant.metrics.binned import group
+from calibrant.metrics.evaluation import Evaluation
+from calibrant.metrics.hull import split_on_hull
+from calibrant.metrics.proper import infinite_because, mean_log_loss, mean_square
+from calibrant.metrics.ranking import area, one_class, share_correct
+from calibrant.metrics.windows import not_whole, window_error
+
+__all__ = ["evaluate"]
+
+#: CalBin looks at every case; above this many (from a table) it would take longer than all else
+MOST_WINDOWS = 50_000_000
+
+
+def evaluate(
+    y: Any,
+    p: Any = None,
+    *,
+    raw: Any = None,
+    bins: int = 10,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Evaluation:
+    """All measures of a set of probabilities, and of the raw scores they were made from.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1) or (n, 2)
+        Predicted probabilities of the positive class, or a binary predict_proba.
+    raw : array-like like p, or ScoreTable if y is one, optional
+        The scores of the same rows before calibration. Where any lies outside [0, 1] they are read
+        as margins, through σ, and a note says so.
+    bins : int, default=10
+        Bins of equal width for ``ece`` and ``mce``.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels.
+
+    Returns
+    -------
+    Evaluation
+        Frozen; prints as a table (plain, rich, or HTML in a notebook).
+
+    Notes
+    -----
+    What the data do not allow is left out with a note: ``auc`` with one class, ``calbin`` with
+    weights that are not whole (or more than 50 million cases). An infinite log loss stays, with a
+    note that says how many cases caused it. O(N log N) for the table, then O(D) (``calbin``:
+    O(n log D)).
+
+    Examples
+    --------
+    >>> e = evaluate([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.9])
+    >>> round(e.after["brier"], 4), e.after["auc"]
+    (0.0925, 1.0)
+    >>> print(evaluate([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.9], raw=[-2.0, 0.5, 1.0, 3.0]))
+    measure           good is  before   after  change
+    ────────────────  ───────  ──────  ──────  ──────
+    log loss          smaller  0.3657  0.4389  worse
+    Brier score       smaller  0.1191  0.1425  worse
+    ECE               smaller  0.2645  0.1250  better
+    MCE               smaller  0.6225  0.2000  better
+    RMSE              smaller  0.3451  0.3775  worse
+    AUC               larger   1.0000  0.8750  worse
+    accuracy          larger   0.7500  0.7500  same
+    CalBin            smaller  0.2645  0.1250  better
+    calibration loss  smaller  0.1191  0.0175  better
+    miscalibration    smaller  0.1191  0.0175  better
+    discrimination    larger   0.2500  0.1250  worse
+    weight 4, of it 2 positive; 3 distinct predictions, 4 before
+    note: raw scores lie outside [0, 1] and were read as margins, through the sigmoid
+    note: 4 distinct scores became 3 distinct predictions: ties are new, AUC moved from 1 to 0.875
+    """
+    bins = check_whole("bins", bins, 1)
+    if isinstance(y, ScoreTable):
+        table = observe(y, p, sample_weight, pos_label)
+        scored = None if raw is None else _raw_table(table, raw)
+    else:
+        rows = read_rows(y, p, sample_weight, pos_label)
+        table = ScoreTable.from_rows(rows)
+        scored = None if raw is None else ScoreTable.from_rows(_raw_rows(rows, raw))
+    after, notes = _measures(table, table, bins)
+    facts = (table.total, table.total_positive, len(table))
+    if scored is None:
+        return Evaluation(after, None, *facts, None, tuple(notes))
+    margins = not scored.looks_like_probabilities
+    before, old_notes = _measures(_through_sigmoid(scored) if margins else scored, scored, bins)
+    said = ["raw scores lie outside [0, 1] and were read as margins, through the sigmoid"] * margins
+    said += _merge_notes(old_notes, notes)
+    if len(table) < len(scored):
+        said.append(_ties_note(scored, table, before, after))
+    return Evaluation(after, before, *facts, len(scored), tuple(said))
+
+
+def _measures(
+    table: ScoreTable, ranked: ScoreTable, bins: int
+) -> tuple[dict[str, float], list[str]]:
+    """All measures of a table, in order, and what to say about them.
+
+    ``ranked`` holds the scores as they came, for the AUC: σ may have merged large margins.
+    """
+    values, notes = {}, []
+    square = mean_square(table)
+    groups = group(table, bins)
+    values["log_loss"] = mean_log_loss(table)
+    if math.isinf(values["log_loss"]):
+        notes.append(f"log loss is infinite: {infinite_because(table)}")
+    values |= {"brier": square, "ece": groups.mean_gap(), "mce": groups.largest_gap()}
+    values["rmse"] = math.sqrt(square)
+    if reason := one_class(table):
+        notes.append(reason)
+    else:
+        values["auc"] = area(ranked)
+    values["accuracy"] = share_correct(table)
+    if reason := not_whole(table) or _too_many(table):
+        notes.append(reason)
+    else:
+        values["calbin"] = window_error(table)
+    parts = split_on_hull(table)
+    values["calibration_loss"] = parts.calibration
+    values["miscalibration"] = parts.calibration + parts.ordering
+    rate = table.total_positive / table.total
+    values["discrimination"] = max(rate * (1.0 - rate) - parts.refinement, 0.0)  # rounding
+    if table.error:
+        notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
+    return values, notes
+
+
+def _too_many(table: ScoreTable) -> str:
+    if table.total <= MOST_WINDOWS:
+        return ""
+    return f"calbin was left out: it looks at each of {table.total:.3g} cases; call calbin for it"
+
+
+def _raw_rows(rows: Rows, raw: Any) -> Rows:
+    column = 0 if rows.classes[0] == rows.pos_label else 1
+    scores = read_scores(raw, positive_column=column, name="raw")
+    check_lengths(y=len(rows.scores), raw=len(scores))
+    return Rows(scores, rows.positive, rows.weight, rows.classes, rows.pos_label)
+
+
+def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
+    if not isinstance(raw, ScoreTable):
+        raise InputError(
+            f"raw must be a ScoreTable beside a table, but {type(raw).__name__} came. Pass labels, "
+            "probabilities and raw scores as columns of the same rows, or two tables."
+        )
+    mine, theirs = (np.array([t.total_negative, t.total_positive]) for t in (table, raw))
+    if not np.allclose(mine, theirs, rtol=1e-9, atol=0.0):
+        raise InputError(
+            "raw must be the table of the same rows: it holds weights "
+            f"{theirs[0]:.10g} negative and {theirs[1]:.10g} positive, the other table "
+            f"{mine[0]:.10g} and {mine[1]:.10g}."
+        )
+    return raw
+
+
+def _through_sigmoid(table: ScoreTable) -> ScoreTable:
+    return ScoreTable.from_counts(
+        sigmoid(table.scores),
+        *(table.negative, table.positive, table.negative_sq, table.positive_sq),
+    )
+
+
+def _merge_notes(before: list[str], after: list[str]) -> list[str]:
+    """Notes that hold for both once, the others with their side."""
+    common = [note for note in after if note in before]
+    sides = (("before", before), ("after", after))
+    return common + [f"{side}: {n}" for side, notes in sides for n in notes if n not in common]
+
+
+def _ties_note(
+    scored: ScoreTable, table: ScoreTable, before: dict[str, float], after: dict[str, float]
+) -> str:
+    note = f"{len(scored)} distinct scores became {len(table)} distinct predictions: ties are new"
+    if "auc" not in after or before["auc"] == after["auc"]:
+        return note
+    return f"{note}, AUC moved from {before['auc']:.4g} to {after['auc']:.4g}"

@@ -1,0 +1,67 @@
+"""The names by which the command line knows the methods: module, class, and one line on each."""
+
+from __future__ import annotations
+
+__all__ = ["DEFAULT", "METHODS"]
+
+#: what `calibrant fit` uses unless told otherwise: two parameters, so hard to overfit, safe on few
+#: rows, and it keeps the order of the scores
+DEFAULT = "platt"
+
+METHODS: dict[str, tuple[str, str, str]] = {
+    "platt": (
+        "calibrant.calibrators.platt",
+        "Platt",
+        "a sigmoid, two parameters: the default, safe on few rows",
+    ),
+    "isotonic": (
+        "calibrant.calibrators.isotonic",
+        "Isotonic",
+        "the best rising steps: any shape, wants a thousand rows",
+    ),
+    "beta": (
+        "calibrant.calibrators.beta",
+        "Beta",
+        "three parameters: bends each end of the scale alone",
+    ),
+    "histogram": (
+        "calibrant.calibrators.histogram",
+        "Histogram",
+        "the fraction of positives in each of a few bins",
+    ),
+    "bbq": (
+        "calibrant.calibrators.bbq",
+        "BBQ",
+        "histograms of many sizes, averaged by their evidence",
+    ),
+    "sbb": (
+        "calibrant.calibrators.sbb",
+        "SBB",
+        "the most probable of all binnings, found exactly",
+    ),
+    "abb": (
+        "calibrant.calibrators.abb",
+        "ABB",
+        "the average over all binnings: smooth, for small data",
+    ),
+    "temperature": (
+        "calibrant.scaling.temperature",
+        "Temperature",
+        "one factor on the logit: mends overconfidence only",
+    ),
+    "logistic-correction": (
+        "calibrant.calibrators.logistic_correction",
+        "LogisticCorrection",
+        "1/(1+exp(-2F)) of boosting's scores F; fits nothing",
+    ),
+    "rescale": (
+        "calibrant.calibrators.rescale",
+        "Rescale",
+        "squeezes margins into [0, 1]; looks at no labels",
+    ),
+    "identity": (
+        "calibrant.calibrators.identity",
+        "Identity",
+        "the scores as they are: the baseline to beat",
+    ),
+}

@@ -1,0 +1,56 @@
+"""An evaluation in two sentences."""
+
+from __future__ import annotations
+
+import math
+
+from calibrant.metrics import Evaluation
+
+__all__ = ["in_words"]
+
+
+def in_words(evaluation: Evaluation) -> str:
+    """What changed, in two sentences: the size of the errors, and the ranking.
+
+    >>> from calibrant.metrics import evaluate
+    >>> e = evaluate([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.9], raw=[0.4, 0.5, 0.6, 0.7])
+    >>> in_words(e).split(". ")[0]
+    'Log loss fell from 0.518 to 0.338 (−35 %) and ECE from 0.400 to 0.275'
+    """
+    after, before = evaluation.after, evaluation.before
+    if before is None:
+        return f"Log loss is {_shown(after['log_loss'])}, ECE {_shown(after['ece'])}."
+    parts = [_loss(before["log_loss"], after["log_loss"])]
+    parts[0] += f" and ECE {_from_to(before['ece'], after['ece'])}."
+    if "auc" in after and "auc" in before:
+        parts.append(_ranking(before["auc"], after["auc"]))
+    if math.isinf(after["log_loss"]):
+        parts.append("A probability of 0 or 1 was wrong: smooth the map, or try another method.")
+    elif after["log_loss"] > before["log_loss"] * 1.0005:
+        parts.append("This made the scores worse: keep them as they are, or try another method.")
+    return " ".join(parts)
+
+
+def _loss(old: float, new: float) -> str:
+    if math.isinf(new) or math.isinf(old):
+        return f"Log loss went {_from_to(old, new)}"
+    if math.isclose(old, new, rel_tol=5e-4):
+        return f"Log loss stayed at {_shown(new)}"
+    change = f" ({100 * (new - old) / old:+.0f} %)".replace("-", "−") if old else ""
+    return f"Log loss {'fell' if new < old else 'rose'} {_from_to(old, new)}{change}"
+
+
+def _ranking(old: float, new: float) -> str:
+    if abs(new - old) < 5e-4:
+        return f"The ranking is kept: AUC {new:.3f}."
+    return f"AUC moved {_from_to(old, new)}."
+
+
+def _from_to(old: float, new: float) -> str:
+    return f"from {_shown(old)} to {_shown(new)}"
+
+
+def _shown(value: float) -> str:
+    if not math.isfinite(value):
+        return "∞"
+    return f"{value:.3f}" if value == 0 or value >= 0.01 else f"{value:.2g}"

@@ -1,0 +1,576 @@
+"""The command line as people meet it: what it prints, writes, refuses and leaves behind."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import calibrant as cal
+from calibrant.cli import main
+from calibrant.cli.app import app
+from calibrant.cli.console import Bar
+from calibrant.cli.demo import example
+from calibrant.engines.duckdb import read_table
+from calibrant.folds.tables import out_of_fold
+from calibrant.metrics import evaluate
+from calibrant.registry import METHODS
+from calibrant.report import in_words
+
+COMMANDS = ("fit", "apply", "evaluate", "plot", "methods", "show", "demo")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line in this process: (exit code, stdout, stderr)."""
+
+    def go(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return left.value.code or 0, out, err
+
+    return go
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch, tmp_path):
+    """Eighty columns, no colours, an empty folder to work in."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def scores(tmp_path_factory) -> Path:
+    """The example's folder, before anything is fitted."""
+    folder = tmp_path_factory.mktemp("example")
+    for name, text in zip(("scores.csv", "new.csv"), example(), strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def calibrator(run, scores, tmp_path) -> Path:
+    path = tmp_path / "calibrator.json"
+    code, _, err = run("fit", scores / "scores.csv", "-s", "score", "-l", "churned", "-o", path)
+    assert (code, err) == (0, "")
+    return path
+
+
+def shell(*words: object, **options) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "calibrant.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+# --- the main job -------------------------------------------------------------------------------
+
+
+def test_fit_says_what_improved_where_it_is_and_how_to_go_on(run, scores):
+    code, out, err = run("fit", scores / "scores.csv", "--score", "score", "--label", "churned")
+    assert (code, err) == (0, "")
+    assert out.startswith("Platt fitted to 4,000 rows of scores.csv: ")
+    assert re.search(r"Log loss fell from 0\.\d+ to 0\.\d+ \(−\d+ %\)", out)
+    assert "out of fold (5 folds)" in out
+    assert "Apply it: calibrant apply calibrator.json NEW.csv -o OUT.csv" in out
+    fitted = cal.load("calibrator.json")
+    assert fitted.classes == ("no", "yes")
+    assert fitted.provenance["score_column"] == "score"
+    assert fitted.provenance["label_column"] == "churned"
+    assert fitted.provenance["files"] == ["scores.csv"]
+    assert fitted.provenance["rows"] == 4000
+
+
+def test_fit_equals_the_library(run, scores):
+    path = scores / "scores.csv"
+    table = read_table([path], score="score", label="churned").table
+    for name, (module, cls, _) in METHODS.items():
+        code, _, err = run(
+            "fit", path, "-s", "score", "-l", "churned", "-m", name, "-o", "c.json", "--folds", 0
+        )
+        assert (code, err) == (0, ""), name
+        ours = getattr(importlib.import_module(module), cls)().fit_table(table)
+        assert cal.load("c.json").map == ours.map_
+
+
+def test_fit_out_of_fold_figures_are_those_of_the_library(run, scores):
+    path = scores / "scores.csv"
+    arguments = ("-s", "score", "-l", "churned", "-m", "isotonic", "--param", "smoothing=laplace")
+    _, out, _ = run("fit", path, *arguments, "--folds", 4, "--json")
+    table = read_table([path], score="score", label="churned").table
+    after = out_of_fold(cal.Isotonic(smoothing="laplace"), table, 4)
+    assert json.loads(out)["evaluation"] == evaluate(after, raw=table).to_dict()
+
+
+def test_apply_needs_no_column_and_keeps_the_rows(run, scores, calibrator):
+    code, out, err = run("apply", calibrator, scores / "new.csv", "-o", "calibrated.csv")
+    assert (code, err) == (0, "")
+    assert "3,000 rows written to calibrated.csv" in out
+    assert "Column 'probability' is the probability of 'yes'." in out
+    old = (scores / "new.csv").read_text(encoding="utf-8").splitlines()
+    new = Path("calibrated.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.rsplit(",", 1)[0] for line in new] == old
+    fitted = cal.load(calibrator)
+    given = [float(line.split(",")[-2]) for line in old[1:]]
+    assert [float(line.rsplit(",", 1)[1]) for line in new[1:]] == fitted.calibrate(given).tolist()
+
+
+def test_evaluate_and_plot(run, scores, calibrator):
+    run("apply", calibrator, scores / "new.csv", "-o", "c.parquet")
+    columns = ("-p", "probability", "-l", "churned", "--raw", "score")
+    code, out, err = run("evaluate", "c.parquet", *columns)
+    assert (code, err) == (0, "")
+    assert "log loss" in out
+    assert "Log loss fell" in out
+    for name, start in (("r.png", b"\x89PNG"), ("r.svg", b"<?xml"), ("r.pdf", b"%PDF")):
+        code, out, err = run("plot", "c.parquet", *columns, "-o", name, "--title", "Churn & co")
+        assert (code, err) == (0, "")
+        assert name in out
+        assert Path(name).read_bytes().startswith(start)
+
+
+def test_weights_and_the_positive_label(run):
+    Path("w.csv").write_text("s,y,w\n" + "".join(f"0.{i},{'ab'[i % 2]},2\n" for i in range(1, 9)))
+    Path("r.csv").write_text("s,y\n" + "".join(f"0.{i},{'ab'[i % 2]}\n" * 2 for i in range(1, 9)))
+    run("fit", "w.csv", "-s", "s", "-l", "y", "-w", "w", "--pos-label", "a", "-o", "w.json")
+    run("fit", "r.csv", "-s", "s", "-l", "y", "--pos-label", "a", "-o", "r.json")
+    weighted, repeated = cal.load("w.json"), cal.load("r.json")
+    assert weighted.pos_label == "a"
+    assert weighted.map == repeated.map
+    assert weighted.provenance["weight_column"] == "w"
+
+
+def test_margins_are_read_through_the_sigmoid_and_that_is_said(run):
+    rows = "".join(f"{i / 5},{int(i % 3 > 0)}\n" for i in range(-40, 40))
+    Path("m.csv").write_text("margin,y\n" + rows)
+    code, out, _ = run("fit", "m.csv", "-s", "margin", "-l", "y", "--plot", "m.png")
+    assert code == 0
+    assert "read as margins" in " ".join(out.split())
+    assert Path("m.png").stat().st_size > 10_000
+
+
+def test_report_and_plot_of_a_fit(run, scores):
+    arguments = ("-s", "score", "-l", "churned", "--plot", "p.svg", "--report", "r.html")
+    code, out, err = run("fit", scores / "scores.csv", *arguments)
+    assert (code, err) == (0, "")
+    assert "p.svg" in out
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "data:image/png;base64," in page
+    assert "<td" in page
+    assert "calibrant apply calibrator.json" in page
+    assert "http" not in page  # nothing is fetched
+
+
+def test_a_page_escapes_what_comes_from_data(run):
+    name = "<script>alert(1)</script>"
+    Path("x.csv").write_text(f'"{name}",y\n' + "0.1,0\n0.9,1\n0.2,0\n0.8,1\n")
+    code, *_ = run("fit", "x.csv", "-s", name, "-l", "y", "--report", "r.html")
+    assert code == 0
+    assert "<script>" not in Path("r.html").read_text(encoding="utf-8")
+
+
+def test_many_distinct_scores_are_pooled_for_the_estimate(run, monkeypatch, scores):
+    from calibrant.cli import jobs
+
+    monkeypatch.setattr(jobs, "MOST_CELLS", 100)
+    monkeypatch.setattr(jobs, "POOLED_CELLS", 50)
+    _, out, _ = run("fit", scores / "scores.csv", "-s", "score", "-l", "churned", "--json")
+    document = json.loads(out)
+    assert any("pooled" in note for note in document["evaluation"]["notes"])
+    assert document["provenance"]["distinct_scores"] > 3000  # the fit itself is exact
+
+
+def test_few_rows_get_no_estimate_and_that_is_said(run):
+    Path("t.csv").write_text("s,y\n0.1,0\n0.2,0\n0.9,1\n")
+    code, out, _ = run("fit", "t.csv", "-s", "s", "-l", "y")
+    assert code == 0
+    assert "no estimate for new rows" in out
+    code, _, err = run("fit", "t.csv", "-s", "s", "-l", "y", "--report", "r.html")
+    assert code == 2
+    assert "at least two rows of each class" in err
+
+
+# --- machines -----------------------------------------------------------------------------------
+
+
+def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
+    path = scores / "scores.csv"
+    calls = {
+        "fit": ("fit", path, "-s", "score", "-l", "churned", "-o", "c.json"),
+        "apply": ("apply", calibrator, path, "-o", "o.csv"),
+        "evaluate": ("evaluate", "o.csv", "-p", "probability", "-l", "churned", "--raw", "score"),
+        "plot": ("plot", "o.csv", "-p", "probability", "-l", "churned", "-o", "p.png"),
+        "methods": ("methods",),
+        "show": ("show", calibrator),
+        "demo": ("demo", "d"),
+    }
+    assert set(calls) == set(COMMANDS)
+    found = {}
+    for name, words in calls.items():
+        code, out, err = run(*words, "--json")
+        assert (code, err) == (0, ""), name
+        found[name] = json.loads(out)
+    assert found["fit"]["evaluation"]["after"]["log_loss"] < 0.6
+    assert found["fit"]["calibrator"] == "c.json"
+    assert found["apply"] == {
+        "output": "o.csv",
+        "rows": 4000,
+        "score": "score",
+        "column": "probability",
+        "pos_label": "yes",
+    }
+    assert found["evaluate"]["rows"] == 4000
+    assert [method["name"] for method in found["methods"]] == list(METHODS)
+    assert found["methods"][1]["params"]["kind"] == "step"
+    assert found["show"] == cal.load(calibrator).to_dict()
+    assert set(found["demo"]["files"]) == {path.name for path in Path("d").iterdir()}
+
+
+def test_an_infinite_loss_is_still_json(run):
+    Path("p.csv").write_text("p,y\n0,1\n1,1\n0.5,0\n")
+    code, out, _ = run("evaluate", "p.csv", "-p", "p", "-l", "y", "--json")
+    assert code == 0
+    assert json.loads(out)["after"]["log_loss"] == "inf"
+    code, out, _ = run("evaluate", "p.csv", "-p", "p", "-l", "y")
+    assert "Log loss is ∞" in out
+
+
+def test_errors_leave_stdout_empty_also_with_json(run):
+    code, out, err = run("fit", "none.csv", "-s", "a", "-l", "b", "--json")
+    assert (code, out) == (2, "")
+    assert err == "error: there is no file none.csv.\n"
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def test_methods_fit_eighty_columns(run):
+    code, out, _ = run("methods")
+    assert code == 0
+    lines = out.splitlines()
+    for name, (_, _, line) in METHODS.items():
+        assert any(shown.startswith(name) and line in shown for shown in lines)
+
+
+def test_show_prints_what_is_in_a_file(run, calibrator):
+    code, out, _ = run("show", calibrator)
+    assert code == 0
+    for words in ("Platt", "scale=auto", "'no' and 'yes'", "Logistic(σ(", "scores.csv", "4,000"):
+        assert words in out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_examples_that_name_real_options(run, name):
+    code, out, _ = run(name, "--help")
+    assert code == 0
+    examples = re.findall(r"(?m)^\s+(calibrant .*?)\s*$", out.split("Examples:")[1])
+    assert any(line.startswith(f"calibrant {name}") for line in examples)
+    for option in set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", " ".join(examples))):
+        assert option in out or name == "methods", option
+
+
+def test_help_and_version(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+    assert run("--version")[1] == f"calibrant {cal.__version__}\n"
+    assert {
+        command.name or command.callback.__name__ for command in app.registered_commands
+    } == set(COMMANDS)
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+GOOD = "score,label\n" + "0.1,0\n0.4,1\n0.35,0\n0.8,1\n" * 3
+FIT = ("fit", "good.csv", "-s", "score", "-l", "label")
+
+REFUSED = {
+    "unknown column": (("fit", "good.csv", "-s", "scor", "-l", "label"), "Did you mean 'score'?"),
+    "lists columns": (("fit", "good.csv", "-s", "x", "-l", "label"), "are 'score', 'label'."),
+    "unknown method": ((*FIT, "-m", "isotonik"), "Did you mean 'isotonic'?"),
+    "parameter": ((*FIT, "--param", "scales=raw"), "platt takes scale, but 'scales' came. Did you"),
+    "no parameters": ((*FIT, "-m", "identity", "--param", "a=1"), "identity takes no parameters"),
+    "not key=value": ((*FIT, "--param", "raw"), "must be written key=value"),
+    "its value": ((*FIT, "--param", "scale=log"), "must be 'auto' or 'logit' or 'raw'"),
+    "positive label": ((*FIT, "--pos-label", "yes"), "must be one of [0, 1]"),
+    "folds": ((*FIT, "--folds", "1"), "folds must be at least 2"),
+    "plot without folds": ((*FIT, "--folds", "0", "--plot", "p.png"), "folds must not be 0"),
+    "picture's ending": ((*FIT, "--plot", "p.bmp"), "p.bmp must end in .png or .svg or .pdf"),
+    "output's folder": ((*FIT, "-o", "no/c.json"), "folder no does not exist"),
+    "output is a folder": ((*FIT, "-o", "."), "is a folder"),
+    "memory limit": ((*FIT, "--memory-limit", "lots"), "memory_limit must be a size"),
+    "empty file": (("fit", "empty.csv", "-s", "s", "-l", "y"), "empty.csv is empty"),
+    "missing file": (("fit", "godo.csv", "-s", "s", "-l", "y"), "Did you mean good.csv?"),
+    "corrupt parquet": (("fit", "bad.parquet", "-s", "s", "-l", "y"), "bad.parquet"),
+    "percentages": (("evaluate", "pct.csv", "-p", "p", "-l", "y"), "Divide percentages by 100"),
+    "not a calibrator": (("show", "good.csv"), "is not a calibrator file"),
+    "foreign json": (("show", "foreign.json"), "is not a calibrant calibrator"),
+    "no calibrator": (("apply", "no.json", "good.csv", "-o", "o.csv"), "No such file"),
+    "folder for a calibrator": (("show", "."), "Is a directory"),
+    "unwritable": (
+        ("plot", *FIT[1:2], "-p", "score", "-l", "label", "-o", "no/p.png"),
+        "no does not",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals_are_one_line_and_code_2(run, words, message):
+    Path("good.csv").write_text(GOOD)
+    Path("empty.csv").touch()
+    Path("bad.parquet").write_bytes(b"PAR1 no PAR1")
+    Path("pct.csv").write_text("p,y\n10,0\n90,1\n")
+    Path("foreign.json").write_text('{"a": 1}')
+    before = sorted(Path().iterdir())
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "words", [("fit", "x.csv"), ("frobnicate",), ("methods", "--frob"), (*FIT, "--threads", "none")]
+)
+def test_bad_usage_is_code_2(run, words):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "calibrant" in err
+
+
+def test_a_calibrator_from_python_needs_the_column(run):
+    cal.save(cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), "c.json")
+    Path("good.csv").write_text(GOOD)
+    code, _, err = run("apply", "c.json", "good.csv", "-o", "o.csv")
+    assert code == 2
+    assert "Name it with --score COL." in err
+    assert run("apply", "c.json", "good.csv", "-o", "o.csv", "--score", "score")[0] == 0
+
+
+def test_mistakes_of_the_program_are_not_hidden(monkeypatch, scores):
+    from calibrant.cli import jobs
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(jobs, "make_calibrator", broken)
+    with pytest.raises(ZeroDivisionError):
+        main(["fit", str(scores / "scores.csv"), "-s", "score", "-l", "churned"])
+
+
+# --- processes ----------------------------------------------------------------------------------
+
+
+def test_the_console_script_is_main():
+    (script,) = entry_points(group="console_scripts", name="calibrant")
+    assert script.load() is main
+
+
+def test_an_interruption_in_this_process(run, monkeypatch, scores):
+    from calibrant.cli import jobs
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "make_calibrator", interrupted)
+    code, out, err = run("fit", scores / "scores.csv", "-s", "score", "-l", "churned")
+    assert (code, out) == (130, "")
+    assert err == "interrupted: no partial output was left behind.\n"
+
+
+def test_a_process_of_its_own(scores, tmp_path):
+    words = ("fit", scores / "scores.csv", "-s", "score", "-l", "churned", "-o", "c.json")
+    done = shell(*words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = shell("apply", "c.json", scores / "new.csv", "-o", "o.csv", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = shell("apply", "c.json", scores / "new.csv", "-o", "o.csv", "-s", "region", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: score column 'region' must be numbers: 3,000 of 3,000")
+    assert done.stderr.count("\n") == 1  # the database says nothing of its own at exit
+
+
+def test_a_terminal_of_few_letters(scores, tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "NO_COLOR": "1"}
+    words = ("fit", scores / "scores.csv", "-s", "score", "-l", "churned")
+    done = shell(*words, cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Log loss fell" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("typer", ["methods"]),
+        ("rich", ["methods"]),
+        ("duckdb", ["fit", "good.csv", "-s", "score", "-l", "label"]),
+        ("pyarrow", ["apply", "c.json", "good.csv", "-o", "o.csv", "-s", "score"]),
+        ("matplotlib", ["plot", "good.csv", "-p", "score", "-l", "label", "-o", "p.png"]),
+        ("jinja2", ["demo", "d"]),
+    ],
+)
+def test_a_missing_package_is_named_with_its_cure(tmp_path, module, words):
+    (tmp_path / "good.csv").write_text(GOOD)
+    cal.save(cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), tmp_path / "c.json")
+    program = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        f"from calibrant.cli import main\nmain({words!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"'{module}', which is not installed" in done.stderr
+    assert "pip install 'calibrant[cli]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_nothing_behind(tmp_path, stop, code):
+    n = 3_000_000
+    pq.write_table(
+        pa.table({"s": np.linspace(0, 1, n), "id": np.arange(n)}), tmp_path / "in.parquet"
+    )
+    cal.save(cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), tmp_path / "c.json")
+    (tmp_path / "spill").mkdir()
+    words = ["apply", "c.json", "in.parquet", "-o", "out.csv.gz", "-s", "s", "--threads", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "calibrant.cli", *words],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path / "spill")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not list(tmp_path.glob(".out.csv.gz.*")):
+        time.sleep(0.01)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(stop)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert out == ""
+    assert err == ("interrupted: no partial output was left behind.\n" if code == 130 else "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json", "in.parquet", "spill"]
+    assert list((tmp_path / "spill").iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_error_message(tmp_path):
+    command = f"{shlex.quote(sys.executable)} -m calibrant.cli methods --json | head -1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.stdout == "[\n"
+    assert done.stderr == ""
+
+
+def test_help_is_quick_because_little_is_imported():
+    program = (
+        "import sys\nfrom calibrant.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'sklearn', 'numba', 'pandas', 'matplotlib', 'duckdb', 'pyarrow'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# --- progress -----------------------------------------------------------------------------------
+
+
+def test_the_bar_is_for_terminals_and_for_long_jobs(monkeypatch, capsys):
+    with Bar("reading") as bar:
+        bar.started -= 60
+        bar(0.5)
+    assert capsys.readouterr() == ("", "")  # stderr is no terminal here
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with Bar("reading") as bar:
+        bar(0.5)
+        assert bar.progress is None  # too soon
+        bar.started -= 60
+        bar(0.5)
+        bar(0.75)
+        assert bar.progress is not None
+        assert bar.progress.tasks[0].completed == 0.75
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "reading" in err
+    with Bar("reading", quiet=True) as bar:
+        bar.started -= 60
+        bar(0.5)
+    assert capsys.readouterr() == ("", "")
+
+
+# --- the demonstration --------------------------------------------------------------------------
+
+
+def test_demo_does_the_whole_job(run):
+    code, out, err = run("demo", "look here")
+    assert (code, err) == (0, "")
+    folder = Path("look here")
+    names = {"scores.csv", "new.csv", "calibrator.json", "calibrated.csv", "reliability.png"}
+    assert {path.name for path in folder.iterdir()} == {*names, "report.html"}
+    assert all(name in out for name in (*names, "report.html"))
+    assert "Log loss fell" in out
+    assert "The ranking is kept" in out
+    first = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert run("demo", "look here")[0] == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == first
+
+
+def test_what_demo_says_to_type_can_be_typed(run, monkeypatch):
+    _, out, _ = run("demo")
+    typed = [shlex.split(line) for line in out.split("The same by hand:")[1].strip().splitlines()]
+    assert typed[0] == ["cd", "calibrant-demo"]
+    monkeypatch.chdir(typed[0][1])
+    for words in typed[1:]:
+        assert words[0] == "calibrant"
+        assert run(*words[1:])[0] == 0
+
+
+def test_the_commands_of_the_guide_work(run, root, scores):
+    """Every command of docs/cli.md, in order, in one folder."""
+    guide = (root / "docs" / "cli.md").read_text(encoding="utf-8")
+    for name in ("scores.csv", "new.csv"):
+        Path(name).write_bytes((scores / name).read_bytes())
+    commands = re.findall(
+        r"(?m)^calibrant .*$", "\n".join(re.findall(r"(?s)```sh\n(.*?)```", guide))
+    )
+    assert {shlex.split(line)[1] for line in commands} >= set(COMMANDS)
+    for line in commands:
+        words = shlex.split(line, comments=True)
+        code, _, err = run(*words[1:])
+        assert code == 0, (line, err)
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def test_words_are_honest():
+    y = [0, 0, 1, 1]
+    worse = in_words(evaluate(y, [0.6, 0.6, 0.4, 0.4], raw=[0.1, 0.2, 0.8, 0.9]))
+    assert "Log loss rose" in worse
+    assert "This made the scores worse" in worse
+    assert "AUC moved from 1.000 to 0.000" in worse
+    same = in_words(evaluate(y, [0.1, 0.2, 0.8, 0.9], raw=[0.1, 0.2, 0.8, 0.9]))
+    assert "Log loss stayed at 0.164" in same
+    infinite = in_words(evaluate(y, [0.1, 1.0, 0.8, 0.9], raw=[0.1, 0.2, 0.8, 0.9]))
+    assert "from 0.164 to ∞" in infinite
+    assert "A probability of 0 or 1 was wrong" in infinite
+    alone = in_words(evaluate([1, 1], [0.5, 0.5], raw=[0.4, 0.5]))
+    assert "AUC" not in alone

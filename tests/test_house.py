@@ -1,0 +1,131 @@
+"""Folder, names, cases, command line and docs must agree; every method is documented in full."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import tomllib
+
+import pytest
+
+import calibrant as cal
+import calibrant.calibrators
+import calibrant.scaling
+from calibrant.registry import METHODS
+from cases import CASES
+
+CALIBRATORS = sorted(
+    name
+    for name in cal.__all__
+    if isinstance(getattr(cal, name), type)
+    and issubclass(getattr(cal, name), cal.Calibrator)
+    and getattr(cal, name) is not cal.Calibrator
+)
+
+
+def test_every_file_of_a_method_has_a_public_name():
+    in_folders = set()
+    for package in (calibrant.calibrators, calibrant.scaling):
+        for module in pkgutil.iter_modules(package.__path__):
+            home = importlib.import_module(f"{package.__name__}.{module.name}")
+            in_folders |= {
+                name
+                for name in home.__all__
+                if inspect.isclass(getattr(home, name))
+                and issubclass(getattr(home, name), cal.Calibrator)
+            }
+    assert in_folders == set(CALIBRATORS)
+
+
+def test_every_method_has_a_case():
+    assert {type(case.calibrator).__name__ for case in CASES} == set(CALIBRATORS)
+
+
+def test_every_method_has_a_name_on_the_command_line():
+    assert {name for _, name, _ in METHODS.values()} == set(CALIBRATORS)
+
+
+def test_every_method_has_a_section_in_the_docs(root):
+    page = (root / "docs" / "methods.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (\w+)$", page, flags=re.MULTILINE)) == set(CALIBRATORS)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_docstrings_are_complete_and_in_order(name):
+    kind = getattr(cal, name)
+    doc = inspect.getdoc(kind)
+    sections = re.findall(
+        r"^(Parameters|Attributes|Notes|References|Examples)\n-+$", doc, flags=re.MULTILINE
+    )
+    order = ["Parameters", "Attributes", "Notes", "References", "Examples"]
+    assert sections == [s for s in order if s in sections]
+    assert {"Parameters", "Notes", "Examples"} <= set(sections)
+    assert re.search(r"\bO\(", doc), "the Notes must give the cost"
+    for parameter in inspect.signature(kind).parameters.values():
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        assert re.search(rf"\b{parameter.name}\b", doc), f"{parameter.name} is not documented"
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_limits_are_declared_and_kept(name):
+    kind = getattr(cal, name)
+    own = set(inspect.signature(kind).parameters) - {"pos_label", "classes"}
+    assert set(kind._limits) == own
+    for parameter in own:
+        for wrong in ("no such word", -1, None, [], float("nan")):
+            if any(limit.allows(wrong) for limit in kind._limits[parameter]):
+                continue
+            with pytest.raises(cal.ParameterError, match=rf"{parameter} of {name} must be"):
+                kind(**{parameter: wrong}).fit([0.1, 0.9], [0, 1])
+
+
+def test_fitted_state_is_documented(root):
+    """Every name_ attribute that a fit sets is in the class's or the base's docstring."""
+    for case in CASES:
+        c = type(case.calibrator)(**case.calibrator.get_params()).fit(
+            [0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]
+        )
+        doc = inspect.getdoc(type(c)) + inspect.getdoc(cal.Calibrator)
+        for attribute in vars(c):
+            if attribute.endswith("_") and not attribute.startswith("_"):
+                assert re.search(rf"\b{attribute}\b", doc), f"{attribute} of {type(c).__name__}"
+
+
+def test_lazy_names_and_typed_names_agree(root):
+    tree = ast.parse((root / "src" / "calibrant" / "__init__.py").read_text(encoding="utf-8"))
+    typed = {
+        (alias.asname, node.module)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If)
+        for node in ast.walk(block)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    homes = {(name, f"calibrant.{home}") for name, home in cal._HOMES.items()}
+    assert typed == homes | {("maps", "calibrant")}
+
+
+def test_files_stay_short(root):
+    long = [
+        (path.name, lines)
+        for path in (root / "src").rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    ]
+    assert not long
+
+
+def test_only_kernels_know_numba(root):
+    for path in (root / "src" / "calibrant").rglob("*.py"):
+        if "kernels" not in path.parts:
+            assert "import numba" not in path.read_text(encoding="utf-8"), path
+
+
+def test_changelog_names_the_version(root):
+    assert f"## {cal.__version__}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["license"] == "BSD-3-Clause"
+    core = {re.split(r"[<>=]", need)[0] for need in project["dependencies"]}
+    assert core == {"numpy", "scipy", "scikit-learn", "numba", "narwhals"}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# compiled kernels of this run only: a stale cache must not stand in for the code under test
+os.environ.setdefault("NUMBA_CACHE_DIR", tempfile.mkdtemp(prefix="calibrant-numba-"))
 
 settings.register_profile(
     "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -574,3 +574,24 @@ def test_words_are_honest():
     assert "A probability of 0 or 1 was wrong" in infinite
     alone = in_words(evaluate([1, 1], [0.5, 0.5], raw=[0.4, 0.5]))
     assert "AUC" not in alone
+
+
+def test_long_fits_say_so_on_a_terminal(monkeypatch):
+    """After two seconds (here: none) a person sees a line; a pipe or --json does not."""
+    import io
+    import time
+
+    from calibrant.cli import console
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(console, "PATIENCE", 0.0)
+    for quiet in (False, True):
+        screen = Terminal()
+        monkeypatch.setattr("sys.stderr", screen)
+        assert console.patiently(lambda: time.sleep(1.2) or 7, "fitting abb", quiet) == 7
+        assert ("fitting abb" in screen.getvalue()) is not quiet
+    with pytest.raises(ZeroDivisionError):
+        console.patiently(lambda: 1 / 0, "failing")

@@ -22,7 +22,17 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import Map
 
-__all__ = ["SMOOTHING", "Calibrator", "Each", "Limit", "Number", "OneOf"]
+__all__ = [
+    "SCALES",
+    "SMOOTHING",
+    "Calibrator",
+    "Each",
+    "Limit",
+    "Number",
+    "OneOf",
+    "check_parameters",
+    "on_logit_scale",
+]
 
 Array = NDArray[np.float64]
 
@@ -78,8 +88,15 @@ class Each:
 
 Limit = OneOf | Number | Each
 
+#: how a method reads scores: as they are, by their logit, or by what they look like
+SCALES = OneOf(("auto", "logit", "raw"))
 #: pseudo-count that each class gets in a bin, by the name of the smoothing
 SMOOTHING = {"none": 0.0, "laplace": 1.0, "jeffreys": 0.5}
+
+
+def on_logit_scale(scale: str, table: ScoreTable) -> bool:
+    """Whether a method with this ``scale`` fits against the logit of the table's scores."""
+    return scale == "logit" or (scale == "auto" and table.looks_like_probabilities)
 
 
 def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) -> None:

@@ -12,7 +12,17 @@ import typer
 
 from calibrant import __version__
 from calibrant.cli import jobs
-from calibrant.cli.console import Bar, Guarded, command, say, say_json, say_pairs, show, tell
+from calibrant.cli.console import (
+    Bar,
+    Guarded,
+    command,
+    patiently,
+    say,
+    say_json,
+    say_pairs,
+    show,
+    tell,
+)
 from calibrant.errors import InputError, ParameterError
 from calibrant.registry import DEFAULT, METHODS
 
@@ -160,8 +170,13 @@ def fit(
         raise ParameterError("a plot or report shows out-of-fold results: folds must not be 0.")
     calibrator = jobs.make_calibrator(method, param or [])
     columns = jobs.Columns(score, label, weight, pos_label)
+    jobs.check_folds(folds)
     with _session("reading", json, threads, memory_limit) as session:
-        result = jobs.fit_files(session, files, columns, calibrator, folds=folds)
+        read = jobs.read_files(session, files, columns)
+    cells = f"{len(read.table):,} distinct scores"
+    result = patiently(
+        lambda: jobs.fit_read(read, calibrator, folds=folds), f"fitting {method} to {cells}", json
+    )
     save(result.fitted, output)
     if plot is not None:
         if result.after is None:

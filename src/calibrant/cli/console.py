@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import typer
 from rich.console import Console
@@ -17,7 +19,19 @@ from typer.core import TyperGroup
 
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 
-__all__ = ["Bar", "Guarded", "command", "say", "say_json", "say_pairs", "show", "tell"]
+__all__ = [
+    "Bar",
+    "Guarded",
+    "command",
+    "patiently",
+    "say",
+    "say_json",
+    "say_pairs",
+    "show",
+    "tell",
+]
+
+T = TypeVar("T")
 
 #: a job that lasts longer than this many seconds gets a bar
 PATIENCE = 1.0
@@ -87,6 +101,34 @@ def _in_one_line(error: BaseException) -> str:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}."
     return " ".join(str(error).split())
+
+
+def patiently(work: Callable[[], T], title: str, quiet: bool = False) -> T:
+    """The result of long work off the main thread: Ctrl-C works at once, and after two seconds a
+    line on stderr says what is going on and for how long (for people only)."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+    ended = threading.Event()  # not join(), after whose interruption a thread may look ended
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ended.set()
+
+    started = time.monotonic()
+    threading.Thread(target=run, name="calibrant-fit", daemon=True).start()
+    if not ended.wait(2 * PATIENCE):
+        shown = sys.stderr.isatty() and not quiet
+        with Console(stderr=True).status(title) if shown else nullcontext() as status:
+            while not ended.wait(0.5):
+                if status is not None:
+                    status.update(f"{title}: {time.monotonic() - started:.0f} s")
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 class Bar:

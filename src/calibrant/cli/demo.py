@@ -85,7 +85,8 @@ def run(folder: Path, json: bool = False) -> None:
     with Session() as session:
         calibrator = jobs.make_calibrator("platt", [])
         columns = jobs.Columns("score", "churned")
-        fitted = jobs.fit_files(session, [scores], columns, calibrator, folds=0).fitted
+        read = jobs.read_files(session, [scores], columns)
+        fitted = jobs.fit_read(read, calibrator, folds=0).fitted
         save(fitted, saved)
         apply_file(fitted, [new], calibrated, score="score", session=session)
         columns = jobs.Columns("probability", "churned")

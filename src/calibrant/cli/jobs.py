@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "FitResult",
+    "check_folds",
     "check_output",
     "draw",
     "evaluate_files",
-    "fit_files",
+    "fit_read",
     "make_calibrator",
     "parameters",
     "read_files",
@@ -140,16 +141,18 @@ def read_files(
     )
 
 
-def fit_files(
-    session: Session, files: Files, columns: Columns, calibrator: Calibrator, *, folds: int = 5
-) -> FitResult:
-    """Fit a calibrator to files, and estimate by cross-validation what it will do for new rows."""
+def check_folds(folds: int) -> None:
+    """Refuse a number of folds before anything is read."""
+    if folds < 0 or folds == 1:
+        raise ParameterError(f"folds must be at least 2, or 0 for no estimate, but {folds} came.")
+
+
+def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitResult:
+    """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
     from calibrant.folds.tables import out_of_fold
     from calibrant.metrics import evaluate
 
-    if folds < 0 or folds == 1:
-        raise ParameterError(f"folds must be at least 2, or 0 for no estimate, but {folds} came.")
-    read = read_files(session, files, columns)
+    check_folds(folds)
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
     fitted = calibrator.fit_table(read.table).to_fitted()
     fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})

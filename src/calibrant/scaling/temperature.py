@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Limit, OneOf
+from calibrant.base import SCALES, Calibrator, Limit, on_logit_scale
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import logit
@@ -60,9 +60,7 @@ class Temperature(Calibrator):
     (4.183, [0.75])
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "scale": (OneOf(("auto", "logit", "raw")),)
-    }
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"scale": (SCALES,)}
 
     def __init__(self, *, scale: str = "auto", pos_label: Any = None, classes: Any = None) -> None:
         self.scale = scale
@@ -70,9 +68,7 @@ class Temperature(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        on_logit = self.scale == "logit" or (
-            self.scale == "auto" and table.looks_like_probabilities
-        )
+        on_logit = on_logit_scale(self.scale, table)
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
             z = in_blocks(logit, part.scores) if on_logit else part.scores

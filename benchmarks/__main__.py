@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import fit
+from benchmarks import binning, fit
 
-MEASUREMENTS = {"fit": fit.run}
+MEASUREMENTS = {"fit": fit.run, "binning": binning.run}
 
 
 def main() -> None:

@@ -19,6 +19,9 @@ __all__ = ["Histogram"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+#: cells that are dealt into folds at a time
+BLOCK = 8192
+
 
 class Histogram(Calibrator):
     """The fraction of positives in each of a few bins of the score.
@@ -135,8 +138,8 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
     deal = Deal(table, 5)
     mass = np.empty(len(table) + 1)
     for fold in range(deal.k):
-        for begin in range(0, len(mass), 1 << 16):
-            part = slice(begin, begin + (1 << 16))
+        for begin in range(0, len(mass), BLOCK):
+            part = slice(begin, begin + BLOCK)
             held0, held1 = deal.held(fold, part)
             mass[part] = deal.negative[part] + deal.positive[part] - held0 - held1
         for bins in losses:

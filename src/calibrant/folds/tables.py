@@ -36,13 +36,13 @@ class Deal:
         self.k = k
         squares = float(table.negative_sq.sum() + table.positive_sq.sum())
         mean = squares / table.total if squares else 1.0
-        self.negative, self.positive = np.zeros(len(table) + 1), np.zeros(len(table) + 1)
-        np.cumsum(table.negative, out=self.negative[1:])
-        np.cumsum(table.positive, out=self.positive[1:])
         self._portions = [
             1.0 if bool((weight == np.floor(weight)).all()) else mean
             for weight in (table.negative, table.positive)
         ]
+        self.negative, self.positive = np.zeros(len(table) + 1), np.zeros(len(table) + 1)
+        np.cumsum(table.negative, out=self.negative[1:])
+        np.cumsum(table.positive, out=self.positive[1:])
 
     def held(self, fold: int, at: Any = slice(None)) -> tuple[Array, Array]:
         """As ``negative`` and ``positive``, of one fold alone, at some or all indices."""

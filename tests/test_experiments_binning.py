@@ -36,7 +36,7 @@ def data(root):
 
 @pytest.fixture(scope="module")
 def xor(simulated):
-    return simulated.draws("XOR", 60, ("LR", "Hist", "ABB"))
+    return simulated.draws("XOR", 45, ("LR", "Hist", "ABB"))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def _of(summary, method):
 @pytest.mark.parametrize("measure", ["AUC", "ACC", "RMSE"])
 def test_abb_on_xor_is_within_the_spread_of_the_published_figures(simulated, xor, measure):
     near = simulated.near_diagonal(xor)
-    assert near["seed"].nunique() >= 15
+    assert near["seed"].nunique() >= 12
     row = _of(simulated.beside_published("XOR", near), "ABB").loc[measure]
     assert row["sd"] < 0.03  # a spread that would let anything pass is no evidence
     assert abs(row["published"] - row["mean"]) <= 2.5 * row["sd"]

@@ -29,14 +29,15 @@ class Bins(NamedTuple):
 
 
 class SBB(Calibrator):
-    """The binning of highest posterior probability among all 2^(D−1), found exactly.
+    """The binning of highest posterior probability among all 2^(D−1), found exactly for each λ.
 
     Parameters
     ----------
-    lambda_ : float, "empirical" or "average", default="empirical"
-        The expected number of bin boundaries between the lowest and the highest score.
-        ``"empirical"`` takes the λ of the largest evidence (summed over all binnings, not of the
-        best one); ``"average"`` averages the best binnings of a grid of λ, weighted by evidence.
+    lambda_ : float, "empirical" or "average", default="average"
+        The expected number of bin boundaries between the lowest and the highest score, for one
+        binning as in the paper. ``"empirical"`` takes the λ of the largest evidence (summed over
+        all binnings, not of the best one); ``"average"`` averages the best binnings of a grid of
+        λ, weighted by evidence, which beats any single λ out of sample.
     pos_label, classes : see `Calibrator`
 
     Attributes
@@ -78,7 +79,7 @@ class SBB(Calibrator):
     }
 
     def __init__(
-        self, *, lambda_: float | str = "empirical", pos_label: Any = None, classes: Any = None
+        self, *, lambda_: float | str = "average", pos_label: Any = None, classes: Any = None
     ) -> None:
         self.lambda_ = lambda_
         self.pos_label = pos_label

@@ -186,6 +186,54 @@ def test_bands_of_one_bin_are_those_of_its_beta_posterior():
     assert np.abs(bounds - expected).max() < 2e-4
 
 
+def test_bands_between_scores_hold_the_point_and_are_exact():
+    c = cal.ABB(lambda_=10, levels=(0.9,)).fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
+    # in the middle of the wide gap a bin of its own is likely: nearly the uniform prior
+    low, high = c.map_.bounds([0.5])
+    assert low[0] == pytest.approx(0.05, abs=0.002)
+    assert high[0] == pytest.approx(0.95, abs=0.002)
+    rng = np.random.default_rng(0)
+    s = np.concatenate((rng.uniform(0, 0.1, 300), rng.uniform(0.9, 1, 300)))
+    y = (rng.random(600) < s).astype(int)
+    far = cal.ABB(levels=(0.9,)).fit(s, y)
+    x = np.linspace(0, 1, 2001)
+    low, high = far.map_.lower(x), far.map_.upper(x)
+    p = far.calibrate(x)
+    assert ((low <= p + 0.02) & (p <= high + 0.02)).all()
+    low, high = far.map_.bounds(x)
+    assert ((low <= p) & (p <= high)).all()
+
+
+@pytest.mark.parametrize("n", [1, 4, 50])
+def test_bands_of_one_class_are_beta_quantiles_at_both_ends(n):
+    for label in (0, 1):
+        c = cal.ABB(lambda_=1e-9, levels=(0.9,)).fit(np.arange(n) / n, np.full(n, label))
+        expected = betaincinv(1 + n * label, 1 + n * (1 - label), [0.05, 0.95])
+        assert np.array(c.map_.bounds([0.3]))[:, 0] == pytest.approx(expected, abs=2e-3)
+
+
+def test_so_many_boundaries_that_the_map_is_coarser_and_says_so():
+    s, y = noisy(2000)
+    with pytest.warns(cal.CalibrationWarning, match="a smaller lambda_"):
+        c = cal.ABB(lambda_=1e4).fit(s, y)
+    assert 1e-6 < c.map_error_ < 1e-3
+    inside = np.sort(s)[1000:1004]
+    x = np.linspace(inside[0], inside[-1], 60)
+    exact = naive.abb(s, y, np.ones(2000), x[::20], 1e4)
+    assert np.abs(c.calibrate(x[::20]) - exact).max() <= c.map_error_
+    assert cal.ABB(lambda_=10).fit(s, y).map_error_ == 1e-6
+
+
+def test_huge_weights_in_few_cells():
+    table = cal.ScoreTable.from_counts([0.1, 0.5, 0.9], [1e9, 1e9, 1e9], [1e8, 1e9, 9e9])
+    for c in (cal.SBB(lambda_=3), cal.BBQ()):
+        p = c.fit_table(table).calibrate([0.1, 0.5, 0.9])
+        assert p == pytest.approx([1 / 11, 0.5, 0.9], abs=1e-6)
+    for c in (cal.SBB(), cal.ABB()):
+        with pytest.raises(cal.InputError, match="Divide weights that are no counts"):
+            c.fit_table(table)
+
+
 def test_bands_survive_saving(tmp_path):
     s, y = noisy(300)
     c = cal.ABB(levels=(0.8,)).fit(s, y)

@@ -171,6 +171,8 @@ def test_sparse_scores_are_refused():
 BAD_LABELS = {
     "soft": ([0.1, 0.9, 0.2, 0.8], "soft labels.*4 of 4, first 0.1 at row 0"),
     "half soft": ([0.0, 1.0, 0.5, 1.0], "1 of 4, first 0.5 at row 2"),
+    "soft objects": (np.array([0.3, 0.7, 0.3, 0.7], dtype=object), "soft labels"),
+    "soft column": (pd.Series([0.3, 0.7, 0.3, 0.7], dtype=object), "soft labels"),
     "three": ([0, 1, 2, 1], "three came: 0, 1 and 2.*CalibratedClassifier"),
     "three strings": (["a", "b", "c", "a"], "three came"),
     "nan": ([0, 1, np.nan, 1], "Input y contains NaN.*row 2"),
@@ -247,6 +249,8 @@ def test_classes_name_the_partner():
         cal.Isotonic(classes=["good", "bad"]).fit([0.2, 0.3], ["bad", "ugly"])
     with raises("two different labels"):
         cal.Isotonic(classes=["bad"]).fit([0.2, 0.3], ["bad", "bad"])
+    with raises("two different labels"):
+        cal.Isotonic(classes=5).fit([0.2, 0.3], ["bad", "bad"])
     with raises("pos_label must be one of"):
         cal.Isotonic(pos_label="spam").fit([0.2, 0.3], ["a", "b"])
     with raises("pos_label must be one of"):
@@ -288,3 +292,14 @@ def test_large_finite_scores_whose_sum_overflows_are_fine():
     assert cal.Isotonic().fit([1.7e308, 1.7e308, -1.7e308], [1, 1, 0]).calibrate(
         [0.0]
     ).tolist() == [1.0]
+
+
+def test_a_failed_refit_leaves_the_old_fit_whole():
+    c = cal.Isotonic().fit(SCORES, ["no", "no", "yes", "yes"])
+    with raises("three came"):
+        c.fit(SCORES, ["a", "b", "c", "d"])
+    c.set_params(kind="no such kind")
+    with pytest.raises(cal.ParameterError):
+        c.fit(SCORES, ["a", "a", "b", "b"])
+    assert c.classes_.tolist() == ["no", "yes"]
+    assert c.map_ == EXPECTED.map_

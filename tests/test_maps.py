@@ -240,6 +240,16 @@ def test_collapse_of_margins_and_nested_mixtures():
     assert Mixture([1.0], (on_logit_scale,)).collapse().is_step
 
 
+def test_collapse_refuses_what_it_could_not_see():
+    logit_member = Logistic(0.0, (("z", 1.0),))
+    far = Piecewise.step([-2.0, 2.0], [0.1, 0.5, 0.9])
+    with pytest.raises(ParameterError, match="outside"):
+        Mixture([0.5, 0.5], (far, logit_member)).collapse(tol=1e-4)
+    narrow = Chain((Logistic(0.0, (("x", 1.0),)), Piecewise.step([0.5, 0.5001], [0.1, 0.9, 0.1])))
+    with pytest.raises(ParameterError, match="chain"):
+        Mixture([1.0], (narrow,)).collapse(tol=1e-4)
+
+
 X2 = np.array([0.0, 1.0])
 
 

@@ -90,6 +90,9 @@ def test_pool_keeps_sums_and_tells_its_error(data, cells_wanted):
 def test_pool_wants_two_cells():
     with pytest.raises(ParameterError, match="at least 2"):
         ScoreTable.from_arrays([0.1, 0.2, 0.3], [0, 1, 0]).pool(1)
+    for wrong in ("a", None, 2.5, True):
+        with pytest.raises(ParameterError, match="whole number"):
+            ScoreTable.from_arrays([0.1, 0.2, 0.3], [0, 1, 0]).pool(wrong)
 
 
 def test_counts_in_any_order_with_repeats():

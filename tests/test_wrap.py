@@ -83,11 +83,14 @@ def log():
 def test_folds_pool_their_scores_for_one_calibrator(calibrator, cv):
     found = CalibratedClassifier(GaussianNB(), calibrator, cv=cv).fit(X, Y)
     splitter = StratifiedKFold(cv) if isinstance(cv, int) else cv
-    scores, labels = [], []
+    scores, rows = [], []
     for train, test in splitter.split(X, Y):
         scores.append(GaussianNB().fit(X[train], Y[train]).predict_proba(X[test])[:, 1])
-        labels.append(Y[test])
-    by_hand = clone(calibrator).fit(np.concatenate(scores), np.concatenate(labels))
+        rows.append(test)
+    rows = np.concatenate(rows)
+    times = np.bincount(rows)[rows]  # a row that is held out twice counts half each time
+    weight = None if times.max() == 1 else 1 / times
+    by_hand = clone(calibrator).fit(np.concatenate(scores), Y[rows], weight)
     assert found.calibrator_.map_ == by_hand.map_
     whole = GaussianNB().fit(X, Y)
     assert np.array_equal(found.predict_proba(NEW), by_hand.predict_proba(whole.predict_proba(NEW)))
@@ -604,3 +607,14 @@ def test_a_model_with_nothing_but_predict_proba():
         scores[test] = Booster().fit(X[train], NAMES[train]).predict_proba(X[test])
     assert found.calibrator_.map_ == cal.Isotonic().fit(scores, NAMES).map_
     assert not hasattr(found, "n_features_in_")
+
+
+def test_repeated_splits_do_not_multiply_the_rows():
+    from sklearn.model_selection import RepeatedStratifiedKFold
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = (rng.random(120) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
+    splits = RepeatedStratifiedKFold(n_splits=4, n_repeats=5, random_state=0)
+    model = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(X, y)
+    assert model.to_fitted().provenance["weight"] == pytest.approx(120)

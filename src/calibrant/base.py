@@ -162,10 +162,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
-        self.classes_, self.pos_label_ = rows.classes, rows.pos_label
-        table = ScoreTable.from_rows(rows)
+        table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         del rows  # the columns may be copies, and fits are to stay small
-        return self._learn(table)
+        return self._learn(table, *labels)
 
     def fit_table(self, table: ScoreTable) -> Self:
         """Fit the map to a table; its labels are ``classes`` (default 0 and 1)."""
@@ -174,11 +173,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
         if not table:
             raise InputError("table must hold at least one score, but it is empty.")
-        self.classes_, self.pos_label_ = read_classes(self.classes, self.pos_label)
-        return self._learn(table)
+        return self._learn(table, *read_classes(self.classes, self.pos_label))
 
-    def _learn(self, table: ScoreTable) -> Self:
+    def _learn(self, table: ScoreTable, classes: NDArray[Any], pos_label: Any) -> Self:
         self.map_ = self._fit(table)
+        self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
         self._provenance = {
             "calibrant": __version__,
             "weight": table.total,
@@ -222,7 +221,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             plain(self.pos_label_),
             type(self).__name__,
             params,
-            self._provenance,
+            dict(self._provenance),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -86,7 +86,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         - int, splitter, iterable: the model is fitted once per fold, its scores of the rows left
           out are pooled, **one** calibrator is fitted on them, and the model is fitted again on
           all rows [1]_. An int means stratified folds in the order of rows, and with ``groups``
-          stratified folds that keep groups together.
+          stratified folds that keep groups together. A row scored r times counts 1/r each time.
         - float in (0, 1): this fraction of each class is held out, drawn at random, for the
           calibrator; the model is fitted on the rest only. With ``groups`` they are kept together.
         - ``"prefit"``: the estimator is fitted already; all rows calibrate.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,9 +12,10 @@ from scipy.interpolate import CubicSpline
 
 from calibrant.base import Calibrator, Each, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
+from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
 from calibrant.kernels.maxima import average_of_maxima
-from calibrant.kernels.poisson import choose_lambda, is_whole, unit_gaps
+from calibrant.kernels.poisson import GRID, choose_lambda, is_whole, unit_gaps
 from calibrant.kernels.simplify import simplify
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
@@ -24,6 +26,8 @@ Array = NDArray[np.float64]
 
 #: the largest difference between the map and the exact average
 MAP_ERROR = 1e-6
+#: how many knots beyond the scores that may take
+MOST_KNOTS = 500_000
 #: at how many scores the band is computed at most
 BAND_SCORES = 1024
 
@@ -60,6 +64,9 @@ class ABB(Calibrator):
         Estimated quadrature error: the change of the log evidence with a sixth of the nodes less.
     cache_error_ : float or None
         With ``cache``: the largest difference that the cells make at the training scores.
+    map_error_ : float
+        The largest difference between the map and the exact average, before ``cache``: 1e-6, or
+        more (with a warning) where λ is so large that the map would need too many knots.
 
     Notes
     -----
@@ -68,10 +75,10 @@ class ABB(Calibrator):
     binnings is its forward–backward recursion, on Gauss–Legendre nodes: O(D·G) time with
     G ≈ 3√N nodes, O(D) memory; the paper's programme is O(D²) per λ. Between training scores the
     prior splits the gap, so predictions there are exact as well and the map is continuous; it is
-    stored as straight pieces within 1e-6 of the exact average. Flat beyond the extremes. Never 0 or
-    1. Ties are never split. N is a sum of weights, so rescaling weights changes the result;
-    fractional weights cost half again as many nodes. The bands are computed at up to 1,024 scores
-    and drawn straight between them.
+    stored as straight pieces within ``map_error_`` of it. Flat beyond the extremes. Never 0 or 1.
+    Ties are never split. N is a sum of weights, so rescaling weights changes the result;
+    fractional weights cost half again as many nodes. The bands are exact at up to 512 of the scores
+    and 512 places between the extremes, and straight between those.
 
     References
     ----------
@@ -129,22 +136,21 @@ class ABB(Calibrator):
         logs = np.array([chain.log_evidence for chain in chains])
         share = np.exp(logs - logs.max())
         self.lambda_weights_ = share / share.sum()
-        self.log_evidence_ = float(logs.max() + np.log(share.mean()))
+        among = len(GRID) if self.lambda_ == "average" else 1
+        self.log_evidence_ = float(logs.max() + np.log(share.sum() / among))
         heaviest = chains[int(np.argmax(logs))]
         self.error_ = _quadrature_error(table, heaviest, whole, self.tol)
         mixed = _Mixed(table.scores, chains, self.lambda_weights_)
-        point = VARIANTS[self.variant](table, mixed)
+        point, self.map_error_ = VARIANTS[self.variant](table, mixed)
         if self.cache is not None:
             point, self.cache_error_ = _cached(point, table.scores, self.cache)
         if not levels:
             return point
-        at = _band_scores(table)
+        x, n0, n1, at = _band_points(table)
         rows = np.zeros((len(at), len(weight)))
-        for part, chain in zip(self.lambda_weights_, chains, strict=True):
-            rows += part * posterior_rows(
-                table.negative, table.positive, chain.gaps, nodes, weight, at
-            )
-        return _with_bands(point, levels, table.scores[at], rows, nodes[0], weight)
+        for part, value in zip(self.lambda_weights_, self.lambdas_, strict=True):
+            rows += part * posterior_rows(n0, n1, unit_gaps(x) * value, nodes, weight, at)
+        return _with_bands(point, levels, x[at], rows, nodes, weight)
 
 
 class _Chain(NamedTuple):
@@ -214,28 +220,54 @@ def sum_of(weights: Array, parts: list[Array]) -> Array:
     return total
 
 
-def _exact(table: ScoreTable, mixed: _Mixed) -> Piecewise:
-    """The average as straight pieces, half of the error from refining and half from thinning."""
+def _exact(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
+    """The average as straight pieces, and how far they are from it at most.
+
+    Half of the error comes from refining and a quarter from thinning. Where a λ of thousands makes
+    every gap curved, the map would need millions of knots: then the error is what it must be.
+    """
+    error, straight = MAP_ERROR, None
+    while straight is None:
+        try:
+            straight = _straightened(table, mixed, error)
+        except ParameterError:  # too many knots
+            error *= 4.0
+    if error > MAP_ERROR:
+        warnings.warn(
+            f"the map would need more than {MOST_KNOTS} knots to be within {MAP_ERROR:g} of the "
+            f"exact average, so it is within {error:.2g}. More boundaries are expected than there "
+            "are scores: a smaller lambda_ is likely to be better.",
+            CalibrationWarning,
+            stacklevel=5,
+        )
+    return straight, error
+
+
+def _straightened(table: ScoreTable, mixed: _Mixed, error: float) -> Piecewise:
     x, v = table.scores, mixed.at_scores()
     if len(x) > 1:
         with np.errstate(over="ignore"):
             scale = 1.0 if np.isfinite(x[-1] - x[0]) else 0.5
-        curved = np.logical_or.reduce([chain.is_curved(MAP_ERROR / 8) for chain in mixed.chains])
-        x, _, v = refine(mixed.__call__, x, v, v, MAP_ERROR / 2, doubtful=curved)
-        kept = simplify(x * scale, v, MAP_ERROR / 4)
+        curved = np.logical_or.reduce([chain.is_curved(error / 8) for chain in mixed.chains])
+        x, _, v = refine(mixed.__call__, x, v, v, error / 2, MOST_KNOTS, curved)
+        kept = simplify(x * scale, v, error / 4)
         x, v = x[kept], v[kept]
     return Piecewise.linear(x, np.clip(v, 0.0, 1.0))
 
 
-def _text(table: ScoreTable, mixed: _Mixed) -> Piecewise:
+def _text(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
     """Eq. 2.9 with the highest scores of sub-binnings in place of their sums."""
     parts = [
         average_of_maxima(table.negative, table.positive, chain.gaps) for chain in mixed.chains
     ]
-    return Piecewise.linear(table.scores, np.clip(sum_of(mixed.weights, parts), 0.0, 1.0))
+    value = np.clip(sum_of(mixed.weights, parts), 0.0, 1.0)
+    return Piecewise.linear(table.scores, value), 0.0
 
 
-VARIANTS: dict[str, Callable[[ScoreTable, _Mixed], Piecewise]] = {"exact": _exact, "text": _text}
+VARIANTS: dict[str, Callable[[ScoreTable, _Mixed], tuple[Piecewise, float]]] = {
+    "exact": _exact,
+    "text": _text,
+}
 
 
 def _quadrature_error(table: ScoreTable, chain: _Chain, whole: bool, tol: float) -> float:
@@ -253,45 +285,47 @@ def _cached(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, flo
         return point, 0.0
     shares = np.arange(cells + 1) / cells
     edges = low * (1.0 - shares) + high * shares
+    edges = np.unique(edges)  # cells finer than floats
     step = Piecewise.step(edges[1:-1], point(edges[1:] / 2 + edges[:-1] / 2))
     return step, float(np.abs(step(scores) - point(scores)).max())
 
 
-def _band_scores(table: ScoreTable) -> NDArray[np.intp]:
-    """Indices of at most BAND_SCORES scores: half of them by rank, half by place."""
-    size, half = len(table), BAND_SCORES // 2
-    if size <= BAND_SCORES:
-        return np.arange(size)
-    by_rank = np.linspace(0, size - 1, half).astype(np.intp)
+def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, NDArray[np.intp]]:
+    """Scores and counts with places between them added as cells of no weight, and the indices
+    where the band is computed: half of them scores by rank, half places at equal distances."""
+    half = BAND_SCORES // 2
     shares = np.linspace(0.0, 1.0, half)
     places = table.scores[0] * (1 - shares) + table.scores[-1] * shares
-    by_place = np.minimum(np.searchsorted(table.scores, places), size - 1)
-    return np.unique(np.concatenate((by_rank, by_place)))
+    x = np.union1d(table.scores, np.clip(places, table.scores[0], table.scores[-1]))
+    n0, n1 = np.zeros(len(x)), np.zeros(len(x))
+    mine = np.searchsorted(x, table.scores)
+    n0[mine], n1[mine] = table.negative, table.positive
+    ranks = np.unique(np.linspace(0, len(table) - 1, half).astype(np.intp))
+    return x, n0, n1, np.union1d(mine[ranks], np.searchsorted(x, places).clip(0, len(x) - 1))
 
 
 def _with_bands(
-    point: Map, levels: tuple[float, ...], x: Array, rows: Array, theta: Array, weight: Array
+    point: Map, levels: tuple[float, ...], x: Array, rows: Array, nodes: Array, weight: Array
 ) -> Map:
     """Equal-tailed bands around the point map, the widest outermost."""
     tails = np.array([(1 + side * level) / 2 for level in levels for side in (-1.0, 1.0)])
-    bounds = np.array([_quantiles(row, theta, weight, tails) for row in rows])
+    angle = 2.0 * np.arctan2(np.sqrt(nodes[0]), np.sqrt(nodes[1]))
+    bounds = np.array([_quantiles(row, angle, weight, tails) for row in rows])
     for k, level in enumerate(levels):
         low, high = (Piecewise.linear(x, bounds[:, 2 * k + side]) for side in (0, 1))
         point = Interval(low, high, point, level)
     return point
 
 
-def _quantiles(mass: Array, theta: Array, weight: Array, tails: Array) -> Array:
+def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
     """Quantiles of a posterior known at the nodes: its log density is splined in the angle
     2·arcsin √θ, in which it is close to a parabola, and summed up on a finer grid."""
     inside = np.flatnonzero(mass > 1e-12 * mass.max())
-    part = slice(max(inside[0] - 2, 0), inside[-1] + 3)
-    angle = 2.0 * np.arcsin(np.sqrt(theta[part]))
-    density = np.log(np.maximum(mass[part] / weight[part], 1e-280))
-    fine = np.linspace(angle[0], angle[-1], 16 * len(angle))
-    height = np.exp(CubicSpline(angle, density)(fine)) * np.sin(fine)
+    low, high = max(inside[0] - 2, 0), min(inside[-1] + 3, len(mass))
+    density = np.log(np.maximum(mass[low:high] / weight[low:high], 1e-280))
+    begin = 0.0 if low == 0 else angle[low]
+    end = np.pi if high == len(mass) else angle[high - 1]
+    fine = np.linspace(begin, end, 16 * (high - low))
+    height = np.exp(CubicSpline(angle[low:high], density)(fine)) * np.sin(fine)
     upto = np.append(0.0, np.cumsum(height[1:] + height[:-1]))
-    # what lies beyond the outermost nodes is put at them
-    below = mass[: part.start].sum() + (mass[part.start] / 2 if part.start == 0 else 0.0)
-    upto = below + upto / upto[-1] * (1.0 - below)
-    return np.asarray(np.sin(np.interp(tails, upto, fine) / 2.0) ** 2)
+    return np.asarray(np.sin(np.interp(tails, upto / upto[-1], fine) / 2.0) ** 2)

@@ -19,6 +19,9 @@ __all__ = ["BBQ"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+#: B is at most this, which matters for totals beyond 1e9 only
+MOST_BINS = 10_000
+
 
 class BBQ(Calibrator):
     """Histograms with equal-frequency bins of many sizes, weighted by their Bayesian score.
@@ -94,8 +97,9 @@ class _Binnings:
     def __init__(self, table: ScoreTable, scores: Array) -> None:
         total = table.total
         root = total ** (1 / 3)
-        low = max(1, int(root / 10 + 1e-9))
-        high = max(low, int(min(np.ceil(total / 5), np.ceil(10 * root - 1e-9))))
+        low = min(max(1, int(root / 10 + 1e-9)), MOST_BINS)
+        high = int(min(np.ceil(total / 5), np.ceil(10 * root - 1e-9), MOST_BINS))
+        high = max(low, high)
         self.numbers = np.arange(low, high + 1)
         whole = bool((table.weight == np.floor(table.weight)).all())
         size = total / self.numbers
@@ -142,7 +146,7 @@ def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
     model = np.repeat(np.arange(len(numbers)), numbers)
     place = np.arange(len(model)) - np.repeat(np.cumsum(numbers) - numbers, numbers) + 1
     wanted = place * np.repeat(size, numbers)
-    last = np.searchsorted(mass, wanted * (1 - 1e-15)) + 1
+    last = np.searchsorted(mass, wanted * (1 - 1e-12)) + 1  # sums of weights are rounded
     last[np.cumsum(numbers) - 1] = len(mass)
     last = np.minimum(last, len(mass))
     # a bin that ends where the bin before it in the same model does is empty

@@ -47,7 +47,8 @@ class Beta(Calibrator):
 
     References
     ----------
-    .. [1] M. Kull, T. Silva Filho, P. Flach, "Beta calibration", 2017, doi:10.1214/17-EJS1338SI.
+    .. [1] M. Kull, T. Silva Filho, P. Flach, "Beyond sigmoids: how to obtain well-calibrated
+       probabilities from binary classifiers with beta calibration", 2017, doi:10.1214/17-EJS1338SI.
 
     Examples
     --------

@@ -101,9 +101,8 @@ class SBB(Calibrator):
 def _best(table: ScoreTable, gaps: Array) -> tuple[Bins, float]:
     with np.errstate(divide="ignore"):
         log_cut = np.log(-np.expm1(-gaps))
-    factorials = (
-        log_factorials(table.total) if is_whole(table.negative, table.positive) else np.empty(0)
-    )
+    lookup = is_whole(table.negative, table.positive) and table.total < 1e6 + 20 * len(table)
+    factorials = log_factorials(table.total) if lookup else np.empty(0)
     starts, score = best_binning(table.negative, table.positive, gaps, log_cut, factorials)
     n0, n1 = np.add.reduceat(table.negative, starts), np.add.reduceat(table.positive, starts)
     cuts = table.cuts(starts[1:] - 1)

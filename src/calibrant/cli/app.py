@@ -177,10 +177,10 @@ def fit(
     result = patiently(
         lambda: jobs.fit_read(read, calibrator, folds=folds), f"fitting {method} to {cells}", json
     )
+    if plot is not None and result.after is None:
+        raise InputError("a plot needs at least two rows of each class.")
     save(result.fitted, output)
-    if plot is not None:
-        if result.after is None:
-            raise InputError("a plot needs at least two rows of each class.")
+    if plot is not None and result.after is not None:
         kind = plot.suffix[1:].lower()
         picture = jobs.draw(result.after, result.before, format=kind, fitted_map=result.fitted)
         jobs.write(plot, picture)

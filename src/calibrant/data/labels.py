@@ -39,6 +39,9 @@ def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None) -> Labels
     """Code a column of labels; ``classes`` names the two where the column may hold only one."""
     array = _vector(to_column(y, "y"))
     first, second = _two_values(array)
+    for value in (first, second):
+        if isinstance(value, float) and not value.is_integer():
+            _refuse_soft(np.asarray(array, dtype=np.float64))
     pair = _pair(first, second, classes)
     ordered = _sorted_pair(pair, array.dtype)
     positive = _positive_label(ordered, pos_label)
@@ -194,12 +197,12 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
         return kind(PARTNERS[value][0]), kind(PARTNERS[value][1])
     raise InputError(
         f"y must hold two classes, but only one class came: {value!r}. If the other is known, name "
-        f"both in the constructor: classes=[{value!r}, ...]."
+        f"both: classes=[{value!r}, ...]."
     )
 
 
 def _given_pair(classes: Any) -> tuple[Any, Any]:
-    values = list(classes)
+    values = list(classes) if isinstance(classes, (list, tuple, np.ndarray)) else [classes]
     if len(values) != 2 or values[0] == values[1]:
         raise InputError(f"classes must be two different labels, but {values!r} came.")
     return values[0], values[1]

@@ -229,8 +229,11 @@ class ScoreTable(Frozen):
         >>> len(small) <= 100, small.total == t.total, small.error < 0.02
         (True, True, True)
         """
-        if max_cells < 2:
-            raise ParameterError(f"max_cells must be at least 2, but {max_cells} came.")
+        whole = isinstance(max_cells, (int, np.integer)) and not isinstance(max_cells, bool)
+        if not whole or max_cells < 2:
+            raise ParameterError(
+                f"max_cells must be a whole number of at least 2, but {max_cells!r} came."
+            )
         if len(self) <= max_cells:
             return self
         edges = max_cells // 2

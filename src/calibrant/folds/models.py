@@ -146,6 +146,9 @@ def fit_calibrators(
     everyone = np.arange(len(data.codes))
     rows = np.concatenate([everyone if test is None else test for _, test in parts])
     codes, weight = data.codes[rows], _take(data.weight, rows)
+    times = np.bincount(rows, minlength=len(data.codes))[rows]
+    if times.max(initial=1) > 1:  # repeated splits: a row scored r times counts 1/r each time
+        weight = (np.ones(len(rows)) if weight is None else weight) / times
     if len(data.classes) == 2:
         labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
         one = clone(calibrator).set_params(**labels)

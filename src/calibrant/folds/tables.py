@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,65 +10,77 @@ from sklearn.base import clone
 
 from calibrant.base import Calibrator
 from calibrant.data.table import ScoreTable
+from calibrant.errors import ParameterError
 
-__all__ = ["Deal", "out_of_fold", "table_folds"]
+__all__ = ["Deal", "Held", "out_of_fold"]
 
 Array = NDArray[np.float64]
 
+#: cells with more rows of a class than this are divided by one draw, not row by row
+MANY = 50
+
+
+class Held(NamedTuple):
+    """What a fold holds out: Σw and Σw² of the negatives and the positives at each score."""
+
+    negative: Array
+    positive: Array
+    negative_sq: Array
+    positive_sq: Array
+
 
 class Deal:
-    """A table dealt into k folds.
+    """A table dealt into k folds at random, class by class; the seed is fixed.
 
-    The cases of each class are dealt in ascending order of score like cards, one to each fold in
-    turn, the positives going on where the negatives ended. So folds are stratified by class and by
-    score, are of equal size, and depend on nothing but the table: not on the order of rows, and
-    not on whether weight 2 or two equal rows were given. Weights that are not whole are dealt in
-    portions of their mean, Σw²/Σw, so that their scale does not matter.
+    Rows are dealt whole, and without a look at their neighbours: a row of weight 100 is in one
+    fold, and a fold's frequency at a score says nothing of the other folds'. A table knows no
+    rows, but Σw and Σw² tell how many a cell has: (Σw)²/Σw², exactly where they weigh the same. So
+    a weight of 2 and two rows of weight 1 are dealt differently, as they must be.
 
-    Attributes
-    ----------
-    negative, positive : arrays of shape (D + 1,)
-        The weight of each class before every score, and in all.
+    >>> t = ScoreTable.from_counts([0.1, 0.5], [30, 10], [0, 20])
+    >>> deal = Deal(t, 2)
+    >>> [float(deal.held(fold).negative.sum()) for fold in range(2)]
+    [20.0, 20.0]
     """
 
-    def __init__(self, table: ScoreTable, k: int) -> None:
-        self.k = k
-        squares = float(table.negative_sq.sum() + table.positive_sq.sum())
-        mean = squares / table.total if squares else 1.0
-        self._portions = [
-            1.0 if bool((weight == np.floor(weight)).all()) else mean
-            for weight in (table.negative, table.positive)
-        ]
-        self.negative, self.positive = np.zeros(len(table) + 1), np.zeros(len(table) + 1)
-        np.cumsum(table.negative, out=self.negative[1:])
-        np.cumsum(table.positive, out=self.positive[1:])
+    def __init__(self, table: ScoreTable, k: int, seed: int = 0) -> None:
+        if k < 2:
+            raise ParameterError(f"the number of folds must be at least 2, but {k} came.")
+        self.table, self.k = table, k
+        rng = np.random.default_rng(seed)
+        columns = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
+        self._hands = [_Hand(weight, square, k, rng) for weight, square in columns]
 
-    def held(self, fold: int, at: Any = slice(None)) -> tuple[Array, Array]:
-        """As ``negative`` and ``positive``, of one fold alone, at some or all indices."""
-        (small0, small1), k = self._portions, self.k
-        begun = self.negative[-1] / small0 % k  # the fold at which the positives begin
-        zero = _dealt(self.negative[at] / small0, fold, k) * small0
-        one = _dealt(self.positive[at] / small1 + begun, fold, k) - _dealt(begun, fold, k)
-        return zero, one * small1
+    def held(self, fold: int) -> Held:
+        """The part of the table that a fold holds out."""
+        zero, one = (hand.share(fold) for hand in self._hands)
+        table = self.table
+        n0, n1 = table.negative * zero, table.positive * one
+        if table.negative_sq is table.negative and table.positive_sq is table.positive:
+            return Held(n0, n1, n0, n1)
+        return Held(n0, n1, table.negative_sq * zero, table.positive_sq * one)
 
 
-def _dealt(upto: Array | np.float64, fold: int, k: int) -> Array:
-    """Of the first ``upto`` cards: one per full round, and the fold's part of the last round."""
-    rounds, rest = np.divmod(upto, k)
-    return np.asarray(rounds + np.clip(rest - fold, 0.0, 1.0))
+class _Hand:
+    """How the rows of one class fall to the folds."""
 
+    def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
+        present = weight > 0
+        rows = np.zeros(len(weight), dtype=np.int64)
+        rows[present] = np.maximum(1, np.rint(weight[present] ** 2 / square[present]))
+        self.rows = rows
+        self.many = np.flatnonzero(rows > MANY)
+        self.drawn = rng.multinomial(rows[self.many], np.full(k, 1.0 / k))
+        single = np.where(rows > MANY, 0, rows)
+        self.cell = np.repeat(np.arange(len(rows), dtype=np.int32), single)
+        self.fold = (np.arange(len(self.cell)) % k).astype(np.uint8)
+        rng.shuffle(self.fold)
 
-def table_folds(table: ScoreTable, k: int) -> Iterator[tuple[Array, Array]]:
-    """The k folds of a `Deal`: the weight of negatives and of positives at each score.
-
-    >>> t = ScoreTable.from_counts([0.1, 0.5], [3, 1], [0, 2])
-    >>> [(n0.tolist(), n1.tolist()) for n0, n1 in table_folds(t, 2)]
-    [([2.0, 0.0], [0.0, 1.0]), ([1.0, 1.0], [0.0, 1.0])]
-    """
-    deal = Deal(table, k)
-    for fold in range(k):
-        zero, one = deal.held(fold)
-        yield np.minimum(np.diff(zero), table.negative), np.minimum(np.diff(one), table.positive)
+    def share(self, fold: int) -> Array:
+        """The share of each cell's rows that the fold holds out."""
+        held = np.bincount(self.cell[self.fold == fold], minlength=len(self.rows))
+        held[self.many] = self.drawn[:, fold]
+        return np.asarray(held / np.maximum(self.rows, 1))
 
 
 def out_of_fold(calibrator: Calibrator, table: ScoreTable, k: int = 5) -> ScoreTable:
@@ -80,11 +91,16 @@ def out_of_fold(calibrator: Calibrator, table: ScoreTable, k: int = 5) -> ScoreT
     >>> out_of_fold(Isotonic(), t, k=3).total
     6.0
     """
+    deal = Deal(table, k)
     total = ScoreTable.empty()
-    for n0, n1 in table_folds(table, k):
-        if not (n0.any() or n1.any()):
+    for fold in range(k):
+        held = deal.held(fold)
+        if not (held.negative.any() or held.positive.any()):
             continue
-        rest = ScoreTable.from_counts(table.scores, table.negative - n0, table.positive - n1)
+        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+        rest = ScoreTable.from_counts(
+            table.scores, *(np.maximum(a - b, 0.0) for a, b in zip(columns, held, strict=True))
+        )
         fitted = clone(calibrator).fit_table(rest if rest else table)
-        total = total + ScoreTable.from_counts(fitted.map_(table.scores), n0, n1)
+        total = total + ScoreTable.from_counts(fitted.map_(table.scores), *held)
     return total

@@ -22,6 +22,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import InputError
 from calibrant.kernels._jit import jit
 
 __all__ = ["chain_moments", "gauss_legendre", "log_evidence", "posterior_rows", "quadrature"]
@@ -33,6 +34,8 @@ Index = NDArray[np.intp]
 INNER = 32
 #: counts up to this are multiplied in, larger or fractional ones take an exponential
 FEW = 8
+#: the largest total weight: its 31,000 nodes take seconds to find
+HEAVIEST = 1e8
 
 
 @jit
@@ -253,6 +256,12 @@ def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tup
     half again as many nodes, and at least 200. ``share`` takes only this share of the nodes, to
     estimate the error.
     """
+    if total > HEAVIEST:
+        raise InputError(
+            f"averaging over binnings takes √N nodes, so the total weight N must be at most "
+            f"{HEAVIEST:g}, but it is {total:g}. Divide weights that are no counts by their mean; "
+            "for more rows than that use BBQ or Isotonic, or SBB with a number for lambda_."
+        )
     wanted = math.sqrt(max(math.log(1.0 / tol) - math.log(40.0), 4.0) / 2.0) * math.sqrt(total)
     count = share * (min(wanted, total / 2.0 + 2.0) if whole else max(1.5 * wanted, 192.0)) + 8.0
     t, weight = gauss_legendre(8 * math.ceil(count / 8.0))

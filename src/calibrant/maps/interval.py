@@ -55,6 +55,7 @@ class Interval(Map):
         return self.point(scores)
 
     def bounds(self, scores: ArrayLike) -> tuple[Array, Array]:
-        """The lower and the upper probability of each score."""
+        """The lower and the upper probability of each score; the point is never outside."""
         s = np.asarray(scores, dtype=np.float64)
-        return self.lower(s), self.upper(s)
+        p = self.point(s)
+        return np.minimum(self.lower(s), p), np.maximum(self.upper(s), p)

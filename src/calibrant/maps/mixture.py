@@ -143,6 +143,22 @@ def _exact(weights: Array, pieces: list[Piecewise]) -> Piecewise:
 # --- approximation ------------------------------------------------------------------------------
 
 
+def _refuse_unseen(member: Map, on_logit: bool) -> None:
+    """Refuse members whose corners the approximation could not see."""
+    if isinstance(member, Chain) and any(isinstance(step, Piecewise) for step in member.steps[1:]):
+        raise ParameterError(
+            "a mixture cannot collapse where steps or lines come after another map in a chain: "
+            "the places of their knots are not known. Evaluate the mixture itself."
+        )
+    if not on_logit or not isinstance(member, Piecewise) or member.input == "logit":
+        return
+    if member.x[0] < 0.0 or member.x[-1] > 1.0:
+        raise ParameterError(
+            "a mixture cannot collapse where one member reads logits and another has knots outside "
+            "[0, 1], where logits end. Evaluate the mixture itself."
+        )
+
+
 class _Profile(NamedTuple):
     """A member on the working axis: its knots with both limits, and the function between them."""
 
@@ -201,6 +217,8 @@ def _inner(member: Piecewise) -> Callable[[Array], Array]:
 
 def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
     on_logit = any(_reads_logit(member) for member in members)
+    for member in members:
+        _refuse_unseen(member, on_logit)
     profiles = [_profile(member, on_logit) for member in members]
 
     def function(u: Array) -> Array:

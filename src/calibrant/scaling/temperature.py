@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.base import SCALES, Calibrator, Limit, on_logit_scale
 from calibrant.data.table import ScoreTable
-from calibrant.kernels.newton import fit_logistic
+from calibrant.kernels.newton import STEEPEST, fit_logistic
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
 from calibrant.maps.base import in_blocks
@@ -75,7 +75,9 @@ class Temperature(Calibrator):
             found = fit_logistic(
                 [z], part.negative, part.positive, intercept=False, ridge=RIDGE, start=start
             )
-            return np.maximum(found.coefficients, FLATTEST / _size(z, part.weight))
+            with np.errstate(over="ignore"):
+                flattest = FLATTEST / _size(z, part.weight)
+            return np.clip(found.coefficients, min(flattest, STEEPEST), STEEPEST)
 
         slope = float(table.coarse_to_fine(fit)[0])
         self.temperature_ = 1.0 / slope

@@ -100,7 +100,7 @@ def apply_file(
         calibrate = _calibrate(fitted, on_missing == "null")
         with open_session.function(FUNCTION, calibrate), whole_file(out) as temporary:
             command = _copy(rows, names, out, temporary, sources[0])
-            _keep_order(open_session, command)
+            threads = _keep_order(open_session, command)
             try:
                 return int(open_session.query(command)[0][0])
             except InputError as failed:
@@ -109,6 +109,9 @@ def apply_file(
                 checks = (TEXT, INFINITE, *((MISSING,) if on_missing == "error" else ()))
                 refuse(open_session, sources, score, role="score", checks=checks)
                 raise
+            finally:
+                if threads is not None:
+                    open_session.query(f"SET threads = {threads}")
 
 
 def _calibrate(fitted: Fitted, allow_missing: bool) -> Callable[[Any], Any]:
@@ -130,11 +133,14 @@ def _calibrate(fitted: Fitted, allow_missing: bool) -> Callable[[Any], Any]:
     return calibrate
 
 
-def _keep_order(session: Session, command: str) -> None:
-    """Where the plan would not write batches in order, one thread does."""
+def _keep_order(session: Session, command: str) -> int | None:
+    """Where the plan would not write batches in order, one thread does; how many there were."""
     plan = " ".join(str(row[1]) for row in session.query(f"EXPLAIN {command}"))
-    if not re.search("batch.copy", plan, re.IGNORECASE):
-        session.query("SET threads = 1")
+    if re.search("batch.copy", plan, re.IGNORECASE):
+        return None
+    threads = int(session.query("SELECT current_setting('threads')")[0][0])
+    session.query("SET threads = 1")
+    return threads
 
 
 # --- the columns --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
 from calibrant.kernels.maxima import average_of_maxima
-from calibrant.kernels.poisson import GRID, choose_lambda, is_whole, unit_gaps
+from calibrant.kernels.poisson import GRID, choose_lambda, unit_gaps
 from calibrant.kernels.simplify import simplify
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
@@ -124,7 +124,7 @@ class ABB(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         levels = tuple(sorted(float(level) for level in self.levels))
-        whole = is_whole(table.negative, table.positive)
+        whole = table.is_whole
         nodes, weight = quadrature(table.total, whole, self.tol)
         self.n_nodes_, self.cache_error_ = len(weight), None
         small = table.pool(2000)  # the evidence of λ hardly depends on where exactly scores lie

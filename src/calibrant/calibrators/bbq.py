@@ -101,7 +101,7 @@ class _Binnings:
         high = int(min(np.ceil(total / 5), np.ceil(10 * root - 1e-9), MOST_BINS))
         high = max(low, high)
         self.numbers = np.arange(low, high + 1)
-        whole = bool((table.weight == np.floor(table.weight)).all())
+        whole = table.is_whole
         size = total / self.numbers
         ends = _ends(np.cumsum(table.weight), self.numbers, np.floor(size) if whole else size)
         model, last = ends

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.base import Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
-from calibrant.kernels.poisson import choose_lambda, is_whole, unit_gaps
+from calibrant.kernels.poisson import choose_lambda, unit_gaps
 from calibrant.kernels.sbb import best_binning, log_factorials
 from calibrant.maps import Map, Mixture, Piecewise
 
@@ -101,7 +101,7 @@ class SBB(Calibrator):
 def _best(table: ScoreTable, gaps: Array) -> tuple[Bins, float]:
     with np.errstate(divide="ignore"):
         log_cut = np.log(-np.expm1(-gaps))
-    lookup = is_whole(table.negative, table.positive) and table.total < 1e6 + 20 * len(table)
+    lookup = table.is_whole and table.total < 1e6 + 20 * len(table)
     factorials = log_factorials(table.total) if lookup else np.empty(0)
     starts, score = best_binning(table.negative, table.positive, gaps, log_cut, factorials)
     n0, n1 = np.add.reduceat(table.negative, starts), np.add.reduceat(table.positive, starts)

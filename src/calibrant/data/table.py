@@ -199,6 +199,13 @@ class ScoreTable(Frozen):
         return self.total**2 / squares if squares else 0.0
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the weight of each class at each score is a whole number, so that it can be
+        read as a number of rows (up to 2⁵³, where floats no longer tell)."""
+        columns = (self.negative, self.positive)
+        return self.total < 2.0**53 and all(bool((c == np.floor(c)).all()) for c in columns)
+
+    @property
     def looks_like_probabilities(self) -> bool:
         """Whether all scores lie in [0, 1]."""
         return not len(self) or (self.scores[0] >= 0.0 and self.scores[-1] <= 1.0)

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 from calibrant.data.table import ScoreTable
 from calibrant.metrics._input import check_whole, check_word, observe
 
-__all__ = ["Groups", "ece", "group", "group_starts", "mce", "whole_weights"]
+__all__ = ["Groups", "ece", "group", "group_starts", "mce"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-#: beyond this, float64 can no longer tell neighbouring whole numbers apart
-LARGEST_WHOLE = 2.0**53
 
 
 class Groups(NamedTuple):
@@ -155,7 +152,7 @@ def _equal_mass(table: ScoreTable, bins: int, ties: str) -> Groups:
     """Cumulative sums read at the borders; between the ends of a cell they are straight lines."""
     scores, weight, positive = _TIES[ties](table)
     mass = np.append(0.0, np.cumsum(weight))
-    borders = _borders(mass[-1], whole_weights(table), bins)
+    borders = _borders(mass[-1], table.is_whole, bins)
     columns = (weight, positive, weight * scores)
     upto = (np.interp(borders, mass, np.append(0.0, np.cumsum(column))) for column in columns)
     groups = Groups(*(np.diff(sums) for sums in upto))
@@ -188,17 +185,11 @@ def group_starts(table: ScoreTable, bins: int, kind: str) -> Index:
         inner = np.searchsorted(table.scores, np.arange(1, bins) / bins, side="left")
     else:
         mass = np.cumsum(table.weight)
-        borders = _borders(mass[-1], whole_weights(table), bins)[1:-1]
+        borders = _borders(mass[-1], table.is_whole, bins)[1:-1]
         # a cumulative sum a rounding error below its border has reached it
         inner = np.searchsorted(mass, borders - 1e-12 * mass[-1], side="left") + 1
     starts = np.unique(np.append(0, inner))
     return starts[starts < len(table)]
-
-
-def whole_weights(table: ScoreTable) -> bool:
-    """Whether all weights are whole numbers, which count as repeated rows."""
-    columns = (table.negative, table.positive)
-    return table.total < LARGEST_WHOLE and all((c == np.floor(c)).all() for c in columns)
 
 
 def _borders(total: float, whole: bool, bins: int) -> Array:

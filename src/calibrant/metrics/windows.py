@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics._input import check_whole, observe
-from calibrant.metrics.binned import whole_weights
 
 __all__ = ["calbin", "not_whole", "window_error"]
 
@@ -81,7 +80,7 @@ def calbin(
 
 def not_whole(table: ScoreTable) -> str:
     """Why the table has no CalBin, or nothing."""
-    if whole_weights(table):
+    if table.is_whole:
         return ""
     return "calbin needs whole weights (a window counts cases), but fractions came"
 

@@ -194,3 +194,18 @@ def test_impossible_fitted_values():
         cal.Fitted("map", (0, 1), 1)
     with pytest.raises(cal.InputError, match="two labels"):
         cal.Fitted(Piecewise.constant(0.5), (0, 1), "1")
+
+
+def test_nothing_in_a_fitted_value_can_be_changed(fitted):
+    value = fitted.to_fitted()
+    for mapping in (value.params, value.provenance):
+        with pytest.raises(TypeError):
+            mapping["note"] = 1
+    import copy
+    import pickle
+
+    for twin in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+        assert twin == value
+        assert hash(twin) == hash(value)
+        with pytest.raises(TypeError):
+            twin.params["scale"] = "raw"

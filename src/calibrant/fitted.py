@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,8 @@ class Fitted(Frozen):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", tuple(_label(c) for c in self.classes))
+        for name in ("params", "provenance"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         if not isinstance(self.map, Map):
             raise InputError(f"map must be a Map, but {type(self.map).__name__} came.")
         if isinstance(self.map, VectorMap):

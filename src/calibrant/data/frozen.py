@@ -6,7 +6,9 @@ pickle and deepcopy would hand back writeable ones, and ``==`` would raise. `Fro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -55,7 +57,8 @@ class Frozen:
         return hash((type(self).__name__, *(_hashable(value) for _, value in self._items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), dict(self._items())))
+        plain = {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in self._items()}
+        return (_rebuild, (type(self), plain))
 
     def __copy__(self) -> Self:
         return self
@@ -77,8 +80,8 @@ def _same(a: Any, b: Any) -> bool:
 def _hashable(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return (value + 0 if value.dtype.kind in "fiu" else value).tobytes()
-    if isinstance(value, dict):
-        return tuple(sorted((key, _hashable(v)) for key, v in value.items()))
+    if isinstance(value, Mapping):
+        return tuple(sorted((key, repr(_hashable(v))) for key, v in value.items()))
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(v) for v in value)
     return value

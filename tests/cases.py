@@ -23,7 +23,6 @@ class Case:
     monotone: bool = True  # a higher score never gets a lower probability
     exact: bool = True  # equal to the twin within tol; else the twin is an iterative solver
     tol: float = 1e-9
-    repeats: bool = True  # a weight of 2 is the same as two rows
     stable: bool = True  # rounding cannot flip a choice between equally good binnings
 
     def __str__(self) -> str:
@@ -70,7 +69,7 @@ CASES = [
         partial(naive.histogram, kind="width"),
         monotone=False,
     ),
-    Case("histogram-auto", cal.Histogram(bins="auto"), None, monotone=False, repeats=False),
+    Case("histogram-auto", cal.Histogram(bins="auto"), None, monotone=False),
     Case("beta", cal.Beta(), naive.beta, exact=False),
     Case("beta-am", cal.Beta(kind="am"), partial(naive.beta, kind="am"), exact=False),
     Case("beta-ab", cal.Beta(kind="ab"), partial(naive.beta, kind="ab"), exact=False),

@@ -27,7 +27,9 @@ Array = NDArray[np.float64]
 #: the largest difference between the map and the exact average
 MAP_ERROR = 1e-6
 #: how many knots beyond the scores that may take
-MOST_KNOTS = 500_000
+MOST_KNOTS = 300_000
+#: a map coarser than this is warned of
+COARSE = 1e-4
 #: at how many scores the band is computed at most
 BAND_SCORES = 1024
 
@@ -66,7 +68,7 @@ class ABB(Calibrator):
         With ``cache``: the largest difference that the cells make at the training scores.
     map_error_ : float
         The largest difference between the map and the exact average, before ``cache``: 1e-6, or
-        more (with a warning) where λ is so large that the map would need too many knots.
+        more (above 1e-4 with a warning) where a large λ would take too many knots.
 
     Notes
     -----
@@ -232,7 +234,7 @@ def _exact(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
             straight = _straightened(table, mixed, error)
         except ParameterError:  # too many knots
             error *= 4.0
-    if error > MAP_ERROR:
+    if error > COARSE:
         warnings.warn(
             f"the map would need more than {MOST_KNOTS} knots to be within {MAP_ERROR:g} of the "
             f"exact average, so it is within {error:.2g}. More boundaries are expected than there "

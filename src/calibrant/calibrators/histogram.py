@@ -48,8 +48,9 @@ class Histogram(Calibrator):
     half to each neighbour. Cuts of equal mass lie halfway between neighbouring scores. Under
     ``"width"`` scores outside [0, 1] are read as logits and pass through σ. O(D) after the table;
     ``"auto"`` adds O(D) per fold and O(B² log D), its bins smoothed (Laplace) while they are
-    compared, since an unsmoothed bin of one class has infinite loss. There rows are dealt whole, so
-    a weight of 2 is not quite two rows, and rescaling the weights changes the range of B.
+    compared, since an unsmoothed bin of one class has infinite loss. Whole weights are repeated
+    rows there too, so that large ones make for many bins: divide weights that are no counts by
+    their mean.
 
     References
     ----------
@@ -132,7 +133,7 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
     """Five-fold out-of-fold log loss of Laplace-smoothed bins, by the number of bins."""
     most = max(2, int(np.ceil(2 * table.total ** (1 / 3) - 1e-9)))
     losses = dict.fromkeys(range(2, most + 1), 0.0)
-    deal = Deal(table, 5)
+    deal = Deal(table, 5, repetitions=True)
     for fold in range(deal.k):
         held = deal.held(fold)
         held0, held1 = np.cumsum(held.negative), np.cumsum(held.positive)

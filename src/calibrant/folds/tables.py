@@ -35,7 +35,9 @@ class Deal:
     Rows are dealt whole, and without a look at their neighbours: a row of weight 100 is in one
     fold, and a fold's frequency at a score says nothing of the other folds'. A table knows no
     rows, but Σw and Σw² tell how many a cell has: (Σw)²/Σw², exactly where they weigh the same. So
-    a weight of 2 and two rows of weight 1 are dealt differently, as they must be.
+    a weight of 2 and two rows of weight 1 are dealt differently, as they must be. With
+    ``repetitions`` whole weights are taken for numbers of rows instead, for methods that promise
+    to treat them so; a row of weight 2 may then be on both sides of a split.
 
     >>> t = ScoreTable.from_counts([0.1, 0.5], [30, 10], [0, 20])
     >>> deal = Deal(t, 2)
@@ -43,12 +45,17 @@ class Deal:
     [20.0, 20.0]
     """
 
-    def __init__(self, table: ScoreTable, k: int, seed: int = 0) -> None:
+    def __init__(
+        self, table: ScoreTable, k: int, *, repetitions: bool = False, seed: int = 0
+    ) -> None:
         if k < 2:
             raise ParameterError(f"the number of folds must be at least 2, but {k} came.")
         self.table, self.k = table, k
         rng = np.random.default_rng(seed)
-        columns = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
+        squares = (table.negative_sq, table.positive_sq)
+        if repetitions and table.is_whole:
+            squares = (table.negative, table.positive)
+        columns = zip((table.negative, table.positive), squares, strict=True)
         self._hands = [_Hand(weight, square, k, rng) for weight, square in columns]
 
     def held(self, fold: int) -> Held:

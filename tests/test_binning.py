@@ -212,16 +212,19 @@ def test_bands_of_one_class_are_beta_quantiles_at_both_ends(n):
         assert np.array(c.map_.bounds([0.3]))[:, 0] == pytest.approx(expected, abs=2e-3)
 
 
-def test_so_many_boundaries_that_the_map_is_coarser_and_says_so():
+def test_so_many_boundaries_that_the_map_is_coarser_and_says_so(monkeypatch):
     s, y = noisy(2000)
-    with pytest.warns(cal.CalibrationWarning, match="a smaller lambda_"):
-        c = cal.ABB(lambda_=1e4).fit(s, y)
-    assert 1e-6 < c.map_error_ < 1e-3
-    inside = np.sort(s)[1000:1004]
-    x = np.linspace(inside[0], inside[-1], 60)
-    exact = naive.abb(s, y, np.ones(2000), x[::20], 1e4)
-    assert np.abs(c.calibrate(x[::20]) - exact).max() <= c.map_error_
+    c = cal.ABB(lambda_=1e4).fit(s, y)
+    assert 1e-6 < c.map_error_ < 1e-4
+    x = np.linspace(*np.sort(s)[[1000, 1003]], 4)
+    exact = naive.abb(s, y, np.ones(2000), x, 1e4)
+    assert np.abs(c.calibrate(x) - exact).max() <= c.map_error_
     assert cal.ABB(lambda_=10).fit(s, y).map_error_ == 1e-6
+    monkeypatch.setattr("calibrant.calibrators.abb.MOST_KNOTS", 3000)
+    with pytest.warns(cal.CalibrationWarning, match="a smaller lambda_"):
+        coarse = cal.ABB(lambda_=1e4).fit(s, y)
+    assert coarse.map_error_ > 1e-4
+    assert np.abs(coarse.calibrate(x) - exact).max() <= coarse.map_error_
 
 
 def test_huge_weights_in_few_cells():

@@ -161,7 +161,6 @@ def fit(
     What it prints is out of fold: no row is judged by a calibrator that has seen it.
     """
     from calibrant.cli import results
-    from calibrant.fitted import save
 
     jobs.check_output(output)
     jobs.check_output(plot, jobs.PICTURES)
@@ -177,16 +176,8 @@ def fit(
     result = patiently(
         lambda: jobs.fit_read(read, calibrator, folds=folds), f"fitting {method} to {cells}", json
     )
-    if plot is not None and result.after is None:
-        raise InputError("a plot needs at least two rows of each class.")
-    save(result.fitted, output)
-    if plot is not None and result.after is not None:
-        kind = plot.suffix[1:].lower()
-        picture = jobs.draw(result.after, result.before, format=kind, fitted_map=result.fitted)
-        jobs.write(plot, picture)
-    if report is not None:
-        jobs.write(report, results.page(result, output))
     written = {"calibrator": output, "plot": plot, "report": report}
+    results.write_fit(result, written)
     if json:
         say_json(results.fit_document(result, written))
     else:

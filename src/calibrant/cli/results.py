@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.cli.console import command, say, say_pairs, show, tell
-from calibrant.cli.jobs import FitResult, draw
+from calibrant.cli.jobs import FitResult, draw, write
 from calibrant.errors import InputError
-from calibrant.fitted import Fitted
+from calibrant.fitted import Fitted, save
 from calibrant.report import Report, in_words, to_html
 
-__all__ = ["apply_command", "facts", "fit_document", "page", "print_fit"]
+__all__ = ["apply_command", "facts", "fit_document", "page", "print_fit", "write_fit"]
 
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
@@ -121,3 +121,18 @@ def page(result: FitResult, output: Path) -> str:
         (apply_command(output),),
     )
     return to_html(report)
+
+
+def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
+    """The files of a fit: the calibrator, and the plot and the report if asked for."""
+    output, plot, report = written["calibrator"], written["plot"], written["report"]
+    if plot is not None and result.after is None:
+        raise InputError("a plot needs at least two rows of each class.")
+    if output is not None:
+        save(result.fitted, output)
+    if plot is not None and result.after is not None:
+        kind = plot.suffix[1:].lower()
+        picture = draw(result.after, result.before, format=kind, fitted_map=result.fitted)
+        write(plot, picture)
+    if report is not None and output is not None:
+        write(report, page(result, output))

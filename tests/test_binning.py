@@ -172,7 +172,7 @@ def test_bands_are_quantiles_of_the_posterior():
                     w * beta.cdf(bound, b[3] + 1, b[2] + 1)
                     for w, b in zip(weight, inside, strict=True)
                 )
-                assert cdf == pytest.approx(q, abs=0.02)
+                assert cdf == pytest.approx(q, abs=0.002)
     assert ((low <= c.calibrate(s)) & (c.calibrate(s) <= high)).all()
 
 

@@ -14,7 +14,7 @@ from calibrant.kernels import _jit
 
 def test_kernels_without_compilation(root):
     """The small checks of the kernels, in a process where numba compiles nothing."""
-    chosen = "enumeration or gauss or text_variant or simplify or (promise and thirty)"
+    chosen = "enumeration or gauss or text_variant or simplify"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests/test_binning.py", "-q", "-k", chosen],
         cwd=root,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from calibrant.base import Calibrator, Limit, OneOf
 from calibrant.data.table import ScoreTable
+from calibrant.ensemble import SELECT
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 
@@ -152,30 +153,3 @@ def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
     # a bin that ends where the bin before it in the same model does is empty
     same = np.append(False, (last[1:] == last[:-1]) & (model[1:] == model[:-1]))
     return model[~same], last[~same]
-
-
-def _elbow(weights: Array) -> Array:
-    """The authors' pruning: down the sorted weights (the best is 1) while the drop is steep."""
-    order = np.argsort(-weights, kind="stable")
-    ranked = weights[order] / weights.max()
-    variance = float(np.var(ranked))
-    k = 1
-    while k < len(ranked) and variance > 0 and (ranked[k - 1] - ranked[k]) / variance > 0.001:
-        k += 1
-    kept = np.zeros(len(weights))
-    chosen = order[: max(k - 1, 1)]
-    kept[chosen] = weights[chosen] / weights[chosen].sum()
-    return kept
-
-
-def _best(weights: Array) -> Array:
-    kept = np.zeros(len(weights))
-    kept[int(np.argmax(weights))] = 1.0
-    return kept
-
-
-def _all(weights: Array) -> Array:
-    return weights
-
-
-SELECT: dict[str, Callable[[Array], Array]] = {"elbow": _elbow, "all": _all, "best": _best}

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import binning, fit
+from benchmarks import binning, elite, fit, near_isotonic
 
-MEASUREMENTS = {"fit": fit.run, "binning": binning.run}
+MEASUREMENTS = {
+    "fit": fit.run,
+    "binning": binning.run,
+    "near_isotonic": near_isotonic.run,
+    "elite": elite.run,
+}
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import calibrant as cal
 import naive
+import naive_near_isotonic as near
 
 
 @dataclass(frozen=True)
@@ -96,4 +97,51 @@ CASES = [
         monotone=False,
         stable=False,
     ),
+    Case("enir", cal.ENIR(), partial(near.enir, pseudo=1), monotone=False),
+    Case("enir-paper", cal.ENIR(variant="paper"), near.enir, monotone=False),
+    Case("enir-authors", cal.ENIR(variant="authors"), near.authors, monotone=False, stable=False),
+    Case(
+        "enir-best-aic",
+        cal.ENIR(models="best", criterion="aic"),
+        partial(near.enir, pseudo=1, models="best", name="aic"),
+        monotone=False,
+        stable=False,
+    ),
+    Case(
+        "enir-elbow-linear-aicc",
+        cal.ENIR(models="elbow", criterion="aicc", kind="linear", smoothing="jeffreys"),
+        partial(near.enir, pseudo=0.5, models="elbow", name="aicc", kind="linear"),
+        monotone=False,
+        stable=False,
+    ),
+    Case(
+        "enir-penalty",
+        cal.ENIR(penalty="authors", smoothing="none"),
+        partial(near.enir, penalty="authors"),
+        monotone=False,
+    ),
+    Case("elite", cal.ELiTE(), None, monotone=False, stable=False),
+    Case(
+        "elite-near",
+        cal.ELiTE(monotone="near", n_lambdas=12),
+        None,
+        monotone=False,
+        stable=False,
+    ),
+    Case("elite-strict", cal.ELiTE(monotone="strict", n_lambdas=12), None, stable=False),
+    Case(
+        "elite-paper",
+        cal.ELiTE(scale="auto", clip="paper", ends="linear", models="elbow", n_lambdas=12),
+        None,
+        monotone=False,
+        stable=False,
+    ),
+    Case(
+        "elite-steps",
+        cal.ELiTE(degree=0, monotone="near", n_lambdas=12),
+        None,
+        monotone=False,
+        stable=False,
+    ),
+    Case("elite-curves", cal.ELiTE(degree=2, n_lambdas=12), None, monotone=False, stable=False),
 ]

@@ -22,6 +22,8 @@ _HOMES = {
     "CalibrationWarning": "errors",
     "Calibrator": "base",
     "Curve": "diagrams.curves",
+    "ELiTE": "calibrators.elite",
+    "ENIR": "calibrators.enir",
     "Evaluation": "metrics",
     "Fitted": "fitted",
     "Histogram": "calibrators.histogram",
@@ -30,6 +32,7 @@ _HOMES = {
     "Isotonic": "calibrators.isotonic",
     "LogisticCorrection": "calibrators.logistic_correction",
     "MissingExtraError": "errors",
+    "NearIsotonicPath": "calibrators.enir",
     "ParameterError": "errors",
     "Platt": "calibrators.platt",
     "Rescale": "calibrators.rescale",
@@ -53,6 +56,7 @@ _HOMES = {
     "map_diagram": "diagrams.draw",
     "mce": "metrics",
     "murphy": "metrics",
+    "near_isotonic_path": "calibrators.enir",
     "profit": "metrics",
     "reliability_curve": "diagrams.curves",
     "reliability_diagram": "diagrams.draw",
@@ -68,6 +72,10 @@ if TYPE_CHECKING:
     from calibrant.calibrators.abb import ABB as ABB
     from calibrant.calibrators.bbq import BBQ as BBQ
     from calibrant.calibrators.beta import Beta as Beta
+    from calibrant.calibrators.elite import ELiTE as ELiTE
+    from calibrant.calibrators.enir import ENIR as ENIR
+    from calibrant.calibrators.enir import NearIsotonicPath as NearIsotonicPath
+    from calibrant.calibrators.enir import near_isotonic_path as near_isotonic_path
     from calibrant.calibrators.histogram import Histogram as Histogram
     from calibrant.calibrators.identity import Identity as Identity
     from calibrant.calibrators.isotonic import Isotonic as Isotonic

@@ -44,6 +44,16 @@ METHODS: dict[str, tuple[str, str, str]] = {
         "ABB",
         "the average over all binnings: smooth, for small data",
     ),
+    "enir": (
+        "calibrant.calibrators.enir",
+        "ENIR",
+        "steps that may fall at a price, averaged over all prices",
+    ),
+    "elite": (
+        "calibrant.calibrators.elite",
+        "ELiTE",
+        "broken lines of many smoothnesses, averaged: no steps",
+    ),
     "temperature": (
         "calibrant.scaling.temperature",
         "Temperature",

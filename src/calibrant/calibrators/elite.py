@@ -1,0 +1,325 @@
+"""An ensemble of linear trend estimates: piecewise linear maps averaged over their smoothness."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.base import SCALES, Calibrator, Limit, Number, OneOf, on_logit_scale
+from calibrant.data.table import ScoreTable
+from calibrant.ensemble import CRITERIA, SELECT, shares
+from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.kernels.broken_lines import Line, Points
+from calibrant.kernels.curves import Curve, Curves
+from calibrant.kernels.fused import Step, Steps
+from calibrant.kernels.likelihood import log_likelihood
+from calibrant.kernels.lines import spread
+from calibrant.kernels.simplify import simplify
+from calibrant.losses import logit
+from calibrant.maps import Map, Mixture, Piecewise
+
+__all__ = ["ELiTE"]
+
+Array = NDArray[np.float64]
+
+#: the smallest λ as a share of the largest
+LEAST_LAMBDA = 1e-4
+#: scores closer than this share of their range are one point
+SAME = 1e-9
+#: the relative duality gap aimed at, and the one above which a warning is given
+GAP, WARN = 1e-8, 1e-7
+#: how far a map of parabolas is from them at most: half by each of drawing and thinning it
+CURVE_ERROR = 1e-5
+#: μ of the average, in units of √(N·r(1−r)), the spread of the number of positives
+MUS = (1 / 16, 1 / 4, 1.0, np.inf)
+
+
+class ELiTE(Calibrator):
+    """Piecewise linear maps along the path of linear trend filtering, averaged by AICc.
+
+    Parameters
+    ----------
+    monotone : {"none", "near", "strict"}, default="none"
+        ``"near"`` also prices falls, by μΣ(p_i − p_{i+1})₊: piecewise linear and near-isotonic in
+        one convex problem. ``"strict"`` forbids them: isotonic and piecewise linear.
+    mu : float or "average", default="average"
+        The price μ of ``monotone="near"``, in units of N·p; ``"average"`` takes ¹⁄₁₆, ¼ and 1 times
+        √(N·r(1−r)), with r the rate of positives, and ∞ into the ensemble.
+    scale : {"auto", "logit", "raw"}, default="raw"
+        Lines in the score, or in its logit (``"auto"``: if all scores lie in [0, 1]).
+    criterion : {"aicc", "aic", "bic"}, default="aicc"
+        What weighs the models.
+    models : {"all", "elbow", "best"}, default="all"
+        The average over all models, over those before the weights fall off, or the best one alone.
+    clip : {"counts", "paper"}, default="counts"
+        Keep probabilities in [1/(N+2), 1 − 1/(N+2)], or in [0, 1], where a model under which the
+        data are impossible is left out.
+    ends : {"flat", "linear"}, default="flat"
+        Beyond the extreme scores: their values, or the lines drawn on until they are clipped.
+    degree : {1, 0, 2}, default=1
+        Broken lines; steps (a price λ on every rise and fall); or parabolas that join smoothly (a
+        price on jumps of the curvature; ``monotone="none"`` only). The paper found 1 the best.
+        Steps can fit every row, which AICc does not prevent: take ``criterion="bic"`` with them.
+    n_lambdas : int, default=50
+        The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max.
+    pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    lambdas_, mus_ : ndarrays of shape (m,)
+        λ and μ of each model (μ: 0 if falls are free, ∞ if they are forbidden).
+    df_ : ndarray of shape (m,)
+        Degrees of freedom: 1 + degree + knots − pieces that a price on falls holds flat.
+    log_likelihoods_, criteria_, weights_ : ndarrays of shape (m,)
+        The log-likelihood, the criterion, and the weight in the average.
+    models_ : tuple of Piecewise
+        The models themselves.
+    gap_ : float
+        The largest relative duality gap of the models: how far from the optimum they can be, as a
+        share of the objective (taken to be at least 1e-7·N).
+
+    Notes
+    -----
+    Each model minimises ½Σn(p − n₁/n)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ on the table. The
+    solution bends at few scores: it is found by an interior-point method on candidates for bends,
+    and certified by the dual prices at all scores, which name the candidates that are missing.
+    λ_max is the least λ with a straight line. O(D) per sweep and a few sweeps per λ; O(D) memory.
+    Weights ∝ exp(−½·criterion), with AICc = 2df − 2logL + 2df(df+1)/(N − df − 1); models of
+    df ≥ N − 1 have none, and if all are such, the straight line is the map. N is the total weight,
+    so rescaling weights changes the result; ties are never split; scores within 10⁻⁹ of their range
+    are one. The average is piecewise linear too, and stored exactly (parabolas: within 10⁻⁵).
+
+    References
+    ----------
+    .. [1] M. Pakdaman Naeini, G. Cooper, "Binary classifier calibration using an ensemble of
+       piecewise linear regression models", 2018, doi:10.1007/s10115-017-1133-2.
+    .. [2] S.-J. Kim, K. Koh, S. Boyd, D. Gorinevsky, "ℓ₁ trend filtering", 2009,
+       doi:10.1137/070690274.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> ELiTE().fit(p, y).calibrate([0.3, 0.7]).round(2).tolist()
+    [0.09, 0.49]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "monotone": (OneOf(("none", "near", "strict")),),
+        "mu": (Number(0, open=True), OneOf(("average",))),
+        "scale": (SCALES,),
+        "criterion": (OneOf(tuple(CRITERIA)),),
+        "models": (OneOf(tuple(SELECT)),),
+        "clip": (OneOf(("counts", "paper")),),
+        "ends": (OneOf(("flat", "linear")),),
+        "degree": (OneOf((0, 1, 2)),),
+        "n_lambdas": (Number(2, 10_000, whole=True),),
+    }
+
+    def __init__(
+        self,
+        *,
+        monotone: str = "none",
+        mu: float | str = "average",
+        scale: str = "raw",
+        criterion: str = "aicc",
+        models: str = "all",
+        clip: str = "counts",
+        ends: str = "flat",
+        degree: int = 1,
+        n_lambdas: int = 50,
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.monotone = monotone
+        self.mu = mu
+        self.scale = scale
+        self.criterion = criterion
+        self.models = models
+        self.clip = clip
+        self.ends = ends
+        self.degree = degree
+        self.n_lambdas = n_lambdas
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        if self.degree == 2 and self.monotone != "none":
+            raise ParameterError(
+                f"monotone of ELiTE must be 'none' with degree=2, but {self.monotone!r} came. A "
+                "price on falls is there for degree 0 and 1."
+            )
+        on_logit = on_logit_scale(self.scale, table)
+        cells = _cells(logit(table.scores) if on_logit else table.scores, table)
+        kind = KINDS[min(self.degree, len(cells.place) - 1)]
+        points = kind.points(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
+        self.lambdas_, self.mus_, fits = _path(points, self._prices(table), self.n_lambdas)
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = np.float64(cells.width) ** kind.degree  # λ of scores, not of places
+            self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
+        least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
+        self._weigh(cells, points, fits, least, table.total)
+        draw = _Drawing(cells.x, (least, 1.0 - least), self.ends == "linear", on_logit)
+        self.models_ = tuple(kind.draw(draw, points, fit) for fit in fits)
+        used = np.flatnonzero(self.weights_ > 0.0)
+        average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
+        return draw.thinned(average) if kind.degree == 2 else average
+
+    def _weigh(self, cells: _Cells, points: Any, fits: list[Any], least: float, n: float) -> None:
+        """Likelihoods, criteria and weights of the models, and whether their gaps are closed."""
+        self.df_ = np.array([float(fit.df) for fit in fits])
+        self.log_likelihoods_ = np.array(
+            [log_likelihood(points.values(fit), cells.n0, cells.n1, least) for fit in fits]
+        )
+        self.criteria_ = CRITERIA[self.criterion](self.log_likelihoods_, self.df_, n)
+        self.criteria_[(self.df_ >= n - 1.0) | np.isnan(self.criteria_)] = np.inf
+        if not np.isfinite(self.criteria_).any():
+            self.criteria_[0] = 0.0  # nothing can be weighed: the model of the largest λ
+        self.weights_ = SELECT[self.models](shares(self.criteria_))
+        self.gap_ = max(fit.gap for fit in fits)
+        if self.gap_ > WARN:
+            warnings.warn(
+                f"the relative duality gap of a model is {self.gap_:.2g}, more than {WARN:g}: it "
+                "may be off by that share of its objective. Scores that differ by less than a "
+                "millionth of their range are the usual cause; scale='logit' may help.",
+                CalibrationWarning,
+                stacklevel=5,
+            )
+
+    def _prices(self, table: ScoreTable) -> tuple[float, ...]:
+        """The μ of the ensemble."""
+        if self.monotone != "near":
+            return (np.inf if self.monotone == "strict" else 0.0,)
+        if not isinstance(self.mu, str):
+            return (float(self.mu),)
+        unit = float(np.sqrt(table.total_negative * (table.total_positive / table.total)))
+        return tuple(share * unit if unit > 0.0 else np.inf for share in MUS)
+
+
+class _Cells(NamedTuple):
+    """Points to fit: their place in [0, 1], their score (or its logit), and the weights there."""
+
+    place: Array
+    x: Array
+    n0: Array
+    n1: Array
+    width: float
+
+
+def _cells(x: Array, table: ScoreTable) -> _Cells:
+    """The table's cells, those merged that are as good as equal."""
+    half = x[-1] / 2 - x[0] / 2  # the range could overflow
+    place = (x / 2 - x[0] / 2) / half if half > 0.0 else np.zeros(len(x))
+    starts = spread(place, SAME)
+    n0, n1 = table.negative, table.positive
+    if len(starts) < len(x):
+        weight = n0 + n1
+        n0, n1 = np.add.reduceat(n0, starts), np.add.reduceat(n1, starts)
+        place = np.add.reduceat(place * weight, starts) / (n0 + n1)
+        x = x[starts]
+        place[0] = 0.0
+        if len(starts) > 1:
+            place[-1] = 1.0
+    with np.errstate(over="ignore"):
+        return _Cells(place, x, n0, n1, float(2.0 * half))
+
+
+def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
+    """λ, μ and the fit of every model; the first has the largest λ."""
+    lambdas, used, fits = [], [], []
+    for mu in mus:
+        steepest, before = points.steepest(mu), None
+        bends = steepest > 1e-12 * points.w.sum()  # else the simplest model fits
+        for step in range(n_lambdas if bends else 1):
+            lam = steepest * LEAST_LAMBDA ** (step / (n_lambdas - 1)) if bends else 1.0
+            before = points.line(lam, mu, before, GAP)
+            fits.append(before)
+            lambdas.append(lam if bends else 0.0)
+            used.append(mu)
+    return np.array(lambdas), np.array(used), fits
+
+
+# --- maps ---------------------------------------------------------------------------------------
+
+
+class _Drawing(NamedTuple):
+    """How fits become maps: the scores of the cells, the bounds of p, and the two axes' options."""
+
+    x: Array
+    bounds: tuple[float, float]
+    drawn_on: bool
+    on_logit: bool
+
+    @property
+    def input(self) -> str:
+        return "logit" if self.on_logit else "score"
+
+    def steps(self, _: Steps, fit: Step) -> Piecewise:
+        """Steps halfway between neighbouring cells."""
+        low, high = self.x[fit.at[1:] - 1], self.x[fit.at[1:]]
+        half = low / 2 + high / 2
+        cuts = np.where(half > low, half, high)
+        return Piecewise.step(cuts, np.clip(fit.value, *self.bounds), self.input)
+
+    def line(self, _: Points, fit: Line) -> Piecewise:
+        return self.polygon(self.x[fit.at], fit.value)
+
+    def curve(self, points: Curves, fit: Curve) -> Piecewise:
+        place, value = points.polygon(fit, CURVE_ERROR / 2)
+        x = self.x[0] * (1.0 - place) + self.x[-1] * place
+        _, first = np.unique(x, return_index=True)
+        return self.polygon(x[first], value[first])
+
+    def polygon(self, x: Array, value: Array) -> Piecewise:
+        """The polygon as a map: clipped, with knots where it is."""
+        if self.drawn_on and len(x) > 1:
+            x, value = _drawn_on(x, value, self.bounds)
+        knots, values = [x], [value]
+        for bound in self.bounds:
+            below = value < bound
+            j = np.flatnonzero(below[1:] != below[:-1])
+            share = (bound - value[j]) / (value[j + 1] - value[j])
+            knots.append(x[j] * (1.0 - share) + x[j + 1] * share)
+            values.append(np.full(len(j), bound))
+        x, first = np.unique(np.concatenate(knots), return_index=True)
+        value = np.clip(np.concatenate(values)[first], *self.bounds)
+        return Piecewise.linear(x, value, input=self.input)
+
+    def thinned(self, average: Piecewise) -> Piecewise:
+        """An average of polygons with the knots that it needs."""
+        half = average.x / 2  # so that widths cannot overflow
+        kept = simplify(half, average.left, CURVE_ERROR / 2)
+        return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
+
+
+def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
+    """The polygon with its end pieces drawn on to where they meet a bound."""
+    for end, inner in ((0, 1), (-1, -2)):
+        rise = value[end] - value[inner]
+        bound = bounds[1] if rise > 0.0 else bounds[0]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            far = x[end] + (x[end] - x[inner]) * ((bound - value[end]) / rise)
+        if np.isfinite(far) and (far < x[0] if end == 0 else far > x[-1]):
+            place = 0 if end == 0 else len(x)
+            x, value = np.insert(x, place, far), np.insert(value, place, bound)
+    return x, value
+
+
+class _Kind(NamedTuple):
+    """What a degree is made of: its solver, and how its fits are drawn."""
+
+    degree: int
+    points: Callable[[Array, Array, Array], Any]
+    draw: Callable[[_Drawing, Any, Any], Piecewise]
+
+
+KINDS = (
+    _Kind(0, Steps, _Drawing.steps),
+    _Kind(1, Points, _Drawing.line),
+    _Kind(2, Curves, _Drawing.curve),
+)

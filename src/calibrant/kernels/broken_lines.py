@@ -1,0 +1,224 @@
+"""Trend filtering: the best broken line through weighted points, priced by its bends and falls.
+
+½Σw(p − z)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ over all values p at the points x. The solution
+bends at few points, so the programme is solved on candidates for bends (`solve_rows`) and checked
+at all points: the price u of a slope change must stay within ±λ (`sweep`). Where it does not, the
+worst point of each interval becomes a candidate, until the duality gap is closed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.kernels.lines import line_values
+from calibrant.kernels.rows import row_values, settled, solve_rows
+from calibrant.kernels.trend import block_sums, bounded, gap, interval_moments, programme, sweep
+
+__all__ = ["Line", "Points"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Rows = tuple[Array, Array, Array, Index, Array, Array]
+
+#: complementarity that the solver on the candidates leaves, relative to Σwz²
+INNER = 1e-12
+#: rounds of adding candidates at most
+ROUNDS = 300
+#: how often the signs of the bends are guessed, and rounds after which they are not any more
+TRIES, GUESSES = 5, 2
+#: rounds after which none is dropped any more, for where prices are not unique
+DROPS = 20
+#: a candidate whose price is this much below λ can be dropped
+IDLE = 1e-3
+#: candidates are further apart than this unless the gap cannot be closed without
+CLOSE = 1e-6
+#: an objective this small per unit of weight is a perfect fit: below it gaps are absolute
+FIT = 1e-7
+#: points are taken to be further apart than this
+SAME = 1e-9
+
+
+class Line(NamedTuple):
+    """The solution for one λ and μ."""
+
+    at: Index  # its bends, the first and the last point among them
+    value: Array  # p there
+    df: int
+    gap: float  # relative duality gap
+
+    def signs(self, x: Array) -> Array:
+        """Of the slope changes at the inner bends."""
+        return np.sign(np.diff(np.diff(self.value) / np.diff(x[self.at])))
+
+
+class Points:
+    """Weighted points, x ascending from 0 to 1, to put lines through."""
+
+    def __init__(self, x: Array, w: Array, z: Array) -> None:
+        self.x, self.w, self.z = x, w, z
+        self.sums = block_sums(x, w, z)
+        self.energy, self.total = float((w * z * z).sum()), float(w.sum())
+        self.ends: Index = np.array([0, len(x) - 1])
+
+    def steepest(self, mu: float) -> float:
+        """λ_max, from which on the line has no bend (with falls priced: at most that)."""
+        straight = _Trial(self, 1.0, mu, self.ends)
+        return abs(float(straight.sweep(-1.0)[1][0]))
+
+    def line(self, lam: float, mu: float, before: Line | None, tol: float) -> Line:
+        """The line for λ and μ, from that for a λ nearby if there is one."""
+        at, signs = (before.at, before.signs(self.x)) if before else (self.ends, np.empty(0))
+        trial = _Trial(self, lam, mu, at, signs)
+        best, least, close = trial, np.inf, CLOSE
+        for rounds in range(ROUNDS):
+            where, worst = trial.prices()
+            gap = trial.gap(max(lam, float(np.abs(worst).max())))
+            if gap < least:
+                best, least = trial, gap
+            if gap <= tol or not (where >= 0).any():
+                break
+            kept = trial.needed() if rounds < DROPS else np.ones(len(trial.at), dtype=bool)
+            new = self.apart(where, trial.at[kept], close)
+            while not new.any() and close > 0.0:
+                close = 0.1 * close if close > SAME else 0.0
+                new = self.apart(where, trial.at[kept], close)
+            if not new.any():
+                break
+            at = np.concatenate((trial.at[kept], where[new]))
+            u = np.concatenate((trial.u[kept], worst[new]))
+            order = np.argsort(at)
+            guess = np.sign(u[order])[1:-1] if rounds < GUESSES else None
+            trial = _Trial(self, lam, mu, at[order], guess, trial)
+        return best.line(least)
+
+    def values(self, line: Line) -> Array:
+        """p at all points."""
+        return line_values(self.x, line.at, line.value)
+
+    def apart(self, where: Index, kept: Index, close: float) -> NDArray[np.bool_]:
+        """Which of the places (−1: none) are not next to a candidate already there."""
+        right = np.searchsorted(kept, where).clip(1)
+        left = self.x[where] - self.x[kept[right - 1]]
+        gap = np.minimum(left, self.x[kept[right]] - self.x[where])
+        return np.asarray((where >= 0) & (gap > close))
+
+
+class _Trial:
+    """The best line with bends at candidates only, and what its prices say of all points.
+
+    With the signs of all bends given, they are tried first: that is one linear system.
+    """
+
+    def __init__(
+        self,
+        points: Points,
+        lam: float,
+        mu: float,
+        at: Index,
+        signs: Array | None = None,
+        old: _Trial | None = None,
+    ) -> None:
+        self.points, self.lam, self.mu = points, lam, mu
+        known = (old.at, old.moments) if old else (at[:0], np.empty((0, 5)))
+        if signs is not None and mu == 0.0 and self.guess(at, signs, known):
+            return
+        self.solve(self.begin(at, known))
+
+    def begin(self, at: Index, known: tuple[Index, Array]) -> Rows:
+        """The programme on these candidates, nothing known of it yet."""
+        p = self.points
+        self.at = at
+        self.moments: Array = interval_moments(p.x, p.w, p.z, p.sums, at, *known)
+        self.u = np.zeros(len(at))
+        self.bent = np.ones(len(at) - 2, dtype=bool)
+        self.flat = np.zeros(len(at) - 1, dtype=bool)
+        self.open = np.zeros(len(at) - 1, dtype=bool)  # flat, and not yet shown to be right
+        rows = programme(p.x, at, self.moments, self.lam, self.mu)
+        self.hess, self.grad = rows[:2]
+        return rows
+
+    def guess(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
+        """Whether all candidates but a few that are dropped are bends of the signs given."""
+        for _ in range(TRIES):
+            rows = self.begin(at, known)
+            self.f, good = settled(*rows, signs)
+            if good.all():
+                self.u[1:-1] = self.lam * signs
+                return True
+            known = at, self.moments
+            at, signs = at[np.concatenate(([True], good, [True]))], signs[good]
+        return False
+
+    def solve(self, rows: Rows) -> None:
+        low, mu, bends = rows[4], self.mu, len(self.at) - 2
+        self.f, y, up, down, room = solve_rows(*rows, self.points.energy, INNER)
+        self.u[1:-1] = y[:bends] / low[:bends] * self.lam
+        # a bend is real if its share of the penalty is larger than its price's share below λ
+        cost = (up + down)[:bends] * low[:bends]
+        mean = cost.mean() if bends else 0.0
+        self.bent = cost * low[:bends] > mean * room[:bends]
+        if mu > 0.0:
+            scale = min(mu, self.points.energy)
+            price = y[bends:]
+            rises = up[bends:] * scale > -price
+            self.flat = ~rises & ~(down[bends:] * scale > mu + price)
+
+    def sweep(self, lam: float) -> tuple[Index, Array]:
+        p = self.points
+        return sweep(p.x, p.w, p.z, p.sums, self.at, self.moments, self.f, self.u, lam)
+
+    def prices(self) -> tuple[Index, Array]:
+        """`sweep`, less the flat stretches whose falls can be priced to keep u within bounds."""
+        where, worst = self.sweep(self.lam)
+        if not self.flat.any():
+            return where, worst
+        p, m, f = self.points, self.moments, self.f
+        part = m[:, 3] + m[:, 4] - (m[:, 0] + m[:, 1]) * f[:-1] - (m[:, 1] + m[:, 2]) * f[1:]
+        before = np.append(0.0, np.cumsum(part))
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], self.flat, [0]))))
+        for j, k in zip(edges[::2], edges[1::2], strict=True):
+            if not (where[j:k] >= 0).any():
+                continue
+            ends = (self.u[j], self.u[k])
+            first, last = self.at[j], self.at[k]
+            if bounded(p.x, p.w, p.z, first, last, f[j], before[j], ends, self.lam, self.mu):
+                where[j:k], worst[j:k] = -1, 0.0
+            else:
+                self.open[j:k] = True
+        return where, worst
+
+    def needed(self) -> NDArray[np.bool_]:
+        """Candidates to keep: bends, near bends, and all in flat stretches that need more."""
+        keep = np.ones(len(self.at), dtype=bool)
+        keep[1:-1] = self.bent | (np.abs(self.u[1:-1]) > self.lam * (1.0 - IDLE))
+        keep[1:-1] |= self.open[1:] | self.open[:-1]
+        return keep
+
+    def gap(self, top: float) -> float:
+        """The relative duality gap, the prices scaled down to their bounds if top exceeds λ."""
+        p = self.points
+        size = (p.energy, FIT * p.total)
+        return float(gap(p.x, self.at, self.f, self.hess, self.grad, self.lam, self.mu, top, size))
+
+    def line(self, gap: float) -> Line:
+        kept = np.concatenate(([True], self.bent, [True]))
+        piece = np.cumsum(kept[:-1]) - 1  # of each interval between candidates
+        flat = np.zeros(piece[-1] + 1, dtype=bool)
+        flat[piece[self.flat]] = True
+        at, value = self.at[kept], self.f[kept]
+        if not flat.any():
+            value = self.polished(at, value)
+        if self.mu == np.inf:
+            value = np.maximum.accumulate(value)
+        return Line(at, value, len(at) - int(flat.sum()), gap)
+
+    def polished(self, at: Index, value: Array) -> Array:
+        """The values at the bends to the last digits: all prices are at their bounds there."""
+        p = self.points
+        moments = interval_moments(p.x, p.w, p.z, p.sums, at, self.at, self.moments)
+        rows = programme(p.x, at, moments, self.lam, self.mu)
+        better, good = settled(*rows, row_values(rows[2], rows[3], value))
+        return better if good.all() else value

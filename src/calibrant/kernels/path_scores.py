@@ -1,0 +1,348 @@
+"""Which models of a near-isotonic path matter, their log-likelihoods, and their weighted average.
+
+A model has the sum over its bins of S ln p + (W − S) ln(1 − p), p = (S + λd)/W. One by one, that
+costs the number of bins for each; but a bin lives through many models, and in λ its term is smooth.
+So a bin is added as a Taylor polynomial to the largest dyadic blocks of models that it lives
+through and in which the series converges fast; only a few at the ends of its life are taken singly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.kernels._jit import jit
+from calibrant.kernels.near_isotonic import Bins, Tree, bins_at
+
+__all__ = ["Part", "average_leaves", "log_likelihoods", "part_that_matters", "score_models"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.signedinteger[Any]]
+#: (log-likelihood, number of bins) → what is to be small
+Criterion = Callable[[Any, Any], Any]
+
+#: models in a block of the lowest level, 2^THREE
+THREE = 3
+#: terms of a polynomial; |λ − centre| is at most REACH of the way to the logarithm's singularity,
+#: so that the rest is below S·8⁻¹⁴
+TERMS = 14
+REACH = 0.125
+#: below this many bins the whole path costs less than looking which part of it matters
+FEW = 256
+#: intervals of the grid are halved in the time of so many solutions at its lowest point
+HALVINGS = 4
+#: models scored, at least, in a round that only looks where the good ones are
+PROBES = 32
+
+
+@jit
+def _term(s: float, w: float, d: int, lambda_: float) -> float:
+    """A bin's part of the log-likelihood at one λ."""
+    up, down, result = s + lambda_ * d, (w - s) - lambda_ * d, 0.0
+    if s > 0.0:
+        result += s * math.log(max(up / w, 1e-300))
+    if w - s > 0.0:
+        result += (w - s) * math.log(max(down / w, 1e-300))
+    return result
+
+
+@jit
+def _converges(s: float, w: float, d: int, centre: float, half: float) -> bool:
+    up, down = s + centre * d, (w - s) - centre * d
+    return (s == 0.0 or half <= REACH * up) and (w - s == 0.0 or half <= REACH * down)
+
+
+@jit
+def _add_series(
+    series: Array, block: int, s: float, w: float, d: int, centre: float, half: float
+) -> None:
+    """Add a bin's Taylor coefficients in (λ − centre)/half to those of a block."""
+    series[block, 0] += _term(s, w, d, centre)
+    if d == 0:
+        return
+    a = d * half / (s + centre * d) if s > 0.0 else 0.0
+    b = -d * half / (w - s - centre * d) if w - s > 0.0 else 0.0
+    powers_a, powers_b = -s, -(w - s)
+    for k in range(1, TERMS):
+        powers_a *= -a
+        powers_b *= -b
+        series[block, k] += (powers_a + powers_b) / k
+
+
+@jit
+def _blocks(lambdas: Array) -> tuple[Index, Array, Array]:
+    """Where each level's blocks begin in one list, and every block's centre and half width."""
+    size, levels, total = len(lambdas), 1, 0
+    while (1 << (THREE + levels - 1)) < size:
+        levels += 1
+    offset = np.zeros(levels + 1, np.intp)
+    for level in range(levels):
+        total += (size + (1 << (THREE + level)) - 1) >> (THREE + level)
+        offset[level + 1] = total
+    centre, half = np.empty(total), np.empty(total)
+    for level in range(levels):
+        for block in range(offset[level + 1] - offset[level]):
+            low = lambdas[block << (THREE + level)]
+            high = lambdas[min((block + 1) << (THREE + level), size) - 1]
+            centre[offset[level] + block] = 0.5 * (low + high)
+            half[offset[level] + block] = 0.5 * (high - low)
+    return offset, centre, half
+
+
+@jit
+def _push_down(series: Array, offset: Index, centre: Array, half: Array) -> None:
+    """Give every block's polynomial to its two halves."""
+    moved = np.empty(TERMS)
+    for level in range(len(offset) - 2, 0, -1):
+        for block in range(offset[level + 1] - offset[level]):
+            at = offset[level] + block
+            for child in range(2 * block, 2 * block + 2):
+                to = offset[level - 1] + child
+                if to >= offset[level]:
+                    continue
+                shift = scale = 0.0
+                if half[at] > 0.0:
+                    shift, scale = (centre[to] - centre[at]) / half[at], half[to] / half[at]
+                for k in range(TERMS):
+                    moved[k] = series[at, k]
+                for k in range(TERMS - 1):  # x = shift + y, by repeated division
+                    for j in range(TERMS - 2, k - 1, -1):
+                        moved[j] += shift * moved[j + 1]
+                power = 1.0
+                for k in range(TERMS):
+                    series[to, k] += moved[k] * power
+                    power *= scale
+
+
+@jit
+def log_likelihoods(
+    s: Array, w: Array, d: NDArray[np.int8], low: Index, high: Index, lambdas: Array
+) -> Array:
+    """Σ over bins alive, for ascending λ; bin i is alive at the λ of indices low[i] to high[i] − 1.
+
+    O((K + T) log T) for K bins and T values of λ, in practice; memory O(T).
+    """
+    size = len(lambdas)
+    offset, centre, half = _blocks(lambdas)
+    series, result = np.zeros((offset[-1], TERMS)), np.zeros(size)
+    for i in range(len(s)):
+        at = low[i]
+        while at < high[i]:
+            level = -1  # of the largest block from here on that the bin fills and converges in
+            while level + 1 < len(offset) - 1:
+                width = 1 << (THREE + level + 1)
+                if at & (width - 1) or min(at + width, size) > high[i]:
+                    break
+                level += 1
+            while level >= 0:
+                block = offset[level] + (at >> (THREE + level))
+                if d[i] == 0 or _converges(s[i], w[i], d[i], centre[block], half[block]):
+                    break
+                level -= 1
+            if level >= 0:
+                block = offset[level] + (at >> (THREE + level))
+                _add_series(series, block, s[i], w[i], d[i], centre[block], half[block])
+                at += 1 << (THREE + level)
+            else:
+                result[at] += _term(s[i], w[i], d[i], lambdas[at])
+                at += 1
+    _push_down(series, offset, centre, half)
+    for t in range(size):
+        block = t >> THREE
+        x = (lambdas[t] - centre[block]) / half[block] if half[block] > 0.0 else 0.0
+        value = series[block, TERMS - 1]
+        for k in range(TERMS - 2, -1, -1):
+            value = value * x + series[block, k]
+        result[t] += value
+    return result
+
+
+def average_leaves(tree: Tree, weights: Array, pseudo: float) -> Array:
+    """Σ weight · value for each bin, over the models of it and of all that it becomes a part of;
+    ``pseudo`` of each class is added to every bin. (For the first bins that is the average.)"""
+    bins = tree.s, tree.w, tree.d, tree.birth, tree.death, tree.parent
+    return _average(*bins, tree.lambdas, weights, pseudo)
+
+
+@jit
+def _average(
+    s: Array,
+    w: Array,
+    d: NDArray[np.int8],
+    birth: Index,
+    death: Index,
+    parent: Index,
+    lambdas: Array,
+    weights: Array,
+    pseudo: float,
+) -> Array:
+    """O(K). With PW and PL the prefix sums of the weights and of weight · λ, a bin alive in the
+    models b to e − 1 gives ((S + a)·ΔPW + d·ΔPL)/(W + 2a); sums go from parent to child."""
+    sums, moments = np.zeros(len(lambdas) + 1), np.zeros(len(lambdas) + 1)
+    for t in range(len(lambdas)):
+        sums[t + 1] = sums[t] + weights[t]
+        moments[t + 1] = moments[t] + weights[t] * lambdas[t]
+    result = np.empty(len(s))
+    for i in range(len(s) - 1, -1, -1):
+        b, e = max(birth[i], 0), max(death[i], 0)
+        share, moment = sums[e] - sums[b], moments[e] - moments[b]
+        own = ((s[i] + pseudo) * share + d[i] * moment) / (w[i] + 2.0 * pseudo)
+        result[i] = own + (result[parent[i]] if parent[i] >= 0 else 0.0)
+    return result
+
+
+@jit
+def _log_likelihood(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> float:
+    total = 0.0
+    for i in range(len(s)):
+        total += _term(s[i], w[i], d[i], lambda_)
+    return total
+
+
+class Part(NamedTuple):
+    """The part of a path that can matter: the bins where it begins and the λ where it ends; the
+    least criterion found on the way, and the log-likelihoods found at some λ."""
+
+    begin: Bins
+    end: float
+    best: float
+    lambdas: Array
+    logs: Array
+
+    @classmethod
+    def whole(cls, bins: Bins) -> Part:
+        return cls(bins, np.inf, np.inf, np.zeros(1), np.zeros(1))
+
+
+class _Point(NamedTuple):
+    """The bins at a λ, and their log-likelihood."""
+
+    bins: Bins
+    log: float
+
+    @classmethod
+    def of(cls, bins: Bins) -> _Point:
+        return cls(bins, _log_likelihood(*bins[2:], bins.lambda_))
+
+    def __len__(self) -> int:
+        return len(self.bins.s)
+
+
+def _meetings(bins: Bins) -> Array:
+    """The λ at which neighbours meet first, of about a thousand of them, ascending."""
+    at = np.unique(np.linspace(0, len(bins.s) - 2, 1001).astype(np.intp))
+    s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
+    den = d[at + 1] * w[at] - d[at] * w[at + 1]
+    at, den = at[den != 0.0], den[den != 0.0]
+    with np.errstate(over="ignore"):
+        return np.sort((s[at] * w[at + 1] - s[at + 1] * w[at]) / den)
+
+
+def _is_sane(bins: Bins) -> bool:
+    """Whether all values are probabilities: weights of very different size may defeat `bins_at`."""
+    with np.errstate(all="ignore"):
+        p = (bins.s + bins.lambda_ * bins.d) / bins.w
+    return bool(p.min() > -1e-9 and p.max() < 1.0 + 1e-9)
+
+
+def part_that_matters(bins: Bins, criterion: Criterion, slack: float) -> Part:
+    """The λ outside of which no model comes within ``slack`` of the least criterion.
+
+    Both the log-likelihood L and the number of bins fall along the path, so between two λ the
+    criterion is at least that of the larger L with the smaller number of bins. This is asked of a
+    geometric grid, every point of which starts from the bins of the one before.
+    """
+    meetings = _meetings(bins) if len(bins.s) > FEW else np.empty(0)
+    if not len(meetings):
+        return Part.whole(bins)
+    step, lambda_ = 2.0, 2.3457 * float(np.median(meetings))
+    best, grid = np.inf, [bins]
+    while grid[-1].d.any():  # until the isotonic fit
+        grid.append(bins_at(grid[-1], lambda_))
+        if not _is_sane(grid[-1]):
+            return Part.whole(bins)
+        if best == np.inf:
+            end = bins_at(grid[-1], 2.0 * float(bins.w.sum()))
+            best = criterion(_log_likelihood(end.s, end.w, end.d * np.int8(0), 0.0), len(end.s))
+        while len(grid) > 1 and criterion(0.0, len(grid[1].s)) > best + slack:
+            del grid[0]
+        # heavy tails of weights: few bins meet in an octave, so go faster
+        step = step * step if len(grid) > 1 and len(grid[-1].s) > 0.7 * len(grid[-2].s) else 2.0
+        lambda_ *= min(step, 1e6)
+    return _narrow([_Point.of(b) for b in grid], len(bins.s), best, criterion, slack)
+
+
+def _narrow(
+    points: list[_Point], most: int, best: float, criterion: Criterion, slack: float
+) -> Part:
+    """From the first to the last interval of the grid that can matter; these two are halved as long
+    as that spares enough merges."""
+    budget = HALVINGS * len(points[0])
+    while True:
+        for point in points:
+            if len(point) < most:  # below the first breakpoint there is no model
+                best = min(best, criterion(point.log, len(point)))
+        matter = [
+            i
+            for i, (low, high) in enumerate(pairwise(points))
+            if len(low) > len(high) and not criterion(low.log, len(high)) > best + slack
+        ]
+        if not matter:
+            return Part.whole(points[0].bins)
+        first, last = matter[0], matter[-1]
+        drops = {i: len(points[i]) - len(points[i + 1]) for i in (last, first)}
+        at = max(drops, key=lambda i: drops[i])
+        low, high = points[at].bins, points[at + 1].bins
+        small = drops[at] <= FEW + len(low.s) // 16
+        middle = 0.0 if small or budget < len(low.s) else _between(low, high.lambda_)
+        if not middle:
+            known = points[first : last + 2]
+            end = known[-1].bins.lambda_ if last + 2 < len(points) else np.inf
+            lambdas, logs = [p.bins.lambda_ for p in known], [p.log for p in known]
+            return Part(known[0].bins, end, best, np.array(lambdas), np.array(logs))
+        points.insert(at + 1, _Point.of(bins_at(low, middle)))
+        budget -= len(low.s)
+
+
+def _between(low: Bins, high: float) -> float:
+    """A λ above that of the bins and below ``high`` that parts their meetings; 0 if all meet at
+    once."""
+    inside = _meetings(low)
+    inside = inside[(inside > low.lambda_) & (inside < high)]
+    if len(inside) > 100 and inside[-1] <= inside[0] * (1.0 + 1e-9):
+        return 0.0
+    return math.sqrt(max(low.lambda_, high / 4.0) * high)
+
+
+def score_models(tree: Tree, criterion: Criterion, slack: float, part: Part) -> Array:
+    """The criterion of every model within ``slack`` of the least; infinite for those left out.
+
+    The log-likelihood falls along the path, so a model's criterion is at least that of its number
+    of bins with the log-likelihood of any model before it. Rounds of a few models spread over the
+    candidates narrow them down; the rest are then scored.
+    """
+    lambdas, df, best = tree.lambdas, tree.df, part.best
+    scores, todo = np.full(len(lambdas), np.inf), np.ones(len(lambdas), dtype=bool)
+    above = part.logs[np.searchsorted(part.lambdas, lambdas, side="right") - 1]
+    left = 4 * len(lambdas)
+    while True:
+        bound = criterion(above, df)
+        candidates = np.flatnonzero(todo & ~(bound > best + slack))
+        if not len(candidates):
+            return scores
+        chosen, probes = candidates, PROBES + len(candidates) // 512
+        if 2 * probes < len(candidates) <= left // 2:
+            chosen = candidates[np.linspace(0, len(candidates) - 1, probes).astype(np.intp)]
+        left = len(candidates)
+        low, high = np.searchsorted(chosen, tree.birth), np.searchsorted(chosen, tree.death)
+        logs = log_likelihoods(tree.s, tree.w, tree.d, low, high, lambdas[chosen])
+        scores[chosen] = criterion(logs, df[chosen])
+        best = min(best, float(scores[chosen].min()))
+        todo[chosen] = False
+        above[chosen] = logs
+        above = np.minimum.accumulate(above)

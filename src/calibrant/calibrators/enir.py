@@ -101,9 +101,9 @@ class NearIsotonicPath(Frozen):
     @functools.cached_property
     def log_likelihood(self) -> Array:
         """The Bernoulli log-likelihood of the fit at each breakpoint."""
-        life = [np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death)]
+        low, high = (np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death))
         bins = self.positive, self.weight, self.direction
-        return own(log_likelihoods(*bins, *life, self.lambdas))
+        return own(log_likelihoods(*bins, low, high, self.lambdas))
 
     @functools.cached_property
     def bic(self) -> Array:

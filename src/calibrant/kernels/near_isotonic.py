@@ -165,18 +165,20 @@ def bins_at(bins: Bins, lambda_: float) -> Bins:
 
 
 @jit
-def _meeting(sa: float, wa: float, da: int, sb: float, wb: float, db: int, now: float) -> float:
+def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
     """The λ at which neighbours a, b are of one value; infinite if they never are (eq. 8)."""
-    ours, theirs = sa * wb, sb * wa
-    den = db * wa - da * wb
+    ours, theirs = s[a] * w[b], s[b] * w[a]
+    den = d[b] * w[a] - d[a] * w[b]
     if den != 0.0:
-        return max(now, (ours - theirs) / den)
+        return float(max(now, (ours - theirs) / den))
     return now if abs(ours - theirs) <= SAME_VALUE * ours else np.inf
 
 
 @jit
 def _push(key: Array, left: Index, right: Index, count: int, lam: float, a: int, b: int) -> int:
-    """One more meeting in the heap; its size."""
+    """One more meeting in the heap, if it ever comes; its size."""
+    if lam == np.inf:
+        return count
     at = count
     while at > 0:
         up = (at - 1) >> 1
@@ -223,21 +225,15 @@ def _merge(
     now: float,
     end: float,
 ) -> tuple[int, int]:
-    """Fill the tree above its first ``bins`` entries; the numbers of models and of bins."""
+    """Fill the tree above its first ``bins`` entries; the numbers of models and of bins. A merge
+    takes one meeting off the heap and brings two at most."""
     before, after = np.empty(2 * bins, np.int32), np.empty(2 * bins, np.int32)
-    for i in range(bins):
-        before[i], after[i] = i - 1, i + 1 if i + 1 < bins else -1
-    # a merge takes one meeting off the heap and brings two at most
-    key, left, right = (
-        np.empty(2 * bins),
-        np.empty(2 * bins, np.int32),
-        np.empty(2 * bins, np.int32),
-    )
+    left, right, key = np.empty_like(before), np.empty_like(before), np.empty(2 * bins)
     count, model, new, alive, last = 0, -1, bins, bins, now
+    before[0] = after[bins - 1] = -1
     for i in range(bins - 1):
-        lam = _meeting(s[i], w[i], d[i], s[i + 1], w[i + 1], d[i + 1], now)
-        if lam < np.inf:
-            count = _push(key, left, right, count, lam, i, i + 1)
+        before[i + 1], after[i] = i, i + 1
+        count = _push(key, left, right, count, _meeting(i, i + 1, s, w, d, now), i, i + 1)
     while count > 0 and key[0] <= end:
         lam, a, b = key[0], left[0], right[0]
         count = _drop(key, left, right, count)
@@ -247,24 +243,18 @@ def _merge(
             model += 1
             lambdas[model] = last = lam
         alive -= 1
-        if model >= 0:
-            df[model] = alive
+        df[model] = alive  # of no model (−1) in the last place, which no model has
         first[new], birth[new] = first[a], model
         s[new], w[new], d[new] = s[a] + s[b], w[a] + w[b], d[a] + d[b]
-        death[a] = death[b] = model
-        parent[a] = parent[b] = new
+        death[a], death[b], parent[a], parent[b] = model, model, new, new
         low, high = before[a], after[b]
         before[new], after[new] = low, high
         if low >= 0:
             after[low] = new
-            lam_low = _meeting(s[low], w[low], d[low], s[new], w[new], d[new], lam)
-            if lam_low < np.inf:
-                count = _push(key, left, right, count, lam_low, low, new)
+            count = _push(key, left, right, count, _meeting(low, new, s, w, d, lam), low, new)
         if high >= 0:
             before[high] = new
-            lam_high = _meeting(s[new], w[new], d[new], s[high], w[high], d[high], lam)
-            if lam_high < np.inf:
-                count = _push(key, left, right, count, lam_high, new, high)
+            count = _push(key, left, right, count, _meeting(new, high, s, w, d, lam), new, high)
         new += 1
     return model + 1, new
 

@@ -334,3 +334,55 @@ def test_strict_steps_are_isotonic_regression_shrunk():
     table = cal.ScoreTable.from_arrays(s, y)
     p = fused(table.weight, table.rate, 1e-12, np.inf)
     assert np.abs(p - cal.Isotonic().fit(s, y).calibrate(table.scores)).max() < 1e-9
+
+
+# --- found in review ----------------------------------------------------------------------------
+
+
+def test_a_constant_model_averages_with_steps_of_the_logit():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    c = cal.ELiTE(degree=0, scale="logit", criterion="bic").fit(p, rng.random(300) < 0.3)
+    assert np.isfinite(c.calibrate(p)).all()
+
+
+def test_a_line_that_rises_a_little_is_not_taken_for_flat():
+    table = cal.ScoreTable.from_counts(
+        [0, 0.23, 0.49, 1.0], [63463.0, 102379.0, 30.0, 0.0], [0, 0, 0, 3.4e-4]
+    )
+    free, strict = (
+        cal.ELiTE(monotone=m, n_lambdas=5).fit_table(table).models_[-1]([1.0])
+        for m in ("none", "strict")
+    )
+    assert abs(free - strict) < 1e-3
+
+
+@pytest.mark.parametrize("mu", [0.5, np.inf])
+def test_the_gap_is_that_of_the_line_returned(mu):
+    x = np.arange(21) / 20
+    z = np.array([int(d) for d in "000001001001011111111"], dtype=float)
+    w = np.ones(21)
+    points = Points(x, w, z)
+    line = None
+    for share in (1, 0.3, 0.05, 0.003):
+        lam = share * points.steepest(mu)
+        line = points.line(lam, mu, line, 1e-8)
+        best = naive.objective(x, w, z, lam, mu, naive.solve(x, w, z, lam, mu))
+        ours = naive.objective(x, w, z, lam, mu, values(line, x))
+        assert ours <= best * (1 + 1e-7)
+        assert line.gap <= 1e-7
+
+
+def test_models_that_are_one_count_once():
+    rng = np.random.default_rng(1)
+    s = rng.random(2000)
+    c = cal.ELiTE(monotone="strict").fit(s, rng.random(2000) > s)  # falling: a constant is best
+    assert len(c.models_) < 5
+    assert c.df_[0] == 1
+
+
+def test_parabolas_over_subnormal_scores():
+    s = np.arange(4) * 5e-324
+    c = cal.ELiTE(degree=2).fit(s, [1, 1, 0, 1])
+    average = sum(w * m(s) for w, m in zip(c.weights_, c.models_, strict=True))
+    assert np.abs(c.calibrate(s) - average).max() < 1e-5

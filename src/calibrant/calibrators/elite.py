@@ -48,7 +48,7 @@ class ELiTE(Calibrator):
         one convex problem. ``"strict"`` forbids them: isotonic and piecewise linear.
     mu : float or "average", default="average"
         The price μ of ``monotone="near"``, in units of N·p; ``"average"`` takes ¹⁄₁₆, ¼ and 1 times
-        √(N·r(1−r)), with r the rate of positives, and ∞ into the ensemble.
+        √(N·r(1−r)), with r the rate of positives, and ∞ into the ensemble: four paths of models.
     scale : {"auto", "logit", "raw"}, default="raw"
         Lines in the score, or in its logit (``"auto"``: if all scores lie in [0, 1]).
     criterion : {"aicc", "aic", "bic"}, default="aicc"
@@ -59,19 +59,22 @@ class ELiTE(Calibrator):
         Keep probabilities in [1/(N+2), 1 − 1/(N+2)], or in [0, 1], where a model under which the
         data are impossible is left out.
     ends : {"flat", "linear"}, default="flat"
-        Beyond the extreme scores: their values, or the lines drawn on until they are clipped.
+        Beyond the extreme scores: their values, or the lines drawn on until they are clipped
+        (steps are always flat there).
     degree : {1, 0, 2}, default=1
         Broken lines; steps (a price λ on every rise and fall); or parabolas that join smoothly (a
         price on jumps of the curvature; ``monotone="none"`` only). The paper found 1 the best.
         Steps can fit every row, which AICc does not prevent: take ``criterion="bic"`` with them.
     n_lambdas : int, default=50
-        The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max.
+        The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max; λ that give one and the same model
+        count once.
     pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
     lambdas_, mus_ : ndarrays of shape (m,)
-        λ and μ of each model (μ: 0 if falls are free, ∞ if they are forbidden).
+        λ and μ of each model (μ: 0 if falls are free, ∞ if they are forbidden). λ is in units of
+        the score, and infinite where these overflow.
     df_ : ndarray of shape (m,)
         Degrees of freedom: 1 + degree + knots − pieces that a price on falls holds flat.
     log_likelihoods_, criteria_, weights_ : ndarrays of shape (m,)
@@ -87,7 +90,8 @@ class ELiTE(Calibrator):
     Each model minimises ½Σn(p − n₁/n)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ on the table. The
     solution bends at few scores: it is found by an interior-point method on candidates for bends,
     and certified by the dual prices at all scores, which name the candidates that are missing.
-    λ_max is the least λ with a straight line. O(D) per sweep and a few sweeps per λ; O(D) memory.
+    λ_max is the least λ with a straight line (with falls priced, a bound on it). O(D) per sweep and
+    a few sweeps per λ; O(D) memory.
     Weights ∝ exp(−½·criterion), with AICc = 2df − 2logL + 2df(df+1)/(N − df − 1); models of
     df ≥ N − 1 have none, and if all are such, the straight line is the map. N is the total weight,
     so rescaling weights changes the result; ties are never split; scores within 10⁻⁹ of their range
@@ -181,12 +185,14 @@ class ELiTE(Calibrator):
         if not np.isfinite(self.criteria_).any():
             self.criteria_[0] = 0.0  # nothing can be weighed: the model of the largest λ
         self.weights_ = SELECT[self.models](shares(self.criteria_))
-        self.gap_ = max(fit.gap for fit in fits)
-        if self.gap_ > WARN:
+        gaps = np.array([fit.gap for fit in fits])
+        self.gap_ = float(gaps.max())
+        worst = float(gaps[self.weights_ > 0.0].max())
+        if worst > WARN:
             warnings.warn(
-                f"the relative duality gap of a model is {self.gap_:.2g}, more than {WARN:g}: it "
-                "may be off by that share of its objective. Scores that differ by less than a "
-                "millionth of their range are the usual cause; scale='logit' may help.",
+                f"the relative duality gap of a model is {worst:.2g}, more than {WARN:g}: it may "
+                "be off by that share of its objective. The usual causes are scores that differ by "
+                "less than a millionth of their range, and weights of very different size.",
                 CalibrationWarning,
                 stacklevel=5,
             )
@@ -237,11 +243,20 @@ def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, A
         bends = steepest > 1e-12 * points.w.sum()  # else the simplest model fits
         for step in range(n_lambdas if bends else 1):
             lam = steepest * LEAST_LAMBDA ** (step / (n_lambdas - 1)) if bends else 1.0
-            before = points.line(lam, mu, before, GAP)
-            fits.append(before)
-            lambdas.append(lam if bends else 0.0)
-            used.append(mu)
+            fit = points.line(lam, mu, before, GAP)
+            if before is not None and _same(fit, before):
+                fits[-1], lambdas[-1] = fit, lam  # λ_max was an upper bound: one model, not two
+            else:
+                fits.append(fit)
+                lambdas.append(lam if bends else 0.0)
+                used.append(mu)
+            before = fit
     return np.array(lambdas), np.array(used), fits
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two fits are one: where falls are priced, λ may have no effect for a while."""
+    return np.array_equal(one.at, other.at) and np.allclose(one.value, other.value, 0.0, 1e-12)
 
 
 # --- maps ---------------------------------------------------------------------------------------
@@ -292,8 +307,8 @@ class _Drawing(NamedTuple):
 
     def thinned(self, average: Piecewise) -> Piecewise:
         """An average of polygons with the knots that it needs."""
-        half = average.x / 2  # so that widths cannot overflow
-        kept = simplify(half, average.left, CURVE_ERROR / 2)
+        x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
+        kept = simplify(x, average.left, CURVE_ERROR / 2)
         return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
 
 

@@ -136,7 +136,8 @@ def near_isotonic_path(table: ScoreTable) -> NearIsotonicPath:
     each distinct score: only falls are penalised. It is piecewise linear in λ, and bins of equal
     value never part again, so that all fits together are one tree of merges. O(D log D) time, O(D)
     memory. Ties are never split; weights count as repetitions, and scaling them scales λ. Meetings
-    closer than 1e-12 (relative) are one breakpoint.
+    closer than 1e-12 (relative) are one breakpoint; weights that span ten decades and more lose as
+    many digits.
 
     References
     ----------

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from calibrant.kernels.lines import line_values
 from calibrant.kernels.rows import row_values, settled, solve_rows
-from calibrant.kernels.trend import block_sums, bounded, gap, interval_moments, programme, sweep
+from calibrant.kernels.trend import (
+    block_sums,
+    bounded,
+    interval_moments,
+    objective,
+    programme,
+    sweep,
+)
 
 __all__ = ["Line", "Points"]
 
@@ -37,6 +44,10 @@ IDLE = 1e-3
 CLOSE = 1e-6
 #: an objective this small per unit of weight is a perfect fit: below it gaps are absolute
 FIT = 1e-7
+#: a stretch that rises by less than this is flat
+LEVEL = 1e-7
+#: candidates that are no bends are left out of a line if its gap stays below this
+FEW = 1e-8
 #: points are taken to be further apart than this
 SAME = 1e-9
 
@@ -92,7 +103,7 @@ class Points:
             order = np.argsort(at)
             guess = np.sign(u[order])[1:-1] if rounds < GUESSES else None
             trial = _Trial(self, lam, mu, at[order], guess, trial)
-        return best.line(least)
+        return best.line()
 
     def values(self, line: Line) -> Array:
         """p at all points."""
@@ -142,6 +153,7 @@ class _Trial:
 
     def guess(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
         """Whether all candidates but a few that are dropped are bends of the signs given."""
+        signs = np.where(signs < 0.0, -1.0, 1.0)
         for _ in range(TRIES):
             rows = self.begin(at, known)
             self.f, good = settled(*rows, signs)
@@ -161,7 +173,7 @@ class _Trial:
         mean = cost.mean() if bends else 0.0
         self.bent = cost * low[:bends] > mean * room[:bends]
         if mu > 0.0:
-            scale = min(mu, self.points.energy)
+            scale = self.points.total
             price = y[bends:]
             rises = up[bends:] * scale > -price
             self.flat = ~rises & ~(down[bends:] * scale > mu + price)
@@ -180,7 +192,8 @@ class _Trial:
         before = np.append(0.0, np.cumsum(part))
         edges = np.flatnonzero(np.diff(np.concatenate(([0], self.flat, [0]))))
         for j, k in zip(edges[::2], edges[1::2], strict=True):
-            if not (where[j:k] >= 0).any():
+            level = float(np.ptp(f[j : k + 1])) <= LEVEL
+            if not level or not (where[j:k] >= 0).any():
                 continue
             ends = (self.u[j], self.u[k])
             first, last = self.at[j], self.at[k]
@@ -199,26 +212,49 @@ class _Trial:
 
     def gap(self, top: float) -> float:
         """The relative duality gap, the prices scaled down to their bounds if top exceeds λ."""
-        p = self.points
-        size = (p.energy, FIT * p.total)
-        return float(gap(p.x, self.at, self.f, self.hess, self.grad, self.lam, self.mu, top, size))
+        energy, share = self.points.energy, self.lam / top
+        fit, square, penalty = self.objective(self.at, self.f, self.hess, self.grad)
+        error = max(energy - 2.0 * fit + square, 0.0)
+        self.dual = share * (energy - fit) - 0.5 * share * share * error
+        return self.above(0.5 * error + penalty)
 
-    def line(self, gap: float) -> Line:
+    def objective(
+        self, at: Index, f: Array, hess: Array, grad: Array
+    ) -> tuple[float, float, float]:
+        return objective(self.points.x, at, f, hess, grad, self.lam, self.mu)
+
+    def above(self, primal: float) -> float:
+        """How far an objective is above the dual one, relatively."""
+        return max(primal - self.dual, 0.0) / max(primal, FIT * self.points.total)
+
+    def line(self) -> Line:
+        """The line with its real bends only, to the last digits, if that is as good as with all
+        candidates; and its own gap."""
         kept = np.concatenate(([True], self.bent, [True]))
         piece = np.cumsum(kept[:-1]) - 1  # of each interval between candidates
         flat = np.zeros(piece[-1] + 1, dtype=bool)
         flat[piece[self.flat]] = True
-        at, value = self.at[kept], self.f[kept]
-        if not flat.any():
-            value = self.polished(at, value)
-        if self.mu == np.inf:
-            value = np.maximum.accumulate(value)
-        return Line(at, value, len(at) - int(flat.sum()), gap)
-
-    def polished(self, at: Index, value: Array) -> Array:
-        """The values at the bends to the last digits: all prices are at their bounds there."""
-        p = self.points
+        p, at, value = self.points, self.at[kept], self.f[kept]
         moments = interval_moments(p.x, p.w, p.z, p.sums, at, self.at, self.moments)
         rows = programme(p.x, at, moments, self.lam, self.mu)
-        better, good = settled(*rows, row_values(rows[2], rows[3], value))
-        return better if good.all() else value
+        signs = np.where(row_values(rows[2], rows[3], value) < 0.0, -1.0, 1.0)
+        if self.mu > 0.0:
+            signs[len(at) - 2 :][flat] = 0.0
+        better, good = settled(*rows, signs)
+        if good.all():
+            value = better
+        df = len(at) - int(flat.sum())
+        lines = [
+            Line(at, value, df, self.certified(at, value, *rows[:2])),
+            Line(self.at, self.f, df, self.certified(self.at, self.f, self.hess, self.grad)),
+        ]
+        best = lines[0] if lines[0].gap <= max(FEW, lines[1].gap) else lines[1]
+        return best._replace(value=self.allowed(best.value))
+
+    def allowed(self, value: Array) -> Array:
+        return np.maximum.accumulate(value) if self.mu == np.inf else value
+
+    def certified(self, at: Index, value: Array, hess: Array, grad: Array) -> float:
+        """The gap of a line through these values."""
+        fit, square, penalty = self.objective(at, self.allowed(value), hess, grad)
+        return self.above(0.5 * max(self.points.energy - 2.0 * fit + square, 0.0) + penalty)

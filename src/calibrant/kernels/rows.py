@@ -331,13 +331,31 @@ def row_values(coef: Array, start: Index, f: Array) -> Array:
 def settled(
     hess: Array, grad: Array, coef: Array, start: Index, low: Array, high: Array, signs: Array
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """f if no row is zero and their signs are as given: then every price is at a bound, and f
-    solves a linear system. Also which of the rows came out with the sign given."""
-    right = grad.copy()
+    """f if the rows have the signs given: then every price is at a bound, and f solves a linear
+    system. Also which of the rows came out so. H is tridiagonal.
+
+    A row of sign 0 must be a step f_{i+1} − f_i: it is held at zero by making the two one unknown.
+    """
+    n = len(grad)
+    group, right = np.zeros(n, np.intp), grad.copy()
+    joined = np.zeros(n, np.bool_)
     for r in range(len(start)):
+        if signs[r] == 0.0:
+            joined[start[r] + 1] = True
+            continue
         price = high[r] if signs[r] > 0.0 else -low[r]
         for k in range(coef.shape[1]):
             if coef[r, k] != 0.0:
                 right[start[r] + k] -= coef[r, k] * price
-    f = least_squares(hess, right)
-    return f, row_values(coef, start, f) * signs > 0.0
+    for i in range(1, n):
+        group[i] = group[i - 1] + (0 if joined[i] else 1)
+    small, sums = np.zeros((group[-1] + 1, 2)), np.zeros(group[-1] + 1)
+    for i in range(n):
+        small[group[i], 0] += hess[i, 0] + (2.0 * hess[i, 1] if joined[i] else 0.0)
+        small[group[i], 1] += 0.0 if joined[i] else hess[i, 1]
+        sums[group[i]] += right[i]
+    values = least_squares(small, sums)
+    f = np.empty(n)
+    for i in range(n):
+        f[i] = values[group[i]]
+    return f, (row_values(coef, start, f) * signs > 0.0) | (signs == 0.0)

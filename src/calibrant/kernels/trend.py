@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.kernels._jit import jit
 
-__all__ = ["block_sums", "bounded", "gap", "interval_moments", "programme", "sweep"]
+__all__ = ["block_sums", "bounded", "interval_moments", "objective", "programme", "sweep"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -205,21 +205,10 @@ def bounded(
 
 
 @jit
-def gap(
-    x: Array,
-    at: Index,
-    f: Array,
-    hess: Array,
-    grad: Array,
-    lam: float,
-    mu: float,
-    top: float,
-    size: tuple[float, float],
-) -> float:
-    """(primal − dual) / primal for values f at the candidates, the prices scaled by λ/top.
-
-    size is Σwz², and the objective below which the gap is not relative any more.
-    """
+def objective(
+    x: Array, at: Index, f: Array, hess: Array, grad: Array, lam: float, mu: float
+) -> tuple[float, float, float]:
+    """For values f at the candidates: gᵀf, fᵀHf, and the penalty."""
     fit, square, penalty, before = 0.0, 0.0, 0.0, 0.0
     for j in range(len(at)):
         fit += grad[j] * f[j]
@@ -233,7 +222,4 @@ def gap(
         if mu < np.inf:
             penalty += mu * max(f[j - 1] - f[j], 0.0)
         before = slope
-    error = max(size[0] - 2.0 * fit + square, 0.0)
-    primal, share = 0.5 * error + penalty, lam / top
-    dual = share * (size[0] - fit) - 0.5 * share * share * error
-    return max(primal - dual, 0.0) / max(primal, size[1])
+    return fit, square, penalty

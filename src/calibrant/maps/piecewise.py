@@ -83,7 +83,7 @@ class Piecewise(Map):
         """values[i] on [cuts[i−1], cuts[i]): one value more than there are cuts."""
         x, v = np.asarray(cuts, dtype=np.float64), np.asarray(values, dtype=np.float64)
         if not len(x):
-            return cls.constant(float(v[0]))
+            return cls(np.zeros(1), v[:1], v[:1], input)
         return cls(x, v[:-1], v[1:], input)
 
     @classmethod

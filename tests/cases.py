@@ -97,12 +97,12 @@ CASES = [
         monotone=False,
         stable=False,
     ),
-    Case("enir", cal.ENIR(), partial(near.enir, pseudo=1), monotone=False),
+    Case("enir", cal.ENIR(), partial(near.enir, pseudo=0.5, kind="linear"), monotone=False),
     Case("enir-paper", cal.ENIR(variant="paper"), near.enir, monotone=False),
     Case("enir-authors", cal.ENIR(variant="authors"), near.authors, monotone=False, stable=False),
     Case(
         "enir-best-aic",
-        cal.ENIR(models="best", criterion="aic"),
+        cal.ENIR(models="best", criterion="aic", kind="step", smoothing="laplace"),
         partial(near.enir, pseudo=1, models="best", name="aic"),
         monotone=False,
         stable=False,
@@ -116,7 +116,7 @@ CASES = [
     ),
     Case(
         "enir-penalty",
-        cal.ENIR(penalty="authors", smoothing="none"),
+        cal.ENIR(variant="paper", penalty="authors"),
         partial(near.enir, penalty="authors"),
         monotone=False,
     ),
@@ -131,7 +131,7 @@ CASES = [
     Case("elite-strict", cal.ELiTE(monotone="strict", n_lambdas=12), None, stable=False),
     Case(
         "elite-paper",
-        cal.ELiTE(scale="auto", clip="paper", ends="linear", models="elbow", n_lambdas=12),
+        cal.ELiTE(scale="raw", clip="paper", ends="linear", models="elbow", n_lambdas=12),
         None,
         monotone=False,
         stable=False,

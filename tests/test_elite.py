@@ -148,7 +148,7 @@ def test_degrees_of_freedom_are_two_and_the_bends():
     rng = np.random.default_rng(6)
     s = np.sort(rng.random(300))
     y = rng.random(300) < 0.5 + 0.4 * np.sin(6 * s)
-    c = cal.ELiTE(clip="paper").fit(s, y)
+    c = cal.ELiTE(clip="paper", scale="raw").fit(s, y)
     assert c.df_[0] == 2
     for model, df in zip(c.models_, c.df_, strict=True):
         inside = (model.left > 0) & (model.left < 1)
@@ -164,15 +164,16 @@ def test_a_price_on_falls_lies_between_none_and_forbidding_them():
     y = rng.random(500) < 0.5 + 0.3 * np.sin(9 * s)
     falls = []
     for mu in (1e-9, 0.3, 1.0, 3.0, 1e6):
-        c = cal.ELiTE(monotone="near", mu=mu, models="best", criterion="aic").fit(s, y)
+        c = cal.ELiTE(monotone="near", mu=mu, criterion="aic", scale="raw").fit(s, y)
         line = c.models_[30](s)
         falls.append(np.maximum(-np.diff(line), 0).sum())
     assert (np.diff(falls) <= 1e-6).all()
     assert falls[0] > 0.1
     assert falls[-1] < 1e-9
-    free, near = cal.ELiTE().fit(s, y), cal.ELiTE(monotone="near", mu=1e-9).fit(s, y)
-    strict = cal.ELiTE(monotone="strict").fit(s, y)
-    hard = cal.ELiTE(monotone="near", mu=1e6).fit(s, y)
+    free, near, strict, hard = (
+        cal.ELiTE(monotone=monotone, mu=mu, scale="raw").fit(s, y)
+        for monotone, mu in (("none", 1.0), ("near", 1e-9), ("strict", 1.0), ("near", 1e6))
+    )
     assert np.abs(free.models_[30](s) - near.models_[30](s)).max() < 1e-5
     assert np.abs(strict.models_[30](s) - hard.models_[30](s)).max() < 1e-5
 
@@ -205,28 +206,28 @@ def test_lines_in_the_logit():
 def test_awkward_scores(monotone, scores):
     rng = np.random.default_rng(9)
     y = rng.random(len(scores)) < 0.3 + 0.4 * (scores > np.median(scores))
-    c = cal.ELiTE(monotone=monotone).fit(scores, y)  # a gap above 1e-7 would warn, and so fail
-    p = c.calibrate(np.sort(scores))
     n = len(scores)
-    assert 1 / (n + 2) <= p.min()
-    assert p.max() <= 1 - 1 / (n + 2)
-    assert abs(p.mean() - y.mean()) < 0.1
+    for scale in ("raw", "auto"):  # a gap above 1e-7 would warn, and so fail
+        p = cal.ELiTE(monotone=monotone, scale=scale).fit(scores, y).calibrate(np.sort(scores))
+        assert 1 / (n + 2) - 1e-15 <= p.min()
+        assert p.max() <= 1 - 1 / (n + 2) + 1e-15
+        assert abs(p.mean() - y.mean()) < 0.1
 
 
 def test_few_scores():
     assert cal.ELiTE().fit([0.3] * 8, [0, 1, 1, 1] * 2).calibrate([0.0, 1.0]).tolist() == [0.75] * 2
-    c = cal.ELiTE().fit([0.2] * 20 + [0.6] * 20, [0] * 15 + [1] * 5 + [0] * 4 + [1] * 16)
+    c = cal.ELiTE(scale="raw").fit([0.2] * 20 + [0.6] * 20, [0] * 15 + [1] * 5 + [0] * 4 + [1] * 16)
     assert np.allclose(c.calibrate([0.0, 0.2, 0.4, 0.6, 0.9]), [0.25, 0.25, 0.525, 0.8, 0.8])
     one = cal.ELiTE(classes=[0, 1]).fit(np.linspace(0, 1, 18), np.zeros(18))
     assert np.allclose(one.calibrate([0.5]), 1 / 20)
-    two = cal.ELiTE().fit([0.1, 0.9], [0, 1])
+    two = cal.ELiTE(scale="raw").fit([0.1, 0.9], [0, 1])
     assert np.allclose(two.calibrate([0.0, 0.5, 1.0]), [0.25, 0.5, 0.75])
 
 
 def test_ends_drawn_on():
     s = np.linspace(0.2, 0.8, 200)
     y = np.random.default_rng(1).random(200) < s
-    flat, drawn = (cal.ELiTE(ends=ends).fit(s, y) for ends in ("flat", "linear"))
+    flat, drawn = (cal.ELiTE(ends=ends, scale="raw").fit(s, y) for ends in ("flat", "linear"))
     inside = np.linspace(0.2, 0.8, 50)
     assert np.abs(flat.calibrate(inside) - drawn.calibrate(inside)).max() < 1e-12
     assert flat.calibrate([0.0]) == flat.calibrate([0.2])
@@ -251,7 +252,7 @@ def test_impossible_models_are_left_out_without_clipping():
     s = np.concatenate((np.linspace(0, 0.4, 50), np.linspace(0.6, 1, 50)))
     y = (s > 0.5).astype(int)
     y[0] = 1
-    c = cal.ELiTE(clip="paper").fit(s, y)
+    c = cal.ELiTE(clip="paper", scale="raw").fit(s, y)
     assert np.isfinite(c.log_likelihoods_).any()
     assert (c.weights_[np.isinf(c.log_likelihoods_)] == 0).all()
 
@@ -383,6 +384,6 @@ def test_models_that_are_one_count_once():
 
 def test_parabolas_over_subnormal_scores():
     s = np.arange(4) * 5e-324
-    c = cal.ELiTE(degree=2).fit(s, [1, 1, 0, 1])
+    c = cal.ELiTE(degree=2, scale="raw").fit(s, [1, 1, 0, 1])
     average = sum(w * m(s) for w, m in zip(c.weights_, c.models_, strict=True))
     assert np.abs(c.calibrate(s) - average).max() < 1e-5

@@ -49,8 +49,9 @@ class ELiTE(Calibrator):
     mu : float or "average", default="average"
         The price μ of ``monotone="near"``, in units of N·p; ``"average"`` takes ¹⁄₁₆, ¼ and 1 times
         √(N·r(1−r)), with r the rate of positives, and ∞ into the ensemble: four paths of models.
-    scale : {"auto", "logit", "raw"}, default="raw"
-        Lines in the score, or in its logit (``"auto"``: if all scores lie in [0, 1]).
+    scale : {"auto", "logit", "raw"}, default="auto"
+        Lines in the logit of the score, or in the score itself as in the paper; ``"auto"``: in the
+        logit if all scores lie in [0, 1], which our study found better.
     criterion : {"aicc", "aic", "bic"}, default="aicc"
         What weighs the models.
     models : {"all", "elbow", "best"}, default="all"
@@ -110,7 +111,7 @@ class ELiTE(Calibrator):
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < p**2
     >>> ELiTE().fit(p, y).calibrate([0.3, 0.7]).round(2).tolist()
-    [0.09, 0.49]
+    [0.09, 0.47]
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
@@ -130,7 +131,7 @@ class ELiTE(Calibrator):
         *,
         monotone: str = "none",
         mu: float | str = "average",
-        scale: str = "raw",
+        scale: str = "auto",
         criterion: str = "aicc",
         models: str = "all",
         clip: str = "counts",

@@ -196,7 +196,7 @@ class _Preset(NamedTuple):
 
 
 PRESETS = {
-    "default": _Preset("step", "laplace", "bic"),
+    "default": _Preset("linear", "jeffreys", "bic"),
     "paper": _Preset("step", "none", "bic"),
     "authors": _Preset("auto", "auto", "authors"),
 }
@@ -209,7 +209,8 @@ class ENIR(Calibrator):
     ----------
     variant : {"default", "paper", "authors"}, default="default"
         ``"paper"``: the text [1]_ to the letter, steps of raw bin values (end bins may be 0 or 1).
-        ``"default"``: the same with each bin smoothed, so that 0 and 1 are never returned.
+        ``"default"``: the best of our study, Jeffreys' smoothing of bins (so that 0 and 1 are never
+        returned) and lines between scores.
         ``"authors"``: what their program computes (see Notes). It also settles what is ``"auto"``.
     criterion : {"bic", "aic", "aicc"}, default="bic"
         What weighs the models: ∝ exp(−½·criterion).

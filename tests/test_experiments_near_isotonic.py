@@ -1,0 +1,320 @@
+"""The studies behind ENIR and ELiTE, at a size for tests."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant as cal
+
+
+def _study(root, name):
+    """A module of the folder experiments, which is no part of the package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(root), *sys.path])
+        return importlib.import_module(f"experiments.{name}")
+
+
+@pytest.fixture(scope="module")
+def common(root):
+    return _study(root, "study")
+
+
+@pytest.fixture(scope="module")
+def study(root):
+    return _study(root, "near_isotonic")
+
+
+@pytest.fixture(scope="module")
+def path_study(root):
+    return _study(root, "near_isotonic_path")
+
+
+@pytest.fixture(scope="module")
+def simulated(root):
+    return _study(root, "near_isotonic_simulated")
+
+
+# --- the simulated data of the paper --------------------------------------------------------------
+
+LINEAR, SHARP, SOFT = (
+    "linear kernel, C = 1",
+    "quadratic kernel, C = 1",
+    "quadratic kernel, C = 0.05",
+)
+
+
+@pytest.fixture(scope="module")
+def linear(simulated):
+    return simulated.runs(LINEAR, 10, ("SVM", "Isotonic", "BBQ", "ENIR authors", "ENIR"))
+
+
+@pytest.fixture(scope="module")
+def quadratic(simulated):
+    methods = ("SVM", "Isotonic", "ENIR")
+    return {name: simulated.runs(name, 6, methods) for name in (SHARP, SOFT)}
+
+
+def _of(summary, method):
+    return summary[summary["method"] == method].set_index("measure")
+
+
+@pytest.mark.parametrize("method", ["Isotonic", "BBQ", "ENIR authors", "ENIR"])
+def test_table_1a_is_reproduced(simulated, linear, method):
+    found = _of(simulated.beside_published(LINEAR, linear), method)
+    assert found["within"].dropna()[["AUC", "ACC", "RMSE", "ECE", "MCE"]].all()
+    # a spread that would let anything pass is no evidence
+    assert (found.loc[["AUC", "ACC", "RMSE", "ECE"], "sd"] < 0.025).all()
+
+
+def test_only_a_method_that_may_fall_recovers_what_the_linear_score_hides(linear):
+    mean = linear.groupby("method")["AUC"].mean()
+    assert mean["SVM"] < 0.56
+    assert mean["Isotonic"] < 0.7
+    assert min(mean["BBQ"], mean["ENIR"]) > 0.82
+
+
+def test_large_ece_of_isotonic_is_made_by_the_order_of_ties(linear):
+    mean = linear[linear["method"] == "Isotonic"].mean(numeric_only=True)
+    assert mean["ECE"] > 0.3
+    assert mean["ECE, ties together"] < 0.05
+    assert mean["ECE, equal width"] < 0.05
+
+
+def test_table_1b_needs_a_smaller_cost_than_1(simulated, quadratic):
+    soft, sharp = (
+        _of(simulated.beside_published(name, quadratic[name]), "SVM") for name in (SOFT, SHARP)
+    )
+    assert soft.loc[["AUC", "ACC", "RMSE", "ECE", "MCE"], "within"].all()
+    assert not sharp.loc[["RMSE", "ECE"], "within"].any()
+
+
+def test_enir_loses_nothing_where_isotonic_is_right(quadratic):
+    mean = quadratic[SOFT].groupby("method").mean(numeric_only=True)
+    assert mean.loc["ENIR", "RMSE"] == pytest.approx(mean.loc["Isotonic", "RMSE"], abs=0.01)
+    assert mean.loc["ENIR", "RMSE"] < mean.loc["SVM", "RMSE"] / 2
+
+
+def test_kernel_and_data_are_the_papers(simulated):
+    rng = np.random.default_rng(0)
+    u, v = rng.normal(size=(2, 3)), rng.normal(size=(4, 3))
+    d = u @ v.T
+    np.testing.assert_allclose(simulated.quadratic(u, v), d + d**2)
+    X, y = simulated.circular(rng)
+    radius = np.hypot(*X.T)
+    assert y.sum() == simulated.ROWS / 2
+    assert ((radius > 2) == (y == 1)).all()
+    assert radius[y == 0].mean() == pytest.approx(1, abs=0.1)  # uniform in radius, not in area
+
+
+def test_a_published_figure_is_held_against_runs_and_against_means_of_ten(simulated):
+    seeds = range(12)
+    auc = [0.80 + 0.01 * (-1) ** seed for seed in seeds]
+    results = pd.DataFrame({"seed": seeds, "method": "ENIR", "AUC": auc, "RMSE": 0.381, "own": 0.3})
+    found = _of(simulated.beside_published(LINEAR, results), "ENIR")
+    assert found.loc["AUC", "ten"] == pytest.approx(0.8)
+    assert not found.loc["AUC", "within"]  # .85 is five standard deviations of a run away
+    assert found.loc["RMSE", "within"]
+    assert found.loc["RMSE", "expected"]  # .38 after rounding
+    text = simulated.as_table(found.reset_index())
+    assert "| ENIR | AUC | 0.800 | 0.800 ± 0.010 | 0.85 | no | no |" in text
+    assert "| ENIR | own | 0.300 | 0.300 ± 0.000 |  |  |  |" in text
+    nearer = results.assign(AUC=np.array(auc) + 0.03)
+    found = _of(simulated.beside_published(LINEAR, nearer), "ENIR")
+    assert found.loc["AUC", "within"]
+    assert not found.loc["AUC", "expected"]
+
+
+def test_every_published_figure_has_a_method_and_a_measure(simulated, linear):
+    columns = {column for _, column in simulated.METHODS.values()}
+    for figures in simulated.PUBLISHED.values():
+        assert set(figures) <= set(linear.columns)
+        for row in figures.values():
+            assert set(row) <= columns
+            assert all(0 <= figure <= 1 for figure in row.values())
+
+
+# --- the study on real data -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A folder with one dataset: 900 rows, a number and a word."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=900)
+    frame = pd.DataFrame(
+        {
+            "z": z.round(3),
+            "word": np.where(z + rng.normal(size=900) > 0.5, "b", "a"),
+            "label": np.where(rng.random(900) < 1 / (1 + np.exp(-2 * z)), "yes", "no"),
+        }
+    )
+    frame.to_csv(tmp_path / "toy.csv.gz", index=False)
+    entry = {
+        "name": "toy",
+        "file": "toy.csv.gz",
+        "rows": 900,
+        "n_features": 2,
+        "nominal": ["word"],
+        "non_feature_columns": [],
+        "label_counts": {"no": 450, "yes": 450},
+        "tasks": [{"name": "toy", "positive": ["yes"]}],
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps({"datasets": [entry]}), encoding="utf-8")
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path))
+
+
+def test_a_small_study_runs_from_data_to_page(study, common, root, toy, monkeypatch):
+    for name in ("random forest", "boosted trees", "logistic regression"):
+        monkeypatch.delitem(common.MODELS, name)
+    (task,) = _study(root, "data").tasks(common.LEAST)
+    results = common.one_task(task, 1, study.compare)
+    assert results.groupby(common.CASE).ngroups == 2  # two models, 200 of the rows
+    assert set(results["method"]) == set(study.METHODS)
+    assert np.isfinite(results[study.MEASURES]).all().all()
+    loss = results.pivot(index="model", columns="method", values="log loss")
+    for monotone in study.MONOTONE:
+        same = loss[f"ELiTE {monotone} raw"] == loss[f"ELiTE {monotone} auto"]
+        assert same["linear SVM"]  # margins have no logit
+        assert not same["naive Bayes"]
+    page = study.summary(pd.concat([results, results.assign(task="copy")]), 1.0)
+    for name in study.METHODS:
+        assert f"| {name} |" in page
+
+
+def test_the_defaults_are_the_winners_of_the_study(study):
+    rng = np.random.default_rng(2)
+    scores = rng.random(300)
+    y = rng.random(300) < scores
+    assert cal.ENIR().fit(scores, y).map_ == study.BINS[study.ENIR].fit(scores, y).map_
+    assert cal.ELiTE().scale == "auto"
+    paper = cal.ENIR(variant="paper").fit(scores, y)
+    assert paper.map_ == study.BINS["ENIR step none"].fit(scores, y).map_
+
+
+def test_infinite_log_losses_are_counted(study, common):
+    y = np.tile([0, 1], 60)
+    scores = np.where(y == 1, 0.8, 0.2)
+    scores[:2] = scores[1::-1]  # one mistake of each kind is far from the rest
+    data = common.Scored(scores[2:], y[2:], scores, y)
+    rows = {row["method"]: row for row in study.compare(data)}
+    assert rows["Isotonic"]["infinite"] == 1.0
+    assert rows["ENIR step none"]["infinite"] == 1.0
+    assert rows[study.ENIR]["infinite"] == 0.0
+    assert np.isfinite(rows["Isotonic"]["log loss"])  # clipped
+
+
+def _grid(**methods):
+    """Results of methods on eight tasks: the loss of each in every case."""
+    rows = [
+        {"task": f"t{i}", "model": "m", "n": 200, "seed": 0, "method": name, "log loss": loss[i]}
+        for name, loss in methods.items()
+        for i in range(8)
+    ]
+    return pd.DataFrame(rows).assign(Brier=lambda frame: frame["log loss"] ** 2)
+
+
+def test_differences_count_wins_and_ties(study):
+    base = np.arange(1, 9) / 10
+    change = np.array([-0.01, -0.02, -0.03, -0.04, -0.05, -0.06, 0.0, 0.01])
+    results = _grid(a=base + change, b=base)
+    text = study.differences(results, [("a", "b")], "n")
+    assert "| a | b | all | 0.81 | -0.0250 |" in text
+    assert "| a | b | 200 | 0.81 | -0.0250 |" in text
+    same = study.differences(results.replace("b", "c"), [("c", "c")], "n")
+    assert "| c | c | all | 0.50 | +0.0000 | – | 0.50 | +0.0000 | – |" in same
+
+
+def test_mean_ranks_have_a_column_for_each_size(common):
+    results = pd.concat(
+        [
+            _grid(a=np.zeros(8), b=np.ones(8)),
+            _grid(a=np.ones(8), b=np.zeros(8)).assign(n=1000),
+        ]
+    )
+    text = common.mean_ranks(common.losses(results, "log loss", ["a", "b"]), "n")
+    assert "| method | n = 200 | n = 1000 |" in text
+    assert "| a | 1.00 | 2.00 |" in text
+
+
+def test_some_rows_keep_the_share_of_positives(common):
+    y = np.repeat([0, 1], [300, 100])
+    data = common.Scored(np.arange(400.0), y, np.arange(2.0), np.array([0, 1]))
+    some = data.some(100, seed=1)
+    assert len(some.scores) == 100
+    assert some.y.sum() == 25
+    assert (some.y == (some.scores >= 300)).all()
+    assert data.some(400, seed=1) is data
+
+
+# --- along the path -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rows_along(path_study, common):
+    rng = np.random.default_rng(8)
+    scores = rng.random(2000).round(3)
+    y = (rng.random(2000) < 0.2 + 0.6 * scores).astype(int)
+    data = common.Scored(scores[:1000], y[:1000], scores[1000:], y[1000:])
+    return data, pd.DataFrame(path_study.along(data)).set_index("fit")
+
+
+def test_in_sample_ranking_falls_to_the_isotonic_fit(path_study, rows_along):
+    data, found = rows_along
+    shares = found.loc[[f"{share:g}" for share in path_study.SHARES]]
+    assert (np.diff(shares["AUC in sample"]) <= 1e-12).all()
+    assert (np.diff(shares["bins"]) <= 0).all()
+    isotonic = cal.Isotonic().fit(data.scores, data.y)
+    area = cal.auc(data.y, isotonic.calibrate(data.scores))
+    assert found.loc["1", "AUC in sample"] == pytest.approx(area, abs=1e-12)
+    assert found.loc["1", "Brier"] == pytest.approx(
+        cal.brier(data.y_new, isotonic.calibrate(data.new)), abs=1e-12
+    )
+    assert found.loc["scores", "AUC in sample"] <= area
+
+
+def test_steps_of_a_fit_give_back_the_fit(path_study):
+    rng = np.random.default_rng(4)
+    table = cal.ScoreTable.from_arrays(rng.random(80), rng.integers(0, 2, 80))
+    path = cal.near_isotonic_path(table)
+    for lambda_ in (0.0, float(path.lambdas[len(path) // 2]), float(path.lambdas[-1])):
+        fit = path.at(lambda_)
+        np.testing.assert_array_equal(path_study.step(table, fit)(table.scores), fit)
+
+
+def test_only_the_chosen_number_of_rows_is_followed(path_study, common):
+    y = np.tile([0, 1], 100)
+    assert path_study.along(common.Scored(np.arange(200.0), y, np.arange(200.0), y)) == []
+
+
+def test_path_page_has_a_row_for_each_fit(path_study, rows_along):
+    _, found = rows_along
+    results = found.reset_index().assign(task="toy", model="m", n=1000, seed=0)
+    page = path_study.summary(results, 1.0)
+    for name in found.index:
+        assert f"| {name} |" in page
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+def test_committed_results_are_of_these_studies(root, study, path_study, simulated):
+    """The pages in experiments/results speak of the methods and measures that the code has."""
+    folder = root / "experiments" / "results"
+    kept = pd.read_csv(folder / "near_isotonic.csv")
+    assert set(kept["method"]) == set(study.METHODS)
+    assert kept[[*study.MEASURES, "infinite"]].notna().all().all()
+    assert f'"{study.ENIR}"\nthe default' in (folder / "near_isotonic.md").read_text(
+        encoding="utf-8"
+    )
+    kept = pd.read_csv(folder / "near_isotonic_path.csv", dtype={"fit": str})
+    assert set(kept["task"]) == set(path_study.TASKS)
+    assert {f"{share:g}" for share in path_study.SHARES} <= set(kept["fit"])
+    kept = pd.read_csv(folder / "near_isotonic_simulated.csv")
+    assert set(kept["method"]) == set(simulated.METHODS)
+    assert set(kept["problem"]) == set(simulated.PROBLEMS)

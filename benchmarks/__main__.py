@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import binning, elite, fit, near_isotonic
+from benchmarks import acp, binning, boosting, elite, fit, near_isotonic, similarity
 
 MEASUREMENTS = {
     "fit": fit.run,
     "binning": binning.run,
     "near_isotonic": near_isotonic.run,
     "elite": elite.run,
+    "boosting": boosting.run,
+    "similarity": similarity.run,
+    "acp": acp.run,
 }
 
 

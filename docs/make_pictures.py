@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import make_classification
 
 import calibrant as cal
 
@@ -57,9 +58,54 @@ def margins() -> dict[str, object]:
     return {"margins": cal.reliability_diagram(y[test], q, raw=z[test], fitted_map=isotonic)}
 
 
+def boosting() -> dict[str, object]:
+    """Boosted trees over their steps, and at the last one before and after calibration."""
+    X, y = make_classification(20_000, n_informative=8, flip_y=0.05, class_sep=0.8, random_state=1)
+    model = cal.AdaBoost("tree", max_depth=4, n_estimators=1024, random_state=0)
+    model.fit(X[:2000], y[:2000])
+    X, y = X[2000:], y[2000:]
+    f = model.raw_score(X)
+    fit, test = slice(0, 4000), slice(4000, None)
+    platt = cal.Platt(scale="raw").fit(f[fit], y[fit])
+    isotonic = cal.Isotonic().fit(f[fit], y[fit])
+    panels = cal.reliability_panels(
+        y[test],
+        {
+            "raw, Platt's sigmoid": f[test],
+            "raw, isotonic steps": f[test],
+            "after Platt": platt.calibrate(f[test]),
+            "after isotonic": isotonic.calibrate(f[test]),
+        },
+        maps={"raw, Platt's sigmoid": platt, "raw, isotonic steps": isotonic},
+    )
+    return {
+        "boosting": cal.panel_diagram(cal.boosting_panels(model, X, y)),
+        "panels": cal.panel_diagram(panels),
+    }
+
+
+def classes() -> dict[str, object]:
+    """Five classes: too sure of all of them, and one is given too little."""
+    random = np.random.default_rng(13)
+    z = random.normal(0, 1.5, (20_000, 5))
+    true = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    codes = (true.cumsum(axis=1) > random.random((len(z), 1))).argmax(axis=1)
+    z = 1.6 * z - np.array([0.0, 0.0, 0.0, 0.0, 1.8])
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    names = np.array(["ant", "bee", "cat", "dog", "eel"])
+    return {"classes": cal.class_diagram(names[codes], p)}
+
+
+def learning() -> dict[str, object]:
+    """How many rows Platt scaling and isotonic regression need for a timid model."""
+    y, p = simulate(20_000, seed=11, sharpness=0.35)
+    curve = cal.learning_curve([cal.Platt(), cal.Isotonic()], p, y, random_state=0)
+    return {"learning": cal.learning_diagram(curve)}
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    for draw in (before_and_after, few_rows, rare_events, margins):
+    for draw in (before_and_after, few_rows, rare_events, margins, learning, classes, boosting):
         for name, figure in draw().items():
             # without the version of matplotlib, an unchanged picture stays the same file
             figure.savefig(PICTURES / f"{name}.png", metadata={"Software": None})

@@ -34,6 +34,17 @@ def logit(p):
     return np.array(out)
 
 
+def inner(s, w, query):
+    """Scores and queries with 0 and 1 moved half-way to the nearest score between them."""
+    present = [v for v, a in zip(s, w, strict=True) if a > 0]
+    if min(present) < 0 or max(present) > 1:
+        return np.asarray(s, float), np.asarray(query, float)
+    between = [v for v in present if 0 < v < 1] or [0.5]
+    low = min(between) / 2 if min(present) == 0 else 0.0
+    high = 1 - (1 - max(between)) / 2 if max(present) == 1 else 1.0
+    return np.clip(s, low, high), np.clip(query, low, high)
+
+
 def as_probability(s, query):
     """Scores outside [0, 1] at fit are logits; then all pass through the sigmoid."""
     if min(s) < 0 or max(s) > 1:
@@ -63,7 +74,8 @@ def _log_loss(eta, n0, n1):
 def platt(s, y, w, query, scale="auto"):
     s, y, w = np.asarray(s, float), np.asarray(y), np.asarray(w, float)
     on_logit = scale == "logit" or (scale == "auto" and s[w > 0].min() >= 0 and s[w > 0].max() <= 1)
-    f, q = (logit(s), logit(query)) if on_logit else (s, np.asarray(query, float))
+    inside, queried = inner(s, w, query)
+    f, q = (logit(inside), logit(queried)) if on_logit else (s, np.asarray(query, float))
     plus, minus = w[y == 1].sum(), w[y == 0].sum()
     target = np.where(y == 1, (plus + 1) / (plus + 2), 1 / (minus + 2))
     centre = np.average(f, weights=w)
@@ -209,7 +221,7 @@ def histogram(s, y, w, query, bins=10, kind="mass", pseudo=0.0):
 
 
 def beta(s, y, w, query, kind="abm"):
-    p, q = as_probability(np.asarray(s, float), query)
+    p, q = as_probability(*inner(s, w, query))
     p, q = (np.clip(v, 5e-324, 1 - 2.0**-53) for v in (p, q))
     y, w = np.asarray(y), np.asarray(w, float)
     shift = math.log(2) if kind == "ab" else 0.0

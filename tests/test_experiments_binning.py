@@ -41,7 +41,7 @@ def xor(simulated):
 
 @pytest.fixture(scope="module")
 def circular(simulated):
-    return simulated.draws("circular", 25, ("LR", "IsoReg", "ABB"))
+    return simulated.draws("circular", 25, ("LR", "IsoReg", "ABB", *simulated.ACP))
 
 
 def _of(summary, method):
@@ -87,7 +87,7 @@ def test_every_published_figure_has_a_measure_beside_it(simulated, xor):
     for figures in simulated.PUBLISHED.values():
         assert set(figures) <= names
         for row in figures.values():
-            assert list(row) == list(simulated.METHODS)
+            assert set(row) == {*simulated.METHODS, *simulated.ACP}
             assert all(0 < figure < 1 for figure in row.values())
 
 
@@ -209,3 +209,12 @@ def test_committed_results_are_of_these_studies(root, simulated, study):
     assert set(table["method"]) == set(study.METHODS)
     assert set(table["n"]) == set(study.SIZES)
     assert table[["log loss", "Brier"]].notna().all().all()
+
+
+@pytest.mark.parametrize("measure", ["AUC", "ACC", "RMSE", "MCE", "ECE"])
+def test_narrow_intervals_give_the_published_figures_of_acp(simulated, circular, measure):
+    summary = simulated.beside_published("circular", circular)
+    row = _of(summary, "ACP, 10 % intervals").loc[measure]
+    assert row["within"]
+    assert row["sd"] < 0.1
+    assert not _of(summary, "ACP").loc["RMSE", "within"]  # 95 % intervals average the shape away

@@ -104,3 +104,21 @@ def test_scikit_learns_scorers_agree_for_either_positive_label():
     for name in ("neg_log_loss", "roc_auc", "neg_brier_score"):
         a, b = get_scorer(name)(high, p, y), get_scorer(name)(low, 1 - p, y)
         assert a == pytest.approx(b, abs=1e-9)
+
+
+@pytest.mark.parametrize("make", [cal.Platt, cal.Beta, lambda: cal.Beta(kind="am")])
+def test_one_surprise_at_an_exact_zero_does_not_flatten_the_map(make):
+    """Forests and neighbours give exact 0 and 1, whose logits must not outweigh all other rows."""
+    random = np.random.default_rng(0)
+    p = random.beta(0.5, 0.5, 4000)
+    votes = random.binomial(30, p) / 30
+    y = random.random(4000) < p
+    assert y[votes == 0].any()
+    assert not y[votes == 1].all()
+    c = make().fit(votes[:2000], y[:2000])
+    after, before = (cal.brier(y[2000:], v) for v in (c.calibrate(votes[2000:]), votes[2000:]))
+    assert after < before + 0.002
+    inside = make().fit(np.clip(votes[:2000], 1 / 60, 59 / 60), y[:2000])
+    assert np.allclose(c.calibrate(votes), inside.calibrate(np.clip(votes, 1 / 60, 59 / 60)))
+    assert 0 < c.calibrate([0.0])[0] < c.calibrate([1 / 30])[0]
+    assert c.calibrate([0.0]) == c.calibrate([1e-9])  # what lies between counts as the end does

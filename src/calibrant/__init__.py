@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 #: every public name and the module that defines it; nothing is imported before it is used
 _HOMES = {
     "ABB": "calibrators.abb",
+    "ACP": "local.acp",
+    "AdaBoost": "boosting.adaboost",
     "BBQ": "calibrators.bbq",
     "Beta": "calibrators.beta",
     "CalibratedClassifier": "wrap",
@@ -30,17 +32,24 @@ _HOMES = {
     "Identity": "calibrators.identity",
     "InputError": "errors",
     "Isotonic": "calibrators.isotonic",
+    "LearningCurve": "diagrams.learning",
+    "LocalFitted": "local.rule",
     "LogisticCorrection": "calibrators.logistic_correction",
     "MissingExtraError": "errors",
     "NearIsotonicPath": "calibrators.enir",
+    "Panels": "diagrams.panels",
     "ParameterError": "errors",
     "Platt": "calibrators.platt",
+    "PredictionInterval": "local.intervals",
     "Rescale": "calibrators.rescale",
     "SBB": "calibrators.sbb",
     "ScoreTable": "data.table",
+    "SimilarityBinning": "local.sba",
     "Temperature": "scaling.temperature",
     "accuracy": "metrics",
     "auc": "metrics",
+    "boosting_panels": "diagrams.panels",
+    "boosting_score": "boosting.score",
     "brier": "metrics",
     "calbin": "metrics",
     "calibration_loss": "metrics",
@@ -50,18 +59,23 @@ _HOMES = {
     "evaluate": "metrics",
     "flach_matsubara": "metrics",
     "hosmer_lemeshow": "metrics",
-    "load": "fitted",
+    "learning_curve": "diagrams.learning",
+    "learning_diagram": "diagrams.draw",
+    "load": "files",
     "log_loss": "metrics",
     "map_curve": "diagrams.lines",
     "map_diagram": "diagrams.draw",
     "mce": "metrics",
     "murphy": "metrics",
     "near_isotonic_path": "calibrators.enir",
+    "panel_diagram": "diagrams.draw",
+    "prediction_interval": "local.intervals",
     "profit": "metrics",
     "reliability_curve": "diagrams.curves",
     "reliability_diagram": "diagrams.draw",
+    "reliability_panels": "diagrams.panels",
     "rmse": "metrics",
-    "save": "fitted",
+    "save": "files",
 }
 
 __all__ = [*sorted(_HOMES), "maps"]  # noqa: PLE0604
@@ -69,6 +83,8 @@ __all__ = [*sorted(_HOMES), "maps"]  # noqa: PLE0604
 if TYPE_CHECKING:
     from calibrant import maps as maps
     from calibrant.base import Calibrator as Calibrator
+    from calibrant.boosting.adaboost import AdaBoost as AdaBoost
+    from calibrant.boosting.score import boosting_score as boosting_score
     from calibrant.calibrators.abb import ABB as ABB
     from calibrant.calibrators.bbq import BBQ as BBQ
     from calibrant.calibrators.beta import Beta as Beta
@@ -86,16 +102,28 @@ if TYPE_CHECKING:
     from calibrant.data.table import ScoreTable as ScoreTable
     from calibrant.diagrams.curves import Curve as Curve
     from calibrant.diagrams.curves import reliability_curve as reliability_curve
+    from calibrant.diagrams.draw import learning_diagram as learning_diagram
     from calibrant.diagrams.draw import map_diagram as map_diagram
+    from calibrant.diagrams.draw import panel_diagram as panel_diagram
     from calibrant.diagrams.draw import reliability_diagram as reliability_diagram
+    from calibrant.diagrams.learning import LearningCurve as LearningCurve
+    from calibrant.diagrams.learning import learning_curve as learning_curve
     from calibrant.diagrams.lines import map_curve as map_curve
+    from calibrant.diagrams.panels import Panels as Panels
+    from calibrant.diagrams.panels import boosting_panels as boosting_panels
+    from calibrant.diagrams.panels import reliability_panels as reliability_panels
     from calibrant.errors import CalibrationWarning as CalibrationWarning
     from calibrant.errors import InputError as InputError
     from calibrant.errors import MissingExtraError as MissingExtraError
     from calibrant.errors import ParameterError as ParameterError
+    from calibrant.files import load as load
+    from calibrant.files import save as save
     from calibrant.fitted import Fitted as Fitted
-    from calibrant.fitted import load as load
-    from calibrant.fitted import save as save
+    from calibrant.local.acp import ACP as ACP
+    from calibrant.local.intervals import PredictionInterval as PredictionInterval
+    from calibrant.local.intervals import prediction_interval as prediction_interval
+    from calibrant.local.rule import LocalFitted as LocalFitted
+    from calibrant.local.sba import SimilarityBinning as SimilarityBinning
     from calibrant.metrics import Evaluation as Evaluation
     from calibrant.metrics import accuracy as accuracy
     from calibrant.metrics import auc as auc

@@ -31,6 +31,8 @@ __all__ = [
     "Number",
     "OneOf",
     "check_parameters",
+    "inner_interval",
+    "jsonable",
     "on_logit_scale",
 ]
 
@@ -99,6 +101,23 @@ def on_logit_scale(scale: str, table: ScoreTable) -> bool:
     return scale == "logit" or (scale == "auto" and table.looks_like_probabilities)
 
 
+def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
+    """What scores of exactly 0 and 1 count as where a logit is taken; None if there are none.
+
+    Forests and neighbours give 0 and 1 freely, and their logits would be −744 and 37: one surprise
+    there would outweigh all other rows. They count as half as far from the end as the nearest score
+    inside (½, if there is none).
+    """
+    scores = table.scores
+    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 1.0, "left")]
+    if len(inside) == len(scores) or not table.looks_like_probabilities:
+        return None
+    least, most = (inside[0], inside[-1]) if len(inside) else (0.5, 0.5)
+    low = 0.5 * float(least) if scores[0] == 0.0 else 0.0
+    high = 1.0 - 0.5 * (1.0 - float(most)) if scores[-1] == 1.0 else 1.0
+    return low, high
+
+
 def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) -> None:
     """Every parameter within one of its limits, or a ParameterError naming what is allowed."""
     for name, allowed in limits.items():
@@ -135,6 +154,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
     # scikit-learn's metadata routing takes the first argument for X; ours is called scores
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
@@ -214,7 +235,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it."""
         check_is_fitted(self, "map_")
-        params = {name: _jsonable(value) for name, value in self.get_params(deep=False).items()}
+        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
         return Fitted(
             self.map_,
             tuple(plain(label) for label in self.classes_),
@@ -235,12 +256,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
+    """A parameter as JSON can hold it; what it cannot, as its repr."""
     value = plain(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
+        return [jsonable(item) for item in value]
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     return repr(value)

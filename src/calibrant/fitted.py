@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -21,14 +17,13 @@ from calibrant.data.labels import plain
 from calibrant.errors import InputError
 from calibrant.maps import Map, VectorMap, map_from_dict
 
-__all__ = ["Fitted", "load", "save"]
+__all__ = ["Fitted", "Label", "check_header", "check_label"]
 
 Array = NDArray[np.float64]
 Label = str | int | float | bool
 
 FORMAT = "calibrant"
 VERSION = 1
-LARGEST_FILE = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +60,14 @@ class Fitted(Frozen):
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(_label(c) for c in self.classes))
+        object.__setattr__(self, "classes", tuple(check_label(c) for c in self.classes))
         for name in ("params", "provenance"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         if not isinstance(self.map, Map):
             raise InputError(f"map must be a Map, but {type(self.map).__name__} came.")
         if isinstance(self.map, VectorMap):
             return
-        object.__setattr__(self, "pos_label", _label(self.pos_label))
+        object.__setattr__(self, "pos_label", check_label(self.pos_label))
         if len(self.classes) != 2 or self.positive_column is None:
             raise InputError(
                 f"classes must be two labels with pos_label among them, but {self.classes!r} and "
@@ -104,8 +99,14 @@ class Fitted(Frozen):
         return np.column_stack(pair)
 
     def predict(self, scores: Any) -> NDArray[Any]:
-        """The more probable class of each score (the first in sorted order on ties)."""
-        return np.asarray(self.classes)[np.argmax(self.predict_proba(scores), axis=1), ...]
+        """The most probable class of each row (the first in sorted order on ties).
+
+        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
+        """
+        p = self.predict_proba(scores)
+        if isinstance(self.map, VectorMap) and not self.map.distribution:
+            return (p >= 0.5).astype(np.int64)
+        return np.asarray(self.classes)[np.argmax(p, axis=1), ...]
 
     def to_fitted(self) -> Fitted:
         """Itself: what `save` asks of everything it is given."""
@@ -127,26 +128,7 @@ class Fitted(Frozen):
     @staticmethod
     def from_dict(document: Any) -> Fitted:
         """Read the object that `to_dict` wrote; anything else is refused with a reason."""
-        if not isinstance(document, Mapping) or document.get("format") != FORMAT:
-            raise InputError(
-                "this is not a calibrant calibrator: its 'format' is missing or other."
-            )
-        version = document.get("version")
-        if type(version) is not int or version < 1:
-            raise InputError(f"the file must carry a format version, but {version!r} came.")
-        if version > VERSION:
-            raise InputError(
-                f"the file has format version {version}, but this calibrant reads up to {VERSION}. "
-                "Upgrade: pip install --upgrade calibrant"
-            )
-        for name, kind in (
-            ("classes", list),
-            ("method", str),
-            ("params", dict),
-            ("provenance", dict),
-        ):
-            if not isinstance(document.get(name), kind):
-                raise InputError(f"the file is damaged: {name!r} is missing or of a wrong type.")
+        check_header(document, FORMAT, VERSION)
         return Fitted(
             map_from_dict(document.get("map", {})),
             tuple(document["classes"]),
@@ -157,65 +139,26 @@ class Fitted(Frozen):
         )
 
 
-def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted calibrator to a JSON file, whole or not at all.
-
-    Parameters
-    ----------
-    calibrator : fitted calibrator or Fitted
-    path : path of the file
-
-    Examples
-    --------
-    >>> import calibrant as cal, tempfile, os
-    >>> c = cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    >>> path = os.path.join(tempfile.mkdtemp(), "c.json")
-    >>> cal.save(c, path)
-    >>> bool((cal.load(path).calibrate([0.3]) == c.calibrate([0.3])).all())
-    True
-    """
-    if not hasattr(calibrator, "to_fitted"):
+def check_header(document: Any, form: str, newest: int) -> None:
+    """What every calibrator file must say of itself before its content is looked at."""
+    if not isinstance(document, Mapping) or document.get("format") != form:
+        raise InputError("this is not a calibrant calibrator: its 'format' is missing or other.")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise InputError(f"the file must carry a format version, but {version!r} came.")
+    if version > newest:
         raise InputError(
-            f"only a fitted calibrator or a Fitted can be saved, but {type(calibrator).__name__} "
-            "came."
+            f"the file has format version {version}, but this calibrant reads up to {newest}. "
+            "Upgrade: pip install --upgrade calibrant"
         )
-    document = calibrator.to_fitted().to_dict()
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(Path(path), text + "\n")
+    kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
+    for name, kind in kinds.items():
+        if not isinstance(document.get(name), kind):
+            raise InputError(f"the file is damaged: {name!r} is missing or of a wrong type.")
 
 
-def load(path: str | os.PathLike[str]) -> Fitted:
-    """Read a calibrator file. Only data is read; nothing in the file is ever executed."""
-    file = Path(path)
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{file} is larger than 1 GiB: this is not a calibrator.")
-        text = file.read_text(encoding="utf-8")
-        document = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as wrong:
-        raise InputError(f"{file} is not a calibrator file: {wrong}") from wrong
-    try:
-        return Fitted.from_dict(document)
-    except RecursionError as wrong:
-        raise InputError(f"{file} is not a calibrator file: it nests too deeply.") from wrong
-    except InputError as wrong:
-        raise InputError(f"{file}: {wrong}") from wrong
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write to a temporary name in the same folder and rename, so that no reader sees half."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _label(value: Any) -> Label:
+def check_label(value: Any) -> Label:
+    """A label that a file can hold, as a Python value."""
     value = plain(value)
     if type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value)):
         return value  # type: ignore[no-any-return]
@@ -223,14 +166,3 @@ def _label(value: Any) -> Label:
         f"labels must be strings, numbers or booleans to be saved, but {value!r} of type "
         f"{type(value).__name__} came. Convert them, for example to strings."
     )
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise InputError(f"the file is damaged: the number {text} is out of range.")
-    return value
-
-
-def _refuse_constant(name: str) -> float:
-    raise InputError(f"the file is damaged: numbers must be finite, but {name} came.")

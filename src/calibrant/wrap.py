@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,53 +18,26 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from calibrant.base import Calibrator, Limit, OneOf, check_parameters
 from calibrant.calibrators.platt import Platt
 from calibrant.data.door import check_lengths, read_weight
-from calibrant.data.labels import plain
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.models import (
     SCORE_METHODS,
-    SPLITTING,
+    Method,
     ModelRows,
-    cv_kind,
     fit_and_score,
-    fit_calibrators,
     model_classes,
-    model_scores,
     positive_class,
-    row_pairs,
     score_method,
     weight_argument,
 )
-from calibrant.maps import Coded, Map
+from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
+from calibrant.local.base import LocalCalibrator
+from calibrant.local.rule import LocalFitted
+from calibrant.members import Member, fit_member
 
-__all__ = ["CalibratedClassifier", "Member"]
+__all__ = ["CalibratedClassifier"]
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Member:
-    """A fitted model and the calibrators of its scores: one for two classes, else one per class."""
-
-    estimator: Any
-    calibrators: tuple[Calibrator, ...]
-    classes: NDArray[Any]
-    positive: int
-    method: str
-
-    @property
-    def map(self) -> Map:
-        """From the model's scores to probabilities: of the positive class, or of all classes."""
-        maps = tuple(calibrator.map_ for calibrator in self.calibrators)
-        return maps[0] if len(maps) == 1 else Coded.one_vs_rest(maps)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Calibrated probabilities of the classes, in their order."""
-        scores = model_scores(self.estimator, X, self.classes, self.positive, self.method)
-        p = self.map(scores)
-        if p.ndim == 2:
-            return p
-        return np.column_stack((1.0 - p, p) if self.positive == 1 else (p, 1.0 - p))
 
 
 class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -80,8 +53,10 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ``cv="prefit"`` it is already fitted, needs no ``fit``, and may be a plain function from
         rows to scores: (n,), where high means the positive class, or (n, k) in the order of the
         sorted classes.
-    calibrator : Calibrator, default: Platt()
+    calibrator : Calibrator or local calibrator, default: Platt()
         Cloned before it is fitted. Its ``pos_label`` and ``classes`` count with two classes.
+        `SimilarityBinning` gets the rows X as its features; `ACP` gets the intervals of the model's
+        probabilities, computed from the rows that the model was fitted on.
     cv : int, splitter, iterable of splits, float, "prefit" or "train", default=3
         - int, splitter, iterable: the model is fitted once per fold, its scores of the rows left
           out are pooled, **one** calibrator is fitted on them, and the model is fitted again on
@@ -98,8 +73,11 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     labels : {"calibrated", "model"}, default="calibrated"
         Whether `predict` gives the class of the highest calibrated probability, or the model's own
         decision (an ensemble's most frequent one).
-    method : {"auto", "predict_proba", "decision_function"}, default="auto"
-        Where the model's scores come from; ``"auto"`` prefers ``predict_proba``.
+    method : {"auto", "raw_score", "predict_proba", "decision_function"} or callable, default="auto"
+        Where the model's scores come from. ``"auto"``: what the calibrator asks for
+        (`LogisticCorrection` needs ``decision_function``), else the first of these that the model
+        has. A function of the fitted model and rows, such as `boosting_score`, gives (n,) scores
+        that are high for the larger class, or (n, k).
     random_state : int, RandomState or None, default=None
         Draws the rows held out by a float ``cv``.
     n_jobs : int or None, default=None
@@ -164,7 +142,6 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "ensemble": (OneOf((True, False)),),
         "labels": (OneOf(("calibrated", "model")),),
-        "method": (OneOf(tuple(SCORE_METHODS)),),
     }
 
     classes_: NDArray[Any]
@@ -173,12 +150,12 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def __init__(
         self,
         estimator: Any = None,
-        calibrator: Calibrator | None = None,
+        calibrator: Calibrator | LocalCalibrator | None = None,
         *,
         cv: Any = 3,
         ensemble: bool = False,
         labels: str = "calibrated",
-        method: str = "auto",
+        method: Method = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -219,7 +196,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         positive = positive_class(calibrator, classes)
-        data = ModelRows(X, codes, weight, classes, positive, self.method)
+        data = ModelRows(X, codes, weight, classes, positive, self._method(calibrator))
         if sample_weight is not None and kind != "prefit" and weight_argument(estimator) is None:
             _warn_no_weights(estimator)
         pairs = row_pairs(self.cv, data, groups, self.random_state)
@@ -231,25 +208,35 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
         if self.ensemble:
-            found = [(scored[i][0], [part]) for i, part in enumerate(parts)]
+            found = [(scored[i][0], [part], pairs[i][0]) for i, part in enumerate(parts)]
+        elif kind == "folds":
+            found = [(data.fit(estimator), parts, None)]
         else:
-            found = [(data.fit(estimator) if kind == "folds" else scored[0][0], parts)]
-        return self._keep(data, [(m, fit_calibrators(calibrator, data, p)) for m, p in found])
+            found = [(scored[0][0], parts, pairs[0][0])]
+        trained = None if kind == "prefit" else data
+        return self._keep([fit_member(calibrator, data, m, p, trained, r) for m, p, r in found])
 
-    def _parts(self, kind: str) -> tuple[Any, Calibrator]:
+    def _method(self, calibrator: Calibrator | LocalCalibrator) -> Method:
+        """Where scores come from: as told, else as the calibrator wants them."""
+        free = isinstance(self.method, str) and self.method == "auto"
+        return calibrator.score_method if free else self.method
+
+    def _parts(self, kind: str) -> tuple[Any, Calibrator | LocalCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
         estimator, calibrator = self.estimator, self.calibrator
         if calibrator is None:
             calibrator = Platt()
-        if not isinstance(calibrator, Calibrator):
+        if not isinstance(calibrator, (Calibrator, LocalCalibrator)):
             raise ParameterError(
-                "calibrator must be a Calibrator such as Platt() or Isotonic(), but "
-                f"{calibrator!r} came."
+                "calibrator must be a Calibrator such as Platt() or Isotonic(), or a local one "
+                f"such as SimilarityBinning(), but {calibrator!r} came."
             )
+        if not callable(self.method):
+            check_parameters(self, {"method": (OneOf(tuple(SCORE_METHODS)),)})
         if kind == "prefit":
             if estimator is None:
                 raise ParameterError('cv="prefit" needs a fitted estimator, but None came.')
-            score_method(estimator, self.method)
+            score_method(estimator, self._method(calibrator))
             if self.labels == "model" and not hasattr(estimator, "predict"):
                 raise ParameterError(
                     'labels="model" needs an estimator with predict, but a function came. Use '
@@ -267,27 +254,23 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         return estimator, calibrator
 
-    def _keep(self, data: ModelRows, found: list[tuple[Any, tuple[Calibrator, ...]]]) -> Self:
+    def _keep(self, members: list[Member]) -> Self:
         """Set the fitted attributes, and remove those of an earlier fit of another kind."""
         for name in ("estimator_", "calibrator_", "calibrators_", "pos_label_", *_FROM_MODEL):
             self.__dict__.pop(name, None)
-        self.classes_ = data.classes
-        self.members_ = [
-            Member(model, calibrators, data.classes, data.positive, data.method)
-            for model, calibrators in found
-        ]
-        model, calibrators = found[0]
-        if len(data.classes) == 2:
-            self.pos_label_ = data.classes[data.positive]
+        first = members[0]
+        self.classes_, self.members_ = first.classes, members
+        if len(first.classes) == 2:
+            self.pos_label_ = first.classes[first.positive]
         if not self.ensemble:
-            self.estimator_ = model
-            if len(calibrators) == 1:
-                self.calibrator_ = calibrators[0]
+            self.estimator_ = first.estimator
+            if len(first.calibrators) == 1:
+                self.calibrator_ = first.calibrators[0]
             else:
-                self.calibrators_ = list(calibrators)
+                self.calibrators_ = list(first.calibrators)
         for name in _FROM_MODEL:
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+            if hasattr(first.estimator, name):
+                setattr(self, name, getattr(first.estimator, name))
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -320,7 +303,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def to_fitted(self) -> Fitted:
+    def to_fitted(self) -> Fitted | LocalFitted:
         """The calibrator as a plain value for `save`: a map of the **model's scores**.
 
         The model itself is not in it. To use it, pass the model's scores of new rows; their kind
@@ -334,18 +317,13 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 "members_[i].calibrators."
             )
         member = self.members_[0]
-        single = member.calibrators[0].to_fitted()
+        single = member.to_fitted()
         note = {
             "input": score_method(member.estimator, member.method) or "function",
             "model": type(member.estimator).__name__,
             "note": "maps scores of the model, which is not saved here",
         }
-        provenance = {**single.provenance, **note}
-        if len(self.classes_) == 2:
-            return replace(single, provenance=provenance)
-        labels = tuple(plain(label) for label in self.classes_)
-        del provenance["positive_weight"], provenance["distinct_scores"]
-        return Fitted(member.map, labels, None, single.method, single.params, provenance)
+        return replace(single, provenance={**single.provenance, **note})
 
     def __sklearn_clone__(self) -> Self:
         """Unfitted, with the same parameters; a prefit model stays the same object, fitted."""

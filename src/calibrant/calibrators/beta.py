@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Limit, OneOf
+from calibrant.base import Calibrator, Limit, OneOf, inner_interval
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
@@ -43,7 +43,8 @@ class Beta(Calibrator):
     A logistic regression on ln p and −ln(1−p) [1]_. Monotone: where the unconstrained optimum has a
     negative a or b, the best fit with a, b ≥ 0 is taken exactly (it lies on an edge). A ridge of
     1e-6 on the standardised coefficients keeps separable data finite. Scores outside [0, 1] are
-    read as logits and pass through σ first. O(D) per Newton step after the table.
+    read as logits and pass through σ first. Scores of exactly 0 and 1 count as half as far from the
+    end as the nearest other score. O(D) per Newton step after the table.
 
     References
     ----------
@@ -69,16 +70,18 @@ class Beta(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         margins = not table.looks_like_probabilities
+        clip = inner_interval(table)
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
-            columns = [_column(feature, part.scores, margins) for feature in FEATURES[self.kind]]
+            scores = part.scores if clip is None else np.clip(part.scores, *clip)
+            columns = [_column(feature, scores, margins) for feature in FEATURES[self.kind]]
             return _nonnegative(columns, part, self.kind != "ab", start)
 
         theta = table.coarse_to_fine(fit)
         c, a, b = (*theta, theta[-1])[:3]  # one slope stands for both
         self.a_, self.b_ = float(a), float(b)
         self.c_ = float((a - b) * np.log(2.0)) if self.kind == "ab" else float(c)
-        beta = Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)))
+        beta = Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
         return Chain((Logistic(0.0, (("x", 1.0),)), beta)) if margins else beta
 
 

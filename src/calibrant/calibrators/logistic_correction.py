@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from calibrant.base import Calibrator
 from calibrant.data.table import ScoreTable
@@ -23,9 +23,13 @@ class LogisticCorrection(Calibrator):
 
     Notes
     -----
-    The score must be the unnormalised sum F. scikit-learn's ``AdaBoostClassifier`` normalises its
-    ``decision_function``; F = ¼ · Σ estimator_weights_ · decision_function. Works well for weak
-    learners such as stumps and badly for full trees, whose F grows without bound [1]_. Cost O(1).
+    The score must be the unnormalised sum F. For `AdaBoost` that is its ``decision_function`` (with
+    ``loss="log"`` the link is σ(F), which its ``predict_proba`` has already). Do not pass the bare
+    ``decision_function`` of scikit-learn's ``AdaBoostClassifier``: it is divided by the sum of the
+    learners' weights and lies in [−2, 2] however long boosting ran, so the probabilities would say
+    nothing. `boosting_score` gives F back, also as ``method=boosting_score`` of
+    `CalibratedClassifier`. Works well for weak learners such as stumps and badly for full trees,
+    whose F grows without bound [1]_. Cost O(1).
 
     References
     ----------
@@ -37,6 +41,8 @@ class LogisticCorrection(Calibrator):
     >>> c.calibrate([0.0, 1.0]).round(3).tolist()
     [0.5, 0.881]
     """
+
+    score_method: ClassVar[str] = "decision_function"
 
     def __init__(self, *, pos_label: Any = None, classes: Any = None) -> None:
         self.pos_label = pos_label

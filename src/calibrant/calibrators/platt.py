@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SCALES, Calibrator, Limit, on_logit_scale
+from calibrant.base import SCALES, Calibrator, Limit, inner_interval, on_logit_scale
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import logit
@@ -31,6 +31,8 @@ class Platt(Calibrator):
     scale : {"auto", "logit", "raw"}, default="auto"
         Fit against the logit of the score or the score itself; ``"auto"`` takes the logit when
         all scores lie in [0, 1]. The papers use ``"raw"``; on probabilities the logit is far safer.
+        Scores of exactly 0 and 1, which forests and neighbours give, have no logit: they count as
+        half as far from the end as the nearest other score.
     pos_label, classes : see `Calibrator`
 
     Attributes
@@ -70,18 +72,22 @@ class Platt(Calibrator):
     def _fit(self, table: ScoreTable) -> Map:
         on_logit = on_logit_scale(self.scale, table)
         self.scale_ = "logit" if on_logit else "raw"
-        slope, intercept = _sigmoid_fit(table, on_logit)
+        clip = inner_interval(table) if on_logit else None
+        slope, intercept = _sigmoid_fit(table, on_logit, clip)
         self.a_, self.b_ = -slope, -intercept
-        return Logistic(intercept, (("z" if on_logit else "x", slope),))
+        return Logistic(intercept, (("z" if on_logit else "x", slope),), clip)
 
 
-def _sigmoid_fit(table: ScoreTable, on_logit: bool) -> tuple[float, float]:
+def _sigmoid_fit(
+    table: ScoreTable, on_logit: bool, clip: tuple[float, float] | None
+) -> tuple[float, float]:
     """Slope and intercept for Platt's targets."""
     high = (table.total_positive + 1.0) / (table.total_positive + 2.0)  # y₊ of eq. 8
     low = 1.0 / (table.total_negative + 2.0)  # y₋
 
     def fit(part: ScoreTable, start: Array | None) -> Array:
-        f = in_blocks(logit, part.scores) if on_logit else part.scores
+        scores = part.scores if clip is None else np.clip(part.scores, *clip)
+        f = in_blocks(logit, scores) if on_logit else scores
         return fit_logistic(
             [f], part.negative, part.positive, targets=(low, high), start=start
         ).coefficients

@@ -223,9 +223,15 @@ def apply(
     Rows keep their order and all other columns their values.
     """
     from calibrant.engines.duckdb import apply_file
-    from calibrant.fitted import load
+    from calibrant.files import load
+    from calibrant.fitted import Fitted
 
     fitted = load(calibrator)
+    if not isinstance(fitted, Fitted):
+        raise InputError(
+            f"{calibrator} holds {fitted.method}, which needs more of each row than its score. "
+            "Apply it in Python: calibrant.load(...).predict_proba(scores, ...)."
+        )
     column = score or fitted.provenance.get("score_column")
     if not isinstance(column, str):
         raise InputError(
@@ -353,13 +359,16 @@ def show_file(calibrator: CalibratorFile, json: Json = False) -> None:
       calibrant show calibrator.json
     """
     from calibrant.cli import results
-    from calibrant.fitted import load
+    from calibrant.files import load
+    from calibrant.fitted import Fitted
 
     fitted = load(calibrator)
     if json:
-        say_json(fitted.to_dict())
+        say_json(fitted.to_dict() if isinstance(fitted, Fitted) else fitted.to_parts()[0])
         return
     say_pairs(results.facts(fitted))
+    if not isinstance(fitted, Fitted):
+        return
     say()
     say(
         "Apply it: ", command("calibrant apply", shlex.quote(str(calibrator)), "NEW.csv -o OUT.csv")

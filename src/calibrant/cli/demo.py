@@ -15,7 +15,7 @@ from calibrant.cli import jobs
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
 from calibrant.cli.results import facts
 from calibrant.engines.duckdb import Session, apply_file
-from calibrant.fitted import save
+from calibrant.files import save
 from calibrant.metrics import evaluate
 from calibrant.report import Report, in_words, to_html
 

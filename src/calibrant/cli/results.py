@@ -10,7 +10,9 @@ from typing import Any
 from calibrant.cli.console import command, say, say_pairs, show, tell
 from calibrant.cli.jobs import FitResult, draw, write
 from calibrant.errors import InputError
-from calibrant.fitted import Fitted, save
+from calibrant.files import save
+from calibrant.fitted import Fitted
+from calibrant.local.rule import LocalFitted
 from calibrant.report import Report, in_words, to_html
 
 __all__ = ["apply_command", "facts", "fit_document", "page", "print_fit", "write_fit"]
@@ -55,7 +57,7 @@ def apply_command(calibrator: Path | None) -> str:
     return f"calibrant apply {shlex.quote(str(calibrator))} NEW.csv -o OUT.csv"
 
 
-def facts(fitted: Fitted) -> dict[str, str]:
+def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
     """A fitted calibrator for people: method, labels, map, and where it came from."""
     given = {k: v for k, v in fitted.params.items() if k not in ("pos_label", "classes")}
     shown = {
@@ -63,8 +65,11 @@ def facts(fitted: Fitted) -> dict[str, str]:
         "parameters": ", ".join(f"{k}={v}" for k, v in given.items()) or "none",
         "labels": " and ".join(repr(label) for label in fitted.classes),
         "probability of": repr(fitted.pos_label),
-        "map": repr(fitted.map),
     }
+    if isinstance(fitted, LocalFitted):
+        shown["rule"] = repr(fitted.rule)
+    else:
+        shown["map"] = repr(fitted.map)
     known = {key: words for key, words in _PROVENANCE.items() if key in fitted.provenance}
     if "weight_column" not in known and "rows" in known:
         known.pop("weight", None)  # every row counts once

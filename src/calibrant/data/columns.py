@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = ["to_column", "to_matrix"]
+__all__ = ["is_missing", "to_column", "to_incomplete", "to_matrix"]
 
 
 def to_matrix(values: Any, name: str) -> NDArray[Any]:
@@ -40,6 +40,29 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
         native = native.get_column(native.columns[0])
     _refuse_nulls(native, name)
     return np.asarray(native.to_numpy())
+
+
+def to_incomplete(values: Any, name: str) -> tuple[NDArray[np.float64], list[str] | None]:
+    """Numbers of shape (n, columns) with NaN where a value is missing, and a frame's names."""
+    native = _narwhals(values)
+    if native is None or not hasattr(native, "columns"):
+        array = _plain(values, name)
+        return _with_nan(array, name), None
+    columns = [_with_nan(np.asarray(native.get_column(c).to_numpy()), name) for c in native.columns]
+    filled = np.column_stack(columns) if columns else np.empty((native.shape[0], 0))
+    return filled, list(native.columns)
+
+
+def _with_nan(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    if array.dtype.kind == "O":
+        known = [float("nan") if is_missing(v) else v for v in array.flat]
+        if all(isinstance(v, (Real, Decimal, np.number, np.bool_)) for v in known):
+            return np.array([float(v) for v in known]).reshape(array.shape)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must be numbers or missing values, but values of type {array.dtype} came."
+        )
+    return array.astype(np.float64)
 
 
 def _narwhals(values: Any) -> Any:
@@ -116,13 +139,14 @@ def _refuse_nulls(series: Any, name: str) -> None:
 
 def _without_missing(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Refuse None, NaN and NA hidden in an object array."""
-    missing = np.fromiter((_is_missing(v) for v in array.flat), dtype=bool, count=array.size)
+    missing = np.fromiter((is_missing(v) for v in array.flat), dtype=bool, count=array.size)
     if missing.any():
         raise InputError(_missing_message(name, missing.reshape(len(array), -1)))
     return array
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """None, NaN and NA."""
     if isinstance(value, str):
         return False
     try:

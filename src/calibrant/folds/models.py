@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,45 +11,49 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.base import Calibrator
-from calibrant.data.columns import to_column, to_matrix
-from calibrant.data.door import check_lengths, read_scores
+from calibrant.data.columns import to_matrix
+from calibrant.data.door import read_scores
 from calibrant.data.labels import plain, read_classes, read_labels, read_many
 from calibrant.errors import InputError, ParameterError
 
 __all__ = [
     "SCORE_METHODS",
-    "SPLITTING",
+    "Method",
     "ModelRows",
-    "cv_kind",
+    "Part",
     "fit_and_score",
     "fit_calibrators",
-    "hold_out",
     "model_classes",
     "model_scores",
+    "pool",
     "positive_class",
-    "row_folds",
-    "row_pairs",
     "score_method",
+    "take",
     "weight_argument",
 ]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Pair = tuple[Index, Index]
+#: scores, and the rows that they belong to (None: all)
+Part = tuple[Array, Index | None]
 
-#: which methods of a model give its scores, first choice first
+#: a name of SCORE_METHODS, or a function of a fitted model and rows
+Method = str | Callable[[Any, Any], Any]
+
+#: which methods of a model give its scores, first choice first: raw_score is what boosting has for
+#: calibrators, since the probabilities of boosted trees saturate at 0 and 1
 SCORE_METHODS = {
-    "auto": ("predict_proba", "decision_function"),
+    "auto": ("raw_score", "predict_proba", "decision_function"),
+    "raw_score": ("raw_score",),
     "predict_proba": ("predict_proba",),
     "decision_function": ("decision_function",),
 }
 #: the score of the other class, where a model gives only one column
 _OTHER_CLASS: dict[str | None, Callable[[Array], Array]] = {
+    "raw_score": lambda s: 1.0 - s,
     "predict_proba": lambda s: 1.0 - s,
     "decision_function": lambda s: -s,
 }
-#: the kinds of cv that pick rows, so that the rows must be such that they can be picked
-SPLITTING = ("folds", "fraction")
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class ModelRows:
     classes : array of shape (k,), sorted
     positive : int
         With two classes: the one of them that a high score means.
-    method : key of SCORE_METHODS
+    method : key of SCORE_METHODS, or function of a model and rows
     """
 
     X: Any
@@ -74,7 +77,7 @@ class ModelRows:
     weight: Array | None
     classes: NDArray[Any]
     positive: int
-    method: str
+    method: Method
 
     @property
     def y(self) -> NDArray[Any]:
@@ -83,21 +86,21 @@ class ModelRows:
 
     def class_counts(self, rows: Index | None = None) -> Index:
         """How many rows of each class there are, not counting those of weight zero."""
-        codes, weight = _take(self.codes, rows), _take(self.weight, rows)
+        codes, weight = take(self.codes, rows), take(self.weight, rows)
         present = codes if weight is None else codes[weight > 0]
         return np.bincount(present, minlength=len(self.classes))
 
     def fit(self, estimator: Any, rows: Index | None = None) -> Any:
         """A copy of the estimator, fitted on some rows (all of them by default)."""
         model = clone(estimator, safe=False)
-        y, weight = _take(self.y, rows), _take(self.weight, rows)
+        y, weight = take(self.y, rows), take(self.weight, rows)
         name = None if weight is None else weight_argument(model)
-        model.fit(_take(self.X, rows), y, **({} if name is None else {name: weight}))
+        model.fit(take(self.X, rows), y, **({} if name is None else {name: weight}))
         return model
 
     def scores(self, model: Any, rows: Index | None = None) -> Array:
         """The scores that a fitted model gives to some rows (all of them by default)."""
-        return model_scores(model, _take(self.X, rows), self.classes, self.positive, self.method)
+        return model_scores(model, take(self.X, rows), self.classes, self.positive, self.method)
 
 
 def model_classes(y: Any, model: Any, calibrator: Calibrator) -> tuple[NDArray[Any], Index]:
@@ -139,16 +142,11 @@ def fit_and_score(
 
 
 def fit_calibrators(
-    calibrator: Calibrator, data: ModelRows, parts: list[tuple[Array, Index | None]]
+    calibrator: Calibrator, data: ModelRows, parts: list[Part]
 ) -> tuple[Calibrator, ...]:
     """Fitted on pooled (scores, rows): one calibrator for two classes, else one per class."""
-    scores = np.concatenate([scores for scores, _ in parts])
-    everyone = np.arange(len(data.codes))
-    rows = np.concatenate([everyone if test is None else test for _, test in parts])
-    codes, weight = data.codes[rows], _take(data.weight, rows)
-    times = np.bincount(rows, minlength=len(data.codes))[rows]
-    if times.max(initial=1) > 1:  # repeated splits: a row scored r times counts 1/r each time
-        weight = (np.ones(len(rows)) if weight is None else weight) / times
+    scores, rows, weight = pool(data, parts)
+    codes = data.codes[rows]
     if len(data.classes) == 2:
         labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
         one = clone(calibrator).set_params(**labels)
@@ -158,8 +156,20 @@ def fit_calibrators(
     return tuple(clone(against).fit(scores[:, j], codes == j, weight) for j in columns)
 
 
+def pool(data: ModelRows, parts: list[Part]) -> tuple[Array, Index, Array | None]:
+    """The scores of all parts, the rows that they belong to, and the weights of these."""
+    scores = np.concatenate([scores for scores, _ in parts])
+    everyone = np.arange(len(data.codes))
+    rows = np.concatenate([everyone if test is None else test for _, test in parts])
+    weight = take(data.weight, rows)
+    times = np.bincount(rows, minlength=len(data.codes))[rows]
+    if times.max(initial=1) > 1:  # repeated splits: a row scored r times counts 1/r each time
+        weight = (np.ones(len(rows)) if weight is None else weight) / times
+    return scores, rows, weight
+
+
 def model_scores(
-    model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: str = "auto"
+    model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: Method = "auto"
 ) -> Array:
     """The scores of a fitted model: (n,) for one of two classes, (n, k) in the order of classes.
 
@@ -167,10 +177,19 @@ def model_scores(
     """
     name = score_method(model, method)
     what = f"the scores of {_name(model)}"
-    raw = to_matrix(model(X) if name is None else getattr(model, name)(X), what)
+    if callable(method):
+        raw = to_matrix(method(model, X), what)
+    else:
+        raw = to_matrix(model(X) if name is None else getattr(model, name)(X), what)
     order = _class_order(model, classes)
     k = len(classes)
     if k == 2 and (raw.ndim == 1 or raw.shape[1:] == (1,)):
+        if callable(method) and positive == 0:
+            raise InputError(
+                f"{what} are one column, high for the class {plain(classes[1])!r}, but the "
+                f"calibrator's pos_label is {plain(classes[0])!r}. Leave pos_label out, or let "
+                "method give two columns."
+            )
         high = positive if name is None else int(np.flatnonzero(order == 1)[0])
         scores = read_scores(raw, name=what)
         return scores if high == positive else _OTHER_CLASS[name](scores)
@@ -184,14 +203,16 @@ def model_scores(
     return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
 
 
-def score_method(model: Any, method: str = "auto") -> str | None:
-    """The name of the method that gives a model's scores; None if the model is itself callable."""
+def score_method(model: Any, method: Method = "auto") -> str | None:
+    """The name of the method that gives a model's scores; None if that is a function."""
+    if callable(method):
+        return None
     for name in SCORE_METHODS[method]:
         if hasattr(model, name):
             return name
     if callable(model) and not isinstance(model, type) and method == "auto":
         return None
-    wanted = " or ".join(SCORE_METHODS[method])
+    wanted = "predict_proba or decision_function" if method == "auto" else method
     raise ParameterError(
         f"estimator must have {wanted}, but {_name(model)} has not. Pass an instance that has, or "
         'with cv="prefit" a function from rows to scores, such as model.predict.'
@@ -229,115 +250,6 @@ def weight_argument(estimator: Any) -> str | None:
     return weight_argument(estimator.estimator) if _is_search(estimator) else None
 
 
-def cv_kind(cv: Any) -> str:
-    """What a value of cv asks for: prefit, train, a fraction, or folds."""
-    if isinstance(cv, str):
-        if cv in ("prefit", "train"):
-            return cv
-    elif isinstance(cv, (bool, np.bool_)):
-        pass
-    elif isinstance(cv, Integral):
-        if int(cv) >= 2:
-            return "folds"
-    elif isinstance(cv, Real):
-        if 0.0 < float(cv) < 1.0:
-            return "fraction"
-    elif hasattr(cv, "split") or isinstance(cv, Iterable):
-        return "folds"
-    raise ParameterError(
-        "cv of CalibratedClassifier must be a number of folds of at least 2, a fraction between 0 "
-        f'and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but {cv!r} '
-        "came."
-    )
-
-
-def row_pairs(cv: Any, data: ModelRows, groups: Any = None, random_state: Any = None) -> list[Any]:
-    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came."""
-    kind = cv_kind(cv)
-    if kind not in SPLITTING:
-        return [(None, None)]
-    if groups is not None:
-        groups = to_column(groups, "groups")
-        check_lengths(groups=len(groups), y=len(data.codes))
-    if kind == "fraction":
-        return hold_out(float(cv), data, groups, random_state)
-    return row_folds(cv, data, groups)
-
-
-def row_folds(cv: Any, data: ModelRows, groups: NDArray[Any] | None = None) -> list[Pair]:
-    """The rows to train on and to score, fold by fold; every fold trains on all classes.
-
-    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
-    groups stratified folds that keep each group together.
-    """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
-
-    if isinstance(cv, Integral):
-        _check_enough(int(cv), data, groups)
-        cv = (StratifiedKFold if groups is None else StratifiedGroupKFold)(int(cv))
-    splitter = check_cv(cv, data.y, classifier=True)
-    rows = np.arange(len(data.codes))
-    pairs = [(rows[train], rows[test]) for train, test in splitter.split(data.X, data.y, groups)]
-    if not pairs:
-        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
-    _check_pairs(pairs, data)
-    return pairs
-
-
-def hold_out(
-    fraction: float, data: ModelRows, groups: NDArray[Any] | None = None, random_state: Any = None
-) -> list[Pair]:
-    """One split that holds out a fraction of the rows of each class, drawn at random.
-
-    Groups are kept together: then the fraction is the nearest 1/k or 1 − 1/k.
-    """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
-
-    nothing = np.zeros(len(data.codes))
-    if groups is None:
-        splitter = StratifiedShuffleSplit(1, test_size=fraction, random_state=random_state)
-        try:
-            pairs = list(splitter.split(nothing, data.codes))
-        except ValueError as wrong:
-            raise InputError(
-                f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
-            ) from wrong
-    else:
-        k = max(2, round(1.0 / min(fraction, 1.0 - fraction)))
-        _check_enough(k, data, groups)
-        folds = StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
-        train, test = next(iter(folds.split(nothing, data.codes, groups)))
-        pairs = [(train, test) if fraction <= 0.5 else (test, train)]
-    _check_pairs(pairs, data)
-    return pairs
-
-
-def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
-    counts = data.class_counts()
-    rarest = int(np.argmin(counts))
-    if counts[rarest] < k:
-        raise InputError(
-            f"{k} folds need at least {k} rows of each class, but class "
-            f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
-            'cv="train".'
-        )
-    if groups is not None and (found := len(np.unique(groups))) < k:
-        raise InputError(f"{k} folds need at least {k} groups, but {found} came. Use fewer folds.")
-
-
-def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
-    for number, (train, test) in enumerate(pairs, start=1):
-        if not len(test):
-            raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
-        missing = data.class_counts(train) == 0
-        if missing.any():
-            raise InputError(
-                "every fold must train on each class, but the training rows of fold "
-                f"{number} of {len(pairs)} lack {plain(data.classes[int(np.argmax(missing))])!r}. "
-                "Use stratified or fewer folds, or drop a class this rare."
-            )
-
-
 def _class_order(model: Any, classes: NDArray[Any]) -> Index:
     """For each class, the column of the model that speaks of it."""
     own = getattr(model, "classes_", None)
@@ -358,7 +270,8 @@ def _same(a: Any, b: Any) -> bool:
     return bool(np.all(a == b))
 
 
-def _take(values: Any, rows: Index | None) -> Any:
+def take(values: Any, rows: Index | None) -> Any:
+    """Some rows of anything that has rows (None: all, as they came)."""
     from sklearn.utils import _safe_indexing
 
     return values if rows is None or values is None else _safe_indexing(values, rows)

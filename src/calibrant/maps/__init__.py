@@ -3,6 +3,7 @@
 from calibrant.maps.base import Map, VectorMap, map_from_dict
 from calibrant.maps.chain import Chain
 from calibrant.maps.coded import Coded
+from calibrant.maps.columns import Columns
 from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
@@ -14,6 +15,7 @@ from calibrant.maps.softmax import Softmax
 __all__ = [
     "Chain",
     "Coded",
+    "Columns",
     "Identity",
     "Interval",
     "Logistic",

@@ -6,7 +6,7 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -54,7 +54,10 @@ class Map(Frozen):
 
 
 class VectorMap(Map):
-    """A map from score matrices (n, k) to distributions (n, k)."""
+    """A map from score matrices to probabilities of k classes or labels, shape (n, k)."""
+
+    #: whether the probabilities of a row sum to one
+    distribution: ClassVar[bool] = True
 
 
 def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
@@ -77,9 +80,11 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
             f"this {kind} map has format version {version}, but this calibrant reads up to "
             f"{cls.version}. Upgrade: pip install --upgrade calibrant"
         )
-    wanted = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    known = fields(cls)  # type: ignore[arg-type]
+    wanted = [field.name for field in known]
+    needed = {field.name for field in known if field.default is MISSING}
     given = {key: value for key, value in description.items() if key not in ("kind", "version")}
-    if set(given) != set(wanted):
+    if not needed <= set(given) <= set(wanted):
         raise InputError(f"a {kind} map must have the fields {wanted}, but {sorted(given)} came.")
     decoded = {name: _decode(value, f"{kind}.{name}", depth) for name, value in given.items()}
     try:

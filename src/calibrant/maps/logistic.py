@@ -43,6 +43,8 @@ class Logistic(Map):
     terms : tuple of (feature, coefficient)
         Features: ``"x"`` the score, ``"z"`` its logit, ``"z2"`` the logit squared, ``"ln_p"`` and
         ``"neg_ln_1mp"`` the logarithms of the beta map, ln p and −ln(1 − p).
+    clip : pair of probabilities, optional
+        Scores are first moved into this interval: what 0 and 1, which have no logit, count as.
 
     Examples
     --------
@@ -50,12 +52,15 @@ class Logistic(Map):
     [0.119, 0.5, 0.881]
     >>> Logistic(0.0, (("z", 1.0),))([0.25]).round(12).tolist()
     [0.25]
+    >>> Logistic(0.0, (("z", 1.0),), clip=(0.01, 1.0))([0.0, 0.25]).round(12).tolist()
+    [0.01, 0.25]
     """
 
     kind: ClassVar[str] = "logistic"
 
     intercept: float
     terms: tuple[tuple[str, float], ...]
+    clip: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         # below 1e290 no sum of terms can be ∞ − ∞: only x is unbounded
@@ -64,27 +69,33 @@ class Logistic(Map):
         names = [name for name, _ in self.terms]
         if len(set(names)) != len(names):
             raise InputError(f"each feature of a logistic map may occur once, but {names} came.")
+        object.__setattr__(self, "clip", None if self.clip is None else _interval(self.clip))
         super().__post_init__()
 
     def __call__(self, scores: ArrayLike) -> Array:
-        return in_blocks(self._evaluate, np.asarray(scores, dtype=np.float64))
+        return in_blocks(self._of_score, np.asarray(scores, dtype=np.float64))
 
     def of_logit(self, z: Array) -> Array:
         """The map as a function of the score's logit."""
+        if self.clip is not None:
+            z = np.clip(z, *logit(np.array(self.clip)))
         return self._evaluate(z, FEATURES_OF_LOGIT)
 
-    def _evaluate(
-        self, s: Array, features: Mapping[str, Callable[[Array], Array]] = FEATURES
-    ) -> Array:
+    def _of_score(self, s: Array) -> Array:
+        return self._evaluate(s if self.clip is None else np.clip(s, *self.clip), FEATURES)
+
+    def _evaluate(self, s: Array, features: Mapping[str, Callable[[Array], Array]]) -> Array:
         total = np.full(s.shape, self.intercept)
         with np.errstate(over="ignore"):
             for name, coefficient in self.terms:
-                total += coefficient * features[name](s)
+                if coefficient:  # 0 times a square that overflows would be no number
+                    total += coefficient * features[name](s)
         return sigmoid(total)
 
     def __repr__(self) -> str:
         terms = "".join(f" {c:+.6g}·{name}" for name, c in self.terms)
-        return f"Logistic(σ({self.intercept:.6g}{terms}))"
+        inside = "" if self.clip is None else f", clip=({self.clip[0]:.6g}, {self.clip[1]:.6g})"
+        return f"Logistic(σ({self.intercept:.6g}{terms}){inside})"
 
 
 def _term(term: Any) -> tuple[str, float]:
@@ -92,3 +103,10 @@ def _term(term: Any) -> tuple[str, float]:
     if name not in FEATURES:
         raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {name!r} came.")
     return name, finite_float(coefficient, f"coefficient of {name}", 1e290)
+
+
+def _interval(clip: Any) -> tuple[float, float]:
+    low, high = (finite_float(end, "clip") for end in clip)
+    if not 0.0 <= low < high <= 1.0:
+        raise InputError(f"clip must be an interval inside [0, 1], but {clip!r} came.")
+    return low, high

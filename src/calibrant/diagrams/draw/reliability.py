@@ -1,44 +1,48 @@
-"""Drawing, the only file that knows matplotlib. It reads curves and lays them out, no more.
-
-Figures are made without pyplot, so nothing global is touched, no window opens and none leaks.
-"""
+"""Reliability diagrams and fitted maps, drawn: curves are read and laid out, no more."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import io
-import re
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.curves import Comparison, Curve, compare_curves
+from calibrant.diagrams.draw.sheet import (
+    BLUE,
+    BOTTOM,
+    CLOSE,
+    DIGITS,
+    EDGE,
+    GAP,
+    GREEN,
+    GREY,
+    HISTOGRAM,
+    LEFT,
+    PANEL,
+    ROW,
+    SMALL,
+    TINY,
+    TOP,
+    VERMILION,
+    WIDTH,
+    axes_at,
+    new_figure,
+    plain_ticks,
+    refuse_other_axes,
+    title_height,
+    wrapped,
+)
 from calibrant.diagrams.lines import MapCurve, map_curve
-from calibrant.errors import ParameterError, import_extra
+from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["map_diagram", "reliability_diagram", "render"]
-
-#: Okabe and Ito's colours, told apart by every kind of eye; markers differ too
-BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
-SMALL, TINY = 8, 7
-
-#: inches; the width is one column of a printed page
-WIDTH, LEFT, PANEL, TOP, BOTTOM, HISTOGRAM, GAP, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.62, 0.12, 0.14
-#: more room on the left, and a little on the right, for numbers of many digits
-DIGITS = 0.2
-#: where the labels of the upright axes stand
-EDGE = 0.2
-DPI = 150
-CLOSE: dict[str, Any] = {"borderpad": 0.3, "labelspacing": 0.25}
+__all__ = ["Look", "draw_points", "map_diagram", "reliability_diagram"]
 
 
 @dataclass(frozen=True)
-class _Look:
+class Look:
     """How one curve is drawn; the one of the higher order in front."""
 
     name: str
@@ -105,7 +109,7 @@ def reliability_diagram(
     >>> [axes.get_label() for axes in figure.axes]
     ['reliability', 'histogram']
     """
-    _refuse_other_axes(ax)
+    refuse_other_axes(ax)
     both = compare_curves(
         y,
         p,
@@ -169,12 +173,12 @@ def map_diagram(
     >>> map_diagram(Piecewise.step([0.5], [0.1, 0.8])).axes[0].get_xlabel()
     'score'
     """
-    _refuse_other_axes(ax)
+    refuse_other_axes(ax)
     line = map_curve(fitted, lo, hi, n)
     if ax is None:
-        title = _wrapped(title)
-        figure = _figure(WIDTH, TOP + _title_height(title) + PANEL + BOTTOM)
-        ax = _axes(figure, (LEFT, BOTTOM, PANEL, PANEL), "map")
+        title = wrapped(title)
+        figure = new_figure(WIDTH, TOP + title_height(title) + PANEL + BOTTOM)
+        ax = axes_at(figure, (LEFT, BOTTOM, PANEL, PANEL), "map")
     else:
         figure = ax.figure
     _map_panel(ax, line)
@@ -183,52 +187,12 @@ def map_diagram(
     return figure
 
 
-def render(figure: Figure, format: str = "png", dpi: float = DPI) -> bytes:
-    """A figure as the bytes of a PNG, SVG or PDF file, the same for the same figure."""
-    stream = io.BytesIO()
-    no_date = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    figure.savefig(stream, format=format, dpi=dpi, metadata=no_date.get(format))
-    picture = stream.getvalue()
-    return _with_steady_ids(picture) if format == "svg" else picture
-
-
-def _with_steady_ids(svg: bytes) -> bytes:
-    """Matplotlib names markers and clips at random; here they are named after the picture itself,
-    so that it stays the same, and two pictures in one page do not borrow from each other."""
-    names = list(dict.fromkeys(re.findall(rb'id="([a-z][0-9a-f]{10})"', svg)))
-    for number, name in enumerate(names):
-        svg = svg.replace(name, b"@%d@" % number)
-    digest = hashlib.sha256(svg).hexdigest()[:10].encode()
-    for number in range(len(names)):
-        svg = svg.replace(b"@%d@" % number, b"c%s-%d" % (digest, number))
-    return svg
-
-
 # --- figures ------------------------------------------------------------------------------------
-
-
-def _figure(width: float, height: float) -> Figure:
-    """An empty figure that draws without a display and shows itself in notebooks."""
-    import_extra("matplotlib", extra="cli")
-    figures = import_extra("matplotlib.figure", extra="cli")
-    agg = import_extra("matplotlib.backends.backend_agg", extra="cli")
-    figure = figures.Figure(figsize=(width, height), dpi=DPI)
-    agg.FigureCanvasAgg(figure)
-    # a Figure made without pyplot has no picture of its own in IPython
-    figure._repr_png_ = functools.partial(render, figure)
-    return figure  # type: ignore[no-any-return]
-
-
-def _axes(figure: Figure, place: tuple[float, float, float, float], name: str) -> Axes:
-    """Axes at a place (left, bottom, width, height) in inches."""
-    w, h = figure.get_size_inches()
-    left, bottom, width, height = place
-    return figure.add_axes((left / w, bottom / h, width / w, height / h), label=name)
 
 
 def _sheet(
     both: Comparison,
-    looks: tuple[_Look, ...],
+    looks: tuple[Look, ...],
     line: MapCurve | None,
     apart: bool,
     title: str | None,
@@ -238,13 +202,13 @@ def _sheet(
     wide = max(len(look.name) for look in looks) > 18
     rows = entries if wide else -(-entries // 2)
     below = BOTTOM + ROW * rows + 0.04
-    title = _wrapped(title)
+    title = wrapped(title)
     digits = DIGITS if both.frame[1] - both.frame[0] < 0.005 else 0.0
     left, side = LEFT + digits, PANEL - 1.25 * digits
-    height = TOP + _title_height(title) + HISTOGRAM + GAP + side + below
-    figure = _figure(2 * WIDTH if apart else WIDTH, height)
-    panel = _axes(figure, (left, below, side, side), "reliability")
-    top = _axes(figure, (left, below + side + GAP, side, HISTOGRAM), "histogram")
+    height = TOP + title_height(title) + HISTOGRAM + GAP + side + below
+    figure = new_figure(2 * WIDTH if apart else WIDTH, height)
+    panel = axes_at(figure, (left, below, side, side), "reliability")
+    top = axes_at(figure, (left, below + side + GAP, side, HISTOGRAM), "histogram")
     _reliability_panel(panel, both, looks, None if apart else line)
     _histogram_panel(top, both, looks)
     for axes in (panel, top):  # one below the other, whatever the numbers beside them
@@ -260,33 +224,22 @@ def _sheet(
         **CLOSE,
     )
     if line is not None and apart:
-        _map_panel(_axes(figure, (WIDTH + LEFT, below, side, side), "map"), line)
+        _map_panel(axes_at(figure, (WIDTH + LEFT, below, side, side), "map"), line)
     if title is not None:
         top.set_title(title, fontsize=SMALL)
     return figure
 
 
-def _wrapped(title: str | None) -> str | None:
-    """A title broken into lines that fit a column."""
-    if title is None:
-        return None
-    return "\n".join(textwrap.fill(part, 44) for part in title.split("\n"))
-
-
-def _title_height(title: str | None) -> float:
-    return 0.0 if title is None else 0.12 + 0.13 * (1 + title.count("\n"))
-
-
-def _looks(both: Comparison, names: tuple[str, str] | None) -> tuple[_Look, ...]:
+def _looks(both: Comparison, names: tuple[str, str] | None) -> tuple[Look, ...]:
     if names is None:
         names = ("predictions" if both.before is None else "calibrated", "before")
     if isinstance(names, str) or len(names) != 2:
         raise ParameterError(f"names must be two strings, but {names!r} came.")
-    after = _Look(names[0], BLUE, "o", "-", 4)
+    after = Look(names[0], BLUE, "o", "-", 4)
     if both.before is None:
         return (after,)
     name = f"{names[1]}, through σ" if both.linked else names[1]
-    return after, _Look(name, VERMILION, "s", "--", 3)
+    return after, Look(name, VERMILION, "s", "--", 3)
 
 
 def _line(both: Comparison, fitted_map: Any) -> tuple[MapCurve | None, bool]:
@@ -304,13 +257,13 @@ def _line(both: Comparison, fitted_map: Any) -> tuple[MapCurve | None, bool]:
 
 
 def _reliability_panel(
-    ax: Axes, both: Comparison, looks: tuple[_Look, ...], line: MapCurve | None
+    ax: Axes, both: Comparison, looks: tuple[Look, ...], line: MapCurve | None
 ) -> None:
     low, high = both.frame
     room = 0.02 * (high - low)
     ax.plot([low, high], [low, high], color=GREY, lw=0.8, ls=":", zorder=1, label="ideal")
     for curve, look in zip(both.curves, looks, strict=True):
-        _points(ax, curve, look)
+        draw_points(ax, curve, look)
     if line is not None:
         ax.plot(line.x, line.p, color=GREEN, lw=1.1, zorder=2.5, label="fitted map")
     level = both.after.level
@@ -325,10 +278,11 @@ def _reliability_panel(
     ax.locator_params(nbins=6, steps=[1, 2, 5, 10])
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
-    _ticks(ax)
+    plain_ticks(ax)
 
 
-def _points(ax: Axes, curve: Curve, look: _Look) -> None:
+def draw_points(ax: Axes, curve: Curve, look: Look) -> None:
+    """A curve's points, joined, over the bars of its band."""
     color, order = look.color, look.order
     if curve.lower is not None and curve.upper is not None:
         # one line with gaps, which a legend that looks for a free place takes into account
@@ -343,7 +297,7 @@ def _points(ax: Axes, curve: Curve, look: _Look) -> None:
     ax.plot(curve.mean_p, curve.fraction, color=color, label=look.name, **style)
 
 
-def _histogram_panel(ax: Axes, both: Comparison, looks: tuple[_Look, ...]) -> None:
+def _histogram_panel(ax: Axes, both: Comparison, looks: tuple[Look, ...]) -> None:
     styles: tuple[dict[str, Any], ...] = ({"fill": True, "alpha": 0.45}, {"lw": 0.9, "zorder": 2})
     for curve, look, style in zip(both.curves, looks, styles, strict=False):
         percent = 100 * curve.share
@@ -354,7 +308,7 @@ def _histogram_panel(ax: Axes, both: Comparison, looks: tuple[_Look, ...]) -> No
     ax.set_ylim(0, None)
     ax.set_ylabel("share, %", fontsize=SMALL)
     ax.locator_params(axis="y", nbins=3)
-    _ticks(ax)
+    plain_ticks(ax)
     ax.tick_params(labelbottom=False)
 
 
@@ -376,17 +330,4 @@ def _map_panel(ax: Axes, line: MapCurve) -> None:
         ax.legend(fontsize=TINY, frameon=False, **CLOSE)
     ax.set_xlabel("score", fontsize=SMALL)
     ax.set_ylabel("calibrated probability", fontsize=SMALL)
-    _ticks(ax)
-
-
-def _ticks(ax: Axes) -> None:
-    ax.tick_params(labelsize=TINY, length=2.5)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _refuse_other_axes(ax: Any) -> None:
-    import_extra("matplotlib", extra="cli")
-    axes = import_extra("matplotlib.axes", extra="cli")
-    if ax is not None and not isinstance(ax, axes.Axes):
-        raise ParameterError(f"ax must be matplotlib Axes or None, but {type(ax).__name__} came.")
+    plain_ticks(ax)

@@ -1,0 +1,1 @@
+"""Boosting whose scores are known: F, the raw prediction, and the probability of its own loss."""

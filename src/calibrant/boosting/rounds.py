@@ -1,0 +1,257 @@
+"""The rounds of boosting: weights of the rows from their margins, a learner, and its α."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.boosting.learners import Learner
+from calibrant.folds.models import take
+
+__all__ = [
+    "VOTE_WEIGHTS",
+    "Boosted",
+    "Rows",
+    "Verdict",
+    "boost",
+    "hard_vote",
+    "row_weights",
+    "seen_weights",
+    "soft_vote",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: what is taken for rounding: a learner must be right on more of the weight than wrong by more than
+#: this, and a smaller soft vote is none
+NOISE = 2.0**-40
+#: the largest α·max|h|: ½·ln(1/W_e) for the smallest positive W_e
+STRONGEST = 0.5 * 745.0
+
+#: a learner sees weights per unit of sample weight, whose mean is one, in multiples of this
+GRAIN = 2.0**-30
+#: the largest power of two, up or down, that the sum of the weights given to a learner may be
+FARTHEST = 60
+#: how many draws of rows may fail to give a learner better than chance before boosting stops
+DRAWS = 10
+
+#: ln of the weight that a loss gives to a row of margin yF
+LOG_WEIGHTS: Mapping[str, Callable[[Array], Array]] = {
+    "exponential": np.negative,
+    "log": lambda margin: -np.logaddexp(0.0, margin),
+}
+
+
+class Verdict(NamedTuple):
+    """What a learner's votes are worth: α, or zero for no better than chance.
+
+    ``right`` and ``wrong`` are W_c and W_e, the weight on either side; they sum to one. A learner
+    is perfect if no row with any weight speaks against it.
+    """
+
+    alpha: float
+    perfect: bool
+    right: float
+    wrong: float
+
+
+#: before any learner was tried
+NOTHING = Verdict(0.0, False, 0.5, 0.5)
+
+
+def row_weights(margin: Array, sample: Array, loss: str) -> Array:
+    """Weights of rows with margins yF and sample weights, summing to one.
+
+    Taken from the margins anew in each round, the largest loss set to one before the exponential:
+    its row cannot underflow, so neither can the sum.
+
+    >>> row_weights(np.array([0.0, 1e6]), np.ones(2), "log").tolist()
+    [1.0, 0.0]
+    """
+    logs = LOG_WEIGHTS[loss](margin)
+    weights = sample * np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def seen_weights(weights: Array, sample: Array) -> Array:
+    """The weights as a learner gets them: summing to the sample weights, none too light to be seen.
+
+    Per unit of sample weight they are multiples of 2⁻³⁰, and at least one. Trees would not tell
+    less from rounding; and sums of whole sample weights are so exact, in any order, that neither
+    the order of rows nor writing a weight as repeated rows can break a tie between two splits.
+
+    >>> seen_weights(np.array([0.5, 0.5, 0.0]), np.array([1.0, 2.0, 1.0])).round(6).tolist()
+    [2.0, 2.0, 0.0]
+    """
+    units = float(sample.sum()) * weights / sample
+    return np.asarray(sample * (GRAIN * np.maximum(np.rint(units / GRAIN), 1.0)), dtype=np.float64)
+
+
+def within_reach(sample: Array) -> Array:
+    """Sample weights times a power of two, if trees could not square their sum otherwise."""
+    exponent = math.frexp(float(sample.sum()))[1]
+    near = np.ldexp(sample, min(max(exponent, -FARTHEST), FARTHEST) - exponent)
+    return np.maximum(near, np.finfo(np.float64).tiny)
+
+
+def hard_vote(weights: Array, agree: Array, epsilon: float) -> Verdict:
+    """α = ½ ln(W_c / W_e) for votes that agree (1) or disagree (−1) with the label.
+
+    >>> round(hard_vote(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1).alpha, 4)
+    0.5493
+    """
+    wrong = float(weights @ (agree < 0.0))
+    right = float(weights @ (agree > 0.0))
+    perfect = wrong == 0.0
+    if right - wrong <= NOISE:
+        return Verdict(0.0, perfect, right, wrong)
+    extra = epsilon if perfect else 0.0
+    return Verdict(0.5 * math.log((right + extra) / (wrong + extra)), perfect, right, wrong)
+
+
+def soft_vote(weights: Array, agree: Array, epsilon: float) -> Verdict:
+    """The α that minimises Z(α) = Σ w·exp(−α·y·h) for real votes, given y·h in [−1, 1].
+
+    If no vote is wrong, Z has no minimum; then a right and a wrong vote of weight ε and of the size
+    of the largest are added, which for votes of ±1 gives α = ½ ln((W_c + ε) / (W_e + ε)).
+
+    >>> v = soft_vote(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1)
+    >>> round(v.alpha, 4)
+    0.5493
+    """
+    present = weights > 0.0
+    weights, agree = weights[present], agree[present]
+    agree = np.where(np.abs(agree) > NOISE, agree, 0.0)  # a leaf of ½ must not count as wrong
+    edge = float(weights @ agree)
+    right, wrong = 0.5 * (1.0 + edge), 0.5 * (1.0 - edge)
+    perfect = bool((agree >= 0.0).all())
+    if edge <= NOISE:
+        return Verdict(0.0, perfect, right, wrong)
+    size = float(np.abs(agree).max())
+    unit = agree / size
+    if perfect:
+        unit = np.concatenate((unit, (1.0, -1.0)))
+        weights = np.concatenate((weights, (epsilon, epsilon)))
+    return Verdict(_least(weights, unit) / size, perfect, right, wrong)
+
+
+def _least(weights: Array, agree: Array) -> float:
+    """The minimum of ln Σ w·exp(−β·a), −1 ≤ a ≤ 1: Newton's steps, halving where they leave."""
+    low, high = 0.0, STRONGEST
+    mean = float(weights @ agree) / float(weights.sum())
+    beta = math.atanh(min(mean, 0.999))  # exact for votes of ±1
+    for _ in range(200):
+        exponent = -beta * agree
+        tilted = weights * np.exp(exponent - exponent.max())
+        tilted /= tilted.sum()
+        mean = float(tilted @ agree)  # minus the slope; falls as β grows
+        variance = float(tilted @ (agree - mean) ** 2)
+        low, high = (beta, high) if mean > 0.0 else (low, beta)
+        step = mean / variance if variance > 0.0 else math.inf
+        if abs(step) <= 1e-13 * (1.0 + beta) or high - low <= 1e-15 * (1.0 + high):
+            break
+        inside = low < beta + step < high
+        beta = beta + step if inside else 0.5 * (low + high)
+    return beta
+
+
+#: the weight of a learner, by its kind of votes
+VOTE_WEIGHTS: Mapping[str, Callable[[Array, Array, float], Verdict]] = {
+    "hard": hard_vote,
+    "soft": soft_vote,
+}
+
+
+class Rows(NamedTuple):
+    """Rows as a learner reads them, which of two classes each has, and its positive weight."""
+
+    X: Any
+    codes: Index
+    weight: Array
+
+
+class Boosted(NamedTuple):
+    """Learners, the weights of their votes, and why there are fewer than asked for, if so."""
+
+    estimators: list[Any]
+    alphas: Array
+    stopped: str | None
+
+
+def boost(
+    learner: Learner,
+    rows: Rows,
+    *,
+    loss: str,
+    votes: str,
+    rounds: int,
+    resample: bool,
+    stop_at_perfect: bool,
+    random: np.random.RandomState,
+) -> Boosted:
+    """Run the rounds."""
+    data = (*learner.arrange(rows.X, rows.codes), within_reach(rows.weight))
+    sign = 2.0 * rows.codes - 1.0
+    epsilon = 0.5 / max(float(rows.weight.sum()), 1.0)
+    F = np.zeros(len(sign))
+    estimators: list[Any] = []
+    alphas: list[float] = []
+    stopped = None
+    for left in reversed(range(rounds)):
+        weights = row_weights(sign * F, rows.weight, loss)
+        verdict = NOTHING
+        for fitted in _fits(learner, data, weights, resample, random):
+            h = learner.vote(fitted, rows.X)
+            verdict = VOTE_WEIGHTS[votes](weights, sign * h, epsilon)
+            if verdict.alpha > 0.0:
+                break
+        else:
+            stopped = _chance(verdict, resample)
+            break
+        estimators.append(fitted)
+        alphas.append(verdict.alpha)
+        F += verdict.alpha * h
+        if verdict.perfect and stop_at_perfect and left:
+            stopped = 'the last learner was never wrong (on_perfect="stop")'
+            break
+    return Boosted(estimators, np.array(alphas), _sentence(stopped, len(alphas), rounds))
+
+
+def _fits(
+    learner: Learner,
+    data: tuple[Any, NDArray[Any], Array],
+    weights: Array,
+    resample: bool,
+    random: np.random.RandomState,
+) -> Iterator[Any]:
+    """Learners for a round: one by weights, or one for each of several draws by weight."""
+    X, y, sample = data
+    if not resample:
+        yield learner.fit(X, y, seen_weights(weights, sample), random)
+        return
+    for _ in range(DRAWS):
+        drawn = random.choice(len(y), len(y), p=weights)
+        labels = y[drawn]
+        if (labels != labels[0]).any():
+            yield learner.fit(take(X, drawn), labels, None, random)
+
+
+def _chance(verdict: Verdict, resample: bool) -> str:
+    one = "the next learner was no"
+    who = f"none of {DRAWS} learners from new draws of rows was" if resample else one
+    return (
+        f"{who} better than chance on the weighted rows (right on {verdict.right:.4g} of the "
+        f"weight, wrong on {verdict.wrong:.4g})"
+    )
+
+
+def _sentence(reason: str | None, done: int, rounds: int) -> str | None:
+    if reason is None:
+        return None
+    nothing = "" if done else " Nothing was learnt: F is 0 and every probability ½."
+    return f"boosting stopped after {done} of {rounds} rounds: {reason}.{nothing}"

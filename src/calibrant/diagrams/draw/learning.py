@@ -1,0 +1,175 @@
+"""Learning curves, drawn: the mean over draws with its band, against the number of rows."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from calibrant.diagrams.draw.sheet import (
+    BLUE,
+    BOTTOM,
+    CLOSE,
+    DIGITS,
+    EDGE,
+    GREEN,
+    GREY,
+    LEFT,
+    ORANGE,
+    PANEL,
+    PURPLE,
+    ROW,
+    SKY,
+    SMALL,
+    TINY,
+    TOP,
+    VERMILION,
+    WIDTH,
+    axes_at,
+    new_figure,
+    plain_ticks,
+    refuse_other_axes,
+    title_height,
+    wrapped,
+)
+from calibrant.diagrams.learning import LearningCurve, in_short
+from calibrant.errors import InputError, import_extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["learning_diagram"]
+
+#: a colour and a marker for each method; after six the lines are dashed
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
+DASHES = ("-", "--", ":")
+#: inches
+HEIGHT = 1.9
+#: labels of more letters do not fit beside each other
+WIDEST = 21
+
+
+def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None = None) -> Figure:
+    """A measure against the number of calibration rows: how much calibration data is enough?
+
+    The shaded bands are those of the means; the dashed line is the model before calibration, level
+    but for the change of the test rows. The legend gives the values at the largest size.
+
+    Parameters
+    ----------
+    curve : LearningCurve
+        From `learning_curve`.
+    ax : matplotlib Axes, optional
+        Draw into these axes.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+        With ``ax``, the figure of those axes.
+
+    Notes
+    -----
+    A size at which a mean is infinite has no point. Needs matplotlib:
+    ``pip install 'calibrant[cli]'``.
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from calibrant.diagrams.learning import learning_curve
+    >>> scores, y = [0.2, 0.4, 0.6, 0.8] * 25, [0, 1, 0, 1] * 25
+    >>> curve = learning_curve(cal.Platt(), scores, y, sizes=[16, 32])
+    >>> learning_diagram(curve).axes[0].get_ylabel()
+    'Brier score (smaller is better)'
+    """
+    refuse_other_axes(ax)
+    if not isinstance(curve, LearningCurve):
+        raise InputError(
+            f"a LearningCurve must come, but {type(curve).__name__} came. Make one with "
+            "learning_curve."
+        )
+    if ax is not None:
+        _learning_panel(ax, curve)
+        ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+        if title is not None:
+            ax.set_title(title, fontsize=SMALL)
+        return ax.figure  # type: ignore[no-any-return]
+    return _sheet(curve, title)
+
+
+def _sheet(curve: LearningCurve, title: str | None) -> Figure:
+    """The panel, and the legend below it."""
+    labels = [*_labels(curve), _band(curve)]
+    entries, wide = len(labels), max(map(len, labels)) > WIDEST
+    rows = entries if wide else -(-entries // 2)
+    below = BOTTOM + ROW * rows + 0.04
+    title = wrapped(title)
+    figure = new_figure(WIDTH, TOP + title_height(title) + HEIGHT + below)
+    digits = DIGITS if all(value < 0.01 for value in _seen(curve.high.ravel())) else 0.0
+    left, side = LEFT + digits, PANEL - digits
+    panel = axes_at(figure, (left, below, side, HEIGHT), "learning")
+    _learning_panel(panel, curve)
+    panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
+    figure.legend(
+        handles=panel.get_legend_handles_labels()[0],
+        loc="lower center",
+        ncols=1 if wide else 2,
+        fontsize=TINY,
+        frameon=False,
+        columnspacing=1.2,
+        **CLOSE,
+    )
+    if title is not None:
+        panel.set_title(title, fontsize=SMALL)
+    return figure
+
+
+def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
+    columns = zip(_labels(curve), curve.mean, curve.low, curve.high, strict=True)
+    for number, (label, mean, low, high) in enumerate(columns):
+        color, marker, dashes = _look(number)
+        style: dict[str, Any] = {"marker": marker, "ms": 3.5, "lw": 1.1, "ls": dashes}
+        lower, upper = _seen(low), _seen(high)
+        ax.fill_between(curve.sizes, lower, upper, color=color, alpha=0.2, lw=0, zorder=2)
+        ax.plot(curve.sizes, _seen(mean), color=color, zorder=3, label=label, **style)
+    ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=_band(curve))
+    ax.set_xscale("log", base=2)
+    ticker = import_extra("matplotlib.ticker", extra="cli")
+    ax.xaxis.set_major_locator(ticker.LogLocator(base=2, numticks=7))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_locator(ticker.LogLocator(base=2, numticks=99))
+    ax.xaxis.set_minor_formatter(ticker.NullFormatter())
+    ax.yaxis.set_major_locator(ticker.MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("calibration rows", fontsize=SMALL)
+    ax.set_ylabel(f"{curve.measure} ({curve.better} is better)", fontsize=SMALL)
+    plain_ticks(ax)
+
+
+def _labels(curve: LearningCurve) -> list[str]:
+    """Each method with its value at the largest size."""
+    before, *names = curve.names
+    called = [f"{before}, through σ" if curve.linked else before, *names]
+    return [f"{name}: {in_short(m[-1])}" for name, m in zip(called, curve.mean, strict=True)]
+
+
+def _band(curve: LearningCurve) -> str:
+    return f"{100 * curve.level:g} % band of the mean"
+
+
+def _look(number: int) -> tuple[str, str, str]:
+    """Colour, marker and dashes of a method; the first is the scores as they came."""
+    if number == 0:
+        return GREY, "", "--"
+    again, place = divmod(number - 1, len(LOOKS))
+    color, marker = LOOKS[place]
+    return color, marker, DASHES[min(again, len(DASHES) - 1)]
+
+
+def _seen(values: Any) -> list[float]:
+    """Infinite values as gaps."""
+    return [float(value) if math.isfinite(value) else math.nan for value in values]

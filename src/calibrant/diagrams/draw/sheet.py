@@ -1,0 +1,113 @@
+"""Figures, axes and their looks: what all diagrams share.
+
+Figures are made without pyplot, so nothing global is touched, no window opens and none leaks.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from calibrant.errors import ParameterError, import_extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "axes_at",
+    "new_figure",
+    "plain_ticks",
+    "refuse_other_axes",
+    "render",
+    "title_height",
+    "wrapped",
+]
+
+#: Okabe and Ito's colours, told apart by every kind of eye; markers differ too
+BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
+PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+SMALL, TINY = 8, 7
+
+#: inches; the width is one column of a printed page
+WIDTH, LEFT, PANEL, TOP, BOTTOM, HISTOGRAM, GAP, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.62, 0.12, 0.14
+#: more room on the left, and a little on the right, for numbers of many digits
+DIGITS = 0.2
+#: where the labels of the upright axes stand
+EDGE = 0.2
+DPI = 150
+CLOSE: dict[str, Any] = {"borderpad": 0.3, "labelspacing": 0.25}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure that draws without a display and shows itself in notebooks."""
+    import_extra("matplotlib", extra="cli")
+    figures = import_extra("matplotlib.figure", extra="cli")
+    agg = import_extra("matplotlib.backends.backend_agg", extra="cli")
+    figure = figures.Figure(figsize=(width, height), dpi=DPI)
+    agg.FigureCanvasAgg(figure)
+    # a Figure made without pyplot has no picture of its own in IPython
+    figure._repr_png_ = functools.partial(render, figure)
+    return figure  # type: ignore[no-any-return]
+
+
+def axes_at(figure: Figure, place: tuple[float, float, float, float], name: str) -> Axes:
+    """Axes at a place (left, bottom, width, height) in inches."""
+    w, h = figure.get_size_inches()
+    left, bottom, width, height = place
+    return figure.add_axes((left / w, bottom / h, width / w, height / h), label=name)
+
+
+def wrapped(title: str | None, letters: int = 44) -> str | None:
+    """A title broken into lines of so many letters; by default they fit a column."""
+    if title is None:
+        return None
+    return "\n".join(textwrap.fill(part, letters) for part in title.split("\n"))
+
+
+def title_height(title: str | None) -> float:
+    """The inches that a title takes."""
+    return 0.0 if title is None else 0.12 + 0.13 * (1 + title.count("\n"))
+
+
+def plain_ticks(ax: Axes) -> None:
+    """Small figures along two sides, and no frame on the other two."""
+    ax.tick_params(labelsize=TINY, length=2.5)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def refuse_other_axes(ax: Any) -> None:
+    """Whether matplotlib is there, and ``ax`` one of its axes or None."""
+    import_extra("matplotlib", extra="cli")
+    axes = import_extra("matplotlib.axes", extra="cli")
+    if ax is not None and not isinstance(ax, axes.Axes):
+        raise ParameterError(f"ax must be matplotlib Axes or None, but {type(ax).__name__} came.")
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def render(figure: Figure, format: str = "png", dpi: float = DPI) -> bytes:
+    """A figure as the bytes of a PNG, SVG or PDF file, the same for the same figure."""
+    stream = io.BytesIO()
+    no_date = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    figure.savefig(stream, format=format, dpi=dpi, metadata=no_date.get(format))
+    picture = stream.getvalue()
+    return _with_steady_ids(picture) if format == "svg" else picture
+
+
+def _with_steady_ids(svg: bytes) -> bytes:
+    """Matplotlib names markers and clips at random; here they are named after the picture itself,
+    so that it stays the same, and two pictures in one page do not borrow from each other."""
+    names = list(dict.fromkeys(re.findall(rb'id="([a-z][0-9a-f]{10})"', svg)))
+    for number, name in enumerate(names):
+        svg = svg.replace(name, b"@%d@" % number)
+    digest = hashlib.sha256(svg).hexdigest()[:10].encode()
+    for number in range(len(names)):
+        svg = svg.replace(b"@%d@" % number, b"c%s-%d" % (digest, number))
+    return svg

@@ -1,0 +1,351 @@
+"""How much calibration data is enough: a measure against the number of rows, computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from calibrant.data.door import read_binary
+from calibrant.data.frozen import Frozen
+from calibrant.diagrams.trials import (
+    BEFORE,
+    Judge,
+    Trials,
+    bare,
+    check_orientation,
+    checked_sizes,
+    judge_of,
+    named_methods,
+    present_rows,
+    random_orders,
+)
+from calibrant.errors import ParameterError
+from calibrant.metrics._input import check_number, check_whole
+from calibrant.progress import track
+
+__all__ = ["Difference", "LearningCurve", "in_short", "learning_curve"]
+
+Array = NDArray[np.float64]
+
+#: 32, 64, …, 8192
+SIZES = tuple(2**k for k in range(5, 14))
+
+
+class Difference(NamedTuple):
+    """One method's values less another's, paired draw by draw; arrays of shape (sizes,).
+
+    Attributes
+    ----------
+    mean, standard_error : arrays of shape (sizes,)
+    low, high : arrays of shape (sizes,)
+        The band of the mean.
+    """
+
+    mean: Array
+    standard_error: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LearningCurve(Frozen):
+    """A measure on held-out rows against the number of calibration rows, method by method.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The methods; the first, ``"uncalibrated"``, is the scores as they came.
+    sizes : array of shape (sizes,)
+        How many rows the methods were fitted to.
+    values : array of shape (methods, sizes, repeats)
+        The measure on the rows left, draw by draw; draw k is the same rows for all methods.
+    mean, standard_error, low, high : arrays of shape (methods, sizes)
+        Over the draws; ``low`` and ``high`` are the band of the mean.
+    level : float
+        The level of that band.
+    measure : str
+        What was measured, in words.
+    better : {"smaller", "larger"}
+    rows : int
+        How many rows there are to draw from.
+    one_class : array of shape (sizes,)
+        In how many of the draws all calibration rows had the same class.
+    linked : bool
+        Whether the scores are margins, so that ``"uncalibrated"`` is their σ.
+    notes : tuple of str
+        What deserves a look.
+    """
+
+    names: tuple[str, ...]
+    sizes: NDArray[np.int64]
+    values: Array
+    level: float
+    measure: str
+    better: str
+    rows: int
+    one_class: NDArray[np.int64]
+    linked: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def repeats(self) -> int:
+        """The number of draws of each size."""
+        return int(self.values.shape[-1])
+
+    @property
+    def mean(self) -> Array:
+        return np.asarray(self.values.mean(axis=-1))
+
+    @property
+    def standard_error(self) -> Array:
+        return _summary(self.values, self.level).standard_error
+
+    @property
+    def low(self) -> Array:
+        return _summary(self.values, self.level).low
+
+    @property
+    def high(self) -> Array:
+        return _summary(self.values, self.level).high
+
+    def difference(self, a: str, b: str) -> Difference:
+        """What method ``a`` has more than ``b`` at each size, from paired draws.
+
+        All methods saw the same rows, so their difference is known far better than either value;
+        NaN where both are infinite.
+        """
+        with np.errstate(invalid="ignore"):
+            gaps = self.values[self._place(a)] - self.values[self._place(b)]
+        return _summary(gaps, self.level)
+
+    def crossing(self, a: str, b: str) -> int | None:
+        """The size from which on ``b`` is better than ``a`` on average; None if it is not at the
+        largest."""
+        gain = self.difference(a, b).mean * (1.0 if self.better == "smaller" else -1.0)
+        behind = np.flatnonzero(~(gain > 0))
+        first = int(behind[-1]) + 1 if len(behind) else 0
+        return int(self.sizes[first]) if first < len(self.sizes) else None
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            known = ", ".join(repr(n) for n in self.names)
+            raise ParameterError(f"a method must be one of {known}, but {name!r} came.")
+        return self.names.index(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes as plain lists and numbers; an infinite number is ``"inf"``."""
+        summaries = {n: getattr(self, n) for n in ("mean", "standard_error", "low", "high")}
+        return {name: _plain(value) for name, value in (*self._items(), *summaries.items())}
+
+    def __repr__(self) -> str:
+        return (
+            f"LearningCurve({self.measure} of {', '.join(self.names)}; {len(self.sizes)} sizes "
+            f"from {self.sizes[0]} to {self.sizes[-1]}, {self.repeats} draws of {self.rows} rows)"
+        )
+
+    def __str__(self) -> str:
+        head = f"{self.measure} ({self.better} is better), mean of {self.repeats} draws ± its error"
+        columns = [["rows", *(str(size) for size in self.sizes)]]
+        for name, means, errors in zip(self.names, self.mean, self.standard_error, strict=True):
+            pairs = zip(means, errors, strict=True)
+            cells = (_with_error(mean, error) for mean, error in pairs)
+            columns.append([name, *cells])
+        wide = [max(map(len, column)) for column in columns]
+        rows = zip(*columns, strict=True)
+        lines = ["  ".join(c.rjust(w) for c, w in zip(row, wide, strict=True)) for row in rows]
+        return "\n".join([head, *lines, *(f"note: {note}" for note in self.notes)])
+
+
+def in_short(value: float) -> str:
+    """A value as tables and legends show it.
+
+    >>> in_short(0.123456), in_short(1.23456e-5), in_short(float("inf"))
+    ('0.1235', '1.23e-05', '∞')
+    """
+    if not math.isfinite(value):
+        return "∞"
+    return f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
+
+
+def _with_error(mean: float, error: float) -> str:
+    if not math.isfinite(mean):
+        return in_short(mean)
+    return f"{in_short(mean)} ± {error:{'.4f' if mean == 0 or abs(mean) >= 1e-4 else '.2e'}}"
+
+
+def _summary(values: Array, level: float) -> Difference:
+    """Mean, its standard error and t-interval over the last axis; no width where infinite."""
+    repeats = values.shape[-1]
+    mean = np.asarray(values.mean(axis=-1))
+    finite = np.asarray(np.isfinite(values).all(axis=-1))
+    spread = np.where(finite[..., None], values, 0.0).std(axis=-1, ddof=1)
+    error = np.where(finite, spread / math.sqrt(repeats), math.inf)
+    reach = np.where(finite, error, 0.0) * stdtrit(repeats - 1, (1 + level) / 2)
+    return Difference(mean, error, mean - reach, mean + reach)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def learning_curve(
+    calibrators: Any,
+    scores: Any,
+    y: Any,
+    *,
+    sizes: Iterable[int] = SIZES,
+    repeats: int = 10,
+    measure: str | Callable[..., float] = "brier",
+    larger_is_better: bool | None = None,
+    level: float = 0.95,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    random_state: Any = None,
+    progress: bool = False,
+) -> LearningCurve:
+    """How good calibration is after so many rows: how much calibration data do I need?
+
+    For each size, rows are drawn at random, the methods fitted to them, and judged on all others.
+
+    Parameters
+    ----------
+    calibrators : calibrator, list of them, or dict of name to calibrator
+        Unfitted, or fitted (they are cloned, and stay as they are).
+    scores : array-like of shape (n,), (n, 1) or (n, 2)
+        Held-out scores of a model, of any kind, or its binary predict_proba.
+    y : array-like of shape (n,)
+        Labels: any two values.
+    sizes : whole numbers, default=32, 64, …, 8192
+        Numbers of calibration rows. A size that leaves less than one row in twenty to test on is
+        dropped, with a note.
+    repeats : int, default=10
+        How often each size is drawn; at least 2.
+    measure : str or callable, default="brier"
+        The name of a measure: ``"brier"``, ``"log_loss"``, ``"rmse"``, ``"ece"``, ``"mce"``,
+        ``"auc"``, ``"accuracy"``, ``"calbin"`` or ``"calibration_loss"``, with its default options.
+        Or a function called as ``measure(y, p, sample_weight=w)``, with y 0 or 1 (1: the positive
+        class) and w None where there are no weights, that returns a number.
+    larger_is_better : bool, optional
+        The sense of a function given as measure; False if not said.
+    level : float, default=0.95
+        Of the band of the mean.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0, used in fits and measures; a row of weight zero is never drawn.
+    pos_label : label, default: the larger class
+        What a high score means.
+    random_state : int, Generator or None, default=None
+        Seed of the draws.
+    progress : bool, default=False
+        Show a bar.
+
+    Returns
+    -------
+    LearningCurve
+
+    Notes
+    -----
+    Draw k puts the rows in a random order, and its calibration set of size s is the first s of
+    them: plain draws without replacement, not stratified, which grow as data do. So all methods
+    see the same rows, and other sizes, methods or further repeats do not change a value. With rare
+    positives a small draw may hold one class only; it is kept, since that is what so few rows
+    bring, and ``one_class`` counts such draws.
+
+    The uncalibrated line moves with the size only because the test rows change. Margins (any score
+    outside [0, 1]) are shown through σ there, except for the AUC, which only ranks.
+
+    The band is mean ± t·s/√repeats: where the mean of endlessly many draws *from these rows* lies.
+    It knows nothing of other data, and single draws scatter √repeats times as much as the standard
+    error. An infinite log loss makes its mean infinite, and a note counts the draws.
+
+    O(N log N) once, then O(N) for each draw and method besides its fit.
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> import calibrant as cal, numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> p = random.random(2000)
+    >>> y = random.random(2000) < p**2
+    >>> curve = learning_curve(
+    ...     [cal.Platt(), cal.Isotonic()], p, y, sizes=[32, 256, 1024], random_state=0
+    ... )
+    >>> print(curve)
+    Brier score (smaller is better), mean of 10 draws ± its error
+    rows     uncalibrated            Platt         Isotonic
+      32  0.1643 ± 0.0002  0.1376 ± 0.0018  0.1503 ± 0.0034
+     256  0.1640 ± 0.0005  0.1296 ± 0.0006  0.1330 ± 0.0010
+    1024  0.1656 ± 0.0016  0.1300 ± 0.0014  0.1310 ± 0.0012
+    >>> gap = curve.difference("Isotonic", "Platt")
+    >>> (gap.low > 0).tolist(), curve.crossing("Platt", "Isotonic")
+    ([True, True, True], None)
+    """
+    named = named_methods(calibrators)
+    repeats = check_whole("repeats", repeats, 2)
+    level = check_number("level", level, 0.0, 1.0)
+    judge = judge_of(measure, larger_is_better)
+    rows = present_rows(read_binary(scores, y, sample_weight, pos_label=pos_label))
+    check_orientation(named, rows)
+    kept, dropped = checked_sizes(sizes, len(rows.scores))
+    linked = bool(rows.scores.min() < 0.0 or rows.scores.max() > 1.0)
+    trials = Trials(rows, linked)
+    methods = [None, *(bare(calibrator) for calibrator in named.values())]
+    values = np.empty((len(methods), len(kept), repeats))
+    one_class = np.zeros(len(kept), dtype=np.int64)
+    orders = random_orders(random_state, repeats, len(rows.scores))
+    steps = ((k, order, s, size) for k, order in orders for s, size in enumerate(kept))
+    for k, order, s, size in track(steps, repeats * len(kept), "draws", show=progress):
+        trial = trials.draw(order[:size])
+        one_class[s] += trial.one_class
+        values[:, s, k] = [trial.value(method, judge) for method in methods]
+    names = (BEFORE, *named)
+    notes = _notes(dropped, one_class, repeats, linked, names, values, judge)
+    return LearningCurve(
+        names,
+        np.asarray(kept, dtype=np.int64),
+        values,
+        level,
+        judge.label,
+        judge.better,
+        len(rows.scores),
+        one_class,
+        linked,
+        notes,
+    )
+
+
+def _notes(
+    dropped: list[int],
+    one_class: NDArray[np.int64],
+    repeats: int,
+    linked: bool,
+    names: tuple[str, ...],
+    values: Array,
+    judge: Judge,
+) -> tuple[str, ...]:
+    notes = []
+    if linked and not judge.ranks:
+        notes.append("scores lie outside [0, 1]: the uncalibrated line reads them through σ")
+    if dropped:
+        sizes = ", ".join(map(str, dropped))
+        notes.append(f"too few rows would be left to test on after {sizes}: dropped")
+    if one_class.any():
+        total = repeats * len(one_class)
+        notes.append(f"{one_class.sum()} of {total} draws held one class only")
+    for name, infinite in zip(names, np.isinf(values).sum(axis=(1, 2)), strict=True):
+        if infinite:
+            many = f"{infinite} of {values[0].size} draws"
+            notes.append(f"{judge.label} of {name} is infinite in {many}")
+    return tuple(notes)

@@ -1,0 +1,262 @@
+"""Reliability curves side by side: over steps of boosting, or before and after calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.door import Rows, check_lengths, read_labels, read_probabilities, read_weight
+from calibrant.data.frozen import Frozen
+from calibrant.data.table import ScoreTable
+from calibrant.diagrams.bins import histogram_of, window
+from calibrant.diagrams.curves import Comparison, Curve, reliability_curve
+from calibrant.diagrams.lines import MapCurve, map_curve
+from calibrant.errors import InputError, ParameterError
+
+__all__ = ["Panels", "boosting_panels", "reliability_panels"]
+
+Array = NDArray[np.float64]
+
+#: the steps of the paper's first figure
+STEPS = (1, 4, 8, 32, 128, 1024)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Panels(Frozen):
+    """Reliability curves of several predictions of the same rows, on common histogram cells.
+
+    Attributes
+    ----------
+    names : tuple of str
+    curves : tuple of Curve
+        The points, bands and histogram of each.
+    lines : tuple of MapCurve or None
+        The fitted map drawn over each, where there is one.
+
+    Examples
+    --------
+    >>> panels = reliability_panels([0, 0, 1, 1], {"a": [0.1, 0.4, 0.4, 0.9], "b": [0, 0, 1, 1]})
+    >>> panels
+    Panels(a, b; weight 4)
+    >>> panels["b"].mean_p.tolist()
+    [0.0, 1.0]
+    """
+
+    names: tuple[str, ...]
+    curves: tuple[Curve, ...]
+    lines: tuple[MapCurve | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, name: str) -> Curve:
+        """The curve of that name."""
+        if name not in self.names:
+            raise KeyError(name)
+        return self.curves[self.names.index(name)]
+
+    @property
+    def frame(self) -> tuple[float, float]:
+        """The part of [0, 1] that holds all points, all bands and nearly all predictions."""
+        return _frame(self.curves)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Each curve and line as plain lists and numbers, by name, ready for JSON."""
+        return {
+            name: {"curve": curve.to_dict(), "map": None if line is None else line.to_dict()}
+            for name, curve, line in zip(self.names, self.curves, self.lines, strict=True)
+        }
+
+    def __repr__(self) -> str:
+        return f"Panels({', '.join(self.names)}; weight {self.curves[0].total:g})"
+
+    def __str__(self) -> str:
+        pairs = zip(self.names, self.curves, strict=True)
+        return "\n\n".join(f"{name}\n{curve}" for name, curve in pairs)
+
+
+def _frame(curves: Sequence[Curve]) -> tuple[float, float]:
+    frames = [Comparison(curve).frame for curve in curves]
+    return window(min(low for low, _ in frames), max(high for _, high in frames))
+
+
+def reliability_panels(
+    y: Any,
+    predictions: Mapping[str, Any],
+    *,
+    maps: Mapping[str, Any] | None = None,
+    bins: int = 10,
+    kind: str = "width",
+    band: str | None = "exact",
+    level: float = 0.95,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> Panels:
+    """Reliability curves and histograms of several predictions of the same rows, side by side.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, any two values.
+    predictions : dict of name to array-like of shape (n,), (n, 1) or (n, 2)
+        Probabilities of the same rows, one column of the figure each, in this order.
+    maps : dict of name to Map, Fitted or fitted calibrator, optional
+        The map fitted to predictions of that name, to be drawn over their points.
+    bins, kind, band, level, sample_weight, pos_label
+        As in `reliability_curve`.
+
+    Returns
+    -------
+    Panels
+        `panel_diagram` draws it.
+
+    Notes
+    -----
+    [1]_ shows this for boosted trees: the raw predictions with the sigmoid and the isotonic
+    function fitted to other rows, and the predictions after either. O(N log N) per prediction.
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> platt = cal.Platt().fit([0.2, 0.4, 0.5, 0.8], [0, 1, 0, 1])
+    >>> test, labels = [0.1, 0.3, 0.6, 0.7], [0, 0, 1, 1]
+    >>> predictions = {"raw": test, "Platt": platt.calibrate(test)}
+    >>> panels = reliability_panels(labels, predictions, maps={"raw": platt}, band=None)
+    >>> panels["raw"].fraction.tolist()
+    [0.0, 0.0, 1.0, 1.0]
+    """
+    if not isinstance(predictions, Mapping) or not predictions:
+        came = "none" if isinstance(predictions, Mapping) else type(predictions).__name__
+        raise InputError(
+            "predictions must be a dict of names to probabilities, with one entry or more, but "
+            f"{came} came."
+        )
+    overlaid = _checked_maps(maps, predictions)
+    tables = _tables(y, predictions, sample_weight, pos_label)
+    cells = window(
+        min(table.scores[0] for table in tables), max(table.scores[-1] for table in tables)
+    )
+    options: dict[str, Any] = {"bins": bins, "kind": kind, "band": band, "level": level}
+    curves = tuple(_on_cells(reliability_curve(table, **options), table, cells) for table in tables)
+    shown = _frame(curves)
+    lines = tuple(
+        map_curve(overlaid[name], *shown) if name in overlaid else None for name in predictions
+    )
+    return Panels(tuple(map(str, predictions)), curves, lines)
+
+
+def boosting_panels(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    steps: Sequence[int] | None = None,
+    bins: int = 10,
+    kind: str = "width",
+    band: str | None = "exact",
+    level: float = 0.95,
+    sample_weight: Any = None,
+) -> Panels:
+    """What boosting does to predictions, step by step: they leave 0 and 1 and crowd in the middle.
+
+    Parameters
+    ----------
+    model : fitted AdaBoost
+        Or anything with ``staged_raw_score(X, steps)``, which gives predictions in [0, 1].
+    X, y : rows that the model was not trained on, and their labels
+    steps : whole numbers, optional
+        After how many steps; by default 1, 4, 8, 32, 128 and 1024, as far as the model goes.
+    bins, kind, band, level, sample_weight
+        As in `reliability_curve`.
+
+    Returns
+    -------
+    Panels
+        `panel_diagram` draws it.
+
+    Notes
+    -----
+    The first figure of [1]_. The model is gone through once, whatever the number of steps, and a
+    prediction is its raw score, Σαh/Σα with votes h of 0 and 1. O(N log N) per step besides.
+
+    References
+    ----------
+    .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+
+    Examples
+    --------
+    >>> from calibrant.boosting.adaboost import AdaBoost
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], [0, 0, 1, 0, 1, 1]
+    >>> model = AdaBoost(n_estimators=8, random_state=0).fit(X, y)
+    >>> boosting_panels(model, X, y)
+    Panels(1 step, 4 steps, 8 steps; weight 6)
+    """
+    if not hasattr(model, "staged_raw_score"):
+        raise InputError(
+            "model must be a fitted AdaBoost, with staged_raw_score, but "
+            f"{type(model).__name__} came. For other models pass the predictions of each step to "
+            "reliability_panels."
+        )
+    if steps is None:
+        last = max(1, getattr(model, "n_steps_", STEPS[-1]))
+        steps = [step for step in STEPS if step <= last]
+    staged = zip(steps, model.staged_raw_score(X, steps), strict=True)
+    predictions = {f"{step} step{'s' if step != 1 else ''}": f for step, f in staged}
+    return reliability_panels(
+        y,
+        predictions,
+        bins=bins,
+        kind=kind,
+        band=band,
+        level=level,
+        sample_weight=sample_weight,
+        pos_label=model.classes_[1],
+    )
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _checked_maps(maps: Any, predictions: Mapping[str, Any]) -> Mapping[str, Any]:
+    if maps is None:
+        return {}
+    known = ", ".join(repr(name) for name in predictions)
+    if not isinstance(maps, Mapping):
+        raise ParameterError(
+            f"maps must be a dict whose names are among {known}, but {type(maps).__name__} came."
+        )
+    for name in maps:
+        if name not in predictions:
+            raise ParameterError(f"the names of maps must be among {known}, but {name!r} came.")
+    return maps
+
+
+def _tables(
+    y: Any, predictions: Mapping[str, Any], sample_weight: Any, pos_label: Any
+) -> list[ScoreTable]:
+    labels = read_labels(y, pos_label=pos_label)
+    n = len(labels.positive)
+    weight = read_weight(sample_weight, n)
+    tables = []
+    for name, given in predictions.items():
+        called = f"predictions[{name!r}]"
+        p = read_probabilities(given, positive_column=labels.positive_column, name=called)
+        check_lengths(**{called: len(p), "y": n})
+        rows = Rows(p, labels.positive, weight, labels.classes, labels.pos_label)
+        tables.append(ScoreTable.from_rows(rows))
+    return tables
+
+
+def _on_cells(curve: Curve, table: ScoreTable, shown: tuple[float, float]) -> Curve:
+    """The curve with its histogram over the part of [0, 1] that all curves share."""
+    count = len(curve.histogram)
+    cells = shown[0] + (shown[1] - shown[0]) * (np.arange(count + 1) / count)
+    return replace(curve, histogram_edges=cells, histogram=histogram_of(table, cells))

@@ -1,0 +1,160 @@
+"""Which rows train a model and which are scored, for every kind of cv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.columns import to_column
+from calibrant.data.door import check_lengths
+from calibrant.data.labels import plain
+from calibrant.errors import InputError, ParameterError
+from calibrant.folds.models import ModelRows
+
+__all__ = ["SPLITTING", "cv_kind", "hold_out", "row_folds", "row_pairs"]
+
+Index = NDArray[np.intp]
+Pair = tuple[Index, Index]
+
+#: the kinds of cv that pick rows, so that the rows must be such that they can be picked
+SPLITTING = ("folds", "fraction")
+
+
+def cv_kind(cv: Any) -> str:
+    """What a value of cv asks for: prefit, train, a fraction, or folds."""
+    if isinstance(cv, str):
+        if cv in ("prefit", "train"):
+            return cv
+    elif isinstance(cv, (bool, np.bool_)):
+        pass
+    elif isinstance(cv, Integral):
+        if int(cv) >= 2:
+            return "folds"
+    elif isinstance(cv, Real):
+        if 0.0 < float(cv) < 1.0:
+            return "fraction"
+    elif hasattr(cv, "split") or isinstance(cv, Iterable):
+        return "folds"
+    raise ParameterError(
+        "cv of CalibratedClassifier must be a number of folds of at least 2, a fraction between 0 "
+        f'and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but {cv!r} '
+        "came."
+    )
+
+
+def row_pairs(
+    cv: Any,
+    data: ModelRows,
+    groups: Any = None,
+    random_state: Any = None,
+    *,
+    complete: bool = True,
+) -> list[Any]:
+    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came.
+
+    With ``complete`` every split must train on all classes.
+    """
+    kind = cv_kind(cv)
+    if kind not in SPLITTING:
+        return [(None, None)]
+    if groups is not None:
+        groups = to_column(groups, "groups")
+        check_lengths(groups=len(groups), y=len(data.codes))
+    if kind == "fraction":
+        return hold_out(float(cv), data, groups, random_state)
+    return row_folds(cv, data, groups, complete=complete)
+
+
+def row_folds(
+    cv: Any, data: ModelRows, groups: NDArray[Any] | None = None, *, complete: bool = True
+) -> list[Pair]:
+    """The rows to train on and to score, fold by fold; if complete, each trains on all classes.
+
+    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
+    groups stratified folds that keep each group together. Where they need not be complete, classes
+    of fewer rows than folds are dealt one by one.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+
+    if isinstance(cv, Integral) and not complete and groups is None:
+        return _dealt(int(cv), data)
+    if isinstance(cv, Integral):
+        _check_enough(int(cv), data, groups)
+        cv = (StratifiedKFold if groups is None else StratifiedGroupKFold)(int(cv))
+    splitter = check_cv(cv, data.y, classifier=True)
+    rows = np.arange(len(data.codes))
+    pairs = [(rows[train], rows[test]) for train, test in splitter.split(data.X, data.y, groups)]
+    if not pairs:
+        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
+    if complete:
+        _check_pairs(pairs, data)
+    return pairs
+
+
+def _dealt(k: int, data: ModelRows) -> list[Pair]:
+    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k."""
+    n = len(data.codes)
+    if n < k:
+        raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
+    order = np.argsort(data.codes, kind="stable")  # one class after the other
+    fold = np.empty(n, dtype=np.intp)
+    fold[order] = np.arange(n) % k
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(k)]
+
+
+def hold_out(
+    fraction: float, data: ModelRows, groups: NDArray[Any] | None = None, random_state: Any = None
+) -> list[Pair]:
+    """One split that holds out a fraction of the rows of each class, drawn at random.
+
+    Groups are kept together: then the fraction is the nearest 1/k or 1 − 1/k.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
+
+    nothing = np.zeros(len(data.codes))
+    if groups is None:
+        splitter = StratifiedShuffleSplit(1, test_size=fraction, random_state=random_state)
+        try:
+            pairs = list(splitter.split(nothing, data.codes))
+        except ValueError as wrong:
+            raise InputError(
+                f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
+            ) from wrong
+    else:
+        k = max(2, round(1.0 / min(fraction, 1.0 - fraction)))
+        _check_enough(k, data, groups)
+        folds = StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
+        train, test = next(iter(folds.split(nothing, data.codes, groups)))
+        pairs = [(train, test) if fraction <= 0.5 else (test, train)]
+    _check_pairs(pairs, data)
+    return pairs
+
+
+def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
+    counts = data.class_counts()
+    rarest = int(np.argmin(counts))
+    if counts[rarest] < k:
+        raise InputError(
+            f"{k} folds need at least {k} rows of each class, but class "
+            f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
+            'cv="train".'
+        )
+    if groups is not None and (found := len(np.unique(groups))) < k:
+        raise InputError(f"{k} folds need at least {k} groups, but {found} came. Use fewer folds.")
+
+
+def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
+    for number, (train, test) in enumerate(pairs, start=1):
+        if not len(test):
+            raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
+        missing = data.class_counts(train) == 0
+        if missing.any():
+            raise InputError(
+                "every fold must train on each class, but the training rows of fold "
+                f"{number} of {len(pairs)} lack {plain(data.classes[int(np.argmax(missing))])!r}. "
+                "Use stratified or fewer folds, or drop a class this rare."
+            )

@@ -1,0 +1,292 @@
+"""ACP: the frequency of positives among calibration scores inside each row's own interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.base import SMOOTHING, Limit, Number, OneOf
+from calibrant.data import door
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError, ParameterError
+from calibrant.folds.models import ModelRows, score_method
+from calibrant.local.base import LocalCalibrator
+from calibrant.local.bins import Bins, RowBins
+from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
+from calibrant.local.rule import Rows, read_columns
+from calibrant.local.spreads import Members, Train, Work
+
+__all__ = ["ACP"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Such(OneOf):
+    """The limits of a parameter that passes a test."""
+
+    what: str
+    test: Callable[[Any], bool]
+
+    def allows(self, value: Any) -> bool:
+        return self.test(value)
+
+    def __str__(self) -> str:
+        return self.what
+
+
+class ACP(LocalCalibrator):
+    """Adaptive calibration of predictions: each row is its own bin.
+
+    A model that says how sure it is of a probability, by an interval [l, u] around it, has said
+    which other predictions it cannot tell apart from this one. ACP answers with the frequency of
+    the positive class among the calibration scores in [l, u]. Rows of the same score may get
+    different probabilities, since their intervals differ: this is no function of the score alone.
+
+    A bin of n calibration rows holds about n·width of them, and the width falls with the square
+    root of the number of rows that the model was fitted on. With few of those the interval holds
+    nearly everything and the answer tends to the base rate: lower ``level`` then. With many, and
+    few calibration rows, it holds hardly any and the answer is noise. ACP needs no monotone
+    relation between score and probability, and promises none.
+
+    Parameters
+    ----------
+    level : float in (0, 0.9999], default=0.95
+        Level of the intervals, where `CalibratedClassifier` computes them.
+    scale : {"probability", "logit"}, default="probability"
+        Their scale: see `prediction_interval`.
+    interval : {"auto", "bootstrap"} or function, default="auto"
+        Where they come from: see `prediction_interval`. A function takes the fitted model and rows
+        and returns (lower, upper) for its probability of ``classes_[1]``; for a model that is a
+        plain function, around its score. (To pickle the whole, define it in a module: no lambda.)
+    smoothing : {"none", "laplace", "jeffreys"}, default="none"
+        Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
+    n_boot : int, default=200
+        Refits of ``interval="bootstrap"``.
+    random_state : int, RandomState or None, default=None
+        Draws the rows of ``interval="bootstrap"``.
+    pos_label : label, default: the larger class
+        What a high score means.
+    classes : two labels, default: those found in y
+        Needed only where y may hold a single class whose partner cannot be guessed.
+
+    Attributes
+    ----------
+    rule_ : Bins
+        The calibration scores and their weights, a value.
+    classes_ : ndarray of shape (2,)
+        The labels, sorted; the columns of `predict_proba`.
+    pos_label_ : label
+        The class whose probability `calibrate` gives.
+
+    Notes
+    -----
+    p = Σ_{x_i ∈ [l, u]} w_i y_i / Σ_{x_i ∈ [l, u]} w_i, both ends included, so that ties are never
+    split; weights count as repetitions. Where no calibration score lies in the interval, the
+    nearest ones to the row's score are used, to a weight of 10 (with all that tie with the last;
+    all there are, if they weigh less), and `predict_proba` warns of how many rows that were.
+
+    Scores and intervals may be on any scale, as long as it is the same one: probabilities with the
+    intervals of `prediction_interval`, or logits with intervals of logits. The interval need not
+    contain the score.
+
+    `CalibratedClassifier(model, ACP())` calibrates the model's ``predict_proba`` and computes the
+    intervals itself, from the rows that the model was fitted on. A model with only a
+    ``decision_function`` is refused: those intervals would be on another scale than its scores.
+    A logistic regression that comes already fitted does not hold what its intervals need: pass
+    ``interval=lambda model, X: prediction_interval(model, X, train=(X_train,))``. With folds, the
+    calibration scores come from models of fewer rows than the one whose intervals are used.
+
+    O(N log N) to fit; O(log N) for each row, with exact sums for whole weights and without
+    cancellation for fractions; an empty interval costs O(log k · log N), where k scores are needed.
+
+    References
+    ----------
+    .. [1] X. Jiang, M. Osl, J. Kim, L. Ohno-Machado, "Calibrating predictive model estimates to
+       support personalized medicine", 2012, doi:10.1136/amiajnl-2011-000291.
+    .. [2] M. P. Naeini, G. F. Cooper, M. Hauskrecht, "Binary classifier calibration using a
+       Bayesian non-parametric approach", 2015, doi:10.1137/1.9781611974010.24.
+
+    Examples
+    --------
+    >>> c = ACP().fit([0.1, 0.2, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1, 1])
+    >>> c.calibrate([0.3, 0.3], lower=[0.2, 0.05], upper=[0.4, 0.65]).round(2).tolist()
+    [0.33, 0.4]
+    >>> found = c.bins([0.5], lower=[0.45], upper=[0.55])
+    >>> found.empty.tolist(), found.weight.tolist(), found.probability.tolist()
+    ([True], [6.0], [0.5])
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "level": (LEVEL,),
+        "scale": (SCALE,),
+        "interval": (
+            OneOf(("auto", "bootstrap")),
+            Such((), "a function from a model and rows to (lower, upper)", callable),
+        ),
+        "smoothing": (OneOf(tuple(SMOOTHING)),),
+        "n_boot": (N_BOOT,),
+        "random_state": (
+            OneOf((None,)),
+            Number(0, 2**32 - 1, whole=True),
+            Such((), "a RandomState", lambda value: isinstance(value, np.random.RandomState)),
+        ),
+    }
+
+    rule_: Bins
+
+    def __init__(
+        self,
+        *,
+        level: float = 0.95,
+        scale: str = "probability",
+        interval: str | Callable[[Any, Any], Any] = "auto",
+        smoothing: str = "none",
+        n_boot: int = 200,
+        random_state: Any = None,
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.level = level
+        self.scale = scale
+        self.interval = interval
+        self.smoothing = smoothing
+        self.n_boot = n_boot
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Keep the scores, labels and weights, sorted and summed.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1) or (n, 2)
+            Scores of any kind, or a binary predict_proba (then pos_label's column is used).
+        y : array-like of shape (n,)
+            Labels: any two values.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        rows = self._read(scores, y, sample_weight)
+        weight = None if (rows.weight == 1.0).all() else rows.weight
+        table = ScoreTable.from_rows(
+            door.Rows(rows.scores, rows.codes == 1, weight, rows.classes, rows.pos_label)
+        )
+        pseudo = SMOOTHING[self.smoothing]
+        return self._keep(Bins(table.scores, table.negative, table.positive, pseudo), rows)
+
+    def fit_rows(self, scores: Any, y: Any, X: Any, sample_weight: Any = None) -> Self:
+        """As `fit`: the rows of the model are not needed."""
+        return self.fit(scores, y, sample_weight)
+
+    def predict_proba(self, scores: Any, *, lower: Any = None, upper: Any = None) -> Array:
+        """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1) or (n, 2)
+        lower, upper : array-likes of shape (n,)
+            The ends of each row's interval, on the scale of the scores of ``pos_label_``; they may
+            be infinite.
+        """
+        return self._predict_proba(scores, Rows(lower=lower, upper=upper))
+
+    def calibrate(self, scores: Any, *, lower: Any = None, upper: Any = None) -> Array:
+        """The calibrated probability of ``pos_label_``, shape (n,): see `predict_proba`."""
+        return self._calibrate(scores, Rows(lower=lower, upper=upper))
+
+    def predict(self, scores: Any, *, lower: Any = None, upper: Any = None) -> NDArray[Any]:
+        """The more probable class (the first in sorted order on ties): see `predict_proba`."""
+        return self._predict(scores, Rows(lower=lower, upper=upper))
+
+    def bins(self, scores: Any, *, lower: Any = None, upper: Any = None) -> RowBins:
+        """The bin of each row: probability of ``pos_label_``, weight, and whether it was empty."""
+        check_is_fitted(self, "rule_")
+        clean = read_columns(scores, 2, self._positive_column)
+        return self.rule_.bins(clean, Rows(lower=lower, upper=upper))
+
+    def companion(
+        self, model: Any, train: ModelRows | None, rows: Index | None
+    ) -> Callable[[Any], Rows]:
+        """The intervals of a model, as a function of new rows.
+
+        What they need is computed here, once: the covariance, or the refits.
+        """
+        label = getattr(self, "pos_label_", self.pos_label)
+        known = getattr(model, "classes_", None)
+        flip = known is not None and label is not None and bool(known[0] == label)
+        if callable(self.interval):
+            return Companion(Given(model, self.interval), flip)
+        self._check_scores(model, train)
+        if train is None and choose(model, self.interval) != Members.name:
+            raise ParameterError(
+                f"the intervals of {type(model).__name__} need the rows that it was fitted on, "
+                "which nobody knows of a model that comes already fitted. Pass them: "
+                "ACP(interval=lambda model, X: prediction_interval(model, X, train=(X_train, "
+                "y_train))), or let CalibratedClassifier fit the model."
+            )
+        found = Intervals.of(
+            model,
+            None if train is None else Train.of(model, train, rows),
+            level=self.level,
+            scale=self.scale,
+            method=self.interval,
+            work=Work(self.n_boot, self.random_state),
+        )
+        return Companion(found, flip)
+
+    def _check_scores(self, model: Any, train: ModelRows | None) -> None:
+        """Refuse scores that are not the probabilities around which the intervals are."""
+        given = train is None and hasattr(model, "predict_proba")  # nobody knows: trust it
+        method = "auto" if train is None else train.method
+        source = "predict_proba" if given else score_method(model, method)
+        fitted: Bins | None = getattr(self, "rule_", None)
+        inside = fitted is None or (fitted.scores[0] >= 0 and fitted.scores[-1] <= 1)
+        if source != "predict_proba" or not inside:
+            raise ParameterError(
+                "ACP's own intervals are around probabilities, so the scores must be those of "
+                f"predict_proba, but {type(model).__name__} is scored by "
+                f"{'another method' if source == 'predict_proba' else source or 'a function'}. "
+                'Use a model with predict_proba (and method="predict_proba"), or pass interval= a '
+                "function that gives (lower, upper) on the scale of the scores."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Somebody's own function for the intervals of a model."""
+
+    model: Any
+    interval: Callable[[Any, Any], Any]
+
+    def __call__(self, X: Any) -> tuple[Any, Any]:
+        found = self.interval(self.model, X)
+        try:
+            lower, upper = found
+        except (TypeError, ValueError) as wrong:
+            raise InputError(
+                "the function interval must return (lower, upper), but "
+                f"{type(found).__name__} came."
+            ) from wrong
+        return lower, upper
+
+
+@dataclass(frozen=True, eq=False)
+class Companion:
+    """From rows to the intervals of the positive class's probability."""
+
+    intervals: Callable[[Any], Any]
+    flip: bool
+
+    def __call__(self, X: Any) -> Rows:
+        lower, upper = self.intervals(X)
+        if self.flip:
+            lower, upper = 1.0 - np.asarray(upper), 1.0 - np.asarray(lower)
+        return Rows(lower=lower, upper=upper)

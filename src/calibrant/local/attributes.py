@@ -1,0 +1,242 @@
+"""Attributes of rows: arrays and frames in, scaled-to-be numbers and category codes out.
+
+A numeric attribute is a number or missing; a nominal one is a category or missing. Which is which
+is learnt once, from the calibration rows, and holds for all rows that come later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError, ParameterError
+from calibrant.local.columns import Column, Table, read_table
+
+__all__ = ["MISSING", "UNSEEN", "Attribute", "Coded", "Schema"]
+
+Array = NDArray[np.float64]
+Category = str | int | float | bool
+
+#: the code of a missing category in a calibration row, and of one that is no match for any
+MISSING, UNSEEN = -1, -2
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Rows as numbers: numeric columns (0 where absent), who is absent, and category codes."""
+
+    numeric: Array
+    absent: NDArray[np.bool_]
+    codes: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.numeric)
+
+    def take(self, rows: Any) -> Coded:
+        """Some of the rows."""
+        return Coded(self.numeric[rows], self.absent[rows], self.codes[rows])
+
+    def with_scores(self, scores: Array) -> Coded:
+        """The same rows with further numeric columns that are never absent."""
+        extra = scores.reshape(len(scores), -1)
+        present = np.zeros(extra.shape, dtype=bool)
+        numeric = np.column_stack((self.numeric, extra))
+        return Coded(numeric, np.column_stack((self.absent, present)), self.codes)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column: its name, and its categories in order (None: it is numeric)."""
+
+    name: str
+    categories: tuple[Category, ...] | None = None
+
+    @property
+    def nominal(self) -> bool:
+        return self.categories is not None
+
+    def numbers(self, column: Column) -> Column:
+        """The column as finite float64 with those absent marked, or a reason why not."""
+        if column.missing.all():  # of whatever kind
+            return Column(np.zeros(len(column.missing)), column.missing, nominal=False)
+        if column.nominal:
+            raise InputError(
+                f"{self.name} must hold numbers, as in the calibration rows, but categories came"
+                f"{column.example()}."
+            )
+        values = column.values.astype(np.float64)
+        infinite = np.isinf(values) & ~column.missing
+        if infinite.any():
+            raise InputError(
+                f"{self.name} must be finite or missing: {int(infinite.sum())} of {len(values)} "
+                f"are infinite (first at row {int(np.argmax(infinite))}). Cap them, or mark them "
+                "missing."
+            )
+        return Column(values + 0.0, column.missing, nominal=False)
+
+    def codes(self, column: Column) -> NDArray[np.int32]:
+        """The place of each value among the categories; UNSEEN for another, MISSING for none."""
+        known = {_key(c): code for code, c in enumerate(self.categories or ())}
+        distinct, inverse = column.distinct()
+        self._check_family(distinct)
+        place = np.array([known.get(_key(v), UNSEEN) for v in distinct] + [MISSING], dtype=np.int32)
+        return place[inverse]
+
+    def _check_family(self, distinct: Sequence[Any]) -> None:
+        """Words where there were numbers, or the reverse, match nothing: surely a mistake."""
+        was = {isinstance(c, str) for c in self.categories or ()}
+        came = {isinstance(v, str) for v in distinct}
+        if was and came and not was & came:
+            names = {True: "words", False: "numbers"}
+            raise InputError(
+                f"{self.name} must hold {names[was.pop()]}, as in the calibration rows, but "
+                f"{names[came.pop()]} came (such as {distinct[0]!r}). Convert them."
+            )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes in order, and whether their names came with the data."""
+
+    attributes: tuple[Attribute, ...]
+    named: bool
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    @property
+    def nominal(self) -> NDArray[np.bool_]:
+        """Which of the attributes are nominal."""
+        return np.array([a.nominal for a in self.attributes], dtype=bool)
+
+    @classmethod
+    def learn(cls, table: Table, nominal: Any = None) -> Schema:
+        """The attributes of calibration rows; ``nominal`` names those that only look numeric."""
+        forced = _positions(nominal, table)
+        attributes = []
+        for place, (name, column) in enumerate(zip(table.labels, table.columns, strict=True)):
+            categories = None
+            if column.nominal or place in forced:
+                categories = _categories(column, name)
+            attributes.append(Attribute(name, categories))
+        return cls(tuple(attributes), table.names is not None)
+
+    def read(self, features: Any) -> Coded:
+        """Rows that come later, coded alike; other columns than at fit are refused."""
+        return self.code(self._arrange(read_table(features)))
+
+    def code(self, table: Table) -> Coded:
+        """The columns as numbers and codes."""
+        n, numbers, absent, codes = len(table), [], [], []
+        for attribute, column in zip(self.attributes, table.columns, strict=True):
+            if attribute.nominal:
+                codes.append(attribute.codes(column))
+            else:
+                clean = attribute.numbers(column)
+                numbers.append(np.where(clean.missing, 0.0, clean.values))
+                absent.append(clean.missing)
+        return Coded(
+            np.column_stack(numbers) if numbers else np.empty((n, 0)),
+            np.column_stack(absent) if absent else np.empty((n, 0), dtype=bool),
+            np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int32),
+        )
+
+    def _arrange(self, table: Table) -> Table:
+        """By name where both have names, else by place."""
+        names = [a.name for a in self.attributes]
+        if not self.named or table.names is None:
+            if len(table.columns) != len(names):
+                raise InputError(
+                    f"features must have {len(names)} columns, as at fit, but "
+                    f"{len(table.columns)} came."
+                )
+            return table
+        missing = [name for name in names if name not in table.names]
+        unexpected = [name for name in table.names if name not in names]
+        if missing or unexpected:
+            told = [f"{_some(missing)} missing"] * bool(missing)
+            told += [f"{_some(unexpected)} unexpected"] * bool(unexpected)
+            raise InputError(
+                f"features must have the columns of the calibration rows: {', '.join(told)}. Pass "
+                "the same columns; their order does not matter."
+            )
+        order = [table.names.index(name) for name in names]
+        return Table(tuple(names), [table.columns[j] for j in order], table.rows)
+
+    def to_state(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        pairs = [
+            [a.name, None if a.categories is None else [*a.categories]] for a in self.attributes
+        ]
+        return {"attributes": pairs, "named": self.named}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Schema:
+        """Read what `to_state` wrote; anything else is refused."""
+        pairs, named = state.get("attributes"), state.get("named")
+        if not isinstance(pairs, list) or not isinstance(named, bool):
+            raise InputError("the file is damaged: its attributes are missing or of a wrong type.")
+        schema = cls(tuple(_attribute(pair) for pair in pairs), named)
+        if named and len({a.name for a in schema.attributes}) < len(schema):
+            raise InputError("the file is damaged: two of its attributes have the same name.")
+        return schema
+
+
+def _attribute(pair: Any) -> Attribute:
+    fine = isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
+    if fine and pair[1] is None:
+        return Attribute(pair[0])
+    fine = fine and isinstance(pair[1], list)
+    fine = fine and all(isinstance(c, (str, bool, int, float)) for c in pair[1])
+    fine = fine and all(math.isfinite(c) for c in pair[1] if isinstance(c, float))
+    if not fine or len({_key(c) for c in pair[1]}) < len(pair[1]):
+        raise InputError(f"the file is damaged: {str(pair)[:80]!r} is no attribute.")
+    return Attribute(pair[0], tuple(pair[1]))
+
+
+def _categories(column: Column, name: str) -> tuple[Category, ...]:
+    """The categories present, in order."""
+    found = column.distinct()[0]
+    if any(isinstance(c, float) and not math.isfinite(c) for c in found):
+        raise InputError(f"{name} must hold finite numbers as categories, but infinity came.")
+    return tuple(sorted(found, key=_key))
+
+
+def _key(category: Any) -> tuple[bool, Any]:
+    """'1' is not 1, but 1 is 1.0: a column of whole numbers with gaps comes as fractions."""
+    return isinstance(category, str), category
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _positions(nominal: Any, table: Table) -> set[int]:
+    """Names or positions of columns as positions."""
+    if nominal is None:
+        return set()
+    if isinstance(nominal, (str, bytes)) or not hasattr(nominal, "__iter__"):
+        raise ParameterError(f"nominal must be a list of names or positions, but {nominal!r} came.")
+    found = set()
+    for item in nominal:
+        if isinstance(item, str):
+            if table.names is None or item not in table.names:
+                known = "they have no names" if table.names is None else _some(table.names)
+                raise ParameterError(f"nominal names {item!r}, but of the columns {known}.")
+            found.add(table.names.index(item))
+        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+            if not 0 <= item < len(table.columns):
+                raise ParameterError(
+                    f"nominal must hold positions from 0 to {len(table.columns) - 1}, but {item} "
+                    "came."
+                )
+            found.add(int(item))
+        else:
+            raise ParameterError(f"nominal must hold names or positions, but {item!r} came.")
+    return found

@@ -1,0 +1,180 @@
+"""The base of the calibrators that need more than a score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import __version__
+from calibrant.base import Limit, check_parameters, jsonable
+from calibrant.data.door import check_lengths, read_weight
+from calibrant.data.labels import plain, read_labels, read_many
+from calibrant.errors import InputError
+from calibrant.folds.models import ModelRows
+from calibrant.local.rule import LocalFitted, Rows, Rule, check_two, read_columns
+
+__all__ = ["LocalCalibrator", "LocalRows"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """Scores, codes and weights of the rows that count, and which of the given rows those are.
+
+    With two classes code 1 is the positive one; with more, codes are places in ``classes``.
+    """
+
+    scores: Array
+    codes: Index
+    weight: Array
+    kept: NDArray[np.bool_]
+    classes: NDArray[Any]
+    pos_label: Any
+
+
+class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns scores, labels and what else is known of each row into a rule.
+
+    A subclass declares its parameters and their limits, and writes ``fit`` and ``predict_proba``
+    with the arguments that it needs, from `_read`, `_keep` and `_predict_proba`.
+
+    Attributes
+    ----------
+    rule_ : Rule
+        The fitted function, a value.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; the columns of `predict_proba`.
+    pos_label_ : label
+        With two classes: the one whose probability `calibrate` gives; else None.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
+    #: whether it takes more than two classes
+    multiclass: ClassVar[bool] = False
+    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+
+    pos_label: Any
+    classes: Any
+    rule_: Rule
+    classes_: NDArray[Any]
+    pos_label_: Any
+
+    @abstractmethod
+    def fit_rows(self, scores: Any, y: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Fit on a model's scores of the rows X."""
+
+    @abstractmethod
+    def companion(
+        self, model: Any, train: ModelRows | None, rows: Index | None
+    ) -> Callable[[Any], Rows]:
+        """What finds, for new rows of a fitted model, what is needed beside the model's scores.
+
+        ``train`` and ``rows`` say what the model was fitted on (rows None: all of it); train is
+        None where nobody knows.
+        """
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> LocalRows:
+        """Check the parameters and the rows, code the labels, and drop rows of weight zero."""
+        check_parameters(self, self._limits)
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        classes, codes, pos_label = self._labels(y)
+        column = int(classes[0] != pos_label) if len(classes) == 2 else 1
+        clean = read_columns(scores, len(classes), column)
+        check_lengths(scores=len(clean), y=len(codes))
+        weight = read_weight(sample_weight, len(codes))
+        weight = np.ones(len(codes)) if weight is None else weight
+        kept = weight > 0
+        return LocalRows(clean[kept], codes[kept], weight[kept], kept, classes, pos_label)
+
+    def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
+        if self.multiclass:
+            many, codes = read_many(y, classes=self.classes)
+            if len(many) > 2:
+                if self.pos_label is not None:
+                    raise InputError(
+                        f"pos_label must be None with {len(many)} classes, but "
+                        f"{self.pos_label!r} came."
+                    )
+                return many, codes, None
+        two = read_labels(y, pos_label=self.pos_label, classes=self.classes)
+        return two.classes, two.positive.astype(np.intp), two.pos_label
+
+    def _keep(self, rule: Rule, rows: LocalRows) -> Self:
+        """Set the fitted attributes."""
+        self.rule_ = rule
+        self.classes_, self.pos_label_ = rows.classes, rows.pos_label
+        total, squares = float(rows.weight.sum()), float((rows.weight**2).sum())
+        self._provenance = {
+            "calibrant": __version__,
+            "weight": total,
+            "rows": len(rows.codes),
+            "effective_size": total * total / squares,
+        }
+        return self
+
+    @property
+    def _positive_column(self) -> int:
+        return 0 if len(self.classes_) == 2 and self.classes_[0] == self.pos_label_ else 1
+
+    def _predict_proba(self, scores: Any, rows: Rows) -> Array:
+        check_is_fitted(self, "rule_")
+        clean = read_columns(scores, len(self.classes_), self._positive_column)
+        p = self._apply(clean, rows)
+        return p if self._positive_column == 1 else p[:, ::-1]
+
+    def _apply(self, scores: Array, rows: Rows) -> Array:
+        """The rule's probabilities; a subclass that shows progress says so here."""
+        return self.rule_(scores, rows)
+
+    def _calibrate(self, scores: Any, rows: Rows) -> Array:
+        check_is_fitted(self, "rule_")
+        check_two(len(self.classes_))
+        return self._predict_proba(scores, rows)[:, self._positive_column]
+
+    def _predict(self, scores: Any, rows: Rows) -> NDArray[Any]:
+        labels: NDArray[Any] = self.classes_[np.argmax(self._predict_proba(scores, rows), axis=1)]
+        return labels
+
+    def predict_rows(self, scores: Any, rows: Rows) -> Array:
+        """As predict_proba, given what `companion` found for the rows."""
+        return self._predict_proba(scores, rows)
+
+    def to_fitted(self) -> LocalFitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self, "rule_")
+        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
+        classes = tuple(plain(label) for label in self.classes_)
+        return LocalFitted(
+            self.rule_,
+            classes,
+            plain(self.pos_label_),
+            type(self).__name__,
+            params,
+            dict(self._provenance),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_class = self.multiclass
+        return tags

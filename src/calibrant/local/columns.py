@@ -1,0 +1,246 @@
+"""Any common table of attributes → its columns, each with a mask of what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.columns import is_missing
+from calibrant.data.labels import plain
+from calibrant.errors import InputError
+
+__all__ = ["Column", "Table", "read_table"]
+
+#: what to do about a column that is neither numbers nor categories
+CONVERT = (
+    "Convert it to numbers (dates for example to ages in days) or to strings, or leave it out."
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values, who is missing, and whether they are categories."""
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+    nominal: bool
+
+    def take(self, rows: Any) -> Column:
+        return Column(self.values[rows], self.missing[rows], self.nominal)
+
+    def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
+        """The different values present, and the place of each row's (the last plus 1: missing)."""
+        inverse = np.empty(len(self.values), dtype=np.intp)
+        present = self.values[~self.missing]
+        if present.dtype.kind == "O":
+            found: dict[Any, int] = {}
+            keys = ((isinstance(v, str), v) for v in present)
+            places = np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.intp)
+            values = [value for _, value in found]
+        else:
+            unique, places = np.unique(present, return_inverse=True)
+            values = [plain(v) for v in unique]
+        inverse[~self.missing] = places
+        inverse[self.missing] = len(values)
+        return values, inverse
+
+    def example(self) -> str:
+        """One of the values, for an error message."""
+        present = self.values[~self.missing]
+        return f" (such as {plain(present[0])!r})" if len(present) else ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of the same rows; names only where all of them are words."""
+
+    names: tuple[str, ...] | None
+    columns: list[Column]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def labels(self) -> list[str]:
+        """What to call the columns in messages."""
+        if self.names is not None:
+            return list(self.names)
+        return [_place(j) for j in range(len(self.columns))]
+
+    def take(self, rows: NDArray[np.bool_]) -> Table:
+        """The rows of a mask."""
+        return Table(self.names, [c.take(rows) for c in self.columns], int(rows.sum()))
+
+
+def read_table(features: Any) -> Table:
+    """Arrays, lists of rows and frames (through narwhals) as columns; the rest is refused."""
+    if features is None:
+        raise InputError(
+            "features must be passed: this calibrator looks at the attributes of each row beside "
+            "its score. Give features=X."
+        )
+    if hasattr(features, "tocsr"):
+        raise InputError(
+            "features must be dense, but a sparse matrix came. Similarity looks at every "
+            "attribute: convert it with .toarray(), or reduce it to fewer columns."
+        )
+    frame = None if isinstance(features, (np.ndarray, list, tuple)) else _frame(features)
+    return _from_array(features) if frame is None else _from_frame(frame)
+
+
+# --- frames -------------------------------------------------------------------------------------
+
+
+def _frame(features: Any) -> Any:
+    import narwhals as nw
+
+    try:
+        wrapped = nw.from_native(features, allow_series=True, pass_through=True)
+    except nw.exceptions.NarwhalsError as wrong:
+        raise InputError(f"features cannot be read as a frame: {wrong}") from wrong
+    if isinstance(wrapped, nw.LazyFrame):
+        raise InputError("features must be in memory, but a lazy frame came. Collect it first.")
+    if isinstance(wrapped, nw.Series):
+        raise InputError(
+            "features must be a table with rows and columns, but one column came. Pass a frame of "
+            "one column."
+        )
+    return wrapped if isinstance(wrapped, nw.DataFrame) else None
+
+
+def _from_frame(frame: Any) -> Table:
+    names = list(frame.columns)
+    if len({(type(name), name) for name in names}) < len(names):
+        twice = next(name for j, name in enumerate(names) if name in names[:j])
+        raise InputError(f"features must have one column of each name, but {twice!r} came twice.")
+    words = all(isinstance(name, str) for name in names)
+    columns = [
+        _series(series, str(name)) for name, series in zip(names, frame.iter_columns(), strict=True)
+    ]
+    return Table(tuple(names) if words else None, columns, frame.shape[0])
+
+
+def _series(series: Any, name: str) -> Column:
+    import narwhals as nw
+
+    dtype = series.dtype
+    missing = np.asarray(series.is_null().to_numpy()).astype(bool)
+    if dtype.is_numeric():
+        if isinstance(dtype, nw.Decimal):
+            series = series.cast(nw.Float64)
+        values = np.asarray((series.fill_null(0) if missing.any() else series).to_numpy())
+        return _plain_column(values, missing, name)
+    if isinstance(dtype, nw.Boolean):
+        values = np.asarray((series.fill_null(False) if missing.any() else series).to_numpy())
+        return Column(values.astype(bool), missing, nominal=True)
+    if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
+        values = np.empty(len(missing), dtype=object)
+        values[:] = series.to_list()
+        column = _objects(values, missing, name)
+        named = not isinstance(dtype, nw.Object)
+        return Column(column.values, column.missing, nominal=column.nominal or named)
+    if missing.all():
+        return Column(np.zeros(len(missing)), missing, nominal=False)
+    known = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
+    raise InputError(
+        f"{name} of the features must hold numbers or categories, but its type is {known}. "
+        f"{CONVERT}"
+    )
+
+
+# --- arrays -------------------------------------------------------------------------------------
+
+
+def _from_array(features: Any) -> Table:
+    mask = np.ma.getmaskarray(features) if isinstance(features, np.ma.MaskedArray) else None
+    array = _array(features)
+    if array.ndim != 2:
+        raise InputError(
+            f"features must be a table with rows and columns, but their shape is {array.shape}. "
+            "Reshape one column with .reshape(-1, 1), one row with .reshape(1, -1)."
+        )
+    absent = np.zeros(array.shape, dtype=bool) if mask is None else mask
+    columns = [_plain_column(array[:, j], absent[:, j], _place(j)) for j in range(array.shape[1])]
+    return Table(None, columns, len(array))
+
+
+def _array(features: Any) -> NDArray[Any]:
+    if isinstance(features, np.ndarray):
+        return np.asarray(features.data if isinstance(features, np.ma.MaskedArray) else features)
+    if isinstance(features, (str, bytes)) or not hasattr(features, "__len__"):
+        raise InputError(
+            f"features must be a table (an array, a frame, a list of rows), but "
+            f"{type(features).__name__} came."
+        )
+    try:
+        array = np.asarray(features)
+        if array.dtype.kind in "US" or array.ndim != 2:
+            # NumPy turns [[1, "a"]] into words: keep the values themselves
+            array = np.array(features, dtype=object)
+    except (TypeError, ValueError) as wrong:
+        raise InputError(
+            f"features must be rows of one length, but they are not a table: {wrong}"
+        ) from wrong
+    return array
+
+
+def _place(j: int) -> str:
+    return f"column {j}"
+
+
+def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Column:
+    """A column by the kind of its array."""
+    kind = values.dtype.kind
+    if kind == "f":
+        return Column(values, missing | np.isnan(values), nominal=False)
+    if kind in "iu":
+        return Column(values, missing, nominal=False)
+    if kind in "bU":
+        return Column(values, missing, nominal=True)
+    if kind == "O":
+        return _objects(values, missing, name)
+    raise InputError(
+        f"{name} of the features must hold numbers or categories, but {values.dtype} came. "
+        f"{CONVERT}"
+    )
+
+
+def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Column:
+    """Boxed values: numbers if all present ones are, else categories: words, numbers, booleans."""
+    boxed = [_category(value) for value in values]
+    gone = missing | np.fromiter((is_missing(v) for v in boxed), dtype=bool, count=len(boxed))
+    kinds = {type(v) for v, absent in zip(boxed, gone, strict=True) if not absent}
+    if not kinds <= {str, bool, int, float}:
+        wrong = next(kind for kind in kinds if kind not in (str, bool, int, float))
+        raise InputError(
+            f"{name} of the features must hold numbers or categories, but values of type "
+            f"{wrong.__name__} came. {CONVERT}"
+        )
+    if kinds <= {int, float}:
+        numbers = [0.0 if absent else _number(v) for v, absent in zip(boxed, gone, strict=True)]
+        return Column(np.array(numbers), gone, nominal=False)
+    result = np.empty(len(boxed), dtype=object)
+    result[:] = boxed
+    return Column(result, gone, nominal=True)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all floats
+        return float("inf")
+
+
+def _category(value: Any) -> Any:
+    value = plain(value)
+    if type(value) in (str, int, float, bool) or value is None:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    return float(value) if isinstance(value, (Real, Decimal)) else value

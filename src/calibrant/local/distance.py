@@ -1,0 +1,213 @@
+"""How far rows are from the calibration rows: the distance itself, and a space to search in.
+
+The distance is computed from the values as they came (only brought to a common exponent), so that
+two rows that differ from a third by the same amounts come out equally far. The embedding is for
+the search alone, which may be off by rounding: what it finds is measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.local.attributes import UNSEEN, Coded
+
+__all__ = ["Space"]
+
+Array = NDArray[np.float64]
+Pick = Callable[[NDArray[Any]], NDArray[Any]]
+
+#: queries are cut at this many ranges from zero: there, all calibration rows are equally far
+FARTHEST = 1e100
+#: an embedding may have this many columns, or this many times the number of attributes; beyond,
+#: nominal attributes of more than so many categories are left out of it
+WIDTH, WIDTH_TIMES, LEVELS = 256, 4, 16
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Calibration rows with a metric.
+
+    Parameters
+    ----------
+    cells : Coded
+        The calibration rows.
+    numeric_weight, nominal_weight : arrays
+        The weight of each column.
+    power : 1 or 2
+        Distances are Σ w·diff^power: Manhattan, or squared Euclidean.
+    """
+
+    cells: Coded
+    numeric_weight: Array
+    nominal_weight: Array
+    power: int
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    # --- units: every numeric column lies on a common exponent, with range 0 or in [½, 1) -------
+
+    @cached_property
+    def _units(self) -> tuple[NDArray[np.intc], Array, Array]:
+        """Exponent, lowest value after it, and 1/range (0 where the range is 0), by column."""
+        known = ~self.cells.absent
+        low = np.where(known, self.cells.numeric, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(known, self.cells.numeric, -np.inf).max(axis=0, initial=-np.inf)
+        flat = ~(high > low)
+        low = np.where(known.any(axis=0), low, 0.0)
+        half = np.where(flat, 0.0, high / 2 - low / 2)
+        tiny = (half == 0.0) & ~flat  # half of the smallest float
+        exponent = np.where(tiny, -1073, np.frexp(half)[1] + 1).astype(np.intc)
+        exponent[flat] = np.frexp(low[flat])[1]
+        low, high = np.ldexp(low, -exponent), np.ldexp(np.where(flat, low, high), -exponent)
+        inverse = np.divide(1.0, high - low, out=np.zeros(len(low)), where=~flat)
+        return exponent, low, inverse
+
+    def points(self, rows: Coded) -> Coded:
+        """Query rows in these units."""
+        with np.errstate(over="ignore"):
+            numeric = np.ldexp(rows.numeric, -self._units[0])
+        numeric = np.clip(numeric, -FARTHEST, FARTHEST)
+        codes = np.where(rows.codes < 0, np.int32(UNSEEN), rows.codes)
+        return Coded(numeric, rows.absent, codes)
+
+    @cached_property
+    def _own(self) -> Coded:
+        """The calibration rows in these units, by column."""
+        numeric = np.ldexp(self.cells.numeric, -self._units[0])
+        fortran = (np.asfortranarray(a) for a in (numeric, self.cells.absent, self.cells.codes))
+        return Coded(*fortran)
+
+    def _scaled(self, points: Coded) -> Array:
+        """Min–max scaled values."""
+        _, low, inverse = self._units
+        scaled: Array = (points.numeric - low) * inverse
+        return scaled
+
+    # --- the distance ---------------------------------------------------------------------------
+
+    def all_distances(self, points: Coded) -> Array:
+        """From each query to every calibration row."""
+        shape = len(points), len(self)
+        return self._distances(points, shape, lambda column: column[None, :])
+
+    def distances(self, points: Coded, index: NDArray[np.intp]) -> Array:
+        """From each query to its own candidates, index of shape (queries, candidates)."""
+        return self._distances(points, index.shape, lambda column: column[index])
+
+    def _distances(self, points: Coded, shape: tuple[int, ...], pick: Pick) -> Array:
+        own, total = self._own, np.zeros(shape)
+        for a in np.flatnonzero(self.numeric_weight):
+            diff = np.abs(points.numeric[:, a, None] - pick(own.numeric[:, a]))
+            diff *= self._units[2][a]
+            if own.absent[:, a].any() or points.absent[:, a].any():
+                diff = self._with_gaps(diff, points, int(a), pick)
+            term = diff if self.power == 1 else np.square(diff, out=diff)
+            term *= self.numeric_weight[a]
+            total += term
+        for b in np.flatnonzero(self.nominal_weight):
+            total += (points.codes[:, b, None] != pick(own.codes[:, b])) * self.nominal_weight[b]
+        return total
+
+    def _with_gaps(self, diff: Array, points: Coded, a: int, pick: Pick) -> Array:
+        """One side missing: the farthest that the other can be from; both: 1."""
+        here, there = points.absent[:, a, None], pick(self._own.absent[:, a])
+        diff = np.where(there, self._far(points)[:, a, None], diff)
+        diff = np.where(here, pick(self._far_own[:, a]), diff)
+        diff[here & there] = 1.0
+        return diff
+
+    def _far(self, points: Coded) -> Array:
+        scaled = self._scaled(points)
+        far: Array = np.maximum(scaled, 1.0 - scaled)
+        return far
+
+    @cached_property
+    def _far_own(self) -> Array:
+        return np.asfortranarray(self._far(self._own))
+
+    # --- the embedding --------------------------------------------------------------------------
+
+    @cached_property
+    def gaps(self) -> NDArray[np.bool_]:
+        """Which numeric columns of the calibration rows have missing values."""
+        gaps: NDArray[np.bool_] = self.cells.absent.any(axis=0) & (self.numeric_weight > 0)
+        return gaps
+
+    @cached_property
+    def _levels(self) -> list[NDArray[np.int32]]:
+        """The codes that occur in each nominal column."""
+        return [np.unique(codes) for codes in self.cells.codes.T]
+
+    @cached_property
+    def wide(self) -> NDArray[np.bool_]:
+        """Which nominal columns have too many categories for the embedding."""
+        levels = np.array([len(v) for v in self._levels], dtype=np.intp)
+        levels[self.nominal_weight == 0] = 0
+        attributes = len(self.numeric_weight) + len(levels)
+        too_wide = levels.sum() > max(WIDTH, WIDTH_TIMES * attributes)
+        wide: NDArray[np.bool_] = (levels > LEVELS) & too_wide
+        return wide
+
+    def embeds(self, gaps: NDArray[np.bool_]) -> bool:
+        """Whether there is an embedding, given which numeric columns may be missing."""
+        return self.power == 2 or not (gaps.any() or self.wide.any())
+
+    def embed_cells(self, gaps: NDArray[np.bool_]) -> Array:
+        """The calibration rows as points of a flat space.
+
+        Between them and the points of `embed_queries` (squared) distances are those of `distances`
+        without wide columns, plus a number that depends on the query alone. Numeric
+        columns are z = w^(1/power)·(v − ½), nominal ones are one-hot. With gaps, z is 0 where a
+        value is absent, and d² = |z_q − z_x|² + Σ (absent_x·P_q + absent_q·P_x) with the
+        penalties P of `_penalty`: inner products, which two more columns each and one to even out
+        the lengths turn into distances.
+        """
+        own, w = self._own, self.numeric_weight[gaps]
+        parts = [self._flat(own), *self._one_hot(own.codes)]
+        if gaps.any():
+            lost = -np.sqrt(w / 2) * own.absent[:, gaps]
+            penalty = -self._penalty(own, gaps) / np.sqrt(2 * w)
+            length = np.square(lost).sum(axis=1) + np.square(penalty).sum(axis=1)
+            parts += [lost, penalty, np.sqrt(length.max() - length)]
+        return np.column_stack(parts)
+
+    def embed_queries(self, points: Coded, gaps: NDArray[np.bool_]) -> Array:
+        """Query rows as points of the same space."""
+        w = self.numeric_weight[gaps]
+        parts = [self._flat(points), *self._one_hot(points.codes)]
+        if gaps.any():
+            penalty = self._penalty(points, gaps) / np.sqrt(2 * w)
+            parts += [penalty, np.sqrt(w / 2) * points.absent[:, gaps], np.zeros(len(points))]
+        return np.column_stack(parts)
+
+    def _flat(self, points: Coded) -> Array:
+        used = self.numeric_weight > 0
+        z = (self._scaled(points)[:, used] - 0.5) * self.numeric_weight[used] ** (1 / self.power)
+        z[points.absent[:, used]] = 0.0
+        return z
+
+    def _one_hot(self, codes: NDArray[np.int32]) -> list[Array]:
+        """Differing categories w apart; a query that matches none is as far from all."""
+        parts = []
+        for b, (levels, w) in enumerate(zip(self._levels, self.nominal_weight, strict=True)):
+            if self.wide[b]:
+                continue
+            if w > 0 and len(levels) == 2:
+                side = (codes[:, b] == levels[1]) * 1.0 - (codes[:, b] == levels[0])
+                parts.append(side * (w ** (1 / self.power) / 2))
+            elif w > 0 and len(levels) > 2:
+                parts.append((codes[:, b, None] == levels) * (w / 2) ** (1 / self.power))
+        return parts
+
+    def _penalty(self, points: Coded, gaps: NDArray[np.bool_]) -> Array:
+        """w·max(v, 1−v)² − z² where present; w/2 where absent, so that two absent are w apart."""
+        w = self.numeric_weight[gaps]
+        z = np.abs(self._scaled(points)[:, gaps] - 0.5)
+        return np.where(points.absent[:, gaps], w / 2, w * (0.25 + z))

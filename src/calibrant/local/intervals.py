@@ -1,0 +1,347 @@
+"""Intervals around a model's probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtri
+
+from calibrant.base import Limit, Number, OneOf
+from calibrant.data.frozen import Frozen
+from calibrant.data.labels import plain, read_many
+from calibrant.errors import InputError, ParameterError
+from calibrant.folds.models import ModelRows, weight_argument
+from calibrant.local.delta import Delta, is_logistic
+from calibrant.local.spreads import (
+    Estimate,
+    Members,
+    Refits,
+    Spread,
+    Train,
+    Work,
+    bootstrap_estimate,
+    has_members,
+    refit,
+    unwrap,
+)
+
+__all__ = [
+    "LEVEL",
+    "N_BOOT",
+    "SCALE",
+    "Intervals",
+    "PredictionInterval",
+    "prediction_interval",
+]
+
+Array = NDArray[np.float64]
+
+LEVEL = Number(0.0, 0.9999, open=True)
+SCALE = OneOf(("probability", "logit"))
+N_BOOT = Number(2, whole=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionInterval(Frozen):
+    """An interval around the probability of each row; unpacks as ``lower, upper``.
+
+    Parameters
+    ----------
+    probability : array of shape (n,)
+        The model's probability of ``classes_[1]``.
+    lower, upper : arrays of shape (n,)
+        The ends, inside [0, 1], around the probability.
+    sd : array of shape (n,)
+        The standard deviation that they come from, on their scale; infinite where the model's rows
+        say nothing.
+    level : float
+    scale : {"probability", "logit"}
+    method : {"delta", "spread", "bootstrap"}
+
+    Examples
+    --------
+    >>> p, low, high, sd = np.array([[0.5], [0.4], [0.7], [0.1]])
+    >>> half = PredictionInterval(p, low, high, sd)
+    >>> half
+    PredictionInterval(1 row, 95% on the probability scale by delta, mean width 0.3)
+    >>> lower, upper = half.other()
+    >>> lower.round(2).tolist(), upper.round(2).tolist()
+    ([0.3], [0.6])
+    """
+
+    probability: Array
+    lower: Array
+    upper: Array
+    sd: Array
+    level: float = 0.95
+    scale: str = "probability"
+    method: str = "delta"
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.lower, self.upper))
+
+    def other(self) -> PredictionInterval:
+        """The same of the other class: [1 − upper, 1 − lower]."""
+        ends = (1.0 - self.probability, 1.0 - self.upper, 1.0 - self.lower)
+        return PredictionInterval(*ends, self.sd, self.level, self.scale, self.method)
+
+    def __repr__(self) -> str:
+        n = len(self.lower)
+        width = float(np.mean(self.upper - self.lower)) if n else 0.0
+        return (
+            f"PredictionInterval({n} row{'' if n == 1 else 's'}, {100 * self.level:g}% on the "
+            f"{self.scale} scale by {self.method}, mean width {width:.3g})"
+        )
+
+
+def prediction_interval(
+    model: Any,
+    X: Any,
+    level: float = 0.95,
+    *,
+    scale: str = "probability",
+    method: str = "auto",
+    train: tuple[Any, ...] | None = None,
+    n_boot: int = 200,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> PredictionInterval:
+    """An interval around a model's probability of ``classes_[1]``, row by row.
+
+    It says how well the model knows that probability, not what the row's outcome will be. It knows
+    of the sampling of the rows only: a model of the wrong shape is as wrong with an interval.
+
+    Parameters
+    ----------
+    model : fitted classifier of two classes, with predict_proba
+        Pipelines and searches are looked into: their earlier steps and choices are taken as given
+        (except by the bootstrap, which repeats them).
+    X : rows, as the model takes them
+    level : float in (0, 0.9999], default=0.95
+        Probability that the normal distribution puts inside; z is its quantile, 1.96 for 0.95.
+    scale : {"probability", "logit"}, default="probability"
+        p ± z·sd(p) cut to [0, 1], or σ(logit p ± z·sd(logit p)), which needs no cutting and is
+        the better interval near 0 and 1.
+    method : {"auto", "delta", "spread", "bootstrap"}, default="auto"
+        ``"delta"`` for LogisticRegression, ``"spread"`` for bagged models and forests,
+        ``"bootstrap"`` for anything that can be fitted again; ``"auto"`` takes the first or second
+        where it applies, and never the third by itself, since it costs ``n_boot`` fits.
+    train : (X,), (X, y) or (X, y, sample_weight)
+        The rows that the model was fitted on. The delta method needs X (and the weights, if there
+        were any; y may be None), the bootstrap needs y too.
+    n_boot : int, default=200
+        Refits of the bootstrap.
+    random_state : int, RandomState or None, default=None
+        Draws the bootstrap's rows.
+    n_jobs : int or None, default=None
+        How many refits run at a time, as in joblib.
+    progress : bool, default=False
+        Whether the bootstrap shows a bar.
+
+    Returns
+    -------
+    PredictionInterval
+        With ``probability``, ``lower``, ``upper`` and ``sd``; unpacks as ``lower, upper``.
+
+    Notes
+    -----
+    **Delta.** With the linear predictor η = xᵀβ (x with a leading 1), sd(η) = √(xᵀΣx) and
+    sd(p) = p(1−p)·sd(η), where Σ = (XᵀWX + P)⁻¹, W = w·p(1−p) at the training rows and P the
+    Hessian of the penalty: 1/C for each coefficient, 0 for the intercept (the solver "liblinear"
+    penalises it too: 1/(C·intercept_scaling²)). Without penalty (C = ∞) Σ is the inverse Fisher
+    information [1]_. With the L2 penalty it is the covariance of the posterior to second order, the
+    penalty being the logarithm of a Gaussian prior [2]_: it contains the shrinkage. The sampling
+    covariance ΣXᵀWXΣ alone would not, and its intervals, around estimates that are shrunk, would be
+    too narrow to cover the truth; those of Σ cover well on average over the rows [3]_. Weights
+    count as repetitions. Refused, with the reason: L1 and elastic-net penalties, class weights,
+    more than two classes. LogisticRegressionCV: the C that it chose is taken as given.
+
+    Columns are centred and scaled before an orthogonal factorisation, so that units do not matter.
+    Where columns are collinear and nothing is penalised, rows inside the span of the training rows
+    have an interval, and all others get [0, 1]. O(n_train·c² + n·c²) for c columns, in blocks of
+    rows; sparse rows are made dense block by block.
+
+    **Spread.** sd(p) is that of the members' probabilities (divisor m − 1). This is the spread of
+    **one** member. The model is their average and less uncertain than that: the interval is wider
+    than a confidence interval, and with fully grown trees, which say mostly 0 or 1, it spans nearly
+    everything. sd(logit p) = sd(p)/(p(1−p)). O(n) for each member.
+
+    **Bootstrap.** sd over ``n_boot`` copies of the model, fitted on as many rows drawn with
+    replacement (again, if one class was not drawn) that keep their weights [4]_. On the logit scale
+    sd(logit p) is that of the copies' logits, or sd(p)/(p(1−p)) in rows where a copy says exactly 0
+    or 1. Where the model itself says so, the interval is that of the probability scale. Under a
+    penalty it knows the sampling variance but not the shrinkage, and is narrower than the delta
+    method's. O(``n_boot``) fits.
+
+    References
+    ----------
+    .. [1] D. Hosmer, S. Lemeshow, R. Sturdivant, "Applied logistic regression", 2013,
+       doi:10.1002/9781118548387.
+    .. [2] D. MacKay, "The evidence framework applied to classification networks", 1992,
+       doi:10.1162/neco.1992.4.5.720.
+    .. [3] D. Nychka, "Bayesian confidence intervals for smoothing splines", 1988,
+       doi:10.1080/01621459.1988.10478711.
+    .. [4] B. Efron, R. Tibshirani, "An introduction to the bootstrap", 1993,
+       doi:10.1201/9780429246593.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]])
+    >>> y = np.array([0, 0, 1, 0, 1, 1])
+    >>> model = LogisticRegression().fit(X, y)
+    >>> found = prediction_interval(model, X[[0, 2]], train=(X,))
+    >>> found.probability.round(2).tolist()
+    [0.13, 0.41]
+    >>> lower, upper = found
+    >>> lower.round(2).tolist(), upper.round(2).tolist()
+    ([0.0, 0.0], [0.49, 0.88])
+    >>> prediction_interval(model, X, scale="logit", train=(X,))
+    PredictionInterval(6 rows, 95% on the logit scale by delta, mean width 0.767)
+    """
+    limits: dict[str, tuple[Any, Limit]] = {
+        "level": (level, LEVEL),
+        "scale": (scale, SCALE),
+        "method": (method, OneOf(tuple(METHODS))),
+        "n_boot": (n_boot, N_BOOT),
+        "progress": (progress, OneOf((True, False))),
+    }
+    for name, (value, limit) in limits.items():
+        if not limit.allows(value):
+            raise ParameterError(
+                f"{name} of prediction_interval must be {limit}, but {value!r} came."
+            )
+    check_model(model)
+    rows = None if train is None else Train.read(train)
+    work = Work(n_boot, random_state, n_jobs, progress)
+    chosen = choose(model, method)
+    if chosen == Refits.name:  # one copy of the model at a time, instead of all
+        estimate = bootstrap_estimate(model, X, _refits(model, rows, work))
+    else:
+        estimate = METHODS[chosen](model, rows, work)(X)
+    return ends(estimate, level, scale, chosen)
+
+
+# --- from a model to a function of rows ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """A picklable function from rows to their intervals."""
+
+    spread: Spread
+    level: float
+    scale: str
+
+    @classmethod
+    def of(
+        cls, model: Any, train: Train | None, *, level: float, scale: str, method: str, work: Work
+    ) -> Intervals:
+        """What an interval needs is computed here, once; the training rows are not kept."""
+        check_model(model)
+        return cls(METHODS[choose(model, method)](model, train, work), level, scale)
+
+    def __call__(self, X: Any) -> PredictionInterval:
+        return ends(self.spread(X), self.level, self.scale, self.spread.name)
+
+
+def ends(estimate: Estimate, level: float, scale: str, method: str) -> PredictionInterval:
+    """The interval of level ``level`` around each estimate."""
+    z = float(ndtri(0.5 + level / 2.0))
+    p = estimate.probability
+    lower, upper, sd = p - z * estimate.sd, p + z * estimate.sd, estimate.sd
+    if scale == "logit":
+        finite = np.isfinite(estimate.logit)
+        centre = np.where(finite, estimate.logit, 0.0)
+        sd = estimate.sd_logit
+        lower = np.where(finite, expit(centre - z * sd), lower)
+        upper = np.where(finite, expit(centre + z * sd), upper)
+    lower = np.clip(lower, 0.0, p)  # rounding must not put the probability outside
+    upper = np.clip(upper, p, 1.0)
+    return PredictionInterval(p, lower, upper, sd, level, scale, method)
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is not a fitted classifier of two classes that gives probabilities."""
+    name = type(model).__name__
+    if not hasattr(model, "predict_proba"):
+        raise InputError(
+            "an interval is one around a probability, so the model must have predict_proba, but "
+            f"{name} has not. Calibrate its decision_function to probabilities first, or pass "
+            "intervals of your own on the scale of its scores."
+        )
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        raise InputError(
+            f"the model must be a fitted classifier, but this {name} has no classes_. Call fit "
+            "first."
+        )
+    if len(classes) != 2 or np.ndim(classes[0]):
+        raise InputError(
+            f"the model must tell two classes apart, but {name} knows "
+            f"{[plain(c) for c in classes][:20]}."
+        )
+
+
+def choose(model: Any, method: str) -> str:
+    """The method that ``"auto"`` stands for, or the one that was named."""
+    if method != "auto":
+        return method
+    if is_logistic(model):
+        return "delta"
+    if has_members(unwrap(model)[1]):
+        return "spread"
+    raise InputError(
+        f"there is no rule for the intervals of {type(unwrap(model)[1]).__name__}: it is neither a "
+        "LogisticRegression nor made of members that give probabilities. Ask for the bootstrap, "
+        'which fits it again and again: method="bootstrap" of prediction_interval, or '
+        'interval="bootstrap" of ACP.'
+    )
+
+
+def _delta(model: Any, train: Train | None, work: Work) -> Spread:
+    if train is None:
+        raise InputError(
+            "the delta method needs the rows that the model was fitted on, since the fitted model "
+            "does not hold its Fisher information. Pass train=(X_train,), or "
+            "train=(X_train, y_train, sample_weight) if it was fitted with weights."
+        )
+    return Delta.of(model, train.X, train.weight)
+
+
+def _spread(model: Any, train: Train | None, work: Work) -> Spread:
+    return Members.of(model)
+
+
+def _bootstrap(model: Any, train: Train | None, work: Work) -> Spread:
+    return Refits(model, tuple(_refits(model, train, work)))
+
+
+def _refits(model: Any, train: Train | None, work: Work) -> Iterator[Any]:
+    if train is None or train.y is None:
+        raise InputError(
+            "the bootstrap needs the rows that the model was fitted on and their labels, to fit it "
+            "again. Pass train=(X_train, y_train) or train=(X_train, y_train, sample_weight)."
+        )
+    if train.weight is not None and weight_argument(model) is None:
+        raise InputError(
+            f"train must be what the model was fitted on, but fit of {type(model).__name__} takes "
+            "no sample_weight, and weights came. Leave them out."
+        )
+    classes, codes = read_many(train.y, classes=model.classes_)
+    data = ModelRows(train.X, codes, train.weight, classes, 1, "predict_proba")
+    return refit(model, data, work.n_boot, work.random_state, work.n_jobs, work.progress)
+
+
+#: how a spread is made, by the name of the method; "auto" is one of the others
+METHODS: dict[str, Callable[[Any, Train | None, Work], Spread]] = {
+    "auto": lambda model, train, work: METHODS[choose(model, "auto")](model, train, work),
+    "delta": _delta,
+    "spread": _spread,
+    "bootstrap": _bootstrap,
+}

@@ -1,0 +1,206 @@
+"""What a local calibrator is once fitted: a frozen rule, and the value that is saved and loaded."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.columns import to_matrix
+from calibrant.data.door import read_scores
+from calibrant.data.frozen import Frozen
+from calibrant.errors import InputError
+from calibrant.fitted import Label, check_header, check_label
+
+__all__ = ["FORMAT", "LocalFitted", "Rows", "Rule", "check_two", "read_columns"]
+
+Array = NDArray[np.float64]
+
+FORMAT = "calibrant-local"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of each row beside its score: its features, or the ends of its interval."""
+
+    features: Any = None
+    lower: Any = None
+    upper: Any = None
+
+
+class Rule(Frozen):
+    """A frozen function of scores and rows; subclasses are frozen dataclasses.
+
+    Scores are (n,) for two classes and (n, k) for more. The columns of the result are in the order
+    of the codes: with two classes the other one first, then the positive one.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    @abstractmethod
+    def __call__(self, scores: Array, rows: Rows) -> Array:
+        """The probabilities of the classes, shape (n, k)."""
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """How many columns the result has."""
+
+    @abstractmethod
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What JSON can hold, and the arrays by name."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The rule of such parts; anything else is refused with a reason."""
+
+
+def read_columns(scores: Any, classes: int, positive_column: int) -> Array:
+    """Finite scores: (n,) of the positive class for two classes, (n, k) for more."""
+    if classes == 2:
+        return read_scores(scores, positive_column=positive_column)
+    matrix = to_matrix(scores, "scores")
+    if matrix.ndim != 2 or matrix.shape[1] != classes:
+        raise InputError(
+            f"scores must have one column for each of the {classes} classes, but their shape is "
+            f"{matrix.shape}. If y lacks some of the classes, name them all: classes=[...]."
+        )
+    return np.column_stack([read_scores(matrix[:, j]) for j in range(classes)])
+
+
+def check_two(classes: int) -> None:
+    """Refuse to give the probability of one of more than two classes."""
+    if classes != 2:
+        raise InputError(
+            f"calibrate gives the probability of one of two classes, but {classes} were fitted. "
+            "Use predict_proba."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LocalFitted(Frozen):
+    """A fitted local calibrator as a plain value: what `load` returns for it.
+
+    Parameters
+    ----------
+    rule : Rule
+    classes : tuple of labels, sorted
+    pos_label : label
+        With two classes: the one whose probability `calibrate` gives; else None.
+    method, params, provenance
+        As in `Fitted`.
+    """
+
+    rule: Rule
+    classes: tuple[Label, ...]
+    pos_label: Label | None
+    method: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", tuple(check_label(c) for c in self.classes))
+        for name in ("params", "provenance"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        if not isinstance(self.rule, Rule):
+            raise InputError(f"rule must be a Rule, but {type(self.rule).__name__} came.")
+        known = any(type(c) is type(self.pos_label) and c == self.pos_label for c in self.classes)
+        if len(self.classes) < 2 or (len(self.classes) == 2) != known:
+            raise InputError(
+                "classes must be two labels with pos_label among them, or more labels without, "
+                f"but {self.classes!r} and {self.pos_label!r} came."
+            )
+
+    @property
+    def positive_column(self) -> int:
+        """With two classes: which column of predict_proba is pos_label's."""
+        return 0 if len(self.classes) == 2 and self.classes[0] == self.pos_label else 1
+
+    def predict_proba(
+        self, scores: Any, *, features: Any = None, lower: Any = None, upper: Any = None
+    ) -> Array:
+        """The probability of each class, columns in the order of ``classes``."""
+        clean = read_columns(scores, len(self.classes), self.positive_column)
+        p = self.rule(clean, Rows(features, lower, upper))
+        return p if self.positive_column == 1 else p[:, ::-1]
+
+    def calibrate(
+        self, scores: Any, *, features: Any = None, lower: Any = None, upper: Any = None
+    ) -> Array:
+        """With two classes: the probability of ``pos_label``, shape (n,)."""
+        check_two(len(self.classes))
+        p = self.predict_proba(scores, features=features, lower=lower, upper=upper)
+        return p[:, self.positive_column]
+
+    def predict(
+        self, scores: Any, *, features: Any = None, lower: Any = None, upper: Any = None
+    ) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        p = self.predict_proba(scores, features=features, lower=lower, upper=upper)
+        return np.asarray(self.classes)[np.argmax(p, axis=1), ...]
+
+    def to_fitted(self) -> LocalFitted:
+        """Itself: what `save` asks of everything it is given."""
+        return self
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """The JSON object and the arrays that `save` writes."""
+        state, arrays = self.rule.to_parts()
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "method": self.method,
+            "params": dict(self.params),
+            "classes": list(self.classes),
+            "pos_label": self.pos_label,
+            "rule": {"kind": self.rule.kind, "version": self.rule.version, "state": state},
+            "provenance": dict(self.provenance),
+        }
+        return document, arrays
+
+    @staticmethod
+    def from_parts(document: Any, arrays: Mapping[str, NDArray[Any]]) -> LocalFitted:
+        """Read what `to_parts` made; anything else is refused with a reason."""
+        from calibrant.local.kinds import KINDS
+
+        check_header(document, FORMAT, VERSION)
+        rule = document.get("rule")
+        if not isinstance(rule, dict) or not isinstance(rule.get("state"), dict):
+            raise InputError("the file is damaged: its 'rule' is missing or of a wrong type.")
+        kind = KINDS.get(str(rule.get("kind")))
+        if kind is None:
+            raise InputError(
+                f"unknown kind of rule {rule.get('kind')!r}; known are {', '.join(sorted(KINDS))}."
+            )
+        version = rule.get("version")
+        if type(version) is not int or not 1 <= version <= kind.version:
+            raise InputError(
+                f"this {kind.kind} rule has format version {version!r}, but this calibrant reads "
+                f"1 to {kind.version}. Upgrade: pip install --upgrade calibrant"
+            )
+        try:
+            made = kind.from_parts(rule["state"], arrays)
+        except (TypeError, AttributeError, KeyError, IndexError, OverflowError) as wrong:
+            raise InputError(f"the file is damaged: {type(wrong).__name__}: {wrong}") from wrong
+        fitted = LocalFitted(
+            made,
+            tuple(document["classes"]),
+            document.get("pos_label"),
+            document["method"],
+            document["params"],
+            document["provenance"],
+        )
+        if made.n_classes != len(fitted.classes):
+            raise InputError(
+                f"the file is damaged: its rule speaks of {made.n_classes} classes, but "
+                f"{len(fitted.classes)} are named."
+            )
+        return fitted

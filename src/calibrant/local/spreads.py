@@ -1,0 +1,300 @@
+"""How uncertain a model is of each row's probability: three ways to find out.
+
+Each is a frozen, picklable function of rows, made once from a fitted model of two classes (and,
+where needed, from the rows it was fitted on). It speaks of the model's ``classes_[1]``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
+
+from calibrant.data.door import check_lengths, read_weight
+from calibrant.errors import InputError
+from calibrant.folds.models import ModelRows, model_scores, take, weight_argument
+from calibrant.progress import track
+
+__all__ = [
+    "Estimate",
+    "Members",
+    "Refits",
+    "Spread",
+    "Train",
+    "Work",
+    "bootstrap_estimate",
+    "has_members",
+    "probability",
+    "refit",
+    "transform",
+    "unwrap",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: how far the mean of the members may be from the model's own probability
+AGREEMENT = 1e-6
+
+
+class Estimate(NamedTuple):
+    """Probabilities, their logits (±inf for 0 and 1), and the standard deviation of either."""
+
+    probability: Array
+    logit: Array
+    sd: Array
+    sd_logit: Array
+
+
+@dataclass(frozen=True)
+class Train:
+    """The rows that a model was fitted on."""
+
+    X: Any
+    y: Any = None
+    weight: Array | None = None
+
+    @staticmethod
+    def read(train: Any) -> Train:
+        """From a tuple (X,), (X, y) or (X, y, sample_weight)."""
+        if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
+            came = (
+                f"{len(train)} values" if isinstance(train, (tuple, list)) else type(train).__name__
+            )
+            raise InputError(
+                "train must be the rows that the model was fitted on, as (X,), (X, y) or "
+                f"(X, y, sample_weight), but {came} came."
+            )
+        X, y, weight = (*train, None, None)[:3]
+        n = _num_samples(X)
+        if y is not None:
+            check_lengths(X=n, y=_num_samples(y))
+        return Train(X, y, read_weight(weight, n))
+
+    @staticmethod
+    def of(model: Any, data: ModelRows, rows: Index | None) -> Train:
+        """From what a wrapped model was fitted on, with weights only if the model used them."""
+        weight = data.weight if weight_argument(model) is not None else None
+        return Train(take(data.X, rows), take(data.y, rows), take(weight, rows))
+
+
+@dataclass(frozen=True)
+class Work:
+    """How the bootstrap is to be done."""
+
+    n_boot: int = 200
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A function from rows to probabilities and their standard deviations."""
+
+    name: ClassVar[str]
+    model: Any
+
+    @abstractmethod
+    def __call__(self, X: Any) -> Estimate:
+        """The estimate for each row of X."""
+
+
+def probability(model: Any, X: Any) -> Array:
+    """What a model says of ``classes_[1]``."""
+    return model_scores(model, X, model.classes_, 1, "predict_proba")
+
+
+def unwrap(model: Any) -> tuple[tuple[Any, ...], Any]:
+    """The transformers before the last model, and that model: through searches and pipelines."""
+    before: list[Any] = []
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            before += [model[:-1]] if len(model.steps) > 1 else []
+            model = model.steps[-1][1]
+        else:
+            return tuple(before), model
+
+
+def transform(before: Iterable[Any], X: Any) -> Any:
+    """The rows as the last model sees them."""
+    for step in before:
+        X = step.transform(X)
+    return X
+
+
+# --- the spread of an ensemble's members --------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Members(Spread):
+    """The standard deviation over the members of a bagged model or a forest.
+
+    It is the spread of **one** member, not of their average, which is what the model predicts.
+    """
+
+    name: ClassVar[str] = "spread"
+
+    @classmethod
+    def of(cls, model: Any) -> Members:
+        """The spread of a fitted ensemble; others are refused with a reason."""
+        _, last = unwrap(model)
+        if not has_members(last):
+            raise InputError(
+                "the spread over members needs a bagged model or forest, with at least two fitted "
+                f"members in estimators_ that have predict_proba, but {type(last).__name__} came. "
+                'Use method="bootstrap".'
+            )
+        return cls(model)
+
+    def __call__(self, X: Any) -> Estimate:
+        p = probability(self.model, X)
+        before, last = unwrap(self.model)
+        moments = _moments(_member_probabilities(last, transform(before, X)))
+        off = np.abs(moments.mean - p) > AGREEMENT
+        if off.any():
+            row = int(np.argmax(off))
+            raise InputError(
+                f"the probability of {type(last).__name__} must be the mean of its members', but "
+                f"it is not ({p[row]:.4g} against {moments.mean[row]:.4g} at row {row}): its "
+                'members are weighted or build on each other. Use method="bootstrap".'
+            )
+        return Estimate(p, logit(p), moments.sd, _by_delta_rule(moments.sd, p))
+
+
+def has_members(model: Any) -> bool:
+    """Whether a model has fitted members that give probabilities of their own."""
+    members = getattr(model, "estimators_", None)
+    if not isinstance(members, (list, tuple)) or len(members) < 2:
+        return False
+    return all(hasattr(member, "predict_proba") for member in members)
+
+
+def _member_probabilities(model: Any, X: Any) -> Iterator[Array]:
+    """Each member's probability of the model's second class."""
+    labels = _second_label(model)
+    bare = X if hasattr(X, "tocsr") else np.asarray(X)
+    everything = slice(None)
+    columns = getattr(model, "estimators_features_", [everything] * len(model.estimators_))
+    for member, chosen in zip(model.estimators_, columns, strict=True):
+        # members fitted inside an ensemble have mostly seen arrays, whatever the ensemble saw
+        rows = X if hasattr(member, "feature_names_in_") else bare
+        whole = isinstance(chosen, slice) or np.array_equal(chosen, np.arange(bare.shape[1]))
+        p = np.asarray(member.predict_proba(rows if whole else rows[:, chosen]), dtype=np.float64)
+        found = np.flatnonzero(member.classes_ == labels)
+        yield p[:, found[0]] if len(found) else np.zeros(len(p))
+
+
+def _second_label(model: Any) -> Any:
+    """What the members call the model's second class: mostly its code 1, else its label."""
+    seen = {label for member in model.estimators_ for label in member.classes_.tolist()}
+    for name, known in ((1, {0, 1}), (model.classes_[1], set(model.classes_.tolist()))):
+        if seen <= known:
+            return name
+    raise InputError(
+        f"the members of {type(model).__name__} must know its classes {model.classes_.tolist()}, "
+        f'but they know {sorted(map(str, seen))[:20]}. Use method="bootstrap".'
+    )
+
+
+# --- the bootstrap ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Refits(Spread):
+    """The standard deviation over copies of the model, fitted again on resampled rows."""
+
+    name: ClassVar[str] = "bootstrap"
+    refits: tuple[Any, ...]
+
+    def __call__(self, X: Any) -> Estimate:
+        return bootstrap_estimate(self.model, X, self.refits)
+
+
+def bootstrap_estimate(model: Any, X: Any, refits: Iterable[Any]) -> Estimate:
+    """The estimate from refitted models, which are looked at one by one.
+
+    On the logit scale the standard deviation is that of the refits' logits; in rows where a refit
+    says exactly 0 or 1, whose logit is infinite, it is sd / (p(1−p)).
+    """
+    p = probability(model, X)
+    moments = _moments(probability(copy, X) for copy in refits)
+    by_rule = _by_delta_rule(moments.sd, p)
+    return Estimate(p, logit(p), moments.sd, np.where(moments.bounded, moments.sd_logit, by_rule))
+
+
+def refit(
+    model: Any, data: ModelRows, n_boot: int, random_state: Any, n_jobs: Any, progress: bool
+) -> Iterator[Any]:
+    """Copies of the model, each fitted on as many rows drawn with replacement."""
+    counted = np.arange(len(data.codes))
+    if data.weight is not None:
+        counted = counted[data.weight > 0]
+    present = np.bincount(data.codes[counted], minlength=2)
+    if not present.all():
+        raise InputError(
+            "the rows that the model was fitted on must hold both classes, but those with weight "
+            f"hold only {data.classes[int(np.argmax(present))]!r}."
+        )
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_boot)
+    jobs = (delayed(_refit)(model, data, counted, int(seed)) for seed in seeds)
+    fitted = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+    yield from track(fitted, n_boot, "bootstrap", show=progress)
+
+
+def _refit(model: Any, data: ModelRows, counted: Index, seed: int) -> Any:
+    random = np.random.default_rng(seed)
+    while True:  # each class is there, so that a draw without one cannot happen for ever
+        rows = counted[random.integers(0, len(counted), len(counted))]
+        if np.bincount(data.codes[rows], minlength=2).all():
+            return data.fit(model, rows)
+
+
+# --- moments ------------------------------------------------------------------------------------
+
+
+class _Moments(NamedTuple):
+    mean: Array
+    sd: Array
+    sd_logit: Array
+    bounded: NDArray[np.bool_]
+
+
+def _moments(probabilities: Iterable[Array]) -> _Moments:
+    """Mean and standard deviation (n − 1) of each row by Welford's update: memory O(rows)."""
+    mean = square = centre = logit_square = np.zeros(0)
+    bounded = np.zeros(0, dtype=bool)
+    count = 0
+    for p in probabilities:
+        count += 1
+        inner = (p > 0.0) & (p < 1.0)
+        z = logit(np.where(inner, p, 0.5))
+        if count == 1:
+            mean, square, centre, logit_square = p.copy(), 0.0 * p, z, 0.0 * p
+            bounded = inner
+            continue
+        step, logit_step = p - mean, z - centre
+        mean, centre = mean + step / count, centre + logit_step / count
+        square = square + step * (p - mean)
+        logit_square = logit_square + logit_step * (z - centre)
+        bounded = bounded & inner
+    divisor = max(count - 1, 1)
+    return _Moments(mean, np.sqrt(square / divisor), np.sqrt(logit_square / divisor), bounded)
+
+
+def _by_delta_rule(sd: Array, p: Array) -> Array:
+    """The standard deviation of logit(p) to first order: sd / (p(1−p)); 0 where sd is."""
+    slope = p * (1.0 - p)
+    usable = slope > 0.0
+    ratio = np.divide(sd, slope, out=np.full(len(p), np.inf), where=usable)
+    return np.where(sd > 0.0, ratio, 0.0)

@@ -1,0 +1,60 @@
+"""Slow, obvious twins of ACP and of the delta method. Nothing of the package is imported."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import fsum
+
+import numpy as np
+
+
+def acp(scores, labels, weights, queries, lower, upper, pseudo=0.0, nearest=10.0):
+    """(probability, weight, empty) of each query, row by row, in exact arithmetic of distances."""
+    rows = [(s, y, w) for s, y, w in zip(scores, labels, weights, strict=True) if w > 0]
+    found = []
+    for query, low, high in zip(queries, lower, upper, strict=True):
+        inside = [row for row in rows if low <= row[0] <= high]
+        empty = not inside
+        if empty:
+            inside = _nearest(rows, query, nearest)
+        positive = fsum(w for _, y, w in inside if y == 1)
+        weight = fsum(w for _, _, w in inside)
+        found.append(((positive + pseudo) / (weight + 2 * pseudo), weight, empty))
+    return [np.array(column) for column in zip(*found, strict=True)]
+
+
+def _nearest(rows, query, nearest):
+    def distance(row):
+        return abs(Fraction(row[0]) - Fraction(query))
+
+    for radius in sorted({distance(row) for row in rows}):
+        chosen = [row for row in rows if distance(row) <= radius]
+        if fsum(w for _, _, w in chosen) >= nearest * (1 - 1e-12):
+            return chosen
+    return rows
+
+
+def penalised_loss(beta, X, y, weights, penalty):
+    """Minus the log-likelihood plus ½Σ penalty·β², X with every column that has a coefficient."""
+    eta = X @ beta
+    return float(np.sum(weights * (np.logaddexp(0, eta) - y * eta)) + np.sum(penalty * beta**2) / 2)
+
+
+def finite_hessian(f, beta, step=1e-4):
+    """The second derivatives of f by central differences."""
+    k = len(beta)
+    H = np.empty((k, k))
+    for i in range(k):
+        for j in range(k):
+            ei, ej = step * np.eye(k)[i], step * np.eye(k)[j]
+            H[i, j] = (
+                f(beta + ei + ej) - f(beta + ei - ej) - f(beta - ei + ej) + f(beta - ei - ej)
+            ) / (4 * step**2)
+    return H
+
+
+def delta_sd(X_train, eta_train, weights, penalty, X):
+    """√(xᵀΣx), Σ the inverse of XᵀWX + diag(penalty), as the textbook has it."""
+    p = 1 / (1 + np.exp(-eta_train))
+    information = X_train.T @ np.diag(weights * p * (1 - p)) @ X_train + np.diag(penalty)
+    return np.sqrt(np.einsum("ij,jk,ik->i", X, np.linalg.inv(information), X))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import acp, binning, boosting, elite, fit, near_isotonic, similarity
+from benchmarks import (
+    acp,
+    binning,
+    boosting,
+    combine,
+    elite,
+    fit,
+    near_isotonic,
+    scaling,
+    similarity,
+)
 
 MEASUREMENTS = {
     "fit": fit.run,
@@ -14,6 +24,8 @@ MEASUREMENTS = {
     "boosting": boosting.run,
     "similarity": similarity.run,
     "acp": acp.run,
+    "combine": combine.run,
+    "scaling": scaling.run,
 }
 
 

@@ -247,7 +247,10 @@ def beta(s, y, w, query, kind="abm"):
 
 def temperature(s, y, w, query):
     on_logit = min(s) >= 0 and max(s) <= 1
-    z, q = (logit(s), logit(query)) if on_logit else (np.asarray(s, float), np.asarray(query))
+    inside, queried = inner(s, w, query)
+    z, q = (
+        (logit(inside), logit(queried)) if on_logit else (np.asarray(s, float), np.asarray(query))
+    )
     y, w = np.asarray(y), np.asarray(w, float)
     rms = math.sqrt(np.average(z * z, weights=w)) or 1.0
     found = minimize_scalar(

@@ -15,6 +15,7 @@ import calibrant as cal
 import calibrant.boosting
 import calibrant.calibrators
 import calibrant.local
+import calibrant.multiclass
 import calibrant.scaling
 from calibrant.registry import METHODS
 from cases import CASES
@@ -30,6 +31,24 @@ CALIBRATORS = sorted(
 
 #: what sees more than a score: local calibrators, and models
 BEYOND = ["ACP", "AdaBoost", "SimilarityBinning"]
+#: parameters that need not be named
+FIRST = {
+    "AdaBoost": ("estimator",),
+    "CodedCalibrator": ("calibrator", "code", "combine"),
+    "CodedClassifier": ("estimator",),
+    "MultiLabelCalibrator": ("calibrator",),
+    "SimilarityBinning": ("k",),
+}
+#: calibrators of several classes or labels at once
+MANY = [
+    "CodedCalibrator",
+    "CodedClassifier",
+    "Dirichlet",
+    "MatrixScaling",
+    "MultiLabelCalibrator",
+    "StructuredScaling",
+    "VectorScaling",
+]
 
 
 def test_every_local_calibrator_and_model_has_a_public_name():
@@ -48,6 +67,26 @@ def test_every_local_calibrator_and_model_has_a_public_name():
                 if inspect.isclass(kind) and issubclass(kind, ClassifierMixin)
             }
     assert found == {*BEYOND, LocalCalibrator.__name__}
+
+
+def test_every_calibrator_of_many_classes_has_a_public_name():
+    from sklearn.base import ClassifierMixin
+
+    found = set()
+    for package in (calibrant.multiclass, calibrant.scaling):
+        for module in pkgutil.iter_modules(package.__path__):
+            home = importlib.import_module(f"{package.__name__}.{module.name}")
+            kinds = (getattr(home, name) for name in home.__all__)
+            found |= {
+                kind.__name__
+                for kind in kinds
+                if inspect.isclass(kind) and issubclass(kind, ClassifierMixin)
+            }
+    assert found - set(CALIBRATORS) == set(MANY)
+    assert set(MANY) <= set(cal.__all__)
+
+
+def test_public_names_of_models_and_local_calibrators():
     assert set(BEYOND) <= set(cal.__all__)
 
 
@@ -76,10 +115,10 @@ def test_every_method_has_a_name_on_the_command_line():
 def test_every_method_has_a_section_in_the_docs(root):
     page = (root / "docs" / "methods.md").read_text(encoding="utf-8")
     found = set(re.findall(r"^## (\w+)$", page, flags=re.MULTILINE))
-    assert found == {*CALIBRATORS, *BEYOND}
+    assert found == {*CALIBRATORS, *BEYOND, *MANY}
 
 
-@pytest.mark.parametrize("name", CALIBRATORS + BEYOND)
+@pytest.mark.parametrize("name", CALIBRATORS + BEYOND + MANY)
 def test_docstrings_are_complete_and_in_order(name):
     kind = getattr(cal, name)
     doc = inspect.getdoc(kind)
@@ -91,8 +130,8 @@ def test_docstrings_are_complete_and_in_order(name):
     assert {"Parameters", "Notes", "Examples"} <= set(sections)
     assert re.search(r"\bO\(", doc), "the Notes must give the cost"
     for parameter in inspect.signature(kind).parameters.values():
-        first = {"SimilarityBinning": "k", "AdaBoost": "estimator"}.get(name)
-        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY or parameter.name == first
+        plain = parameter.name in FIRST.get(name, ())
+        assert plain or parameter.kind is inspect.Parameter.KEYWORD_ONLY
         assert re.search(rf"\b{parameter.name}\b", doc), f"{parameter.name} is not documented"
 
 
@@ -132,7 +171,7 @@ def test_lazy_names_and_typed_names_agree(root):
         for alias in node.names
     }
     homes = {(name, f"calibrant.{home}") for name, home in cal._HOMES.items()}
-    assert typed == homes | {("maps", "calibrant")}
+    assert typed == homes | {(room, "calibrant") for room in cal._ROOMS}
 
 
 def test_files_stay_short(root):

@@ -72,8 +72,21 @@ MAPS = st.recursive(
     ),
     max_leaves=6,
 )
+PAIRS = np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]])
+SPLITS = np.array([[1, 1, 1], [-1, 1, -1], [-1, -1, 1]])
 VECTORS = st.one_of(
     st.lists(LEAVES, min_size=2, max_size=4).map(tuple).map(Coded.one_vs_rest),
+    st.builds(
+        lambda maps, combine, weights: Coded(PAIRS, maps, combine, weights),
+        st.lists(LEAVES, min_size=3, max_size=3),
+        st.sampled_from(["least_squares", "coupling", "pairwise"]),
+        st.sampled_from([None, [1.0, 2.0, 0.5], [1, 1, 0]]),
+    ),
+    st.builds(
+        lambda maps, combine: Coded(SPLITS, maps, combine),
+        st.lists(LEAVES, min_size=3, max_size=3),
+        st.sampled_from(["least_squares", "coupling"]),
+    ),
     st.builds(
         lambda b, i: Softmax(0.5, b, i),
         st.lists(st.floats(-3, 3), min_size=2, max_size=4),
@@ -286,6 +299,13 @@ X2 = np.array([0.0, 1.0])
         (lambda: Coded.one_vs_rest((Identity(), "x")), "maps of one score"),
         (lambda: Coded(np.eye(2), (Identity(),)), "cannot go with 1 maps"),
         (lambda: Coded.one_vs_rest((Identity(), Identity()))([[0.1]]), r"\(n, 2\)"),
+        (lambda: Coded(PAIRS, (Identity(),) * 3, "vote"), "combine must be one of"),
+        (lambda: Coded(PAIRS, (Identity(),) * 3), "one-against-all"),
+        (lambda: Coded(SPLITS, (Identity(),) * 3, "pairwise"), "all pairs"),
+        (lambda: Coded(np.eye(3), (Identity(),) * 3, "coupling"), "both 1 and −1"),
+        (lambda: Coded(PAIRS, (Identity(),) * 3, "coupling", [1.0]), "weights must be 3 numbers"),
+        (lambda: Coded(PAIRS, (Identity(),) * 3, "coupling", [1, -1, 1]), "weights must be 3"),
+        (lambda: Coded(PAIRS, (Identity(),) * 3, "coupling", [0, 0, 0]), "not all 0"),
     ],
 )
 def test_impossible_maps_cannot_be_made(make, message):
@@ -356,3 +376,31 @@ def test_reprs_are_short():
         Logistic(0.5, (("z", 2.0),)),
     ):
         assert len(repr(m)) < 100
+
+
+@pytest.mark.parametrize("combine", ["least_squares", "coupling", "pairwise"])
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5]])
+def test_coded_maps_combine_as_the_functions_do(combine, weights):
+    from calibrant import multiclass
+
+    s = np.array([[0.75, 0.6, 0.25], [0.1, 0.9, 0.4], [0.0, 1.0, 0.0]])
+    steep = Logistic(0.0, (("z", 2.0),))
+    r = np.column_stack((steep(s[:, 0]), s[:, 1], steep(s[:, 2])))
+    m = Coded(PAIRS, (steep, Identity(), steep), combine, weights)
+    assert np.array_equal(m(s), getattr(multiclass, combine)(r, PAIRS, weights))
+
+
+def test_coded_columns_may_come_in_any_order():
+    order = [2, 0, 1]
+    m = Coded((2.0 * np.eye(3) - 1.0)[:, order], (Identity(),) * 3)
+    r = np.array([[0.1, 0.2, 0.5]])
+    assert np.allclose(m(r[:, order]), r / 0.8, rtol=0, atol=1e-15)
+
+
+def test_coded_files_without_weights_still_load():
+    identity = {"kind": "identity", "version": 1}
+    old = {"kind": "coded", "version": 1, "code": [[1.0, -1.0], [-1.0, 1.0]]}
+    m = map_from_dict({**old, "maps": [identity, identity], "combine": "normalize"})
+    assert m == Coded.one_vs_rest((Identity(), Identity()))
+    assert m.to_dict()["version"] == 2
+    assert m.to_dict()["weights"] is None

@@ -208,10 +208,15 @@ def test_binned_parts_say_what_the_bins_hide():
 
 # --- refusals -----------------------------------------------------------------------------------
 
+#: they take one column for each class or label, and have refusals of their own
+ONLY_SEVERAL = (
+    *("top_label_ece", "top_label_mce", "classwise_ece", "classwise_mce"),
+    "multilabel_measures",
+)
 CALLS = {
     name: getattr(metrics, name)
     for name in metrics.__all__
-    if name.islower() and name not in ("profit",)
+    if name.islower() and name not in ("profit", *ONLY_SEVERAL)
 } | {"profit": lambda y, p=None, **options: metrics.profit(y, p, 2.0, 1.0, **options)}
 EACH = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 Y, P = np.array([0, 1] * 200), np.linspace(0.01, 0.99, 400)

@@ -106,7 +106,9 @@ def test_scikit_learns_scorers_agree_for_either_positive_label():
         assert a == pytest.approx(b, abs=1e-9)
 
 
-@pytest.mark.parametrize("make", [cal.Platt, cal.Beta, lambda: cal.Beta(kind="am")])
+@pytest.mark.parametrize(
+    "make", [cal.Platt, cal.Beta, lambda: cal.Beta(kind="am"), cal.Temperature]
+)
 def test_one_surprise_at_an_exact_zero_does_not_flatten_the_map(make):
     """Forests and neighbours give exact 0 and 1, whose logits must not outweigh all other rows."""
     random = np.random.default_rng(0)

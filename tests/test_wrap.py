@@ -326,7 +326,7 @@ def test_several_classes_one_against_the_rest(estimator, calibrator, k):
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     assert np.array_equal(found.predict(NEW), np.argmax(p, axis=1))
     assert len(found.calibrators_) == k
-    assert not hasattr(found, "calibrator_")
+    assert isinstance(found.calibrator_, cal.CodedCalibrator)
 
 
 @pytest.mark.parametrize(

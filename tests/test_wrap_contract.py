@@ -106,7 +106,7 @@ def test_refitting_forgets_the_other_kind():
     rows, y, _ = sample(k=3)
     model.fit(rows, y)
     assert hasattr(model, "calibrators_")
-    assert not hasattr(model, "calibrator_")
+    assert isinstance(model.calibrator_, cal.CodedCalibrator)
     assert not hasattr(model, "pos_label_")
     model.set_params(ensemble=True).fit(X, Y)
     assert not hasattr(model, "estimator_")

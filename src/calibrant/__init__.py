@@ -23,7 +23,11 @@ _HOMES = {
     "CalibratedClassifier": "wrap",
     "CalibrationWarning": "errors",
     "Calibrator": "base",
+    "Code": "multiclass.codes",
+    "CodedCalibrator": "multiclass.calibrator",
+    "CodedClassifier": "multiclass.classifier",
     "Curve": "diagrams.curves",
+    "Dirichlet": "scaling.dirichlet",
     "ELiTE": "calibrators.elite",
     "ENIR": "calibrators.enir",
     "Evaluation": "metrics",
@@ -35,7 +39,11 @@ _HOMES = {
     "LearningCurve": "diagrams.learning",
     "LocalFitted": "local.rule",
     "LogisticCorrection": "calibrators.logistic_correction",
+    "MatrixScaling": "scaling.matrix",
     "MissingExtraError": "errors",
+    "MultiLabelCalibrator": "multiclass.multilabel",
+    "MulticlassEvaluation": "metrics",
+    "MultilabelMeasures": "metrics",
     "NearIsotonicPath": "calibrators.enir",
     "Panels": "diagrams.panels",
     "ParameterError": "errors",
@@ -43,9 +51,13 @@ _HOMES = {
     "PredictionInterval": "local.intervals",
     "Rescale": "calibrators.rescale",
     "SBB": "calibrators.sbb",
+    "ScoreMatrix": "data.matrix",
     "ScoreTable": "data.table",
     "SimilarityBinning": "local.sba",
+    "StructuredScaling": "scaling.structured",
     "Temperature": "scaling.temperature",
+    "VectorCalibrator": "vector_base",
+    "VectorScaling": "scaling.vector",
     "accuracy": "metrics",
     "auc": "metrics",
     "boosting_panels": "diagrams.panels",
@@ -53,6 +65,10 @@ _HOMES = {
     "brier": "metrics",
     "calbin": "metrics",
     "calibration_loss": "metrics",
+    "class_diagram": "diagrams.draw.classes",
+    "class_reliability": "diagrams.classes",
+    "classwise_ece": "metrics",
+    "classwise_mce": "metrics",
     "corp": "metrics",
     "degroot_fienberg": "metrics",
     "ece": "metrics",
@@ -66,6 +82,7 @@ _HOMES = {
     "map_curve": "diagrams.lines",
     "map_diagram": "diagrams.draw",
     "mce": "metrics",
+    "multilabel_measures": "metrics",
     "murphy": "metrics",
     "near_isotonic_path": "calibrators.enir",
     "panel_diagram": "diagrams.draw",
@@ -76,12 +93,18 @@ _HOMES = {
     "reliability_panels": "diagrams.panels",
     "rmse": "metrics",
     "save": "files",
+    "top_label_ece": "metrics",
+    "top_label_mce": "metrics",
 }
 
-__all__ = [*sorted(_HOMES), "maps"]  # noqa: PLE0604
+#: rooms that are public as a whole
+_ROOMS = ("maps", "multiclass")
+
+__all__ = [*sorted(_HOMES), *_ROOMS]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from calibrant import maps as maps
+    from calibrant import multiclass as multiclass
     from calibrant.base import Calibrator as Calibrator
     from calibrant.boosting.adaboost import AdaBoost as AdaBoost
     from calibrant.boosting.score import boosting_score as boosting_score
@@ -99,13 +122,16 @@ if TYPE_CHECKING:
     from calibrant.calibrators.platt import Platt as Platt
     from calibrant.calibrators.rescale import Rescale as Rescale
     from calibrant.calibrators.sbb import SBB as SBB
+    from calibrant.data.matrix import ScoreMatrix as ScoreMatrix
     from calibrant.data.table import ScoreTable as ScoreTable
+    from calibrant.diagrams.classes import class_reliability as class_reliability
     from calibrant.diagrams.curves import Curve as Curve
     from calibrant.diagrams.curves import reliability_curve as reliability_curve
     from calibrant.diagrams.draw import learning_diagram as learning_diagram
     from calibrant.diagrams.draw import map_diagram as map_diagram
     from calibrant.diagrams.draw import panel_diagram as panel_diagram
     from calibrant.diagrams.draw import reliability_diagram as reliability_diagram
+    from calibrant.diagrams.draw.classes import class_diagram as class_diagram
     from calibrant.diagrams.learning import LearningCurve as LearningCurve
     from calibrant.diagrams.learning import learning_curve as learning_curve
     from calibrant.diagrams.lines import map_curve as map_curve
@@ -125,11 +151,15 @@ if TYPE_CHECKING:
     from calibrant.local.rule import LocalFitted as LocalFitted
     from calibrant.local.sba import SimilarityBinning as SimilarityBinning
     from calibrant.metrics import Evaluation as Evaluation
+    from calibrant.metrics import MulticlassEvaluation as MulticlassEvaluation
+    from calibrant.metrics import MultilabelMeasures as MultilabelMeasures
     from calibrant.metrics import accuracy as accuracy
     from calibrant.metrics import auc as auc
     from calibrant.metrics import brier as brier
     from calibrant.metrics import calbin as calbin
     from calibrant.metrics import calibration_loss as calibration_loss
+    from calibrant.metrics import classwise_ece as classwise_ece
+    from calibrant.metrics import classwise_mce as classwise_mce
     from calibrant.metrics import corp as corp
     from calibrant.metrics import degroot_fienberg as degroot_fienberg
     from calibrant.metrics import ece as ece
@@ -138,16 +168,28 @@ if TYPE_CHECKING:
     from calibrant.metrics import hosmer_lemeshow as hosmer_lemeshow
     from calibrant.metrics import log_loss as log_loss
     from calibrant.metrics import mce as mce
+    from calibrant.metrics import multilabel_measures as multilabel_measures
     from calibrant.metrics import murphy as murphy
     from calibrant.metrics import profit as profit
     from calibrant.metrics import rmse as rmse
+    from calibrant.metrics import top_label_ece as top_label_ece
+    from calibrant.metrics import top_label_mce as top_label_mce
+    from calibrant.multiclass.calibrator import CodedCalibrator as CodedCalibrator
+    from calibrant.multiclass.classifier import CodedClassifier as CodedClassifier
+    from calibrant.multiclass.codes import Code as Code
+    from calibrant.multiclass.multilabel import MultiLabelCalibrator as MultiLabelCalibrator
+    from calibrant.scaling.dirichlet import Dirichlet as Dirichlet
+    from calibrant.scaling.matrix import MatrixScaling as MatrixScaling
+    from calibrant.scaling.structured import StructuredScaling as StructuredScaling
     from calibrant.scaling.temperature import Temperature as Temperature
+    from calibrant.scaling.vector import VectorScaling as VectorScaling
+    from calibrant.vector_base import VectorCalibrator as VectorCalibrator
     from calibrant.wrap import CalibratedClassifier as CalibratedClassifier
 
 
 def __getattr__(name: str) -> Any:
-    if name == "maps":
-        return importlib.import_module("calibrant.maps")
+    if name in _ROOMS:
+        return importlib.import_module(f"calibrant.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"calibrant.{_HOMES[name]}"), name)

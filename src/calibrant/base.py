@@ -156,6 +156,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
     #: which scores of a model it calibrates
     score_method: ClassVar[str] = "auto"
+    #: whether it also takes the (n, k) scores of more than two classes
+    multiclass: ClassVar[bool] = False
     # scikit-learn's metadata routing takes the first argument for X; ours is called scores
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}

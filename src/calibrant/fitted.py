@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from calibrant.data.door import read_scores
 from calibrant.data.frozen import Frozen
 from calibrant.data.labels import plain
+from calibrant.data.matrix import read_score_matrix
 from calibrant.errors import InputError
-from calibrant.maps import Map, VectorMap, map_from_dict
+from calibrant.maps import Map, Softmax, VectorMap, map_from_dict
 
 __all__ = ["Fitted", "Label", "check_header", "check_label"]
 
@@ -93,10 +94,17 @@ class Fitted(Frozen):
     def predict_proba(self, scores: Any) -> Array:
         """The probability of each class, columns in the order of ``classes``."""
         if isinstance(self.map, VectorMap):
-            return self.map(scores)
+            return self.map(self._columns(scores, self.map))
         p = self.calibrate(scores)
         pair = (1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p)
         return np.column_stack(pair)
+
+    @staticmethod
+    def _columns(scores: Any, fitted: VectorMap) -> NDArray[Any]:
+        if fitted.n_columns == 1:
+            return read_scores(scores)[:, None]
+        wanted = isinstance(fitted, Softmax) and fitted.input == "probability"
+        return read_score_matrix(scores, fitted.n_columns, probabilities=wanted)
 
     def predict(self, scores: Any) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties).

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.base import Calibrator, Limit, OneOf, check_parameters
+from calibrant.base import Limit, OneOf, check_parameters
 from calibrant.calibrators.platt import Platt
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
@@ -31,9 +31,8 @@ from calibrant.folds.models import (
     weight_argument,
 )
 from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
-from calibrant.local.base import LocalCalibrator
 from calibrant.local.rule import LocalFitted
-from calibrant.members import Member, fit_member
+from calibrant.members import ANY_CALIBRATOR, AnyCalibrator, Member, fit_member
 
 __all__ = ["CalibratedClassifier"]
 
@@ -53,7 +52,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ``cv="prefit"`` it is already fitted, needs no ``fit``, and may be a plain function from
         rows to scores: (n,), where high means the positive class, or (n, k) in the order of the
         sorted classes.
-    calibrator : Calibrator or local calibrator, default: Platt()
+    calibrator : calibrator of any kind, default: Platt()
         Cloned before it is fitted. Its ``pos_label`` and ``classes`` count with two classes.
         `SimilarityBinning` gets the rows X as its features; `ACP` gets the intervals of the model's
         probabilities, computed from the rows that the model was fitted on.
@@ -91,10 +90,12 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         With two classes: the one whose probability `calibrate` gives.
     estimator_ : fitted model
         The model whose scores are calibrated (not with ``ensemble=True``).
-    calibrator_ : fitted Calibrator
-        With two classes (not with ``ensemble=True``).
-    calibrators_ : list of fitted Calibrators
-        With more than two classes, one per class (not with ``ensemble=True``).
+    calibrator_ : fitted calibrator
+        Of the model's scores (not with ``ensemble=True``); with more than two classes one of all of
+        them, such as a `CodedCalibrator`.
+    calibrators_ : list of fitted calibrators
+        With more than two classes, those of the classes where each has its own (not with
+        ``ensemble=True``).
     members_ : list of Member
         Model and calibrators together: one member, or with ``ensemble=True`` one per fold.
     n_features_in_, feature_names_in_
@@ -102,8 +103,11 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     Notes
     -----
-    More than two classes: each class is calibrated against the rest with a clone of the calibrator,
-    and the results are divided by their sum [2]_ (a row of zeros becomes uniform).
+    More than two classes: a calibrator of one score is made a `CodedCalibrator`, which calibrates
+    each class against the rest and divides the results by their sum [2]_ (a row of zeros becomes
+    uniform). One of all classes' scores (`Temperature`, `VectorScaling`, …, or a `CodedCalibrator`
+    of your own) is fitted to the (n, k) scores as they are. `CodedClassifier` also trains a model
+    for each binary question.
 
     Rows are handed to the model as they came, only picked by index: frames with strings and
     categories, lists of texts and sparse matrices all pass. Weights reach the calibrator always and
@@ -150,7 +154,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def __init__(
         self,
         estimator: Any = None,
-        calibrator: Calibrator | LocalCalibrator | None = None,
+        calibrator: AnyCalibrator | None = None,
         *,
         cv: Any = 3,
         ensemble: bool = False,
@@ -216,17 +220,17 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         trained = None if kind == "prefit" else data
         return self._keep([fit_member(calibrator, data, m, p, trained, r) for m, p, r in found])
 
-    def _method(self, calibrator: Calibrator | LocalCalibrator) -> Method:
+    def _method(self, calibrator: AnyCalibrator) -> Method:
         """Where scores come from: as told, else as the calibrator wants them."""
         free = isinstance(self.method, str) and self.method == "auto"
         return calibrator.score_method if free else self.method
 
-    def _parts(self, kind: str) -> tuple[Any, Calibrator | LocalCalibrator]:
+    def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
         estimator, calibrator = self.estimator, self.calibrator
         if calibrator is None:
             calibrator = Platt()
-        if not isinstance(calibrator, (Calibrator, LocalCalibrator)):
+        if not isinstance(calibrator, ANY_CALIBRATOR):
             raise ParameterError(
                 "calibrator must be a Calibrator such as Platt() or Isotonic(), or a local one "
                 f"such as SimilarityBinning(), but {calibrator!r} came."
@@ -264,9 +268,8 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             self.pos_label_ = first.classes[first.positive]
         if not self.ensemble:
             self.estimator_ = first.estimator
-            if len(first.calibrators) == 1:
-                self.calibrator_ = first.calibrators[0]
-            else:
+            self.calibrator_ = first.calibrator
+            if len(first.classes) > 2:
                 self.calibrators_ = list(first.calibrators)
         for name in _FROM_MODEL:
             if hasattr(first.estimator, name):

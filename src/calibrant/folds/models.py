@@ -22,7 +22,7 @@ __all__ = [
     "ModelRows",
     "Part",
     "fit_and_score",
-    "fit_calibrators",
+    "fit_calibrator",
     "model_classes",
     "model_scores",
     "pool",
@@ -103,7 +103,7 @@ class ModelRows:
         return model_scores(model, take(self.X, rows), self.classes, self.positive, self.method)
 
 
-def model_classes(y: Any, model: Any, calibrator: Calibrator) -> tuple[NDArray[Any], Index]:
+def model_classes(y: Any, model: Any, calibrator: Any) -> tuple[NDArray[Any], Index]:
     """The classes, from a fitted model if there is one, and which of them each row has."""
     if y is None:
         raise InputError("this classifier requires y to be passed, but the target y is None.")
@@ -120,15 +120,16 @@ def model_classes(y: Any, model: Any, calibrator: Calibrator) -> tuple[NDArray[A
     return pair, codes + int(pair[1] == classes[0])
 
 
-def positive_class(calibrator: Calibrator, classes: NDArray[Any]) -> int:
+def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
     """With two classes: which of them a high score means."""
     if len(classes) == 2:
-        ordered, label = read_classes(list(classes), calibrator.pos_label)
+        ordered, label = read_classes(list(classes), getattr(calibrator, "pos_label", None))
         return int(ordered[1] == label)
-    if calibrator.pos_label is not None:
+    pos_label = getattr(calibrator, "pos_label", None)
+    if pos_label is not None:
         raise ParameterError(
             f"pos_label of the calibrator must be None with {len(classes)} classes, each of which "
-            f"is calibrated against the rest, but {calibrator.pos_label!r} came."
+            f"is calibrated against the rest, but {pos_label!r} came."
         )
     return 1
 
@@ -141,19 +142,13 @@ def fit_and_score(
     return model, data.scores(model, test)
 
 
-def fit_calibrators(
-    calibrator: Calibrator, data: ModelRows, parts: list[Part]
-) -> tuple[Calibrator, ...]:
-    """Fitted on pooled (scores, rows): one calibrator for two classes, else one per class."""
+def fit_calibrator(calibrator: Calibrator, data: ModelRows, parts: list[Part]) -> Calibrator:
+    """With two classes: the calibrator, fitted on pooled (scores, rows)."""
     scores, rows, weight = pool(data, parts)
-    codes = data.codes[rows]
-    if len(data.classes) == 2:
-        labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
-        one = clone(calibrator).set_params(**labels)
-        return (one.fit(scores, data.classes[codes], weight),)
-    against = clone(calibrator).set_params(classes=None)
-    columns = range(len(data.classes))
-    return tuple(clone(against).fit(scores[:, j], codes == j, weight) for j in columns)
+    labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
+    one = clone(calibrator).set_params(**labels)
+    fitted: Calibrator = one.fit(scores, data.classes[data.codes[rows]], weight)
+    return fitted
 
 
 def pool(data: ModelRows, parts: list[Part]) -> tuple[Array, Index, Array | None]:

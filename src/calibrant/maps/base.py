@@ -59,6 +59,11 @@ class VectorMap(Map):
     #: whether the probabilities of a row sum to one
     distribution: ClassVar[bool] = True
 
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """How many scores a row has."""
+
 
 def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
     """Read a map of any kind, checking kind, version and fields on the way."""

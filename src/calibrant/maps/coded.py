@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap, float_array, one_of
+from calibrant.maps.combiners import COMBINERS, combine_rows, is_all_pairs, singled_out
 
 __all__ = ["Coded"]
 
@@ -23,27 +24,39 @@ class Coded(VectorMap):
     code : array of shape (k, columns)
         Entries −1, 0, 1: which classes are the negatives and the positives of each column.
     maps : tuple of maps, one per column
-    combine : {"normalize"}
-        ``"normalize"``: p ∝ r, for one-against-all codes (the identity matrix in ±1); a row whose
-        r are all zero gets the uniform distribution.
+    combine : {"normalize", "least_squares", "coupling", "pairwise"}
+        ``"normalize"``: p ∝ r, for one-against-all codes; a row whose r are all zero gets the
+        uniform distribution. ``"pairwise"`` is for all pairs, the other two for any code. They are
+        the functions of these names in ``calibrant.multiclass``.
+    weights : array of shape (columns,), optional
+        How much each column counts in least squares and coupling; all the same by default.
+
+    Notes
+    -----
+    Format version 1 had no weights.
 
     Examples
     --------
     >>> from calibrant.maps import Identity
     >>> Coded.one_vs_rest((Identity(), Identity()))([[0.2, 0.2], [0.0, 0.0]]).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
+    >>> pairs = [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
+    >>> Coded(pairs, (Identity(),) * 3, "coupling")([[0.75, 0.6, 1 / 3]]).round(3).tolist()
+    [[0.5, 0.167, 0.333]]
     """
 
     kind: ClassVar[str] = "coded"
+    version: ClassVar[int] = 2
 
     code: Array
     maps: tuple[Map, ...]
     combine: str = "normalize"
+    weights: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", float_array(self.code, "code", 2))
         object.__setattr__(self, "maps", tuple(self.maps))
-        one_of(self.combine, ("normalize",), "combine")
+        one_of(self.combine, tuple(COMBINERS), "combine")
         k, columns = self.code.shape
         if not np.isin(self.code, (-1.0, 0.0, 1.0)).all():
             raise InputError("a code matrix must hold −1, 0 and 1 only.")
@@ -53,14 +66,29 @@ class Coded(VectorMap):
             )
         if any(not isinstance(m, Map) or isinstance(m, VectorMap) for m in self.maps):
             raise InputError("the members of a coded map must be maps of one score.")
-        if not np.array_equal(self.code, 2.0 * np.eye(k) - 1.0):
-            raise InputError("normalize needs a one-against-all code: 1 on the diagonal, else −1.")
+        self._check_combination()
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _positive(self.weights, columns))
         super().__post_init__()
+
+    def _check_combination(self) -> None:
+        if self.combine == "normalize" and singled_out(self.code) is None:
+            raise InputError(
+                "normalize needs a one-against-all code: 1 once in every row and column, else −1."
+            )
+        if not ((self.code > 0).any(axis=0) & (self.code < 0).any(axis=0)).all():
+            raise InputError("every column of a code matrix must hold both 1 and −1.")
+        if self.combine == "pairwise" and not is_all_pairs(self.code):
+            raise InputError("pairwise needs a code of all pairs of classes.")
 
     @classmethod
     def one_vs_rest(cls, maps: tuple[Map, ...]) -> Coded:
         """Each class against all others, normalised."""
         return cls(2.0 * np.eye(len(maps)) - 1.0, maps)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.maps)
 
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores, dtype=np.float64)
@@ -69,5 +97,14 @@ class Coded(VectorMap):
                 f"scores must have the shape (n, {len(self.maps)}), but {s.shape} came."
             )
         r = np.column_stack([member(s[:, j]) for j, member in enumerate(self.maps)])
-        total = r.sum(axis=1, keepdims=True)
-        return np.where(total > 0, r / np.where(total > 0, total, 1.0), 1.0 / r.shape[1])
+        return combine_rows(self.combine, r, self.code, self.weights)
+
+
+def _positive(weights: ArrayLike, columns: int) -> Array:
+    values = float_array(weights, "weights")
+    if len(values) != columns or (values < 0).any() or not values.any():
+        raise InputError(
+            f"weights must be {columns} numbers of at least 0, one per column and not all 0, but "
+            f"{values.tolist()[:8]} came."
+        )
+    return values

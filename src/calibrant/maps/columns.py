@@ -42,6 +42,10 @@ class Columns(VectorMap):
             raise InputError("columns must be one or more maps of one score.")
         super().__post_init__()
 
+    @property
+    def n_columns(self) -> int:
+        return len(self.maps)
+
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores, dtype=np.float64)
         if s.ndim != 2 or s.shape[1] != len(self.maps):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import softmax
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
 from calibrant.losses import SMALLEST
-from calibrant.maps.base import Array, VectorMap, float_array, one_of
+from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of
 
-__all__ = ["Softmax"]
+__all__ = ["Softmax", "log_softmax"]
+
+#: numbers per block of rows: temporaries stay in cache, and memory small
+BLOCK = 1 << 17
+#: logits are cut at ± this, and no parameter may be larger: their products stay finite
+LARGEST_LOGIT = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +30,12 @@ class Softmax(VectorMap):
         W: one factor for all (temperature), one per class (vector scaling), or a full matrix.
     bias : array of shape (k,)
     input : {"logit", "probability"}
-        With ``"probability"`` the rows are probabilities and x their logarithm (clipped at 5e-324).
+        With ``"probability"`` the rows are probabilities and z their logarithm, else z is the row.
+    floor : float, default=5e-324
+        Probabilities below it are raised to it before the logarithm.
+    inner : float, optional
+        None: x = z. Else x = log_softmax(inner·z), the log-probabilities at that factor: then a
+        constant added to all logits of a row changes nothing, whatever W.
 
     Examples
     --------
@@ -39,25 +48,81 @@ class Softmax(VectorMap):
     matrix: Array
     bias: Array
     input: str = "logit"
+    floor: float = SMALLEST
+    inner: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", float_array(self.matrix, "softmax matrix", (0, 1, 2)))
         object.__setattr__(self, "bias", float_array(self.bias, "softmax bias"))
         one_of(self.input, ("logit", "probability"), "softmax input")
+        object.__setattr__(self, "floor", finite_float(self.floor, "softmax floor", 1.0))
+        if self.inner is not None:
+            object.__setattr__(self, "inner", finite_float(self.inner, "inner", LARGEST_LOGIT))
         k = len(self.bias)
         if k < 2 or self.matrix.shape not in ((), (k,), (k, k)):
             raise InputError(
                 f"a softmax over {k} classes cannot have a matrix of shape {self.matrix.shape}."
             )
+        for name, values in (("matrix", self.matrix), ("bias", self.bias)):
+            if np.abs(values).max() > LARGEST_LOGIT:
+                raise InputError(f"the {name} of a softmax must be at most {LARGEST_LOGIT:g}.")
+        if self.floor <= 0:
+            raise InputError(f"the floor of a softmax must be above 0, but {self.floor:g} came.")
         super().__post_init__()
 
-    def __call__(self, scores: ArrayLike) -> Array:
-        x = np.asarray(scores, dtype=np.float64)
+    @property
+    def n_columns(self) -> int:
+        return len(self.bias)
+
+    def __call__(self, scores: ArrayLike, out: NDArray[Any] | None = None) -> Array:
+        """The distributions, float64 of the same shape; or written into ``out``.
+
+        Rows are evaluated block by block: scores may be a float32 `numpy.memmap` larger than
+        memory, and so may ``out``, an array of any float type.
+        """
+        x = np.asarray(scores)
         if x.ndim != 2 or x.shape[1] != len(self.bias):
             raise InputError(
                 f"scores must have the shape (n, {len(self.bias)}), but {x.shape} came."
             )
+        result: NDArray[Any] = np.empty(x.shape) if out is None else out
+        if result.shape != x.shape or result.dtype.kind != "f":
+            raise InputError(
+                f"out must be an array of floats of the shape {x.shape}, but {result.dtype} of "
+                f"shape {result.shape} came."
+            )
+        step = max(1, BLOCK // x.shape[1])
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
+            result[rows] = np.exp(log_softmax(self._eta(x[rows].astype(np.float64))))
+        return result
+
+    @property
+    def weights(self) -> Array:
+        """W as a (k, k) matrix, whatever its shape."""
+        if self.matrix.ndim == 2:
+            return self.matrix
+        return np.diag(np.broadcast_to(self.matrix, self.bias.shape))
+
+    def features(self, scores: Array) -> Array:
+        """x of a block of float64 rows: what W multiplies."""
         if self.input == "probability":
-            x = np.log(np.clip(x, SMALLEST, 1.0))
+            z = np.log(np.clip(scores, self.floor, 1.0))
+        else:
+            z = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
+        return z if self.inner is None else log_softmax(self.inner * z)
+
+    def _eta(self, scores: Array) -> Array:
+        x = self.features(scores)
         scaled = x @ self.matrix.T if self.matrix.ndim == 2 else x * self.matrix
-        return np.asarray(softmax(scaled + self.bias, axis=1))
+        return np.asarray(scaled + self.bias)
+
+
+def log_softmax(z: Array) -> Array:
+    """ln softmax of each row, without overflow.
+
+    >>> np.exp(log_softmax(np.array([[1000.0, 1000.0]]))).tolist()
+    [[0.5, 0.5]]
+    """
+    below = z - z.max(axis=1, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))

@@ -4,6 +4,7 @@ from calibrant.metrics.binned import ece, mce
 from calibrant.metrics.decisions import Profit, profit
 from calibrant.metrics.decompose import DeGrootFienberg, Murphy, degroot_fienberg, murphy
 from calibrant.metrics.evaluating import evaluate
+from calibrant.metrics.evaluating_classes import MulticlassEvaluation
 from calibrant.metrics.evaluation import Evaluation
 from calibrant.metrics.goodness import HosmerLemeshow, hosmer_lemeshow
 from calibrant.metrics.hull import (
@@ -13,6 +14,13 @@ from calibrant.metrics.hull import (
     corp,
     flach_matsubara,
 )
+from calibrant.metrics.multiclass import (
+    classwise_ece,
+    classwise_mce,
+    top_label_ece,
+    top_label_mce,
+)
+from calibrant.metrics.multilabel import MultilabelMeasures, multilabel_measures
 from calibrant.metrics.proper import brier, log_loss, rmse
 from calibrant.metrics.ranking import accuracy, auc
 from calibrant.metrics.windows import calbin
@@ -23,6 +31,8 @@ __all__ = [
     "Evaluation",
     "FlachMatsubara",
     "HosmerLemeshow",
+    "MulticlassEvaluation",
+    "MultilabelMeasures",
     "Murphy",
     "Profit",
     "accuracy",
@@ -30,6 +40,8 @@ __all__ = [
     "brier",
     "calbin",
     "calibration_loss",
+    "classwise_ece",
+    "classwise_mce",
     "corp",
     "degroot_fienberg",
     "ece",
@@ -38,7 +50,10 @@ __all__ = [
     "hosmer_lemeshow",
     "log_loss",
     "mce",
+    "multilabel_measures",
     "murphy",
     "profit",
     "rmse",
+    "top_label_ece",
+    "top_label_mce",
 ]

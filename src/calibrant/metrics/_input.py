@@ -10,20 +10,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.door import Rows, check_lengths, read_labels, read_probabilities, read_weight
+from calibrant.data.door import (
+    Labels,
+    Rows,
+    check_lengths,
+    read_labels,
+    read_probabilities,
+    read_weight,
+)
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics._classes import Classes, has_several, see_classes
 
-__all__ = ["check_number", "check_whole", "check_word", "observe", "read_rows"]
+__all__ = [
+    "check_number",
+    "check_whole",
+    "check_word",
+    "observe",
+    "positive_column",
+    "read_rows",
+    "refuse_positive",
+    "see",
+]
 
 Array = NDArray[np.float64]
 
 
-def observe(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
+def see(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any) -> ScoreTable | Classes:
+    """A table for two classes; a matrix and its labels where p has three columns or more."""
+    several, p = has_several(y, p)
+    if not several:
+        return observe(y, p, sample_weight, pos_label, classes)
+    refuse_positive(pos_label)
+    return see_classes(y, p, sample_weight, classes)
+
+
+def refuse_positive(pos_label: Any) -> None:
+    """Of several classes none is the positive one."""
+    if pos_label is not None:
+        raise InputError(
+            "pos_label must not be given beside a column for each of several classes, but "
+            f"{pos_label!r} came. Pass that class's column alone, and y == {pos_label!r}."
+        )
+
+
+def observe(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None) -> ScoreTable:
     """The table of probabilities and labels, from rows or from a table in place of y."""
     if not isinstance(y, ScoreTable):
-        return ScoreTable.from_rows(read_rows(y, p, sample_weight, pos_label))
-    for name, given in (("p", p), ("sample_weight", sample_weight), ("pos_label", pos_label)):
+        return ScoreTable.from_rows(read_rows(y, p, sample_weight, pos_label, classes))
+    beside = {"p": p, "sample_weight": sample_weight, "pos_label": pos_label, "classes": classes}
+    for name, given in beside.items():
         if given is not None:
             raise InputError(
                 f"a ScoreTable holds its probabilities, weights and classes, but {name} came as "
@@ -40,18 +76,25 @@ def observe(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
     return y
 
 
-def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> Rows:
+def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None) -> Rows:
     """Labels, probabilities of the positive class and weights of the same rows."""
     if p is None:
         raise InputError(
             "p must be given beside the labels y: the predicted probabilities, one per row. (Only "
             "a ScoreTable in place of y brings its own.)"
         )
-    labels = read_labels(y, pos_label=pos_label)
-    clean = read_probabilities(p, positive_column=labels.positive_column)
+    labels = read_labels(y, pos_label=pos_label, classes=classes)
+    clean = read_probabilities(p, positive_column=positive_column(labels, classes))
     check_lengths(y=len(labels.positive), p=len(clean))
     weight = read_weight(sample_weight, len(clean))
     return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+
+
+def positive_column(labels: Labels, classes: Any) -> int:
+    """Which of two columns is the positive class's: they are sorted, or as ``classes`` has them."""
+    if classes is None:
+        return labels.positive_column
+    return 0 if next(iter(classes)) == labels.pos_label else 1
 
 
 def check_word(name: str, value: Any, allowed: Collection[str]) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics._input import check_whole, check_word, observe
+from calibrant.metrics._classes import Classes, top_table
+from calibrant.metrics._input import check_whole, check_word, see
 
 __all__ = ["Groups", "ece", "group", "group_starts", "mce"]
 
@@ -42,6 +43,7 @@ def ece(
     sample_weight: Any = None,
     *,
     pos_label: Any = None,
+    classes: Any = None,
 ) -> float:
     """Expected calibration error: how far predictions are from frequencies, on average over bins.
 
@@ -50,9 +52,10 @@ def ece(
     Parameters
     ----------
     y : array-like of shape (n,), or ScoreTable
-        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
-    p : array-like of shape (n,), (n, 1) or (n, 2)
-        Predicted probabilities of the positive class, or a binary predict_proba.
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
     bins : int, default=10
     kind : {"width", "mass"}, default="width"
         Bins [a, b) of equal width on [0, 1], the last one closed; or groups of equal weight in the
@@ -64,7 +67,9 @@ def ece(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
-        What p is the probability of; default: the larger of the two labels.
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
 
     Notes
     -----
@@ -72,6 +77,10 @@ def ece(
     With whole weights of total W the groups of equal mass hold ⌊W/B⌋ cases, the first W mod B of
     them one more, so that a weight counts as repeated rows; with other weights each holds W/B.
     O(D + B log D) after the table.
+
+    For k ≥ 3 classes it is `top_label_ece`, of the most probable class's probability, as papers on
+    networks have it. `classwise_ece` looks at all columns. (For two classes it stays the ECE of the
+    positive class, also when both columns come.)
 
     It misleads: it is not a proper score (predicting the base rate for everyone has ECE near 0),
     it grows as bins get finer or data fewer, and opposite errors inside a bin cancel.
@@ -94,7 +103,8 @@ def ece(
     0.5
     """
     _check(bins, kind, ties)
-    return group(observe(y, p, sample_weight, pos_label), bins, kind, ties).mean_gap()
+    table = _table(see(y, p, sample_weight, pos_label, classes))
+    return group(table, bins, kind, ties).mean_gap()
 
 
 def mce(
@@ -106,6 +116,7 @@ def mce(
     sample_weight: Any = None,
     *,
     pos_label: Any = None,
+    classes: Any = None,
 ) -> float:
     """Maximum calibration error: the largest distance between prediction and frequency in a bin.
 
@@ -113,12 +124,13 @@ def mce(
 
     Parameters
     ----------
-    y, p, bins, kind, ties, sample_weight, pos_label : see `ece`
+    y, p, bins, kind, ties, sample_weight, pos_label, classes : see `ece`
 
     Notes
     -----
     MCE = max_b |mean prediction in b − frequency of positives in b| over the non-empty bins.
-    O(D + B log D) after the table. It misleads where a bin holds few cases: one row alone in its
+    O(D + B log D) after the table. For k ≥ 3 classes it is `top_label_mce`; see also
+    `classwise_mce`. It misleads where a bin holds few cases: one row alone in its
     bin is wrong by up to 1. ``kind="mass"`` is steadier.
 
     Examples
@@ -127,7 +139,12 @@ def mce(
     0.3125
     """
     _check(bins, kind, ties)
-    return group(observe(y, p, sample_weight, pos_label), bins, kind, ties).largest_gap()
+    table = _table(see(y, p, sample_weight, pos_label, classes))
+    return group(table, bins, kind, ties).largest_gap()
+
+
+def _table(seen: ScoreTable | Classes) -> ScoreTable:
+    return seen if isinstance(seen, ScoreTable) else top_table(seen.matrix)
 
 
 def _check(bins: int, kind: str, ties: str) -> None:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from calibrant.data.door import Rows, check_lengths, read_scores
+from calibrant.data.door import Labels, Rows, check_lengths, read_scores
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
-from calibrant.metrics._input import check_whole, observe, read_rows
+from calibrant.metrics._classes import has_several
+from calibrant.metrics._input import (
+    check_whole,
+    observe,
+    positive_column,
+    read_rows,
+    refuse_positive,
+)
 from calibrant.metrics.binned import group
+from calibrant.metrics.evaluating_classes import MulticlassEvaluation, evaluate_classes
 from calibrant.metrics.evaluation import Evaluation
 from calibrant.metrics.hull import split_on_hull
 from calibrant.metrics.proper import infinite_because, mean_log_loss, mean_square
@@ -25,6 +33,20 @@ __all__ = ["evaluate"]
 MOST_WINDOWS = 50_000_000
 
 
+@overload
+def evaluate(
+    y: ScoreTable,
+    p: None = None,
+    *,
+    raw: Any = None,
+    bins: int = 10,
+    sample_weight: None = None,
+    pos_label: None = None,
+    classes: None = None,
+) -> Evaluation: ...
+
+
+@overload
 def evaluate(
     y: Any,
     p: Any = None,
@@ -33,28 +55,44 @@ def evaluate(
     bins: int = 10,
     sample_weight: Any = None,
     pos_label: Any = None,
-) -> Evaluation:
+    classes: Any = None,
+) -> Evaluation | MulticlassEvaluation: ...
+
+
+def evaluate(
+    y: Any,
+    p: Any = None,
+    *,
+    raw: Any = None,
+    bins: int = 10,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> Evaluation | MulticlassEvaluation:
     """All measures of a set of probabilities, and of the raw scores they were made from.
 
     Parameters
     ----------
     y : array-like of shape (n,), or ScoreTable
-        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
-    p : array-like of shape (n,), (n, 1) or (n, 2)
-        Predicted probabilities of the positive class, or a binary predict_proba.
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
     raw : array-like like p, or ScoreTable if y is one, optional
         The scores of the same rows before calibration. Where any lies outside [0, 1] they are read
-        as margins, through σ, and a note says so.
+        as margins, through σ (of k ≥ 3 classes: logits, through softmax), and a note says so.
     bins : int, default=10
-        Bins of equal width for ``ece`` and ``mce``.
+        Bins of equal width for all kinds of ECE and MCE.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
-        What p is the probability of; default: the larger of the two labels.
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
 
     Returns
     -------
-    Evaluation
+    Evaluation, or MulticlassEvaluation for k ≥ 3 columns
         Frozen; prints as a table (plain, rich, or HTML in a notebook).
 
     Notes
@@ -62,7 +100,8 @@ def evaluate(
     What the data do not allow is left out with a note: ``auc`` with one class, ``calbin`` with
     weights that are not whole (or more than 50 million cases). An infinite log loss stays, with a
     note that says how many cases caused it. O(N log N) for the table, then O(D) (``calbin``:
-    O(n log D)).
+    O(n log D)); for k ≥ 3 classes k times that, a column at a time. Their ``auc`` is the mean over
+    the classes that came.
 
     Examples
     --------
@@ -86,15 +125,35 @@ def evaluate(
     weight 4, of it 2 positive; 3 distinct predictions, 4 before
     note: raw scores lie outside [0, 1] and were read as margins, through the sigmoid
     note: 4 distinct scores became 3 distinct predictions: ties are new, AUC moved from 1 to 0.875
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
+    >>> print(evaluate(["ape", "bee", "cat", "bee"], p))
+    measure         good is   value
+    ──────────────  ───────  ──────
+    log loss        smaller  0.5737
+    Brier score     smaller  0.2950
+    RMSE            smaller  0.3136
+    top-label ECE   smaller  0.3250
+    top-label MCE   smaller  0.4000
+    class-wise ECE  smaller  0.2667
+    class-wise MCE  smaller  0.7000
+    AUC             larger   1.0000
+    accuracy        larger   0.7500
+    CalBin          smaller  0.2667
+    weight 4; 3 classes, from 1 to 2 each
+    largest ECE of a class: 0.3500, 'bee'
     """
     bins = check_whole("bins", bins, 1)
+    several, p = has_several(y, p)
+    if several:
+        refuse_positive(pos_label)
+        return evaluate_classes(y, p, raw, bins, sample_weight, classes)
     if isinstance(y, ScoreTable):
-        table = observe(y, p, sample_weight, pos_label)
+        table = observe(y, p, sample_weight, pos_label, classes)
         scored = None if raw is None else _raw_table(table, raw)
     else:
-        rows = read_rows(y, p, sample_weight, pos_label)
+        rows = read_rows(y, p, sample_weight, pos_label, classes)
         table = ScoreTable.from_rows(rows)
-        scored = None if raw is None else ScoreTable.from_rows(_raw_rows(rows, raw))
+        scored = None if raw is None else ScoreTable.from_rows(_raw_rows(rows, raw, classes))
     after, notes = _measures(table, table, bins)
     facts = (table.total, table.total_positive, len(table))
     if scored is None:
@@ -148,8 +207,8 @@ def _too_many(table: ScoreTable) -> str:
     return f"calbin was left out: it looks at each of {table.total:.3g} cases; call calbin for it"
 
 
-def _raw_rows(rows: Rows, raw: Any) -> Rows:
-    column = 0 if rows.classes[0] == rows.pos_label else 1
+def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:
+    column = positive_column(Labels(rows.positive, rows.classes, rows.pos_label), classes)
     scores = read_scores(raw, positive_column=column, name="raw")
     check_lengths(y=len(rows.scores), raw=len(scores))
     return Rows(scores, rows.positive, rows.weight, rows.classes, rows.pos_label)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import html
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from calibrant.data.frozen import Frozen
-from calibrant.errors import import_extra
+from calibrant.metrics.printing import Measure, Printed, plain_values
 
 __all__ = ["MEASURES", "Evaluation", "Measure"]
-
-
-class Measure(NamedTuple):
-    """How a measure is called, which way is better, and what it tells."""
-
-    label: str
-    better: str
-    meaning: str
-
 
 #: every measure of an evaluation, in the order of the table
 MEASURES = {
@@ -44,7 +34,7 @@ MEASURES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Frozen):
+class Evaluation(Printed, Frozen):
     """The measures of a set of probabilities, after calibration and perhaps before it.
 
     Attributes
@@ -79,8 +69,8 @@ class Evaluation(Frozen):
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite value is the string "inf"."""
         return {
-            "after": _plain(self.after),
-            "before": None if self.before is None else _plain(self.before),
+            "after": plain_values(self.after),
+            "before": None if self.before is None else plain_values(self.before),
             "weight": self.weight,
             "positive_weight": self.positive_weight,
             "distinct": self.distinct,
@@ -88,25 +78,9 @@ class Evaluation(Frozen):
             "notes": list(self.notes),
         }
 
-    def _head(self) -> tuple[str, ...]:
-        if self.before is None:
-            return ("measure", "good is", "value")
-        return ("measure", "good is", "before", "after", "change")
-
-    def _rows(self) -> dict[str, tuple[str, ...]]:
-        """The cells of the table by measure: label, which way is good, values, the verdict."""
-        rows: dict[str, tuple[str, ...]] = {}
-        for name, measure in MEASURES.items():
-            if name not in self.after:
-                continue
-            value, cells = self.after[name], (measure.label, measure.better)
-            if self.before is None:
-                rows[name] = (*cells, _shown(value))
-            else:
-                old = self.before[name]
-                verdict = _verdict(old, value, measure.better)
-                rows[name] = (*cells, _shown(old), _shown(value), verdict)
-        return rows
+    @property
+    def _measures(self) -> Mapping[str, Measure]:
+        return MEASURES
 
     def _below(self) -> list[str]:
         """The lines under the table."""
@@ -115,71 +89,3 @@ class Evaluation(Frozen):
             distinct += f", {self.distinct_before} before"
         weights = f"weight {self.weight:.10g}, of it {self.positive_weight:.10g} positive"
         return [f"{weights}; {distinct}", *(f"note: {note}" for note in self.notes)]
-
-    def __str__(self) -> str:
-        table = [self._head(), *self._rows().values()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        lines = [_line(row, widths) for row in table]
-        lines.insert(1, "  ".join("─" * width for width in widths))
-        return "\n".join([*lines, *self._below()])
-
-    __repr__ = __str__
-
-    def __rich__(self) -> Any:
-        """A rich table, for terminals."""
-        text = import_extra("rich.text", extra="cli").Text
-        table = import_extra("rich.table", extra="cli").Table(
-            caption=text("\n".join(self._below()), justify="left", style="not italic")
-        )
-        for column, title in enumerate(self._head()):
-            table.add_column(title, justify=_side(column), no_wrap=True)
-        for row in self._rows().values():
-            table.add_row(*(text(cell, style=_COLOURS.get(cell, "")) for cell in row))
-        return table
-
-    def _repr_html_(self) -> str:
-        """A small table that needs no style sheet, for notebooks."""
-        head = "".join(_cell("th", c, title) for c, title in enumerate(self._head()))
-        body = "".join(
-            f'<tr title="{html.escape(MEASURES[name].meaning)}">'
-            f"{''.join(_cell('td', c, cell) for c, cell in enumerate(row))}</tr>"
-            for name, row in self._rows().items()
-        )
-        below = "<br>".join(html.escape(line) for line in self._below())
-        return (
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><div>{below}</div>"
-        )
-
-
-_COLOURS = {"better": "green", "worse": "red"}
-
-
-def _plain(values: dict[str, float]) -> dict[str, float | str]:
-    return {name: "inf" if math.isinf(value) else value for name, value in values.items()}
-
-
-def _shown(value: float) -> str:
-    if not math.isfinite(value):
-        return "∞"
-    return f"{value:.4f}" if value == 0 or value >= 0.001 else f"{value:.2e}"
-
-
-def _verdict(old: float, new: float, better: str) -> str:
-    if math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12) or _shown(old) == _shown(new):
-        return "same"
-    return "better" if (new < old) == (better == "smaller") else "worse"
-
-
-def _side(column: int) -> Literal["left", "right"]:
-    """Words to the left, numbers to the right."""
-    return "right" if column in (2, 3) else "left"
-
-
-def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    cells = zip(range(len(row)), row, widths, strict=True)
-    aligned = (c.rjust(w) if _side(i) == "right" else c.ljust(w) for i, c, w in cells)
-    return "  ".join(aligned).rstrip()
-
-
-def _cell(tag: str, column: int, content: str) -> str:
-    return f'<{tag} style="text-align:{_side(column)}">{html.escape(content)}</{tag}>'

@@ -4,53 +4,71 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from calibrant.data.table import ScoreTable
-from calibrant.errors import CalibrationWarning
-from calibrant.metrics._input import check_number, check_word, observe
+from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.metrics._classes import Classes, mean_surprise, square_sum, surprises
+from calibrant.metrics._input import check_number, check_word, see
 
-__all__ = ["brier", "infinite_because", "log_loss", "mean_log_loss", "mean_square", "rmse"]
+__all__ = [
+    "brier",
+    "infinite_because",
+    "log_loss",
+    "mean_log_loss",
+    "mean_square",
+    "rmse",
+]
 
 #: a multiple of mean (y − p)², by the name of the normalisation, for two classes
 NORMALISE = {"binary": 1.0, "sum": 2.0, "mean_over_classes": 1.0}
+#: what the sum over several classes is divided by, given their number
+DIVISOR: dict[str, Callable[[int], float]] = {"sum": lambda k: 1.0, "mean_over_classes": float}
 
 
 def brier(
     y: Any,
     p: Any = None,
     *,
-    normalise: str = "binary",
+    normalise: str | None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
+    classes: Any = None,
 ) -> float:
     """Brier score: the mean squared error of the probability.
 
-    Smaller is better; minimum 0, maximum 1 (2 with ``normalise="sum"``).
+    Smaller is better; minimum 0, maximum 1 (2 with ``normalise="sum"``; 2/k with
+    ``normalise="mean_over_classes"``).
 
     Parameters
     ----------
     y : array-like of shape (n,), or ScoreTable
-        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
-    p : array-like of shape (n,), (n, 1) or (n, 2)
-        Predicted probabilities of the positive class, or a binary predict_proba.
-    normalise : {"binary", "sum", "mean_over_classes"}, default="binary"
-        ``"binary"``: mean (y − p)², scikit-learn's binary Brier score. ``"sum"``: summed over both
-        classes, twice that (Brier's own). ``"mean_over_classes"``: the sum divided by the number
-        of classes, which for two classes is ``"binary"`` again.
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
+    normalise : {"binary", "sum", "mean_over_classes"}, optional
+        ``"binary"``: mean (y − p)² of the positive class, only for two classes and there the
+        default. ``"sum"``: summed over the classes (Brier's own), for two classes twice that; the
+        default for several. ``"mean_over_classes"``: the sum divided by the number of classes,
+        which for two is ``"binary"`` again. The defaults are those of scikit-learn.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
-        What p is the probability of; default: the larger of the two labels.
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
 
     Notes
     -----
-    BS = Σ w (y − p)² / Σ w. O(D) after the table; ties and order do not matter. It misleads for
-    rare positives, where p = 0 for everyone scores well; compare with the base rate's
-    (`corp` does).
+    BS = Σ w (y − p)² / Σ w, or Σ w Σ_j (y_j − p_j)² / Σ w over the classes j, y_j = 1 for the class
+    that came. O(D) after the table, O(nk) for several classes; ties and order do not matter. It
+    misleads for rare positives, where p = 0 for everyone scores well; compare with the base
+    rate's (`corp` does).
 
     References
     ----------
@@ -61,31 +79,54 @@ def brier(
     --------
     >>> brier([0, 1], [0.5, 0.5]), brier([0, 1], [0.5, 0.5], normalise="sum")
     (0.25, 0.5)
+    >>> brier(["a", "c"], [[0.5, 0.25, 0.25], [0, 0, 1]], classes=["a", "b", "c"])
+    0.1875
     """
-    check_word("normalise", normalise, NORMALISE)
-    return NORMALISE[normalise] * mean_square(observe(y, p, sample_weight, pos_label))
+    if normalise is not None:
+        check_word("normalise", normalise, NORMALISE)
+    seen = see(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, ScoreTable):
+        return NORMALISE[normalise or "binary"] * mean_square(seen)
+    k = seen.matrix.n_classes
+    if normalise is not None and normalise not in DIVISOR:
+        raise ParameterError(
+            f"normalise must be 'sum' or 'mean_over_classes' for {k} classes, but {normalise!r} "
+            "came."
+        )
+    return square_sum(seen.matrix) / DIVISOR[normalise or "sum"](k)
 
 
-def rmse(y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> float:
+def rmse(
+    y: Any,
+    p: Any = None,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
     """Root mean squared error of the probability, √mean (y − p)².
 
     Smaller is better; minimum 0, maximum 1.
 
     Parameters
     ----------
-    y, p, sample_weight, pos_label : see `brier`
+    y, p, sample_weight, pos_label, classes : see `brier`
 
     Notes
     -----
-    The square root of the Brier score: it orders models alike, but a mean of it over data sets is
-    not the root of the mean. O(D) after the table.
+    The square root of the Brier score (for several classes, of its mean over them): it orders
+    models alike, but a mean of it over data sets is not the root of the mean. O(D) after the
+    table, O(nk) for several classes.
 
     Examples
     --------
     >>> rmse([0, 1], [0.5, 0.5])
     0.5
     """
-    return math.sqrt(mean_square(observe(y, p, sample_weight, pos_label)))
+    seen = see(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, ScoreTable):
+        return math.sqrt(mean_square(seen))
+    return math.sqrt(square_sum(seen.matrix) / seen.matrix.n_classes)
 
 
 def log_loss(
@@ -96,6 +137,7 @@ def log_loss(
     clip: float | None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
+    classes: Any = None,
 ) -> float:
     """Log loss (cross-entropy): the mean surprise −log P(what happened).
 
@@ -103,7 +145,7 @@ def log_loss(
 
     Parameters
     ----------
-    y, p, sample_weight, pos_label : see `brier`
+    y, p, sample_weight, pos_label, classes : see `brier`
     base : float, default=e
         The base of the logarithm, above 1: e gives nats, 2 gives bits.
     clip : float, optional
@@ -117,9 +159,11 @@ def log_loss(
 
     Notes
     -----
-    −Σ w [y log p + (1 − y) log(1 − p)] / Σ w with 0 · log 0 = 0, so never NaN. O(D) after the
-    table; ties and order do not matter. It misleads when compared across libraries, some of which
-    clip silently; and a single confident mistake may outweigh all else.
+    −Σ w [y log p + (1 − y) log(1 − p)] / Σ w with 0 · log 0 = 0, so never NaN; for several classes
+    −Σ w log p_c / Σ w, c the class that came (rows are not made to sum to one first, not even after
+    clipping). O(D) after the table, O(n) for several classes besides checking them; ties and order
+    do not matter. It misleads when compared across libraries, some of which clip silently; and a
+    single confident mistake may outweigh all else.
 
     References
     ----------
@@ -135,16 +179,25 @@ def log_loss(
     base = check_number("base", base, 1.0)
     if clip is not None:
         clip = check_number("clip", clip, 0.0, 0.5)
-    table = observe(y, p, sample_weight, pos_label)
-    loss = mean_log_loss(table, clip)
+    seen = see(y, p, sample_weight, pos_label, classes)
+    loss, reason = _mean_of(seen, clip)
     if math.isinf(loss):
         warnings.warn(
-            f"log loss is infinite: {infinite_because(table)}. Pass clip= for a finite value, or "
-            "calibrate with smoothing.",
+            f"log loss is infinite: {reason}. Pass clip= for a finite value, or calibrate with "
+            "smoothing.",
             CalibrationWarning,
             stacklevel=2,
         )
     return loss / math.log(base)
+
+
+def _mean_of(seen: ScoreTable | Classes, clip: float | None) -> tuple[float, str]:
+    """The log loss, and why it is infinite if it is."""
+    if isinstance(seen, ScoreTable):
+        loss = mean_log_loss(seen, clip)
+        return loss, infinite_because(seen) if math.isinf(loss) else ""
+    loss = mean_surprise(seen.matrix, clip)
+    return loss, surprises(seen.matrix) if math.isinf(loss) else ""
 
 
 def mean_square(table: ScoreTable) -> float:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.labels import plain
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._input import observe
+from calibrant.metrics._classes import Classes, class_tables, share_right
+from calibrant.metrics._input import check_word, see
 
 __all__ = ["accuracy", "area", "auc", "one_class", "share_correct"]
 
 Array = NDArray[np.float64]
 
 
-def auc(y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> float:
+def auc(
+    y: Any,
+    p: Any = None,
+    *,
+    average: str = "macro",
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
     """Area under the ROC curve: the chance that a positive is ranked above a negative.
 
     Larger is better; 0.5 is a coin, 1 a perfect order, below 0.5 the order is upside down.
@@ -24,24 +35,31 @@ def auc(y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = No
     Parameters
     ----------
     y : array-like of shape (n,), or ScoreTable
-        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
-    p : array-like of shape (n,), (n, 1) or (n, 2)
-        Predicted probabilities of the positive class, or a binary predict_proba.
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
+    average : {"macro", "weighted"}, default="macro"
+        For k ≥ 3 classes: the plain mean of each class's AUC against the rest, or weighted by the
+        classes' own weights.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
-        What p is the probability of; default: the larger of the two labels.
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
 
     Raises
     ------
     InputError
-        If only one class has weight: there is no pair to rank.
+        If only one class has weight, or one of k ≥ 3 has none: there is no pair to rank.
 
     Notes
     -----
     Σ over pairs (positive, negative) of w·w′·([p > p′] + ½[p = p′]), divided by the weight of all
-    pairs: ties count half. O(D) after the table. It does not see calibration (any increasing map
-    leaves it alone), but a map with steps makes ties and so may lower it.
+    pairs: ties count half. O(D) after the table; for k ≥ 3 classes O(nk log n), a column at a time,
+    the same as scikit-learn's ``roc_auc_score(multi_class="ovr")``. It does not see calibration
+    (any increasing map leaves it alone), but a map with steps makes ties and so may lower it.
 
     References
     ----------
@@ -53,33 +71,66 @@ def auc(y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = No
     >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), auc([0, 1], [0.5, 0.5])
     (0.75, 0.5)
     """
-    table = observe(y, p, sample_weight, pos_label)
-    missing = one_class(table)
+    check_word("average", average, _AVERAGES)
+    seen = see(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, Classes):
+        return _one_against_rest(seen, average)
+    missing = one_class(seen)
     if missing:
         raise InputError(f"{missing}. Leave it out, or evaluate on more data.")
-    return area(table)
+    return area(seen)
 
 
-def accuracy(y: Any, p: Any = None, *, sample_weight: Any = None, pos_label: Any = None) -> float:
-    """The share of rows whose likelier class came true; p ≥ 0.5 predicts the positive one.
+def accuracy(
+    y: Any,
+    p: Any = None,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> float:
+    """The share of rows whose likeliest class came true; p ≥ 0.5 predicts the positive one.
 
     Larger is better; between 0 and 1.
 
     Parameters
     ----------
-    y, p, sample_weight, pos_label : see `auc`
+    y, p, sample_weight, pos_label, classes : see `auc`
 
     Notes
     -----
-    (Σ w over positives with p ≥ ½ and negatives with p < ½) / Σ w. O(D) after the table. It sees
-    only which side of ½ a probability is on; with rare positives, always saying no scores well.
+    (Σ w over positives with p ≥ ½ and negatives with p < ½) / Σ w. O(D) after the table. For k ≥ 3
+    classes Σ w over rows whose largest probability (the first of equals) is that of the class that
+    came; O(nk). It sees only which side of ½ a probability is on; with rare positives, always
+    saying no scores well.
 
     Examples
     --------
     >>> accuracy([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.8])
     0.75
     """
-    return share_correct(observe(y, p, sample_weight, pos_label))
+    seen = see(y, p, sample_weight, pos_label, classes)
+    return share_correct(seen) if isinstance(seen, ScoreTable) else share_right(seen.matrix)
+
+
+def _one_against_rest(seen: Classes, average: str) -> float:
+    matrix = seen.matrix
+    weight = matrix.class_weight
+    if not weight.all():
+        absent = [plain(label) for label in seen.labels[weight == 0]]
+        raise InputError(
+            f"auc needs every class, but {len(absent)} of {len(weight)} did not come: "
+            f"{', '.join(map(repr, absent[:10]))}{', …' if len(absent) > 10 else ''}. Evaluate on "
+            "more data, or leave it out; evaluate averages over the classes that came."
+        )
+    areas = np.array([area(table) for table in class_tables(matrix)])
+    return float(np.average(areas, weights=_AVERAGES[average](weight)))
+
+
+_AVERAGES: dict[str, Callable[[Array], Array]] = {
+    "macro": np.ones_like,
+    "weighted": lambda weight: weight,
+}
 
 
 def area(table: ScoreTable) -> float:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._input import check_whole, observe
+from calibrant.metrics._classes import class_tables
+from calibrant.metrics._input import check_whole, see
 
 __all__ = ["calbin", "not_whole", "window_error"]
 
@@ -26,6 +27,7 @@ def calbin(
     window: int | None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
+    classes: Any = None,
 ) -> float:
     """CalBin: mean |p − frequency| over every window of consecutive predictions.
 
@@ -34,24 +36,28 @@ def calbin(
     Parameters
     ----------
     y : array-like of shape (n,), or ScoreTable
-        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
-    p : array-like of shape (n,), (n, 1) or (n, 2)
-        Predicted probabilities of the positive class, or a binary predict_proba.
+        Labels; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Predicted probabilities of the positive class, a binary predict_proba, or one column for
+        each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
     window : int, optional
         Cases per window; default a tenth of all, max(1, ⌊n/10⌋) [1]_. Caruana and Niculescu-Mizil
         took 100. A window longer than the data is all of the data.
     sample_weight : array-like of shape (n,), optional
         Whole weights ≥ 0, which count as repeated rows. Others are refused: windows count cases.
     pos_label : label, optional
-        What p is the probability of; default: the larger of the two labels.
+        What p is the probability of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
 
     Notes
     -----
     In the order of p, window a holds the cases a … a+s−1; f_a is the frequency of the class among
     them, and the window's error is the mean of |p_i − f_a|. CalBin is the mean over the n − s + 1
-    windows and over the classes. For two classes both give the same: the other class has 1 − p,
-    1 − f and the reverse order. A tied case carries its tie's frequency, so that the order of rows
-    cannot matter. O(n log D) by cumulative sums, in memory O(D).
+    windows and over the classes, k ≥ 3 columns one after the other. Two classes both give the
+    same: the other class has 1 − p, 1 − f and the reverse order. A tied case carries its tie's
+    frequency, so that the order of rows cannot matter. O(n log D) by cumulative sums, in memory
+    O(D); for k ≥ 3 classes k times as long.
 
     It misleads: even perfect predictions score above 0, since p varies inside a window; spread
     matters as much as calibration. Read it only beside another value on the same data.
@@ -71,7 +77,12 @@ def calbin(
     """
     if window is not None:
         window = check_whole("window", window, 1)
-    table = observe(y, p, sample_weight, pos_label)
+    seen = see(y, p, sample_weight, pos_label, classes)
+    tables = (seen,) if isinstance(seen, ScoreTable) else class_tables(seen.matrix)
+    return float(np.mean([_whole_window_error(table, window) for table in tables]))
+
+
+def _whole_window_error(table: ScoreTable, window: int | None) -> float:
     reason = not_whole(table)
     if reason:
         raise InputError(f"{reason}. Repeat rows, or use ece, which takes any weights.")

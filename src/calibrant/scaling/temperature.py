@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from calibrant.base import SCALES, Calibrator, Limit, on_logit_scale
+from calibrant.base import (
+    SCALES,
+    Calibrator,
+    Limit,
+    check_parameters,
+    inner_interval,
+    on_logit_scale,
+)
+from calibrant.data.columns import to_matrix
+from calibrant.data.matrix import ScoreMatrix, read_matrix
 from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError
 from calibrant.kernels.newton import STEEPEST, fit_logistic
+from calibrant.kernels.softmax import fit_temperature
 from calibrant.losses import logit
-from calibrant.maps import Logistic, Map
+from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.base import in_blocks
+from calibrant.vector_base import (
+    SMOOTHED,
+    Reading,
+    most_probable,
+    provenance_of,
+    read_for,
+    reading,
+)
 
 __all__ = ["Temperature"]
 
@@ -23,17 +43,28 @@ Array = NDArray[np.float64]
 RIDGE = 1e-6
 #: the flattest map: 1/T times the logits' root mean square is at least this
 FLATTEST = 1e-3
+#: numbers in the rows that a first, rough temperature of many more rows is found on
+ROUGH = 1 << 20
 
 
 class Temperature(Calibrator):
-    """P = σ(z / T) with one temperature T > 0, fitted by maximum likelihood.
+    """P = σ(z / T), or softmax(z / T), with one temperature T > 0, by maximum likelihood.
+
+    Scores of one column, or the two of a binary predict_proba, calibrate two classes; a column for
+    each of three or more classes calibrates them together.
 
     Parameters
     ----------
     scale : {"auto", "logit", "raw"}, default="auto"
-        Whether z is the logit of the score or the score itself; ``"auto"`` takes the logit when
-        all scores lie in [0, 1], and reads anything else as logits.
-    pos_label, classes : see `Calibrator`
+        Whether z is the logit of the score (of several classes: the logarithm of each probability)
+        or the score itself; ``"auto"`` takes the logit when all scores lie in [0, 1] (and the rows
+        of several classes sum to one), and reads anything else as logits.
+    label_smoothing : float, default=0.0
+        ε: targets are 1 − ε + ε/k for a row's own class and ε/k for the others.
+    pos_label : see `Calibrator`
+        With two classes only.
+    classes : see `Calibrator`
+        With several classes all of them, in sorted order: that of the columns.
 
     Attributes
     ----------
@@ -43,9 +74,13 @@ class Temperature(Calibrator):
     Notes
     -----
     Convex in 1/T. T is always positive, so the order of scores never turns: where the data ask for
-    a negative slope, T is the largest allowed, 1000 times the root mean square of z, and all
-    probabilities come close to ½. A ridge of 1e-6 keeps separable data finite. A score of ½ stays
-    ½: temperature cannot move the base rate. O(D) per Newton step after the table.
+    a negative slope, T is the largest allowed, 1000 times the root mean square of z (of several
+    classes: of the differences between a row's logits), and all probabilities come close to 1/k. A
+    ridge of 1e-6 keeps separable data finite. Equal scores stay equal: temperature cannot move the
+    base rate. O(D) per Newton step after the table, O(n·k) for several classes, block by block:
+    float32 scores and memory maps are never copied as a whole, neither here nor by ``map_``, which
+    can write into a given array. A score of exactly 0 or 1 counts as half as far from the end as
+    the nearest other one, and with several classes a zero as half the smallest positive entry.
 
     References
     ----------
@@ -58,22 +93,73 @@ class Temperature(Calibrator):
     >>> c = Temperature().fit(p, [1, 1, 1, 0, 0, 0, 0, 1])
     >>> round(c.temperature_, 3), c.calibrate([0.99]).round(3).tolist()
     (4.183, [0.75])
+    >>> c = Temperature().fit([[3, 0, 0], [0, 3, 0], [0, 0, 3], [3, 0, 0]], list("abcb"))
+    >>> round(c.temperature_, 3), c.predict_proba([[3, 0, 0]]).round(3).tolist()
+    (1.674, [[0.75, 0.125, 0.125]])
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"scale": (SCALES,)}
+    multiclass: ClassVar[bool] = True
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "scale": (SCALES,),
+        "label_smoothing": (SMOOTHED,),
+    }
 
-    def __init__(self, *, scale: str = "auto", pos_label: Any = None, classes: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        scale: str = "auto",
+        label_smoothing: float = 0.0,
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
         self.scale = scale
+        self.label_smoothing = label_smoothing
         self.pos_label = pos_label
         self.classes = classes
 
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+            Scores of any kind, a binary predict_proba, or logits or probabilities of k classes.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        if y is None or _columns(scores) < 3:
+            super().fit(scores, y, sample_weight)
+            return self
+        check_parameters(self, self._limits)
+        if self.pos_label is not None:
+            raise InputError(
+                "pos_label must be None for scores of several classes, but "
+                f"{self.pos_label!r} came."
+            )
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        self.map_ = self._fit_matrix(matrix)
+        self.classes_, self.pos_label_ = classes, None
+        self._provenance = provenance_of(matrix)
+        return self
+
     def _fit(self, table: ScoreTable) -> Map:
         on_logit = on_logit_scale(self.scale, table)
+        clip = inner_interval(table) if on_logit else None
+        low = 0.5 * self.label_smoothing
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
-            z = in_blocks(logit, part.scores) if on_logit else part.scores
+            scores = part.scores if clip is None else np.clip(part.scores, *clip)
+            z = in_blocks(logit, scores) if on_logit else scores
             found = fit_logistic(
-                [z], part.negative, part.positive, intercept=False, ridge=RIDGE, start=start
+                [z],
+                part.negative,
+                part.positive,
+                intercept=False,
+                ridge=RIDGE,
+                targets=(low, 1.0 - low),
+                start=start,
             )
             with np.errstate(over="ignore"):
                 flattest = FLATTEST / _size(z, part.weight)
@@ -81,7 +167,49 @@ class Temperature(Calibrator):
 
         slope = float(table.coarse_to_fine(fit)[0])
         self.temperature_ = 1.0 / slope
-        return Logistic(0.0, (("z" if on_logit else "x", slope),))
+        return Logistic(0.0, (("z" if on_logit else "x", slope),), clip)
+
+    def _fit_matrix(self, matrix: ScoreMatrix) -> VectorMap:
+        read, start = reading(matrix, self.scale), None
+        step = -(-matrix.scores.size // ROUGH)
+        if step > 1:  # a pass over all rows is dear: begin near the end
+            some = matrix.take(np.arange(0, len(matrix), step))
+            rough = Reading(some, read.input, read.floor).source()
+            start = fit_temperature(rough, smoothing=self.label_smoothing).factor
+        found = fit_temperature(read.source(), smoothing=self.label_smoothing, start=start)
+        self.temperature_ = 1.0 / found.factor
+        return read.map(found.factor, np.zeros(matrix.n_classes))
+
+    def calibrate(self, scores: Any) -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            raise InputError("several classes have one probability each: use predict_proba.")
+        return super().calibrate(scores)
+
+    def predict_proba(self, scores: Any) -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            return self.map_(read_for(self.map_, scores, len(self.classes_)))
+        return super().predict_proba(scores)
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        check_is_fitted(self, "map_")
+        if not isinstance(self.map_, VectorMap):
+            return super().predict(scores)
+        clean = read_for(self.map_, scores, len(self.classes_))
+        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
+        return labels
+
+
+def _columns(scores: Any) -> int:
+    """How many columns there are; 1 for what has no second dimension."""
+    shape = getattr(scores, "shape", None)
+    if not isinstance(shape, tuple):
+        shape = to_matrix(scores, "scores").shape
+    return int(shape[1]) if len(shape) == 2 else 1
 
 
 def _size(z: Array, weight: Array) -> float:

@@ -1,0 +1,330 @@
+"""What the fits of softmax(W·x + b) share: ridges towards the identity, and a look at its gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.matrix import ScoreMatrix
+from calibrant.kernels.softmax import (
+    DENSE,
+    Problem,
+    SoftmaxFit,
+    Source,
+    fit_softmax,
+    fit_temperature,
+    objective,
+    row_losses,
+    spread,
+)
+from calibrant.maps import Softmax
+from calibrant.vector_base import KEPT, Reading, VectorCalibrator
+
+__all__ = ["AffineCalibrator", "Family", "RidgeCalibrator", "choose_strength", "deal"]
+
+Array = NDArray[np.float64]
+
+#: precision that every parameter gets: invisible unless the classes separate or one is absent
+RIDGE = 1e-6
+FOLDS = 5
+#: rows that folds are made of; of more rows so many are taken, spread evenly over their order
+MOST_ROWS = 20_000
+#: strengths that are tried by default, from strong to weak
+DECADES = tuple(10.0**e for e in range(3, -7, -1))
+
+
+class Fold(NamedTuple):
+    """The rows that a fold leaves, their weight, and the rows that it holds out."""
+
+    rest: Source
+    total: float
+    held: Source
+
+
+class HeldOut(NamedTuple):
+    """Mean loss on rows held out, mean gain over the scores as they are, that gain's standard
+    error, and the θ of each fold."""
+
+    loss: float
+    gain: float
+    error: float
+    thetas: list[Array]
+
+
+class Family:
+    """softmax(W·x + b) on the features of a matrix, W diagonal or full.
+
+    Inside, features are divided by their spread, so that logits of any size fit alike; strengths
+    of ridges are those of W and b themselves: ½·Σ strength·(θ − identity)², beside Σ w·loss. They
+    come as a function of Σw, since some shrink less the more rows there are.
+    """
+
+    def __init__(
+        self, read: Reading, *, full: bool, smoothing: float, inner: float | None = None
+    ) -> None:
+        self.read, self.full, self.smoothing, self.inner = read, full, smoothing, inner
+        self.k, self.total = read.matrix.n_classes, read.matrix.total
+        self.size = spread(read.source(inner=inner))
+        self.source = read.source(inner=inner, size=self.size)
+        self.units = np.ones(self.shape)
+        self.units[:, :-1] = self.size
+        self.identity = self._scaled(1.0)
+        #: the θ that returns the scores' own distributions
+        self.unchanged = self._scaled(1.0 / (1.0 if inner is None else inner))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of θ = [W, b]: (k, k + 1), or (k, 2) with W's diagonal only."""
+        return (self.k, self.k + 1 if self.full else 2)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are so few parameters that fitting five times more costs little."""
+        return self.k * self.shape[1] <= DENSE
+
+    def _scaled(self, factor: float) -> Array:
+        theta = np.zeros(self.shape)
+        diagonal = (np.arange(self.k), np.arange(self.k) if self.full else 0)
+        theta[diagonal] = factor * self.size
+        return theta
+
+    def strength(self, *, diagonal: float, off_diagonal: float, intercept: float) -> Array:
+        """A strength for each parameter."""
+        strength = np.full(self.shape, off_diagonal)
+        strength[:, -1] = intercept
+        strength[np.arange(self.k), np.arange(self.k) if self.full else 0] = diagonal
+        return strength
+
+    def _problem(self, strength: Array, source: Source, total: float) -> Problem:
+        ridge = strength / self.units**2 + RIDGE
+        return Problem(source, ridge, self.identity, self.smoothing, total)
+
+    def fit(self, strength: Callable[[float], Array], start: Array | None = None) -> SoftmaxFit:
+        """The least objective, from the best of the identity, a temperature, and ``start``."""
+        problem = self._problem(strength(self.total), self.source, self.total)
+        warm = self._temperature(self.source) if start is None else start
+        starts = [self.identity, self.unchanged, warm]
+        return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))
+
+    def _temperature(self, source: Source) -> Array:
+        """The θ of the best temperature; the identity's for no rows."""
+        if not any(len(x) for x, _, _ in source()):
+            return self.identity
+        found = fit_temperature(source, smoothing=self.smoothing)
+        return self._scaled(found.factor / self.size)
+
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """Five of them; no row is in two."""
+        fold, weight = deal(self.read.matrix), self.read.matrix.weight
+
+        def part(j: int, held: bool) -> Source:
+            def blocks() -> Iterator[tuple[Array, NDArray[np.intp], Array]]:
+                start = 0
+                for x, codes, w in self.source():
+                    kept = (fold[start : start + len(x)] == j) == held
+                    start += len(x)
+                    yield x[kept], codes[kept], w[kept]
+
+            if self.read.matrix.scores.size > KEPT:
+                return blocks
+            made = list(blocks())
+            return lambda: iter(made)
+
+        totals = self.total - np.bincount(fold, weight, minlength=FOLDS)
+        return [Fold(part(j, False), float(totals[j]), part(j, True)) for j in range(FOLDS)]
+
+    def held_out(self, strength: Callable[[float], Array], starts: list[Array]) -> HeldOut:
+        """What rows lose and gain under the fit to the other folds."""
+        thetas = []
+        for fold, start in zip(self.folds, starts, strict=True):
+            problem = self._problem(strength(fold.total), fold.rest, fold.total)
+            thetas.append(fit_softmax(problem, start).theta)
+        return self._judge(thetas)
+
+    def temperature_held_out(self) -> HeldOut:
+        """The same of temperature scaling, which every family holds."""
+        return self._judge([self._temperature(fold.rest) for fold in self.folds])
+
+    def _judge(self, thetas: list[Array]) -> HeldOut:
+        parts = []
+        for fold, theta in zip(self.folds, thetas, strict=True):
+            for x, codes, w in fold.held():
+                if len(x):
+                    loss = row_losses(x, codes, theta, self.full)
+                    before = row_losses(x, codes, self.unchanged, self.full)
+                    parts.append((loss, before - loss, w))
+        loss_, gain, w_ = (np.concatenate(column) for column in zip(*parts, strict=True))
+        share = w_ / w_.sum()
+        mean = float(share @ gain)
+        error = float(np.sqrt(np.sum((share * (gain - mean)) ** 2)))
+        return HeldOut(float(share @ loss_), mean, error, thetas)
+
+    def sample(self) -> Family:
+        """The family on at most `MOST_ROWS` of the rows: enough to judge it by."""
+        matrix = self.read.matrix
+        step = -(-len(matrix) // MOST_ROWS)
+        if step == 1:
+            return self
+        some = replace(self.read, matrix=matrix.take(np.sort(_order(matrix)[::step])))
+        return Family(some, full=self.full, smoothing=self.smoothing, inner=self.inner)
+
+    def map(self, theta: Array) -> Softmax:
+        """θ as a map."""
+        own = theta / self.units
+        matrix = own[:, :-1] if self.full else own[:, 0]
+        return self.read.map(matrix, own[:, -1], self.inner)
+
+    def temperature_map(self) -> Softmax:
+        """The map of the best temperature."""
+        inner = 1.0 if self.inner is None else self.inner
+        factor = self._temperature(self.source)[0, 0] / self.size
+        return self.read.map(factor * inner, np.zeros(self.k))
+
+    def unchanged_map(self) -> Softmax:
+        """The map that returns the scores' own distributions."""
+        return self.read.map(1.0, np.zeros(self.k))
+
+
+def deal(matrix: ScoreMatrix) -> NDArray[np.intp]:
+    """The fold of each row: rows sorted by class and scores and dealt in turn.
+
+    Nothing is random, every class is spread over the folds, and the order in which rows come plays
+    no part. (Of large matrices only the score of the own class is sorted by.)
+    """
+    fold = np.empty(len(matrix), dtype=np.intp)
+    fold[_order(matrix)] = np.arange(len(matrix)) % FOLDS
+    return fold
+
+
+def _order(matrix: ScoreMatrix) -> NDArray[np.intp]:
+    """Rows by class, score of the own class, and the rest."""
+    own = matrix.scores[np.arange(len(matrix)), matrix.codes]
+    columns = list(matrix.scores.T) if matrix.scores.size <= KEPT else []
+    if matrix.weight is not None:
+        columns = [matrix.weight, *columns]
+    return np.lexsort((*columns, own, matrix.codes))
+
+
+class AffineCalibrator(VectorCalibrator):
+    """A calibrator whose map is softmax(W·x + b), unless less does as well.
+
+    With ``gate``, temperature scaling takes the fit's place where it loses less on rows held out,
+    and what is then left of the two is dropped for the scores as they are unless its gain over
+    them exceeds the gain's standard error.
+
+    Attributes
+    ----------
+    kept_ : {"fit", "temperature", "identity"}
+        What the map is.
+    gain_, gain_error_ : float
+        Log loss per row that the fit gains over the scores as they are, on rows held out of it,
+        and its standard error; NaN where that was not looked at.
+    converged_, n_iter_ : bool, int
+        Whether the solver reached its tolerance, and its steps.
+    """
+
+    gate: bool
+    kept_: str
+
+    def _settle(self, family: Family, fit: SoftmaxFit, held: HeldOut | None) -> Softmax:
+        """The fitted map, or a simpler one if that does as well on rows held out."""
+        self.converged_, self.n_iter_ = fit.converged, fit.steps
+        self.gain_ = float("nan") if held is None else held.gain
+        self.gain_error_ = float("nan") if held is None else held.error
+        self.kept_ = "fit"
+        if self.gate and held is not None:
+            simple = family.sample().temperature_held_out()
+            if simple.loss <= held.loss:
+                self.kept_, held = "temperature", simple
+            if held.gain <= held.error:
+                self.kept_ = "identity"
+        if self.kept_ == "fit":
+            return family.map(fit.theta)
+        return family.temperature_map() if self.kept_ == "temperature" else family.unchanged_map()
+
+    def _fit_and_settle(self, family: Family, strength: Callable[[float], Array]) -> Softmax:
+        fit, held = family.fit(strength), None
+        if self.gate and family.is_small:
+            part = family.sample()
+            start = fit.theta / family.units * part.units
+            held = part.held_out(strength, [start] * FOLDS)
+        return self._settle(family, fit, held)
+
+
+class RidgeCalibrator(AffineCalibrator):
+    """A full W with ridges λ off its diagonal and μ on b, per mean log loss (ODIR)."""
+
+    lambda_: float | str
+    mu: float | None
+
+    def _fit_ridges(self, family: Family) -> Softmax:
+        k, n = family.k, family.total
+        pairs, mu = k * (k - 1), self.mu
+
+        def strength(value: float) -> Callable[[float], Array]:
+            on_b = value if mu is None else mu
+
+            def of(total: float) -> Array:
+                off, on = 2.0 * total * value / pairs, 2.0 * total * on_b / k
+                return family.strength(diagonal=0.0, off_diagonal=off, intercept=on)
+
+            return of
+
+        self.held_out_: dict[float, float] = {}
+        if not isinstance(self.lambda_, str):
+            value = float(self.lambda_)
+            fitted = self._fit_and_settle(family, strength(value))
+        elif family.is_small:
+            part = family.sample()
+            choice = choose_strength(part, strength)
+            # the ridge beside the summed loss stays the same when rows are added
+            value, self.held_out_ = choice.value * part.total / n, choice.losses
+            start = np.mean(choice.held.thetas, axis=0) / part.units * family.units
+            fitted = self._settle(family, family.fit(strength(value), start), choice.held)
+        else:
+            value, mu = pairs**2 / n, k**2 / n if mu is None else mu
+            fitted = self._fit_and_settle(family, strength(value))
+        self.lambda_used_, self.mu_used_ = value, value if mu is None else float(mu)
+        self.matrix_, self.offsets_ = fitted.weights, fitted.bias
+        return fitted
+
+
+class Choice(NamedTuple):
+    """A strength, what it does on rows held out, and the mean loss of every strength tried."""
+
+    value: float
+    held: HeldOut
+    losses: dict[float, float]
+
+
+def choose_strength(
+    family: Family,
+    strength: Callable[[float], Callable[[float], Array]],
+    values: tuple[float, ...] = DECADES,
+) -> Choice:
+    """The strength with the least loss on rows held out.
+
+    Decades from strong to weak until two in a row are worse than the best, then the half decades
+    beside the best. Each fit starts at its neighbour's.
+    """
+    tried: dict[float, HeldOut] = {}
+
+    def best() -> float:
+        return min(tried, key=lambda value: tried[value].loss)
+
+    starts = [family.identity] * FOLDS
+    for value in values:
+        tried[value] = family.held_out(strength(value), starts)
+        starts = tried[value].thetas
+        if list(tried).index(best()) < len(tried) - 2:
+            break
+    decade = best()
+    for value in (decade * 10**0.5, decade / 10**0.5):
+        tried[value] = family.held_out(strength(value), tried[decade].thetas)
+    return Choice(best(), tried[best()], {value: held.loss for value, held in tried.items()})

@@ -1,0 +1,67 @@
+"""Reliability diagrams of several classes, drawn as panels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from calibrant.diagrams.classes import class_reliability
+from calibrant.diagrams.draw.panels import panel_diagram
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["class_diagram"]
+
+
+def class_diagram(
+    y: Any,
+    p: Any,
+    *,
+    classes: Any = None,
+    show: Any = None,
+    top_label: bool = True,
+    bins: int = 10,
+    kind: str = "width",
+    band: str | None = "exact",
+    level: float = 0.95,
+    sample_weight: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Reliability diagrams of a multiclass model: the top label first, then every class.
+
+    Parameters
+    ----------
+    y, p, classes, show, top_label, bins, kind, band, level, sample_weight
+        As in `class_reliability`, which computes what is drawn.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+        Save it with ``savefig``; a notebook shows it.
+
+    Notes
+    -----
+    All panels have the same axes; above six they are broken into rows, so for many classes name
+    some with ``show=``. Needs matplotlib: ``pip install 'calibrant[cli]'``. O(n log n) per panel.
+
+    Examples
+    --------
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
+    >>> figure = class_diagram(["ape", "bee", "cat", "bee"], p, show=["bee"])
+    >>> [axes.get_label() for axes in figure.axes[::2]]
+    ['reliability top label', 'reliability bee']
+    """
+    panels = class_reliability(
+        y,
+        p,
+        classes=classes,
+        show=show,
+        top_label=top_label,
+        bins=bins,
+        kind=kind,
+        band=band,
+        level=level,
+        sample_weight=sample_weight,
+    )
+    return panel_diagram(panels, title=title)

@@ -1,0 +1,312 @@
+"""Guarded Newton for softmax fits: a temperature, a factor per class, or a full matrix.
+
+The rows come in blocks that may be made on the way, so a fit needs no more memory than a block.
+Every objective is convex and never allowed to rise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve
+
+__all__ = [
+    "Problem",
+    "SoftmaxFit",
+    "Temperature",
+    "fit_softmax",
+    "fit_temperature",
+    "objective",
+    "row_losses",
+    "spread",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+#: makes the blocks (x, codes, weights) anew at each call
+Source = Callable[[], Iterable[tuple[Array, Index, Array]]]
+
+#: the flattest temperature: 1/T times the spread of the logits is at least this
+FLATTEST = 1e-3
+#: precision of the prior on 1/T in units of the spread: invisible unless the classes separate
+RIDGE = 1e-6
+#: with more parameters than this, Newton's direction comes from conjugate gradients
+DENSE = 600
+#: the longest Newton step of a parameter, in units of the largest (of 1 if all are smaller)
+FURTHEST = 25.0
+
+
+# --- temperature --------------------------------------------------------------------------------
+
+
+class Temperature(NamedTuple):
+    """1/T, the loss there, the slope of the objective there, and the passes over the rows."""
+
+    factor: float
+    loss: float
+    slope: float
+    passes: int
+
+
+def spread(source: Source) -> float:
+    """Root mean square difference of two entries of a row, weighted; 1 where all are equal."""
+    total = weight = 0.0
+    for x, _, w in source():
+        centred = x - x.mean(axis=1, keepdims=True)
+        total += 2.0 / (x.shape[1] - 1) * float(w @ np.einsum("ij,ij->i", centred, centred))
+        weight += float(w.sum())
+    return float(np.sqrt(total / weight)) or 1.0
+
+
+def fit_temperature(
+    source: Source, *, smoothing: float = 0.0, start: float | None = None, max_passes: int = 60
+) -> Temperature:
+    """The factor t = 1/T > 0 with the least Σ w·(lse(t·x) − t·Σ target·x).
+
+    The objective is convex in t: Newton inside a bracket that shrinks with each pass, halved (on
+    the scale of ln t) whenever Newton would leave it. Converged when the Newton step is below
+    1e-6 of t; that step is still taken, and leaves an error of about its square.
+    """
+    size = spread(source)
+    flattest = FLATTEST / size
+    low, high = flattest, np.inf
+    t = max(1.0 / size if start is None else start, flattest)
+    for passes in range(1, max_passes + 1):
+        loss, slope, curve = _along(source, t, size, smoothing)
+        if t == flattest and slope >= 0.0:
+            break
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        step = -slope / curve
+        if abs(step) <= 1e-6 * t or high - low <= 1e-14 * t:
+            return Temperature(max(t + step, flattest), loss, slope, passes)
+        new = min(t + step, 10.0 * t)
+        if new <= flattest == low:
+            new = flattest
+        elif not low < new < high:
+            new = float(np.sqrt(low * high))
+        t = new
+    return Temperature(t, loss, slope, passes)
+
+
+def _along(source: Source, t: float, size: float, smoothing: float) -> tuple[float, float, float]:
+    """The objective at t with its first and second derivative, ridge included."""
+    ridge = RIDGE * size * size
+    loss, slope, curve = 0.5 * ridge * t * t, ridge * t, ridge
+    for x, codes, w in source():
+        # differences to the own class: the loss is then ln Σ exp, with no cancellation
+        u = x - x[np.arange(len(x)), codes][:, None]
+        tu = t * u
+        top = tu.max(axis=1, keepdims=True)
+        e = np.exp(tu - top)
+        total = e.sum(axis=1)
+        mean = np.einsum("ij,ij->i", e, u) / total
+        square = np.einsum("ij,ij,ij->i", e, u, u) / total
+        target = smoothing * u.mean(axis=1) if smoothing else 0.0
+        loss += float(w @ (np.log(total) + top[:, 0] - t * target))
+        slope += float(w @ (mean - target))
+        curve += float(w @ np.maximum(square - mean * mean, 0.0))
+    return loss, slope, curve
+
+
+# --- vector and matrix --------------------------------------------------------------------------
+
+
+class Problem(NamedTuple):
+    """Minimise Σ w·(lse(η) − Σ target·η) + ½·Σ strength·(θ − centre)².
+
+    θ is (k, k + 1) with η = W·x + b, θ = [W, b], if ``full``; else (k, 2) with η = v·x + b,
+    θ = [v, b]. Targets are 1 for the row's own class and 0 else, smoothed towards 1/k.
+    """
+
+    source: Source
+    strength: Array
+    centre: Array
+    smoothing: float
+    total: float
+
+    @property
+    def full(self) -> bool:
+        return bool(self.centre.shape[1] != 2)
+
+
+class SoftmaxFit(NamedTuple):
+    """θ, the least objective, the largest entry of its gradient, steps, and whether converged."""
+
+    theta: Array
+    loss: float
+    gradient: float
+    steps: int
+    converged: bool
+
+
+class _Point(NamedTuple):
+    loss: float
+    gradient: Array
+    hessian: Array | None
+    diagonal: Array
+
+
+def fit_softmax(problem: Problem, start: Array, max_steps: int = 100) -> SoftmaxFit:
+    """Guarded Newton.
+
+    Notes
+    -----
+    With p parameters of k classes a step costs O(n·p²) up to 600 parameters, where the Hessian is
+    formed, and O(n·p) times the steps of conjugate gradients above. The step is halved until the
+    objective falls by a share of what its slope promises (Armijo). Converged when the Newton
+    decrement, twice the gain still expected, is below 1e-14 of Σw; that last step is taken too.
+    """
+    dense = start.size <= DENSE
+    theta, here = start, _evaluate(problem, start, dense)
+    for step in range(1, max_steps + 1):
+        direction = _dense(here) if dense else _conjugate(problem, theta, here)
+        slope = float((here.gradient * direction).sum())
+        if -slope <= 1e-14 * problem.total:
+            theta = theta + direction
+            return _finish(theta, _evaluate(problem, theta, False), step, True)
+        reach = FURTHEST * max(1.0, float(np.abs(theta).max()))
+        longest = length = min(1.0, reach / float(np.abs(direction).max()))
+        while True:
+            trial = theta + length * direction
+            there = _evaluate(problem, trial, dense)
+            if there.loss <= here.loss + 1e-4 * length * slope:
+                break
+            length /= 2
+            if length < 1e-10 * longest:  # rounding hides any further gain
+                return _finish(theta, here, step, -slope <= 1e-9 * problem.total)
+        theta, here = trial, there
+    return _finish(theta, here, max_steps, False)
+
+
+def _finish(theta: Array, here: _Point, steps: int, converged: bool) -> SoftmaxFit:
+    return SoftmaxFit(theta, here.loss, float(np.abs(here.gradient).max()), steps, converged)
+
+
+def _scores(theta: Array, x: Array, full: bool) -> Array:
+    """η = W·x + b or v·x + b."""
+    if full:
+        return x @ theta[:, :-1].T + theta[:, -1]
+    return x * theta[:, 0] + theta[:, 1]
+
+
+def _softmax(eta: Array) -> tuple[Array, Array]:
+    """Probabilities and ln Σ exp of each row."""
+    top = eta.max(axis=1, keepdims=True)
+    p = np.exp(eta - top)
+    total = p.sum(axis=1, keepdims=True)
+    p /= total
+    return p, (np.log(total) + top)[:, 0]
+
+
+def _collect(residual: Array, x: Array, full: bool) -> Array:
+    """Σ residual·∂η/∂θ."""
+    last = residual.sum(axis=0)
+    if full:
+        return np.column_stack((residual.T @ x, last))
+    return np.column_stack((np.einsum("ij,ij->j", residual, x), last))
+
+
+def _evaluate(problem: Problem, theta: Array, dense: bool) -> _Point:
+    """Loss, gradient and (if dense) Hessian in one pass over the blocks."""
+    away, full, k = theta - problem.centre, problem.full, len(theta)
+    loss = 0.5 * float((problem.strength * away * away).sum())
+    gradient, diagonal = problem.strength * away, problem.strength.copy()
+    hessian = np.diag(problem.strength.reshape(-1)) if dense else None
+    for x, codes, w in problem.source():
+        eta = _scores(theta, x, full)
+        p, lse = _softmax(eta)
+        own = eta[np.arange(len(x)), codes]
+        aim = (1.0 - problem.smoothing) * own + problem.smoothing * eta.mean(axis=1)
+        loss += float(w @ (lse - aim))
+        residual = p - problem.smoothing / k
+        residual[np.arange(len(x)), codes] -= 1.0 - problem.smoothing
+        gradient += _collect(residual * w[:, None], x, full)
+        if hessian is not None:
+            hessian += _curvature(p, x, w, full)
+        else:
+            share = p * (1.0 - p) * w[:, None]
+            diagonal += _collect(share, x * x, full)
+    return _Point(loss, gradient, hessian, diagonal)
+
+
+def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
+    """Σ w·J(diag p − p·pᵀ)J of a block."""
+    m, k = p.shape
+    ones = np.ones((m, 1))
+    f = (
+        np.hstack((x, ones))[:, None, :]
+        if full
+        else np.stack((x, np.broadcast_to(ones, x.shape)), 2)
+    )
+    r = f.shape[2]
+    z = (p[:, :, None] * f * np.sqrt(w)[:, None, None]).reshape(m, k * r)
+    result = -(z.T @ z)
+    weighted = p * w[:, None]
+    for a in range(k):
+        g = f[:, 0 if full else a, :]
+        part = slice(a * r, (a + 1) * r)
+        result[part, part] += (g * weighted[:, a : a + 1]).T @ g
+    return np.asarray(result)
+
+
+def _dense(here: _Point) -> Array:
+    """The Newton direction, with the Hessian shifted until a Cholesky factor exists."""
+    factor, flat = _factor(np.asarray(here.hessian)), here.gradient.reshape(-1)
+    return -np.asarray(cho_solve((factor, True), flat)).reshape(here.gradient.shape)
+
+
+def _factor(hessian: Array) -> Array:
+    shift, size = 0.0, float(np.trace(hessian)) / len(hessian)
+    while True:
+        try:
+            return np.asarray(np.linalg.cholesky(hessian + shift * np.eye(len(hessian))))
+        except np.linalg.LinAlgError:
+            shift = max(shift * 10.0, 1e-12 * size, 1e-300)
+
+
+def _conjugate(problem: Problem, theta: Array, here: _Point, max_steps: int = 200) -> Array:
+    """The Newton direction by conjugate gradients on Hessian products, scaled by the diagonal.
+
+    Solved the more exactly the nearer the optimum, so that the last steps are Newton's own.
+    """
+    norm = float(np.sqrt((here.gradient**2 / here.diagonal).sum()))
+    wanted = norm * min(0.1, np.sqrt(norm / max(problem.total, 1.0)))
+    direction, residual = np.zeros_like(theta), -here.gradient
+    scaled = residual / here.diagonal
+    search, size = scaled, float((residual * scaled).sum())
+    for _ in range(max_steps):
+        if np.sqrt(size) <= wanted:
+            break
+        product = _product(problem, theta, search)
+        length = size / float((search * product).sum())
+        direction = direction + length * search
+        residual = residual - length * product
+        scaled = residual / here.diagonal
+        size, before = float((residual * scaled).sum()), size
+        search = scaled + size / before * search
+    return direction
+
+
+def _product(problem: Problem, theta: Array, v: Array) -> Array:
+    """Hessian times v."""
+    result = problem.strength * v
+    for x, _, w in problem.source():
+        p, _ = _softmax(_scores(theta, x, problem.full))
+        move = _scores(v, x, problem.full)
+        change = p * (move - np.einsum("ij,ij->i", p, move)[:, None])
+        result = result + _collect(change * w[:, None], x, problem.full)
+    return result
+
+
+def objective(problem: Problem, theta: Array) -> float:
+    """What `fit_softmax` minimises, at θ."""
+    return _evaluate(problem, theta, False).loss
+
+
+def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
+    """The log loss of each row of a block."""
+    eta = _scores(theta, x, full)
+    return np.asarray(_softmax(eta)[1] - eta[np.arange(len(x)), codes])

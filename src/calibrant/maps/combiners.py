@@ -1,0 +1,343 @@
+"""Column probabilities → class probabilities: the arithmetic, on arrays already checked.
+
+Every combiner takes r of shape (n, columns), a code of shape (classes, columns) with entries −1,
+0, 1, and one weight per column, and returns p of shape (n, classes). Rows go through in blocks, so
+memory stays small; rows that need more rounds than most go on together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.maps.base import Array
+from calibrant.maps.simplex import (
+    Quadratic,
+    backward,
+    block_size,
+    factor,
+    outer_pattern,
+    product,
+    symmetric,
+)
+
+__all__ = ["COMBINERS", "combine_rows", "is_all_pairs", "singled_out"]
+
+Mask = NDArray[np.bool_]
+
+#: rounds of the coupling; rows still open after one entry are gathered for the next
+ROUNDS = (8, 16, 32, 64, 128)
+#: a row is done when its gradient per unit weight, and either the coming step or the fall that it
+#: promises (per unit weight), are below these; it still takes that step
+GRADIENT, MOVE, FALL = 1e-10, 1e-11, 1e-18
+#: how far columns may be from what they ask for and count as satisfied
+AGREES = 4e-15
+#: a column that weighs less, as a share of the heaviest, counts as absent
+LIGHTEST = 1e-100
+#: what is added to the diagonal, per unit weight
+RIDGE = 1e-14
+#: the lowest probability while iterating, and the most that one round takes from one
+FLOOR, KEEP = 1e-60, 1e-3
+#: a probability that no longer matters
+TINY = 1e-15
+#: parts of a step that are tried where the whole one raises the objective
+SHORTER = (1 / 4, 1 / 16, 1 / 64)
+#: share of uniform in the start: little for pairs, whose least squares are never on the border
+SHARE_PAIRS, SHARE = 1e-12, 1e-2
+
+
+def singled_out(code: Array) -> NDArray[np.intp] | None:
+    """The column of each class in a one-against-all code (in any order), else None.
+
+    >>> singled_out(np.array([[-1.0, 1.0], [1.0, -1.0]])).tolist()
+    [1, 0]
+    """
+    k, columns = code.shape
+    positive = code > 0
+    one_each = k == columns and (positive.sum(axis=0) == 1).all() and (code != 0).all()
+    if not one_each or not (positive.sum(axis=1) == 1).all():
+        return None
+    return np.asarray(np.argmax(positive, axis=1))
+
+
+def is_pairs(code: Array) -> bool:
+    """Whether every column opposes one class to one other."""
+    return bool(((code > 0).sum(axis=0) == 1).all() and ((code < 0).sum(axis=0) == 1).all())
+
+
+def is_all_pairs(code: Array) -> bool:
+    """Whether the columns are single pairs, and every pair of classes is among them."""
+    if not is_pairs(code):
+        return False
+    i, j = np.argmax(code, axis=0), np.argmin(code, axis=0)
+    met = np.eye(len(code), dtype=bool)
+    met[i, j] = met[j, i] = True
+    return bool(met.all())
+
+
+def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
+    """The combiner of that name; columns of weight zero are left out."""
+    if weights is None or name == "normalize":
+        n = np.ones(code.shape[1])
+    else:
+        n = weights / weights.max()
+        used = n > LIGHTEST
+        if not used.all():
+            r, code, n = r[:, used], code[:, used], n[used]
+    return COMBINERS[name](r, code, n)
+
+
+def _blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
+    """Apply a function of (columns, rows) blocks to all rows."""
+    n = len(r)
+    p = np.empty((n, classes))
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        p[rows] = solve(np.ascontiguousarray(r[rows].T)).T
+    return p
+
+
+# --- normalisation --------------------------------------------------------------------------------
+
+
+def _normalize(r: Array, code: Array, weights: Array) -> Array:
+    order = singled_out(code)
+    values = r if order is None else r[:, order]
+    total = values.sum(axis=1, keepdims=True)
+    p = values / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, p, 1.0 / values.shape[1])
+
+
+# --- least squares --------------------------------------------------------------------------------
+
+
+def _least_squares(r: Array, code: Array, weights: Array) -> Array:
+    order = singled_out(code)
+    if order is None:
+        return _blocks(r, len(code), block_size(*code.shape), Quadratic(code, weights).solve)
+    inverse = 1.0 / weights[order][:, None]
+    return _blocks(r, len(code), _wide(code), lambda block: _project(block[order], inverse))
+
+
+def _wide(code: Array) -> int:
+    """Rows of a block where no matrices are needed."""
+    return block_size(1, 2 * len(code))
+
+
+def _project(r: Array, inverse: Array) -> Array:
+    """min Σ n_c(p_c − r_c)²: p = (r − τ/n)₊ with the τ at which it sums to one, by sorting."""
+    by_limit = np.argsort(-r / inverse, axis=0)
+    ordered = np.take_along_axis(r, by_limit, axis=0)
+    steps = inverse[by_limit, 0]
+    tau = (np.cumsum(ordered, axis=0) - 1.0) / np.cumsum(steps, axis=0)
+    inside = ordered > tau * steps
+    last = len(r) - 1 - np.argmax(inside[::-1], axis=0)
+    p = np.maximum(r - np.take_along_axis(tau, last[None], axis=0) * inverse, 0.0)
+    return np.asarray(p / p.sum(axis=0))
+
+
+# --- coupling -------------------------------------------------------------------------------------
+
+
+def _coupling(r: Array, code: Array, weights: Array) -> Array:
+    order = singled_out(code)
+    if order is not None:
+        own = weights[order][:, None]
+        return _blocks(r, len(code), _wide(code), lambda block: _balance(block[order], own))
+    likelihood = _Likelihood(code, weights)
+    size, left = block_size(*code.shape), np.arange(len(r))
+    p = _blocks(r, len(code), size, Quadratic(code, weights).solve)
+    for at, rounds in enumerate(ROUNDS):
+        later = []
+        for begin in range(0, len(left), size):
+            rows = left[begin : begin + size]
+            block = np.ascontiguousarray(r[rows].T)
+            begun = np.ascontiguousarray(p[rows].T)
+            if at == 0:
+                open_ = ~likelihood.fits(block, begun)
+                rows, block = rows[open_], block[:, open_]
+                begun = (1.0 - likelihood.share) * begun[:, open_] + likelihood.share / len(code)
+            found, open_ = likelihood.descend(block, begun, rounds)
+            p[rows] = found.T
+            later.append(rows[open_])
+        left = np.concatenate(later) if later else left
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def _balance(r: Array, n: Array) -> Array:
+    """Coupling of one against all: n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1.
+
+    Each p_c rises with μ, so μ is found by Newton's method inside a bracket that only shrinks.
+    """
+    k, total = len(r), r.sum(axis=0)
+    low = np.where(total > 1.0, -n.sum(), 0.0)
+    high = np.where(total > 1.0, 0.0, n.max() * k / (k - 1.0))
+    mu, result, left = np.zeros(r.shape[1]), np.empty(r.shape), np.arange(r.shape[1])
+    for _ in range(120):
+        p, root = _share(r, n, mu)
+        excess = p.sum(axis=0) - 1.0
+        result[:, left] = p
+        open_ = (np.abs(excess) > 4e-16 * k) & (high - low > 1e-15 * np.abs(mu))
+        if not open_.any():
+            break
+        low, high = np.where(excess < 0, mu, low), np.where(excess < 0, high, mu)
+        slope = (p * (1.0 - p) / np.maximum(root, 1e-300)).sum(axis=0)
+        new = mu - excess / np.maximum(slope, 1e-300)
+        outside = ~((new > low) & (new < high))
+        mu = np.where(outside, 0.5 * (low + high), new)
+        left, r, mu, low, high = left[open_], r[:, open_], mu[open_], low[open_], high[open_]
+    return np.asarray(result / result.sum(axis=0))
+
+
+def _share(r: Array, n: Array, mu: Array) -> tuple[Array, Array]:
+    """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
+    q = n - mu
+    gap = np.where(mu > 0, q * q + 4.0 * mu * n * r, (n + mu) ** 2 - 4.0 * mu * n * (1.0 - r))
+    root = np.sqrt(gap)
+    upper = (root - q) / np.where(q > 0, 1.0, 2.0 * mu)
+    lower = 2.0 * n * r / np.where(q > 0, q + root, 1.0)
+    return np.minimum(np.where(q > 0, lower, upper), 1.0), root
+
+
+class _Likelihood:
+    """F(p) = −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)] and its descent.
+
+    A_b and B_b are the sums of p over the positives and negatives of column b. Write p∘(1+u) for a
+    step; v = p∘∇F is the gradient in u. The matrix of Newton's method is D·∇²F·D + diag(v₊) with
+    D = diag(p): the added diagonal makes convergence quadratic at the border too (Coleman and Li).
+    For pairs it is the Hessian in ln p, a Laplacian. F does not change with the scale of p, and
+    N·ppᵀ fixes it. Where the step would raise F, shorter ones are tried, and at last the
+    multiplicative step p_c·[Σ n r/A + Σ n(1−r)/B]/[Σ n/(A+B)], which never raises it.
+    """
+
+    def __init__(self, code: Array, weights: Array) -> None:
+        columns = code.T
+        plus, minus = (columns > 0).astype(float), (columns < 0).astype(float)
+        self.plus, self.minus, self.n = plus, minus, weights[:, None]
+        self.plus_t, self.minus_t = plus.T.copy(), minus.T.copy()
+        self.part_t, self.signs = self.plus_t + self.minus_t, self.plus_t - self.minus_t
+        self.k, self.total = len(code), float(weights.sum())
+        self.pairs, self.full = is_pairs(code), bool((code != 0).all())
+        self.share = SHARE_PAIRS if self.pairs else SHARE
+        if self.pairs:
+            self.both = outer_pattern(columns, columns)
+        else:
+            self.own, self.other = outer_pattern(plus, plus), outer_pattern(minus, minus)
+            self.both = outer_pattern(plus + minus, plus + minus)
+
+    def sums(self, p: Array) -> tuple[Array, Array]:
+        """A and B."""
+        return product(self.plus, p), product(self.minus, p)
+
+    def fits(self, r: Array, p: Array) -> Mask:
+        """Where every column gets just the r it asks for: no p can do better."""
+        a, b = self.sums(p)
+        return np.asarray(np.abs((1.0 - r) * a - r * b).max(axis=0) <= AGREES)
+
+    def value(self, r: Array, p: Array) -> Array:
+        """F of every row."""
+        a, b = self.sums(p)
+        s = a + b
+        return np.asarray((self.n * (r * np.log(s / a) + (1.0 - r) * np.log(s / b))).sum(axis=0))
+
+    def newton(self, r: Array, p: Array) -> tuple[Array, Array, Array]:
+        """v, the step u, and the factors of the multiplicative step."""
+        a, b = self.sums(p)
+        s = a + b
+        i, j = np.tril_indices(self.k)
+        if self.pairs:
+            share = a / s
+            v = product(self.signs, self.n * (share - r))
+            curve = product(self.both, self.n * share * (b / s))
+            curve += self.total * (p[i] * p[j])
+            gain = product(self.plus_t, self.n * r) + product(self.minus_t, self.n * (1.0 - r))
+            return v, self._step(curve, v, RIDGE * self.total), _ratio(gain, gain + v)
+        from_a, from_b = self.n * r / a, self.n * (1.0 - r) / b
+        gain = product(self.plus_t, from_a) + product(self.minus_t, from_b)
+        loss = product(self.part_t, self.n / s)
+        v = p * (loss - gain)
+        curve = product(self.own, from_a / a) + product(self.other, from_b / b)
+        if not self.full:  # else it is just what fixes the scale
+            curve += self.total - product(self.both, self.n / s**2)
+        curve *= p[i] * p[j]
+        small = np.maximum(v, 0.0) + RIDGE * self.total * (p * p + 1e-30)
+        return v, self._step(curve, v, small), _ratio(gain, loss)
+
+    def _step(self, curve: Array, v: Array, diagonal: Array | float) -> Array:
+        """u from the lower triangles of the matrices."""
+        matrices, each = symmetric(curve, self.k), np.arange(self.k)
+        matrices[each, each] += diagonal
+        factor(matrices)
+        return backward(matrices, -v)
+
+    def descend(self, r: Array, p: Array, rounds: int) -> tuple[Array, Mask]:
+        """At most that many steps for every row; returns p and which rows are still open."""
+        result, left = p.copy(), np.arange(p.shape[1])
+        before = self.value(r, p)
+        for _ in range(rounds):
+            v, u, factors = self.newton(r, p)
+            done = self._done(p, u, v)
+            new = _moved(p, np.maximum(1.0 + u, KEEP))
+            after = self.value(r, new)
+            raised = ~(after <= before + 1e-14 * (self.total + before)) & ~done
+            if raised.any():
+                new[:, raised], after[raised] = self._careful(
+                    r[:, raised], p[:, raised], u[:, raised], factors[:, raised]
+                )
+            result[:, left] = new
+            if done.any():
+                left, r, new, after = left[~done], r[:, ~done], new[:, ~done], after[~done]
+            p, before = new, after
+            if not len(left):
+                break
+        open_ = np.zeros(result.shape[1], dtype=bool)
+        open_[left] = True
+        return result, open_
+
+    def _done(self, p: Array, u: Array, v: Array) -> Mask:
+        """Where the conditions of a minimum hold."""
+        done = np.asarray(np.abs(p * u).max(axis=0) <= MOVE)
+        if self.pairs:
+            # among classes this small nothing is worth settling but that they stay small, and for
+            # pairs the step would say so if they did not
+            v = np.where(p > TINY, v, 0.0)
+        else:  # the second is for minima that are not unique, along which steps mean nothing
+            done |= np.abs((v * u).sum(axis=0)) <= FALL * self.total
+        return np.asarray(done & (np.abs(v).max(axis=0) <= GRADIENT * self.total))
+
+    def _careful(self, r: Array, p: Array, u: Array, factors: Array) -> tuple[Array, Array]:
+        """The best of several shorter steps and the multiplicative one, which never raises F."""
+        new = _moved(p, factors)
+        after = self.value(r, new)
+        inside = (1.0 - KEEP) / np.maximum(-u.min(axis=0), 1.0)
+        width = np.ptp(u, axis=0)
+        mild = np.log1p(width) / np.where(width > 0, width, 1.0)
+        trials = [np.exp(np.clip(mild * u, -30.0, 30.0)), np.maximum(1.0 + inside * u, KEEP)]
+        trials += [np.maximum(1.0 + t * u, KEEP) for t in SHORTER]
+        for change in trials:
+            trial = _moved(p, change)
+            value = self.value(r, trial)
+            better = value < after
+            new, after = np.where(better, trial, new), np.where(better, value, after)
+        return new, after
+
+
+def _ratio(gain: Array, loss: Array) -> Array:
+    """gain / loss, one for classes that no column knows."""
+    return np.divide(gain, loss, out=np.ones_like(gain), where=loss > FLOOR)
+
+
+def _moved(p: Array, change: Array) -> Array:
+    new = p * change
+    return np.asarray(np.maximum(new / new.sum(axis=0), FLOOR))
+
+
+#: by name; "pairwise" (Wu, Lin and Weng's second method) is least squares over all pairs
+COMBINERS: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "normalize": _normalize,
+    "least_squares": _least_squares,
+    "coupling": _coupling,
+    "pairwise": _least_squares,
+}

@@ -1,0 +1,248 @@
+"""Probabilities of several classes: how they are read, and the sums that measures are made of.
+
+Everything goes through blocks of rows or one column at a time, so that nothing of the size of the
+whole matrix is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.columns import to_column, to_matrix
+from calibrant.data.door import Rows, check_lengths, read_weight
+from calibrant.data.labels import plain, read_many
+from calibrant.data.matrix import SUM_TOLERANCE, ScoreMatrix, read_score_matrix, row_blocks
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError
+
+__all__ = [
+    "Classes",
+    "class_table",
+    "class_tables",
+    "has_several",
+    "mean_surprise",
+    "read_probability_matrix",
+    "see_classes",
+    "share_right",
+    "square_sum",
+    "surprises",
+    "top_labels",
+    "top_table",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Classes(NamedTuple):
+    """A matrix of probabilities with the label of each of its columns."""
+
+    matrix: ScoreMatrix
+    labels: NDArray[Any]
+
+
+def has_several(y: Any, p: Any) -> tuple[bool, Any]:
+    """Whether p has a column for each of three classes or more; and p itself, as an array.
+
+    >>> has_several([0, 1], [[0.2, 0.8], [0.4, 0.6]])[0], has_several([0], [[0.1, 0.2, 0.7]])[0]
+    (False, True)
+    """
+    if isinstance(y, ScoreMatrix):
+        return True, p
+    if p is None or isinstance(y, ScoreTable) or isinstance(p, ScoreTable):
+        return False, p
+    columns = to_matrix(p, "p")
+    return columns.ndim == 2 and columns.shape[1] > 2, columns
+
+
+def see_classes(
+    y: Any, p: Any, sample_weight: Any = None, classes: Any = None, *, name: str = "p"
+) -> Classes:
+    """Labels, distributions over the classes and weights of the same rows; or a ScoreMatrix for y.
+
+    Column j is the j-th class in sorted order, or the j-th of ``classes``.
+    """
+    if isinstance(y, ScoreMatrix):
+        return _given(y, p=p, sample_weight=sample_weight, classes=classes)
+    if p is None:
+        raise InputError(
+            "p must be given beside the labels y: the predicted probabilities, one column for each "
+            "class."
+        )
+    clean = read_probability_matrix(p, name)
+    labels, codes = _columns_of(y, clean.shape[1], classes)
+    check_lengths(**{"y": len(codes), name: len(clean)})
+    weight = read_weight(sample_weight, len(codes))
+    if weight is not None and not weight.all():
+        kept = weight > 0
+        clean, codes, weight = clean[kept], codes[kept], weight[kept]
+    return Classes(ScoreMatrix(clean, codes, weight), labels)
+
+
+def _given(matrix: ScoreMatrix, **beside: Any) -> Classes:
+    for name, value in beside.items():
+        if value is not None:
+            raise InputError(
+                f"a ScoreMatrix holds its probabilities, weights and labels, but {name} came as "
+                f"well. Leave {name} out, or pass labels in place of the matrix."
+            )
+    if not len(matrix):
+        raise InputError("the matrix must have at least one row, but it is empty.")
+    _check_distributions(matrix.scores, "the matrix")
+    return Classes(matrix, np.arange(matrix.n_classes))
+
+
+def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index]:
+    """The label of each column, and the column of each row's own class."""
+    if classes is None:
+        found, codes = read_many(y)
+        if len(found) != columns:
+            shown = ", ".join(repr(plain(label)) for label in found[:5])
+            many = "es" if len(found) != 1 else ""
+            raise InputError(
+                f"y must hold as many classes as p has columns, but p has {columns} columns and y "
+                f"{len(found)} class{many} ({shown}{', …' if len(found) > 5 else ''}). Name them "
+                "all, in the order of the columns, with classes=[...]."
+            )
+        return found, codes
+    given = to_column(classes, "classes")
+    ordered, places = read_many(given)
+    if len(ordered) != len(given) or len(given) != columns:
+        raise InputError(
+            f"classes must name a different class for each of the {columns} columns of p, but "
+            f"{[plain(label) for label in given[:20]]} came."
+        )
+    _, codes = read_many(y, classes=given)
+    column_of = np.empty(columns, dtype=np.intp)
+    column_of[places] = np.arange(columns)
+    return ordered[places], column_of[codes]
+
+
+# --- distributions ------------------------------------------------------------------------------
+
+
+def read_probability_matrix(p: Any, name: str = "p") -> NDArray[Any]:
+    """Distributions, one per row: float32 and memory maps as they are, all else as float64."""
+    clean = read_score_matrix(p, name=name)
+    _check_distributions(clean, name)
+    return clean
+
+
+def _check_distributions(p: NDArray[Any], name: str) -> None:
+    count, first = 0, -1
+    for rows in row_blocks(*p.shape):
+        bad = _not_distributions(p[rows])
+        if count == 0 and bad.any():
+            first = rows.start + int(np.argmax(bad))
+        count += int(bad.sum())
+    if count:
+        shown = ", ".join(f"{value:g}" for value in p[first, :5])
+        with np.errstate(over="ignore"):
+            total = p[first].sum(dtype=np.float64)
+        raise InputError(
+            f"{name} must hold a distribution in each row, numbers in [0, 1] that sum to 1, but "
+            f"{count} of {len(p)} rows {'is' if count == 1 else 'are'} none (first at row {first}: "
+            f"[{shown}{', …' if p.shape[1] > 5 else ''}], sum {total:.6g}). Divide percentages by "
+            "100; turn logits into probabilities first (scipy.special.softmax); where a row may "
+            "have several labels use multilabel_measures."
+        )
+
+
+def _not_distributions(part: NDArray[Any]) -> NDArray[np.bool_]:
+    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers are refused below
+        fine = np.abs(part.sum(axis=1, dtype=np.float64) - 1.0) <= SUM_TOLERANCE
+    fine &= part.min(axis=1) >= 0.0
+    fine &= part.max(axis=1) <= 1.0
+    return np.asarray(~fine)
+
+
+# --- one column, and the largest of each row ----------------------------------------------------
+
+
+def class_table(matrix: ScoreMatrix, column: int) -> ScoreTable:
+    """One class against the rest."""
+    return _table(matrix, matrix.scores[:, column], matrix.codes == column)
+
+
+def class_tables(matrix: ScoreMatrix) -> Iterator[ScoreTable]:
+    """Each class against the rest, one after the other."""
+    return (class_table(matrix, column) for column in range(matrix.n_classes))
+
+
+def top_table(matrix: ScoreMatrix) -> ScoreTable:
+    """The probability of each row's most probable class, against whether that class came."""
+    top, confidence = top_labels(matrix)
+    return _table(matrix, confidence, matrix.codes == top)
+
+
+def top_labels(matrix: ScoreMatrix) -> tuple[Index, Array]:
+    """The most probable class of each row (the first of equals), and its probability."""
+    scores = matrix.scores
+    top, confidence = np.empty(len(scores), dtype=np.intp), np.empty(len(scores))
+    for rows in row_blocks(*scores.shape):
+        part = scores[rows]
+        top[rows] = part.argmax(axis=1)
+        confidence[rows] = part[np.arange(len(part)), top[rows]]
+    return top, confidence
+
+
+def _table(matrix: ScoreMatrix, p: NDArray[Any], hit: NDArray[np.bool_]) -> ScoreTable:
+    clean = p.astype(np.float64) + 0.0  # −0.0 joins 0.0
+    return ScoreTable.from_rows(Rows(clean, hit, matrix.weight, np.array([False, True]), True))
+
+
+# --- sums over all columns ----------------------------------------------------------------------
+
+
+def _own_probability(matrix: ScoreMatrix) -> Array:
+    """What each row gave to the class that came."""
+    own = matrix.scores[np.arange(len(matrix)), matrix.codes]
+    return np.asarray(own, dtype=np.float64)
+
+
+def square_sum(matrix: ScoreMatrix) -> float:
+    """The mean over rows of Σ_j (y_j − p_j)²."""
+    return _mean_over_blocks(matrix, _square)
+
+
+def _square(p: Array, codes: Index) -> Array:
+    p[np.arange(len(codes)), codes] -= 1.0  # not Σp² − 2p_c + 1: small differences would be lost
+    return np.asarray(np.einsum("ij,ij->i", p, p))
+
+
+def _mean_over_blocks(matrix: ScoreMatrix, of: Callable[[Array, Index], Array]) -> float:
+    parts = [float(weight @ of(p, codes)) for p, codes, weight in matrix.blocks()]
+    return float(np.sum(parts) / matrix.total)
+
+
+def mean_surprise(matrix: ScoreMatrix, clip: float | None = None) -> float:
+    """Mean −ln p of the class that came; infinite where it had been thought impossible."""
+    own = _own_probability(matrix)
+    if clip is not None:
+        own = np.clip(own, clip, 1.0 - clip)
+    with np.errstate(divide="ignore"):
+        loss = -np.log(own)
+    mean = loss.mean() if matrix.weight is None else matrix.weight @ loss / matrix.total
+    return float(mean) + 0.0  # −0.0 is 0.0
+
+
+def surprises(matrix: ScoreMatrix) -> str:
+    """How many rows make the log loss of several classes infinite."""
+    there = _own_probability(matrix) == 0.0
+    count = int(there.sum())
+    if matrix.weight is None:
+        rows = f"{count} row{' was' if count == 1 else 's were'}"
+    else:
+        rows = f"rows of total weight {float(matrix.weight[there].sum()):g} were"
+    return f"{rows} given probability 0 for the class that came"
+
+
+def share_right(matrix: ScoreMatrix) -> float:
+    """The accuracy of a matrix of probabilities."""
+    right = top_labels(matrix)[0] == matrix.codes
+    weight = matrix.weight
+    return float(right.mean() if weight is None else weight[right].sum() / weight.sum())

@@ -1,0 +1,351 @@
+"""Measures of several yes/no labels per row: of each, of all together, and averaged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.columns import to_matrix
+from calibrant.data.door import Rows, check_lengths, read_probabilities, read_weight
+from calibrant.data.frozen import Frozen
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.metrics._input import check_whole
+from calibrant.metrics.binned import group
+from calibrant.metrics.evaluation import MEASURES
+from calibrant.metrics.printing import plain_values, shown_value
+from calibrant.metrics.proper import mean_log_loss, mean_square
+from calibrant.metrics.ranking import area
+
+__all__ = ["MultilabelMeasures", "multilabel_measures"]
+
+Array = NDArray[np.float64]
+Known = tuple[Array, NDArray[np.bool_], Array | None]
+
+#: the measures, in order
+NAMES = ("log_loss", "brier", "ece", "auc")
+#: predictions sorted together for the AUC of all labels at once: bounds the memory
+MOST_SORTED = 1 << 24
+#: cells of a probability's leading bits, of which the last is that of 1
+CELLS = (int(np.float32(1.0).view(np.uint32)) >> 16) + 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultilabelMeasures(Frozen):
+    """Measures of an (n, k) matrix of yes/no labels.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What the columns are called.
+    by_column : dict of str to tuple
+        ``log_loss``, ``brier``, ``ece`` and ``auc`` of each column, None where it is undefined; the
+        ``weight`` and ``positive_weight`` of its known labels; and how many are ``missing``.
+    micro : dict of str to float
+        The measures of all known labels thrown together: columns with many known labels count more.
+    macro : dict of str to float
+        The means over the columns where the measure is defined: columns count alike.
+    notes : tuple of str
+        What deserves a look: columns without labels or with one class, infinite log loss.
+    """
+
+    names: tuple[str, ...]
+    by_column: dict[str, tuple[float | None, ...]]
+    micro: dict[str, float]
+    macro: dict[str, float]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready object; an infinite value is the string "inf"."""
+        columns = {
+            name: ["inf" if v is not None and math.isinf(v) else v for v in values]
+            for name, values in self.by_column.items()
+        }
+        return {
+            "names": list(self.names),
+            "by_column": columns,
+            "micro": plain_values(self.micro),
+            "macro": plain_values(self.macro),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{'measure':<12}  good is   micro   macro"]
+        for name in NAMES:
+            each = (self.micro.get(name), self.macro.get(name))
+            cells = "  ".join(f"{'–' if v is None else shown_value(v):>6}" for v in each)
+            lines.append(f"{MEASURES[name].label:<12}  {MEASURES[name].better:<7}  {cells}")
+        known = sum(value or 0.0 for value in self.by_column["weight"])
+        missing = sum(value or 0.0 for value in self.by_column["missing"])
+        lines.append(
+            f"{len(self.names)} columns, known labels of weight {known:.10g}, {missing:.0f} missing"
+        )
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+
+def multilabel_measures(
+    Y: Any, P: Any, *, bins: int = 10, names: Any = None, sample_weight: Any = None
+) -> MultilabelMeasures:
+    """Log loss, Brier score, ECE and AUC of several yes/no labels per row.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, k)
+        Labels 0 and 1 (or booleans); NaN, None, or masked where a label is not known. −1 is
+        refused: it is a negative label to some and a missing one to others.
+    P : array-like of shape (n, k)
+        The probability of each label. Rows need not sum to anything.
+    bins : int, default=10
+        Bins of equal width for ``ece``.
+    names : array-like of k str, optional
+        What the columns are called; default: the columns of a frame Y, else 0 to k − 1.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0 of the rows; a row of weight zero is as if absent.
+
+    Returns
+    -------
+    MultilabelMeasures
+        Frozen; prints as a table.
+
+    Notes
+    -----
+    Micro: every known label is a row of one binary problem. Macro: the binary measure of each
+    column, averaged over the columns where it is defined: the AUC needs both classes, the others
+    one known label. Undefined ones are None in ``by_column`` and counted in a note. O(nk log n), a
+    column at a time; the micro AUC sorts all predictions, a range of 16 million at a time.
+
+    Examples
+    --------
+    >>> Y = [[1, 0], [0, None], [1, 0]]
+    >>> P = [[0.75, 0.25], [0.5, 0.5], [0.5, 0.25]]
+    >>> m = multilabel_measures(Y, P, names=["spam", "urgent"])
+    >>> print(m)
+    measure       good is   micro   macro
+    log loss      smaller  0.4499  0.4228
+    Brier score   smaller  0.1375  0.1250
+    ECE           smaller  0.1500  0.1667
+    AUC           larger   0.9167  0.7500
+    2 columns, known labels of weight 5, 1 missing
+    note: auc needs both classes, but 1 of 2 columns has one: 'urgent'
+    >>> m.by_column["auc"]
+    (0.75, None)
+    """
+    bins = check_whole("bins", bins, 1)
+    labels, known = _read_labels(Y)
+    predictions = _read_matrix(P, labels.shape)
+    called = _names(Y, names, labels.shape[1])
+    weight = read_weight(sample_weight, len(labels))
+    if weight is not None and not weight.all():
+        kept = weight > 0
+        labels, known, predictions = labels[kept], known[kept], predictions[kept]
+        weight = weight[kept]
+
+    def columns() -> Iterator[Known]:
+        for j in range(labels.shape[1]):
+            rows = known[:, j]
+            p = np.asarray(predictions[rows, j], dtype=np.float64) + 0.0
+            yield p, labels[rows, j], None if weight is None else weight[rows]
+
+    if not known.any():
+        raise InputError("Y must hold at least one known label, but all are missing.")
+    each, counts = [], np.zeros(CELLS, dtype=np.int64)
+    for p, hit, w in columns():
+        each.append(_Column.of(p, hit, w, bins))
+        counts += np.bincount(_cells(p), minlength=CELLS)
+    missing = tuple(float(count) for count in (~known).sum(axis=0))
+    pooled = _pooled_area(columns, counts, each)
+    return _result(called, each, missing, pooled)
+
+
+class _Column(NamedTuple):
+    """The measures of one column, and what the micro ones are made of."""
+
+    values: dict[str, float]
+    negative: float
+    positive: float
+    gaps: Array
+
+    @property
+    def total(self) -> float:
+        return self.negative + self.positive
+
+    @classmethod
+    def of(cls, p: Array, hit: NDArray[np.bool_], weight: Array | None, bins: int) -> _Column:
+        if not len(p):
+            return cls({}, 0.0, 0.0, np.zeros(bins))
+        table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
+        values = {"log_loss": mean_log_loss(table), "brier": mean_square(table)}
+        values["ece"] = group(table, bins).mean_gap()
+        if table.total_positive and table.total_negative:
+            values["auc"] = area(table)
+        place = np.searchsorted(np.arange(1, bins) / bins, table.scores, side="right")
+        gap = table.weight * table.scores - table.positive
+        gaps = np.bincount(place, gap, minlength=bins).astype(np.float64)
+        return cls(values, table.total_negative, table.total_positive, gaps)
+
+
+def _result(
+    names: tuple[str, ...],
+    each: list[_Column],
+    missing: tuple[float, ...],
+    pooled: float | None,
+) -> MultilabelMeasures:
+    total = sum(column.total for column in each)
+    micro = {
+        name: sum(c.values[name] * c.total for c in each if c.values) / total
+        for name in ("log_loss", "brier")
+    }
+    micro["ece"] = float(np.abs(np.sum([c.gaps for c in each], axis=0)).sum() / total)
+    if pooled is not None:
+        micro["auc"] = pooled
+    macro = {}
+    for name in NAMES:
+        defined = [c.values[name] for c in each if name in c.values]
+        if defined:
+            macro[name] = float(np.mean(defined))
+    by_column: dict[str, tuple[float | None, ...]] = {
+        name: tuple(c.values.get(name) for c in each) for name in NAMES
+    }
+    by_column["weight"] = tuple(c.total for c in each)
+    by_column["positive_weight"] = tuple(c.positive for c in each)
+    by_column["missing"] = missing
+    return MultilabelMeasures(names, by_column, micro, macro, tuple(_notes(names, each)))
+
+
+def _notes(names: tuple[str, ...], each: list[_Column]) -> Iterator[str]:
+    pairs = list(zip(names, each, strict=True))
+    empty = [name for name, c in pairs if not c.values]
+    single = [name for name, c in pairs if c.values and "auc" not in c.values]
+    endless = [name for name, c in pairs if math.isinf(c.values.get("log_loss", 0.0))]
+    for found, before, one, more in (
+        (empty, "", "has no known label", "have no known label"),
+        (single, "auc needs both classes, but ", "has one", "have one"),
+        (endless, "log loss is infinite: ", "gave", "gave"),
+    ):
+        if found:
+            listed = ", ".join(map(repr, found[:5])) + (", …" if len(found) > 5 else "")
+            verb = one if len(found) == 1 else more
+            what = " probability 0 to what came" if found is endless else ""
+            yield f"{before}{len(found)} of {len(names)} columns {verb}{what}: {listed}"
+
+
+# --- the AUC of all labels together -------------------------------------------------------------
+
+
+def _cells(p: Array) -> NDArray[np.intp]:
+    """Which of `CELLS` ranges of [0, 1] each probability is in; larger ones in later cells."""
+    return (p.astype(np.float32).view(np.uint32) >> 16).astype(np.intp)
+
+
+def _pooled_area(
+    columns: Callable[[], Iterator[Known]],
+    counts: NDArray[np.int64],
+    each: list[_Column],
+) -> float | None:
+    """The AUC of all columns as one, a range of predictions after the other; None for one class."""
+    positive = sum(column.positive for column in each)
+    negative = sum(column.negative for column in each)
+    if not positive or not negative:
+        return None
+    won = below = 0.0
+    for first, stop in _ranges(counts):
+        n1, n0 = _range_table(columns, first, stop)
+        n1, n0 = n1 / positive, n0 / negative
+        won += float(n1 @ (below + np.cumsum(n0) - n0 / 2))
+        below += float(n0.sum())
+    return min(won, 1.0)  # rounding
+
+
+def _ranges(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Runs of cells that hold as many predictions as may be sorted together, or one cell."""
+    upto = np.append(0, np.cumsum(counts))
+    first = 0
+    while upto[first] < upto[-1]:
+        stop = int(np.searchsorted(upto, upto[first] + MOST_SORTED, side="right")) - 1
+        stop = min(max(stop, first + 1), len(counts))
+        yield first, stop
+        first = stop
+
+
+def _range_table(
+    columns: Callable[[], Iterator[Known]], first: int, stop: int
+) -> tuple[Array, Array]:
+    """The weight of positives and of negatives at each distinct prediction of a range."""
+    parts = []
+    for p, hit, weight in columns():
+        cell = _cells(p)
+        inside = (cell >= first) & (cell < stop)
+        parts.append((p[inside], hit[inside], None if weight is None else weight[inside]))
+    p = np.concatenate([part[0] for part in parts])
+    hit = np.concatenate([part[1] for part in parts])
+    weights = [part[2] for part in parts if part[2] is not None]
+    weight = np.concatenate(weights) if weights else None
+    table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
+    return table.positive, table.negative
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _read_labels(Y: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Who has the label, and whether that is known; both of shape (n, k)."""
+    if np.ma.isMaskedArray(Y):
+        Y = np.ma.filled(Y.astype(np.float64), np.nan)
+    array = np.asarray(Y.to_numpy() if hasattr(Y, "to_numpy") else Y)
+    if array.dtype.kind == "O":
+        flat = (_number(value) for value in array.flat)
+        array = np.fromiter(flat, dtype=np.float64, count=array.size).reshape(array.shape)
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
+        raise InputError(
+            "Y must be a matrix (n, k) of labels 0 and 1, one column per label and one row or "
+            f"more, but {array.dtype} of shape {array.shape} came."
+        )
+    known = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, dtype=bool)
+    wrong = known & (array != 0) & (array != 1)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            f"Y must hold 0 and 1, and NaN where a label is not known, but {int(wrong.sum())} of "
+            f"{array.size} are neither (first {array[row, column]:g} at row {row}, column "
+            f"{column}). Replace them first."
+        )
+    return array == 1, known
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (Real, np.bool_)):
+        return float(value)
+    if value is None or type(value).__name__ == "NAType":  # pandas.NA, without pandas
+        return math.nan
+    raise InputError(
+        f"Y must hold 0 and 1, and NaN where a label is not known, but {value!r} came."
+    )
+
+
+def _read_matrix(P: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    array = to_matrix(P, "P")
+    if array.ndim != 2 or array.shape[1] != shape[1]:
+        raise InputError(
+            f"P must have a column for each of the {shape[1]} labels of Y, but its shape is "
+            f"{array.shape}."
+        )
+    check_lengths(Y=shape[0], P=len(array))
+    for j in range(shape[1]):
+        read_probabilities(array[:, j], name=f"column {j} of P")
+    return array
+
+
+def _names(Y: Any, names: Any, k: int) -> tuple[str, ...]:
+    given = getattr(Y, "columns", range(k)) if names is None else names
+    called = tuple(str(name) for name in given)
+    if len(called) != k or isinstance(names, str):
+        raise InputError(f"names must be {k}, one for each column, but {names!r} came.")
+    return called

@@ -1,0 +1,395 @@
+"""Code matrices: how several classes become yes-or-no questions.
+
+An entry 1 makes a class one of a column's positives, −1 one of its negatives, 0 leaves it out.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen
+from calibrant.errors import InputError, ParameterError
+
+__all__ = ["Code", "all_pairs", "ecoc", "one_vs_rest", "read_code"]
+
+Matrix = NDArray[np.int8]
+
+#: the most classes of an exhaustive code: 2047 columns
+MOST_EXHAUSTIVE = 12
+#: how many random matrices are compared
+DRAWS = 200
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Code(Frozen):
+    """A code matrix: one row per class, one column per yes-or-no question.
+
+    Parameters
+    ----------
+    matrix : array of shape (k, columns) with entries −1, 0, 1
+        Column b asks "one of the classes with 1, or one of those with −1?"; classes with 0 play no
+        part in it.
+
+    Attributes
+    ----------
+    n_classes, n_columns : int
+    row_separation : float
+        The smallest distance between the rows of two classes. More is better: so much must go
+        wrong before one class is taken for another. The distance counts ½|a − b| per column: 1
+        where one class is positive and the other negative, ½ where one of them is left out, 0
+        where both are equal or both left out (Allwein, Schapire and Singer count ½ there, too,
+        which would let empty columns separate classes).
+    column_separation : float
+        The smallest distance between two columns, in the same count over classes, where a column
+        and its complement are the same question; infinite with a single column. More is better:
+        equal questions make equal errors.
+
+    Notes
+    -----
+    What a code must fulfil: every column has both signs; no two rows are equal; and the columns
+    link all classes to one another (classes in groups that no column compares would have no
+    common scale). Equal and complementary columns are allowed: they count as often as they occur,
+    and ``column_separation`` is 0 then. Two classes need no column that opposes them directly:
+    (1, −1, 0) and (0, 1, −1) determine three classes.
+
+    References
+    ----------
+    Allwein, Schapire, Singer (2000). Reducing multiclass to binary: a unifying approach for margin
+    classifiers. JMLR 1, 113–141.
+
+    Examples
+    --------
+    >>> code = Code([[1, -1], [-1, 1], [-1, -1]])
+    >>> code
+    Code(3 classes, 2 columns, row separation 1, column separation 1)
+    >>> len(code), code.matrix.tolist()
+    (2, [[1, -1], [-1, 1], [-1, -1]])
+    """
+
+    matrix: Matrix
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", _checked(self.matrix))
+        super().__post_init__()
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.matrix, dtype=dtype, copy=copy)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of rows."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns, also ``len(code)``."""
+        return len(self)
+
+    @property
+    def row_separation(self) -> float:
+        """The smallest distance between two rows; more is better."""
+        return _separation(self.matrix.astype(np.int64))
+
+    @property
+    def column_separation(self) -> float:
+        """The smallest distance between two columns or their complements; more is better."""
+        columns = self.matrix.T.astype(np.int64)
+        return _separation(columns, -columns)
+
+    def __repr__(self) -> str:
+        return (
+            f"Code({self.n_classes} classes, {len(self)} columns, row separation "
+            f"{self.row_separation:g}, column separation {self.column_separation:g})"
+        )
+
+
+def one_vs_rest(k: int) -> Code:
+    """Each class against all others: k columns.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes, at least 2.
+
+    Examples
+    --------
+    >>> one_vs_rest(3).matrix.tolist()
+    [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
+    """
+    return Code(2 * np.eye(_classes(k), dtype=np.int8) - 1)
+
+
+def all_pairs(k: int) -> Code:
+    """Each class against each other one: k(k−1)/2 columns, (0,1), (0,2), …, (1,2), ….
+
+    Parameters
+    ----------
+    k : int
+        Number of classes, at least 2.
+
+    Examples
+    --------
+    >>> all_pairs(3).matrix.tolist()
+    [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
+    """
+    first, second = np.triu_indices(_classes(k), 1)
+    matrix = np.zeros((k, len(first)), dtype=np.int8)
+    columns = np.arange(len(first))
+    matrix[first, columns], matrix[second, columns] = 1, -1
+    return Code(matrix)
+
+
+def ecoc(
+    k: int, kind: str = "dense", n_columns: int | None = None, random_state: int | None = None
+) -> Code:
+    """An error-correcting output code.
+
+    Parameters
+    ----------
+    k : int
+        Number of classes, at least 2.
+    kind : {"dense", "sparse", "exhaustive"}
+        ``"dense"``: random ±1. ``"sparse"``: random −1, 0, 1 with chances ¼, ½, ¼.
+        ``"exhaustive"``: all 2^(k−1)−1 ways to split the classes, for at most 12 of them.
+    n_columns : int, optional
+        By default ⌈10·log₂ k⌉ for dense and ⌈15·log₂ k⌉ for sparse codes; an exhaustive code has
+        only one number of columns.
+    random_state : int, optional
+        Seed of the random kinds. None is the seed 0: a code is the same at every call.
+
+    Notes
+    -----
+    Of 200 random matrices the one with the largest row separation is taken, among those the one
+    with the largest column separation, then the earliest. Columns without both signs are drawn
+    again, and so is a column that repeats an earlier one or its complement, while others remain.
+    O(200·k²·columns + 200·k·columns²).
+
+    References
+    ----------
+    Dietterich, Bakiri (1995). Solving multiclass learning problems via error-correcting output
+    codes. JAIR 2, 263–286. doi:10.1613/jair.105. Allwein, Schapire, Singer (2000). JMLR 1, 113–141.
+
+    Examples
+    --------
+    >>> ecoc(4, kind="exhaustive")
+    Code(4 classes, 7 columns, row separation 4, column separation 1)
+    >>> ecoc(10, random_state=1) == ecoc(10, random_state=1)
+    True
+    """
+    _classes(k)
+    if kind not in KINDS:
+        raise ParameterError(f"kind must be one of {tuple(KINDS)}, but {kind!r} came.")
+    return KINDS[kind](k, n_columns, random_state)
+
+
+def read_code(code: Any, k: int | None = None) -> Code:
+    """A Code from a Code, a matrix, or a name, checked, and for k classes where k is given.
+
+    Parameters
+    ----------
+    code : Code, matrix, or one of "one_vs_rest", "all_pairs", "ecoc"
+    k : int, optional
+        The number of classes; needed for a name.
+
+    Examples
+    --------
+    >>> read_code("all_pairs", 3) == all_pairs(3)
+    True
+    """
+    if isinstance(code, str):
+        if code not in NAMES:
+            raise ParameterError(
+                f"code must be one of {tuple(NAMES)}, a Code or a matrix, but {code!r} came."
+            )
+        if k is None:
+            raise ParameterError(
+                f"the code {code!r} is for any number of classes: say which, as {code}(k)."
+            )
+        return NAMES[code](k)
+    found = code if isinstance(code, Code) else Code(code)
+    if k is not None and found.n_classes != k:
+        raise InputError(
+            f"the code must have one row per class, but it has {found.n_classes} rows for {k} "
+            "classes."
+        )
+    return found
+
+
+# --- how the kinds are made -----------------------------------------------------------------------
+
+
+def _classes(k: Any) -> int:
+    try:
+        number = operator.index(k)
+    except TypeError:
+        raise ParameterError(f"k must be a whole number of classes, but {k!r} came.") from None
+    if isinstance(k, bool) or number < 2:
+        raise ParameterError(f"k must be at least 2 classes, but {k!r} came.")
+    return number
+
+
+def _exhaustive(k: int, n_columns: int | None, random_state: int | None) -> Code:
+    if k > MOST_EXHAUSTIVE:
+        raise ParameterError(
+            f"an exhaustive code of {k} classes would have {2 ** (k - 1) - 1} columns; it is "
+            f"offered up to {MOST_EXHAUSTIVE} classes. Use kind='dense' or kind='sparse'."
+        )
+    count = 2 ** (k - 1) - 1
+    if n_columns is not None and n_columns != count:
+        raise ParameterError(
+            f"an exhaustive code of {k} classes has {count} columns, but n_columns={n_columns!r} "
+            "came. Leave it out, or use kind='dense'."
+        )
+    # the first class is always positive; the bits of 0 … count−1 say which others join it
+    bits = (np.arange(count)[None, :] >> np.arange(k - 1)[:, None]) & 1
+    return Code(np.vstack((np.ones(count, dtype=np.int8), (2 * bits - 1).astype(np.int8))))
+
+
+def _random(chances: tuple[float, float, float], per_bit: float) -> Callable[..., Code]:
+    def make(k: int, n_columns: int | None, random_state: int | None) -> Code:
+        wanted = math.ceil(per_bit * math.log2(k)) if n_columns is None else n_columns
+        _check_columns(wanted, math.ceil(math.log2(k)), k)
+        rng = np.random.default_rng(0 if random_state is None else random_state)
+        best, rank = None, (-1.0, -1.0)
+        for _ in range(DRAWS):
+            matrix = _draw(rng, k, wanted, chances)
+            rows = 0.0 if matrix is None else _separation(matrix.astype(np.int64))
+            if matrix is None or rows < rank[0]:
+                continue
+            columns = matrix.T.astype(np.int64)
+            found = rows, _separation(columns, -columns)
+            if found > rank:
+                best, rank = matrix, found
+        return Code(_fallback(k, wanted) if best is None else best)
+
+    return make
+
+
+def _check_columns(n_columns: Any, least: int, k: int) -> None:
+    if isinstance(n_columns, bool) or not isinstance(n_columns, (int, np.integer)):
+        raise ParameterError(f"n_columns must be a whole number, but {n_columns!r} came.")
+    if n_columns < least:
+        raise ParameterError(
+            f"n_columns must be at least {least}, or {k} classes could not be told apart, but "
+            f"{n_columns} came."
+        )
+
+
+def _draw(
+    rng: np.random.Generator, k: int, columns: int, chances: tuple[float, float, float]
+) -> Matrix | None:
+    """A random matrix of pairwise different questions where there are enough, valid or None."""
+    pool = rng.choice(np.array([-1, 0, 1], dtype=np.int8), size=(4 * columns + 64, k), p=chances)
+    pool = pool[(pool > 0).any(axis=1) & (pool < 0).any(axis=1)]
+    sign = np.sign(np.take_along_axis(pool, np.argmax(pool != 0, axis=1)[:, None], axis=1))
+    _, first = np.unique(pool * sign, axis=0, return_index=True)
+    again = np.setdiff1d(np.arange(len(pool)), first)
+    chosen = np.concatenate((np.sort(first), again))[:columns]
+    matrix = np.ascontiguousarray(pool[chosen].T)
+    return matrix if len(chosen) == columns and _fault(matrix) is None else None
+
+
+def _fallback(k: int, columns: int) -> Matrix:
+    """A valid code of so few columns that chance does not find one: binary numbers."""
+    bits = math.ceil(math.log2(k))
+    numbers = ((np.arange(k)[:, None] >> np.arange(bits)) & 1) * 2 - 1
+    return np.asarray(np.resize(numbers.T, (columns, k)).T, dtype=np.int8)
+
+
+def _separation(rows: NDArray[np.int64], complements: NDArray[np.int64] | None = None) -> float:
+    """The smallest ½Σ|a − b| over pairs of rows; with complements, of a row and either of both."""
+    least = math.inf
+    for i in range(len(rows) - 1):
+        apart = np.abs(rows[i] - rows[i + 1 :]).sum(axis=1)
+        if complements is not None:
+            apart = np.minimum(apart, np.abs(rows[i] - complements[i + 1 :]).sum(axis=1))
+        least = min(least, float(apart.min()))
+    return least / 2
+
+
+# --- what a code must fulfil ----------------------------------------------------------------------
+
+
+def _checked(matrix: Any) -> Matrix:
+    try:
+        array = np.asarray(matrix)
+    except ValueError as wrong:
+        raise InputError(f"a code must be a matrix: {wrong}") from wrong
+    if array.ndim != 2 or array.shape[0] < 2 or array.shape[1] < 1:
+        raise InputError(
+            "a code must be a matrix with a row for each of at least two classes and at least one "
+            f"column, but its shape is {array.shape}."
+        )
+    if array.dtype.kind not in "iuf" or not np.isin(array, (-1, 0, 1)).all():
+        raise InputError("a code must hold the numbers −1, 0 and 1 only.")
+    clean = array.astype(np.int8)
+    fault = _fault(clean)
+    if fault is not None:
+        raise InputError(fault)
+    return clean
+
+
+def _fault(matrix: Matrix) -> str | None:
+    """What is wrong with a code, or None."""
+    one_sided = np.flatnonzero(~((matrix > 0).any(axis=0) & (matrix < 0).any(axis=0)))
+    if len(one_sided):
+        return (
+            f"every column of a code must hold both 1 and −1, but {len(one_sided)} of "
+            f"{matrix.shape[1]} do not: {_some(one_sided)}. Give them both, or leave them out."
+        )
+    _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    twins = np.flatnonzero(first[group.ravel()] != np.arange(len(matrix)))
+    if len(twins):
+        row = int(twins[0])
+        return (
+            "every class must have a row of its own in a code, but rows "
+            f"{int(first[group.ravel()[row]])} and {row} are equal: no column tells those classes "
+            "apart. Add one that does."
+        )
+    reached = _linked(matrix)
+    if not reached.all():
+        return (
+            "the columns of a code must link all classes, but none compares classes "
+            f"{_some(np.flatnonzero(reached))} with {_some(np.flatnonzero(~reached))}. Add a "
+            "column that does."
+        )
+    return None
+
+
+def _linked(matrix: Matrix) -> NDArray[np.bool_]:
+    """The classes that a chain of columns joins to the first one."""
+    used = matrix != 0
+    reached = np.zeros(len(matrix), dtype=bool)
+    reached[0] = True
+    while True:
+        wider = used[:, used[reached].any(axis=0)].any(axis=1) | reached
+        if (wider == reached).all():
+            return reached
+        reached = wider
+
+
+def _some(index: NDArray[np.intp]) -> str:
+    shown = ", ".join(str(i) for i in index[:8].tolist())
+    return shown + (", …" if len(index) > 8 else "")
+
+
+KINDS: dict[str, Callable[[int, int | None, int | None], Code]] = {
+    "dense": _random((0.5, 0.0, 0.5), 10.0),
+    "sparse": _random((0.25, 0.5, 0.25), 15.0),
+    "exhaustive": _exhaustive,
+}
+NAMES: dict[str, Callable[[int], Code]] = {
+    "one_vs_rest": one_vs_rest,
+    "all_pairs": all_pairs,
+    "ecoc": ecoc,
+}

@@ -1,0 +1,214 @@
+"""The base of calibrators of several classes at once: fit is written once, here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import __version__
+from calibrant.base import SCALES, Limit, Number, OneOf, check_parameters, jsonable
+from calibrant.data.labels import plain
+from calibrant.data.matrix import (
+    ScoreMatrix,
+    check_distributions,
+    read_matrix,
+    read_score_matrix,
+    row_blocks,
+)
+from calibrant.errors import InputError
+from calibrant.fitted import Fitted
+from calibrant.losses import SMALLEST
+from calibrant.maps import Map, Softmax, VectorMap
+
+__all__ = [
+    "GATE",
+    "SCALES",
+    "SMOOTHED",
+    "Reading",
+    "VectorCalibrator",
+    "most_probable",
+    "provenance_of",
+    "read_for",
+    "reading",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: limits of ``label_smoothing`` and ``gate``
+SMOOTHED = Number(0.0, 0.999)
+GATE = OneOf((True, False))
+#: features of so many numbers are kept between the passes of a fit, else made anew in each
+KEPT = 1 << 22
+
+
+class VectorCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns (n, k) scores and labels of k classes into a map to distributions.
+
+    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
+    ``_fit(matrix) -> VectorMap``. All else (labels, weights, checks, scikit-learn's contract,
+    saving) is here.
+
+    Parameters
+    ----------
+    classes : k labels in sorted order, default: those found in y
+        Column j of the scores is the j-th class. Needed where y may lack some of them.
+
+    Attributes
+    ----------
+    map_ : VectorMap
+        The fitted function, a value.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; the columns of the scores and of `predict_proba`.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
+    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+
+    classes: Any
+    map_: VectorMap
+    classes_: NDArray[Any]
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, k)
+            A score of each row for each of two or more classes, such as the logits of a network or
+            a predict_proba; column j belongs to the j-th class in sorted order.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        check_parameters(self, self._limits)
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        self.map_ = self._fit(matrix)
+        self.classes_ = classes  # after what may fail
+        self.n_features_in_ = matrix.n_classes
+        self._provenance = provenance_of(matrix)
+        return self
+
+    @abstractmethod
+    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
+        """The map for a non-empty matrix. May set further ``name_`` attributes."""
+
+    def predict_proba(self, scores: Any) -> Array:
+        """The probability of each class, shape (n, k), columns in the order of ``classes_``."""
+        check_is_fitted(self, "map_")
+        return self.map_(self._read(scores))
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        check_is_fitted(self, "map_")
+        labels: NDArray[Any] = self.classes_[most_probable(self.map_, self._read(scores))]
+        return labels
+
+    def _read(self, scores: Any) -> NDArray[Any]:
+        return read_for(self.map_, scores, len(self.classes_))
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self, "map_")
+        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
+        labels = tuple(plain(label) for label in self.classes_)
+        provenance = dict(self._provenance)
+        return Fitted(self.map_, labels, None, type(self).__name__, params, provenance)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
+
+def read_for(fitted: Map, scores: Any, columns: int) -> NDArray[Any]:
+    """Scores for a fitted map, distributions where it was fitted to such."""
+    wanted = isinstance(fitted, Softmax) and fitted.input == "probability"
+    return read_score_matrix(scores, columns, probabilities=wanted)
+
+
+def most_probable(fitted: Map, scores: NDArray[Any]) -> Index:
+    """The column of the most probable class of each row, block by block."""
+    best = np.empty(len(scores), dtype=np.intp)
+    for rows in row_blocks(*scores.shape):
+        best[rows] = np.argmax(fitted(scores[rows]), axis=1)
+    return best
+
+
+def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
+    """Facts about the rows of a fit."""
+    return {
+        "calibrant": __version__,
+        "weight": matrix.total,
+        "rows": len(matrix),
+        "effective_size": matrix.effective_size,
+    }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the rows of a matrix are read: as logits or probabilities, and the least of the latter.
+
+    ``inner`` and `blocks` are as in `calibrant.maps.Softmax`, which reads new rows the same way.
+    """
+
+    matrix: ScoreMatrix
+    input: str
+    floor: float
+
+    def map(self, matrix: Any, bias: Any, inner: float | None = None) -> Softmax:
+        """The map that reads rows this way."""
+        return Softmax(matrix, bias, self.input, self.floor, inner)
+
+    def source(
+        self, *, inner: float | None = None, size: float = 1.0
+    ) -> Callable[[], Iterator[tuple[Array, Index, Array]]]:
+        """Makes the blocks (x / size, codes, weights) of the rows' features, anew at each call."""
+        read = self.map(1.0, np.zeros(self.matrix.n_classes), inner).features
+        matrix = self.matrix
+
+        def blocks() -> Iterator[tuple[Array, Index, Array]]:
+            for scores, codes, weight in matrix.blocks():
+                yield read(scores) / size, codes, weight
+
+        if matrix.scores.size > KEPT:
+            return blocks
+        kept = list(blocks())
+        return lambda: iter(kept)
+
+
+def reading(matrix: ScoreMatrix, scale: str) -> Reading:
+    """Read a matrix by the word of ``scale``; see `SCALES`.
+
+    ``"logit"``: rows are distributions, read by their logarithm; ``"raw"``: logits, as they are;
+    ``"auto"``: by what they look like. Probabilities are first raised to half the smallest positive
+    one: zeros that a model rounded to or voted for then cost what its grid of values says.
+    """
+    if scale == "logit":
+        check_distributions(matrix.scores)
+    if scale == "raw" or not (scale == "logit" or matrix.looks_like_probabilities):
+        return Reading(matrix, "logit", SMALLEST)
+    smallest = 1.0
+    for rows in row_blocks(*matrix.scores.shape):
+        part = matrix.scores[rows]
+        smallest = min(smallest, float(part.min(initial=1.0, where=part > 0)))
+    return Reading(matrix, "probability", max(0.5 * smallest, SMALLEST))

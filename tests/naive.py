@@ -35,13 +35,12 @@ def logit(p):
 
 
 def inner(s, w, query):
-    """Scores and queries with 0 and 1 moved half-way to the nearest score between them."""
+    """Scores and queries, kept from the ends by half the distance of the nearest score inside."""
     present = [v for v, a in zip(s, w, strict=True) if a > 0]
     if min(present) < 0 or max(present) > 1:
         return np.asarray(s, float), np.asarray(query, float)
     between = [v for v in present if 0 < v < 1] or [0.5]
-    low = min(between) / 2 if min(present) == 0 else 0.0
-    high = 1 - (1 - max(between)) / 2 if max(present) == 1 else 1.0
+    low, high = max(min(between) / 2, 5e-324), min(1 - (1 - max(between)) / 2, 1 - 2.0**-53)
     return np.clip(s, low, high), np.clip(query, low, high)
 
 

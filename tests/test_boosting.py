@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -813,3 +814,20 @@ def test_1024_rounds_of_trees_on_letters(shared):
     assert extremes == sorted(extremes, reverse=True)
     p = model.predict_proba(rows[test])[:, 1]
     assert np.mean((p < 1e-6) | (p > 1 - 1e-6)) > 0.99  # why trees need another calibrator
+
+
+def test_a_regressor_is_no_learner():
+    from sklearn.tree import DecisionTreeRegressor
+
+    with pytest.raises(cal.ParameterError, match="an instance of a classifier"):
+        cal.AdaBoost(DecisionTreeRegressor()).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+def test_words_and_flags_may_be_numpys():
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 3 == 0
+    model = cal.AdaBoost(loss=np.str_("log"), resample=np.bool_(False), n_estimators=2)
+    plain = cal.AdaBoost(loss="log", n_estimators=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cal.CalibrationWarning)
+        a, b = model.fit(X, y), plain.fit(X, y)
+    assert (a.decision_function(X) == b.decision_function(X)).all()

@@ -12,8 +12,9 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GroupKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import calibrant as cal
@@ -157,6 +158,15 @@ def test_refusals(make, error, words):
 
 def test_wrong_scores_are_refused():
     c = cal.CodedCalibrator(cal.Platt())
+    both = np.column_stack((Y % 2, 1 - Y % 2)).astype(float)
+    with pytest.raises(cal.InputError, match="must have one column"):
+        cal.CodedCalibrator(cal.Platt(), "all_pairs").fit(both, Y % 2)
+    with pytest.raises(cal.InputError, match="must have one column"):
+        cal.MultiLabelCalibrator(cal.Platt()).fit(both, both[:, :1])
+    with pytest.raises(cal.InputError, match="sorted order"):
+        cal.CodedCalibrator(cal.Platt(), classes=["dog", "cat", "bee", "ant"]).fit(
+            np.zeros((len(Y), 4)), NAMES
+        )
     with pytest.raises(cal.InputError, match="4 columns"):
         c.fit(np.zeros((len(Y), 3)), Y)
     with pytest.raises(cal.InputError, match="only one class"):
@@ -234,11 +244,13 @@ def test_sparse_rows_and_rare_classes():
     random = np.random.default_rng(0)
     counts = random.poisson(1.0 + 2.0 * (np.arange(12) % 4 == Y[:, None]))
     y = np.where(np.arange(len(Y)) == 7, "once", NAMES)
-    model = cal.CodedClassifier(MultinomialNB(), n_jobs=2).fit(sparse.csr_matrix(counts), y)
+    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+        model = cal.CodedClassifier(MultinomialNB()).fit(sparse.csr_matrix(counts), y)
     p = model.predict_proba(sparse.csr_matrix(counts))
     assert model.classes_.tolist() == ["ant", "bee", "cat", "dog", "once"]
     assert np.isfinite(p).all()
-    dense = cal.CodedClassifier(MultinomialNB()).fit(counts, y)
+    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+        dense = cal.CodedClassifier(MultinomialNB()).fit(counts, y)
     np.testing.assert_allclose(dense.predict_proba(counts), p, atol=1e-12)
 
 
@@ -248,6 +260,29 @@ def test_a_side_that_cannot_be_held_out_is_said():
     with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
         model = cal.CodedClassifier(GaussianNB(), code="all_pairs", cv=split).fit(X[:60], y)
     assert np.isfinite(model.predict_proba(X[:60])).all()
+
+
+def test_rows_held_out_that_have_one_side_only_do_not_calibrate():
+    iris, species = load_iris(return_X_y=True)
+    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+        model = cal.CodedClassifier(GaussianNB(), cv=KFold(3)).fit(iris, species)  # sorted by class
+    assert (model.predict(iris) == species).mean() > 0.9
+
+
+@pytest.mark.parametrize("code", ["one_vs_rest", "all_pairs", "ecoc"])
+@pytest.mark.parametrize("combine", ["auto", "least_squares"])
+def test_a_class_of_weight_zero_is_hardly_ever_predicted(code, combine):
+    weight = (Y != 2).astype(float)
+    model = cal.CodedClassifier(GaussianNB(), code=code, combine=combine, cv="train")
+    p = model.fit(X, Y, sample_weight=weight).predict_proba(X)
+    assert p[:, 2].mean() < 0.05
+    assert (np.argmax(p, axis=1) == 2).mean() < 0.01
+    assert (np.argmax(p, axis=1) == Y)[Y != 2].mean() > 0.6
+
+
+def test_columns_of_a_code_are_trained_at_a_time():
+    one, two = (cal.CodedClassifier(GaussianNB(), n_jobs=n).fit(X, Y) for n in (1, 2))
+    assert one.map_ == two.map_
 
 
 def test_saving_keeps_the_map_of_the_models_scores(tmp_path):
@@ -267,6 +302,9 @@ def test_saving_keeps_the_map_of_the_models_scores(tmp_path):
         ({"method": "magic"}, "method of CodedClassifier"),
         ({"method": "decision_function", "calibrator": None}, "no probabilities"),
         ({"code": "all_pairs", "combine": "normalize"}, "one_vs_rest"),
+        ({"combine": "pairwise"}, "all_pairs"),
+        ({"cv": 1}, "cv of CodedClassifier"),
+        ({"estimator": RidgeClassifier(), "calibrator": None}, "Give a calibrator"),
     ],
 )
 def test_parameters_out_of_limits(options, words):
@@ -320,6 +358,27 @@ def test_the_wrapper_fits_all_classes_at_once(make, tmp_path):
     both = cal.CalibratedClassifier(GaussianNB(), make(), cv=3).fit(iris[:100], species[:100])
     assert both.predict_proba(iris[:100]).shape == (100, 2)
     assert (both.predict(iris[:100]) == species[:100]).mean() > 0.95
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
+@pytest.mark.parametrize(
+    "make", [cal.VectorScaling, cal.Dirichlet, lambda: cal.CodedCalibrator(cal.Platt())]
+)
+def test_two_classes_do_not_depend_on_the_other_rows(model, make):
+    rows, y = make_classification(600, flip_y=0.1, random_state=0)
+    fitted = cal.CalibratedClassifier(model, make()).fit(rows, y)
+    whole = fitted.predict_proba(rows)
+    single = np.vstack([fitted.predict_proba(rows[i : i + 1]) for i in range(100)])
+    np.testing.assert_allclose(single, whole[:100], atol=1e-12)
+    plain = cal.CalibratedClassifier(model, cal.Platt()).fit(rows, y)
+    assert cal.log_loss(y, whole) < cal.log_loss(y, plain.predict_proba(rows)) + 0.02
+
+
+def test_only_one_score_per_class_can_be_calibrated_around_a_model():
+    with pytest.raises(cal.ParameterError, match="one score per class"):
+        cal.CalibratedClassifier(GaussianNB(), cal.CodedCalibrator(cal.Platt(), "all_pairs")).fit(
+            *load_iris(return_X_y=True)
+        )
 
 
 # --- labels that do not exclude each other ------------------------------------------------------

@@ -89,6 +89,17 @@ def test_a_second_save_replaces_both_files(acp, scores, rows, tmp_path):
     assert {file.suffix for file in tmp_path.iterdir()} == {".json", ".npz"}
 
 
+def test_files_of_one_stem_do_not_share_their_arrays(acp, scores, rows, tmp_path):
+    cal.save(acp, tmp_path / "c.json")
+    cal.save(acp, tmp_path / "c.v2")
+    other = cal.ACP().fit(scores[:100], rows[1][:100])
+    cal.save(other, tmp_path / "c.json")
+    assert cal.load(tmp_path / "c.v2") == acp.to_fitted()
+    cal.save(cal.Platt().fit(scores, rows[1]), tmp_path / "c.json")
+    assert {f.name for f in tmp_path.iterdir() if f.name.startswith("c.json")} == {"c.json"}
+    assert cal.load(tmp_path / "c.v2") == acp.to_fitted()
+
+
 def test_an_interrupted_save_leaves_the_old_pair(acp, scores, rows, tmp_path, monkeypatch):
     path = tmp_path / "c.json"
     cal.save(acp, path)

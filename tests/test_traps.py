@@ -124,3 +124,13 @@ def test_one_surprise_at_an_exact_zero_does_not_flatten_the_map(make):
     assert np.allclose(c.calibrate(votes), inside.calibrate(np.clip(votes, 1 / 60, 59 / 60)))
     assert 0 < c.calibrate([0.0])[0] < c.calibrate([1 / 30])[0]
     assert c.calibrate([0.0]) == c.calibrate([1e-9])  # what lies between counts as the end does
+
+
+@pytest.mark.parametrize("make", [cal.Platt, cal.Beta, cal.Temperature])
+def test_zeros_and_ones_that_only_new_rows_have_are_not_certain(make):
+    random = np.random.default_rng(1)
+    p = np.clip(random.beta(2, 2, 300), 0.05, 0.95)
+    c = make().fit(p, random.random(300) < p)
+    low, high = c.calibrate([0.0, 1.0])
+    assert 1e-3 < low < c.calibrate([p.min()])[0]
+    assert c.calibrate([p.max()])[0] < high < 1 - 1e-3

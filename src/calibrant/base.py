@@ -20,6 +20,7 @@ from calibrant.data.labels import plain, read_classes
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
+from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
 
 __all__ = [
@@ -46,6 +47,7 @@ class OneOf:
     words: tuple[Any, ...]
 
     def allows(self, value: Any) -> bool:
+        value = plain(value)
         return any(type(value) is type(word) and value == word for word in self.words)
 
     def __str__(self) -> str:
@@ -102,19 +104,18 @@ def on_logit_scale(scale: str, table: ScoreTable) -> bool:
 
 
 def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
-    """What scores of exactly 0 and 1 count as where a logit is taken; None if there are none.
+    """Where scores are kept before a logit is taken, so that 0 and 1 have one; None for margins.
 
     Forests and neighbours give 0 and 1 freely, and their logits would be −744 and 37: one surprise
-    there would outweigh all other rows. They count as half as far from the end as the nearest score
-    inside (½, if there is none).
+    there would outweigh all other rows. What lies beyond the outermost scores inside (0, 1) counts
+    as at most half as far from the end as they are (half-way to ½, if there are none).
     """
     scores = table.scores
-    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 1.0, "left")]
-    if len(inside) == len(scores) or not table.looks_like_probabilities:
+    if not table.looks_like_probabilities:
         return None
-    least, most = (inside[0], inside[-1]) if len(inside) else (0.5, 0.5)
-    low = 0.5 * float(least) if scores[0] == 0.0 else 0.0
-    high = 1.0 - 0.5 * (1.0 - float(most)) if scores[-1] == 1.0 else 1.0
+    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 1.0, "left")]
+    least, most = (float(inside[0]), float(inside[-1])) if len(inside) else (0.5, 0.5)
+    low, high = max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
     return low, high
 
 

@@ -55,15 +55,18 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
             "came."
         )
     file, fitted = Path(path), calibrator.to_fitted()
+    old = _arrays_of(file)
     if not isinstance(fitted, LocalFitted):
         _write_json(file, fitted.to_dict())
+        if old is not None:
+            old.unlink(missing_ok=True)
         return
     document, arrays = fitted.to_parts()
     content = _packed(arrays)
     checksum = hashlib.sha256(content).hexdigest()
-    beside = file.with_name(f"{file.stem}.{checksum[:12]}.npz")
+    beside = file.with_name(f"{file.name}.{checksum[:12]}.npz")
     document["arrays"] = {"file": beside.name, "sha256": checksum}
-    old, existed = _arrays_of(file), beside.exists()
+    existed = beside.exists()
     write_atomically(beside, content)
     try:
         _write_json(file, document)
@@ -150,7 +153,7 @@ def _arrays_of(file: Path) -> Path | None:
     if not isinstance(document, dict) or document.get("format") != LOCAL:
         return None
     found = _beside(file, document.get("arrays"))
-    return found if found is not None and found.name.startswith(file.stem + ".") else None
+    return found if found is not None and found.name.startswith(file.name + ".") else None
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.base import Calibrator
-from calibrant.errors import InputError
+from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.models import Method, ModelRows, Part, fit_calibrator, model_scores, pool, take
 from calibrant.local.base import LocalCalibrator
 from calibrant.local.rule import LocalFitted, Rows
 from calibrant.maps import Map
 from calibrant.multiclass.calibrator import CodedCalibrator
+from calibrant.multiclass.codes import one_vs_rest, read_code
 from calibrant.vector_base import VectorCalibrator
 
 __all__ = ["ANY_CALIBRATOR", "AnyCalibrator", "Member", "fit_member"]
@@ -45,6 +46,9 @@ class Member:
     method : where the model's scores come from
     companion : function from rows to `Rows`, optional
         With a local calibrator: finds what it needs beside the scores.
+    margins : bool
+        With two classes and a calibrator of all classes' scores: whether the model's scores were
+        margins at fit, so that the pair of columns is (−s/2, s/2) and not (1 − s, s).
     """
 
     estimator: Any
@@ -53,6 +57,7 @@ class Member:
     positive: int
     method: Method
     companion: Callable[[Any], Rows] | None = None
+    margins: bool = False
 
     @property
     def calibrators(self) -> tuple[Any, ...]:
@@ -78,7 +83,9 @@ class Member:
             if self.companion is None:
                 raise InputError("a member with a local calibrator must have a companion.")
             return self.calibrator.predict_rows(scores, self.companion(X))
-        return self.calibrator.predict_proba(_columns(self.calibrator, scores, self.positive))
+        if scores.ndim == 1 and not isinstance(self.calibrator, Calibrator):
+            scores = _pair(scores, self.margins)
+        return self.calibrator.predict_proba(scores)
 
     def to_fitted(self) -> Fitted | LocalFitted:
         """What calibrates the scores, as a plain value; the model is not in it."""
@@ -110,32 +117,43 @@ def fit_member(
     if isinstance(calibrator, Calibrator) and len(data.classes) == 2:
         fitted = fit_calibrator(calibrator, data, parts)
         return Member(model, fitted, data.classes, data.positive, data.method)
-    return Member(model, _fit_all(calibrator, data, parts), data.classes, 1, data.method)
+    return _fit_all(calibrator, data, model, parts)
 
 
 def _fit_all(
-    calibrator: Calibrator | VectorCalibrator | CodedCalibrator, data: ModelRows, parts: list[Part]
-) -> AnyCalibrator:
+    calibrator: Calibrator | VectorCalibrator | CodedCalibrator,
+    data: ModelRows,
+    model: Any,
+    parts: list[Part],
+) -> Member:
     """Fitted to the scores of all classes: directly, or one class against the rest."""
     scores, rows, weight = pool(data, parts)
     whole: AnyCalibrator = clone(calibrator)
     if isinstance(whole, Calibrator) and not whole.multiclass:
         whole = CodedCalibrator(whole.set_params(classes=None))
+    if isinstance(whole, CodedCalibrator):
+        _check_one_each(whole, len(data.classes))
     whole.set_params(classes=list(data.classes))
-    columns = _columns(whole, scores, data.positive)
+    margins = scores.ndim == 1 and bool(scores.min() < 0.0 or scores.max() > 1.0)
+    columns = _pair(scores, margins) if scores.ndim == 1 else scores
     fitted: AnyCalibrator = whole.fit(columns, data.classes[data.codes[rows]], weight)
-    return fitted
+    return Member(model, fitted, data.classes, 1, data.method, margins=margins)
 
 
-def _columns(calibrator: AnyCalibrator, scores: Array, positive: int) -> Array:
-    """Scores as the calibrator takes them: one of all classes wants both columns of two."""
-    if scores.ndim == 2 or isinstance(calibrator, Calibrator):
-        return scores
-    if scores.min() < 0.0 or scores.max() > 1.0:
-        pair = (np.zeros_like(scores), scores)  # as logits
-    else:
-        pair = (1.0 - scores, scores)
-    return np.column_stack(pair if positive == 1 else pair[::-1])
+def _pair(scores: Array, margins: bool) -> Array:
+    """Both columns of two classes: probabilities, or margins against each other."""
+    return np.column_stack((-0.5 * scores, 0.5 * scores) if margins else (1.0 - scores, scores))
+
+
+def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
+    """A model gives one score per class, which is what a one-against-all code asks for."""
+    code = read_code(coded.code, classes)
+    if not np.array_equal(code.matrix, one_vs_rest(classes).matrix):
+        raise ParameterError(
+            'code of the CodedCalibrator must be "one_vs_rest", since the model gives one score '
+            "per class, but another code came. CodedClassifier trains a model for each column of "
+            "any code."
+        )
 
 
 def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) -> LocalCalibrator:
@@ -150,4 +168,4 @@ def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) 
     whole = len(parts) == 1 and parts[0][1] is None
     X = data.X if whole else take(data.X, rows)
     local: LocalCalibrator = clone(calibrator).set_params(**labels)
-    return local.fit_rows(scores, data.classes[data.codes[rows]], X, weight)
+    return local.fit_rows(scores, data.classes[data.codes[rows]], X, weight, groups=rows)

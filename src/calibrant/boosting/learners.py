@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
@@ -185,7 +185,8 @@ def make_learner(model: Any, classes: NDArray[Any]) -> Learner:
     estimator, options = model.estimator, {name: getattr(model, name) for name in TREE_OPTIONS}
     if isinstance(estimator, str) and estimator in TREES:
         return _make_trees(estimator, options, model.votes)
-    if isinstance(estimator, type) or not all(hasattr(estimator, n) for n in ("fit", "predict")):
+    able = all(hasattr(estimator, name) for name in ("fit", "predict"))
+    if isinstance(estimator, type) or not able or is_regressor(estimator):
         raise ParameterError(
             f"estimator of AdaBoost must be {' or '.join(map(repr, TREES))}, or an instance of a "
             f"classifier, but {estimator!r} came."

@@ -43,8 +43,9 @@ class Beta(Calibrator):
     A logistic regression on ln p and −ln(1−p) [1]_. Monotone: where the unconstrained optimum has a
     negative a or b, the best fit with a, b ≥ 0 is taken exactly (it lies on an edge). A ridge of
     1e-6 on the standardised coefficients keeps separable data finite. Scores outside [0, 1] are
-    read as logits and pass through σ first. Scores of exactly 0 and 1 count as half as far from the
-    end as the nearest other score. O(D) per Newton step after the table.
+    read as logits and pass through σ first. Scores beyond the outermost ones inside (0, 1) count as
+    at most half as far from the end as those, so that 0 and 1 have a logarithm. O(D) per Newton
+    step after the table.
 
     References
     ----------

@@ -31,8 +31,8 @@ class Platt(Calibrator):
     scale : {"auto", "logit", "raw"}, default="auto"
         Fit against the logit of the score or the score itself; ``"auto"`` takes the logit when
         all scores lie in [0, 1]. The papers use ``"raw"``; on probabilities the logit is far safer.
-        Scores of exactly 0 and 1, which forests and neighbours give, have no logit: they count as
-        half as far from the end as the nearest other score.
+        Scores of exactly 0 and 1, which forests and neighbours give, have no logit: scores beyond
+        the outermost ones inside (0, 1) count as at most half as far from the end as those.
     pos_label, classes : see `Calibrator`
 
     Attributes

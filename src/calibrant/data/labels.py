@@ -238,6 +238,6 @@ def _positive_label(ordered: NDArray[Any], pos_label: Any) -> Any:
         if value == pos_label and isinstance(plain(value), str) == isinstance(pos_label, str):
             return value
     raise InputError(
-        f"pos_label must be one of the classes {[plain(c) for c in ordered]}, but {pos_label!r} "
-        "came."
+        f"pos_label must be one of the classes {[plain(c) for c in ordered]}, but "
+        f"{plain(pos_label)!r} came."
     )

@@ -153,6 +153,11 @@ def map_of(fitted: Any) -> Map:
             f"only a map of one score can be drawn, but {type(inner).__name__} maps one score per "
             "class. Draw its members, or the reliability diagram of one class."
         )
+    if hasattr(fitted, "rule_") or hasattr(fitted, "rule"):
+        raise InputError(
+            f"only a map of one score can be drawn, but {type(fitted).__name__} looks at more than "
+            "the score. Draw the reliability diagram of its probabilities."
+        )
     if not isinstance(inner, Map):
         raise InputError(
             "a Map, a Fitted or a fitted calibrator (with map_) must come, but "

@@ -173,7 +173,8 @@ def boosting_panels(
         Or anything with ``staged_raw_score(X, steps)``, which gives predictions in [0, 1].
     X, y : rows that the model was not trained on, and their labels
     steps : whole numbers, optional
-        After how many steps; by default 1, 4, 8, 32, 128 and 1024, as far as the model goes.
+        After how many steps; by default 1, 4, 8, 32, 128 and 1024, or the model's last step
+        where it has fewer.
     bins, kind, band, level, sample_weight
         As in `reliability_curve`.
 
@@ -207,7 +208,7 @@ def boosting_panels(
         )
     if steps is None:
         last = max(1, getattr(model, "n_steps_", STEPS[-1]))
-        steps = [step for step in STEPS if step <= last]
+        steps = sorted({*(step for step in STEPS if step < last), min(last, STEPS[-1])})
     staged = zip(steps, model.staged_raw_score(X, steps), strict=True)
     predictions = {f"{step} step{'s' if step != 1 else ''}": f for step, f in staged}
     return reliability_panels(

@@ -24,7 +24,7 @@ Pair = tuple[Index, Index]
 SPLITTING = ("folds", "fraction")
 
 
-def cv_kind(cv: Any) -> str:
+def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
     """What a value of cv asks for: prefit, train, a fraction, or folds."""
     if isinstance(cv, str):
         if cv in ("prefit", "train"):
@@ -40,9 +40,8 @@ def cv_kind(cv: Any) -> str:
     elif hasattr(cv, "split") or isinstance(cv, Iterable):
         return "folds"
     raise ParameterError(
-        "cv of CalibratedClassifier must be a number of folds of at least 2, a fraction between 0 "
-        f'and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but {cv!r} '
-        "came."
+        f"cv of {owner} must be a number of folds of at least 2, a fraction between 0 and 1 to "
+        f'hold out, "prefit", "train", a splitter or an iterable of splits, but {cv!r} came.'
     )
 
 

@@ -13,24 +13,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
 from calibrant.base import Calibrator, Limit, OneOf, check_parameters, jsonable
+from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
-from calibrant.maps import Coded
+from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.codes import Code, read_code
 from calibrant.multiclass.columns import (
     COMBINE,
     check_calibrator,
     fit_column,
     read_column_scores,
-    undecided,
     weighted_code,
 )
 
 __all__ = ["CodedCalibrator"]
 
 Array = NDArray[np.float64]
+
+#: what a column says whose classes are all absent
+UNDECIDED = Piecewise.constant(0.5)
 
 
 class CodedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,7 +67,7 @@ class CodedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     -----
     Column b is calibrated on the rows of its classes only, so r_b estimates the probability of its
     positives among them. Coupling weighs columns by the weight of these rows. A column without rows
-    says ½ with weight 0. Cost: one fit per column, O(n log n) each, and the combiner's per row.
+    plays no part. Cost: one fit per column, O(n log n) each, and the combiner's per row.
 
     References
     ----------
@@ -125,6 +128,7 @@ class CodedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
         classes, codes = read_many(y, classes=self.classes)
+        _check_order(self.classes, classes)
         if len(classes) < 2:
             raise InputError(
                 f"y must hold at least two classes, but only one class came: "
@@ -139,9 +143,9 @@ class CodedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             fit_column(self.calibrator, matrix[:, b].astype(np.float64), signs[:, b], weight)
             for b in range(len(code))
         ]
+        maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
         totals = np.asarray(counts @ (signs != 0), dtype=np.float64)
-        maps = [undecided if one is None else one.map_ for one in fitted]
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self._provenance = {
@@ -172,3 +176,15 @@ class CodedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")
+
+
+def _check_order(given: Any, known: NDArray[Any]) -> None:
+    """Classes that were named must be in the order of the code's rows."""
+    if given is None:
+        return
+    named = [plain(label) for label in to_column(given, "classes")]
+    if named != [plain(label) for label in known]:
+        raise InputError(
+            "classes must be different labels in sorted order, since row j of the code is the j-th "
+            f"of them, but {named[:20]} came."
+        )

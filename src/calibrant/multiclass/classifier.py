@@ -39,7 +39,7 @@ from calibrant.multiclass.columns import (
     check_calibrator,
     combiner,
     fit_column,
-    undecided,
+    one_sided,
     weighted_code,
 )
 
@@ -111,9 +111,10 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     A column is trained and calibrated on the rows of its own classes. Folds are the same for all
-    columns and need not hold every class: a fold that lacks one side of a column is left out of
-    that column, and if none is left, it is calibrated on its training rows, with a warning. With
-    ``combine="coupling"`` columns count by the weight of their rows.
+    columns and need not hold every class: a fold whose training rows lack one side of a column is
+    left out of that column, and if the rows held out by the others lack one, it is calibrated on
+    its training rows, with a warning. With ``combine="coupling"`` columns count by the weight of
+    their rows.
 
     Cost: (folds + 1) fits of a model per column, and O(n log n) for its calibrator. One-vs-rest
     has k columns of all rows, all pairs k(k−1)/2 columns of two classes' rows.
@@ -179,7 +180,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Rows of one group stay on one side of every split.
         """
         check_parameters(self, self._limits)
-        kind = cv_kind(self.cv)
+        kind = cv_kind(self.cv, "CodedClassifier")
         if kind == "prefit":
             raise ParameterError(
                 'cv="prefit" has no meaning here: models are made for each column. To calibrate '
@@ -248,14 +249,17 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"without calibrator, method must be 'auto' or 'predict_proba', but "
                 f"{self.method!r} came: other scores are no probabilities."
             )
-        score_method(self._estimator(), "predict_proba")
+        if not hasattr(self._estimator(), "predict_proba"):
+            raise ParameterError(
+                "without calibrator, estimator must have predict_proba, but "
+                f"{type(self._estimator()).__name__} has not. Give a calibrator."
+            )
         return "predict_proba"
 
     def _keep(self, rows: ModelRows, code: Code, columns: list[Column]) -> Self:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
         used = code.matrix[rows.codes] != 0
-        trained = np.array([column.model is not None for column in columns])
-        totals = np.where(trained, counts @ used, 0.0)
+        totals = np.asarray(counts @ used, dtype=np.float64)
         self.map_ = weighted_code(self.combine, code, [column.map for column in columns], totals)
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
@@ -333,9 +337,9 @@ def _fit_column(
     kind: str,
 ) -> Column:
     """The model and the calibrator of one column, from the rows that play a part in it."""
-    counted = np.ones(len(signs), dtype=bool) if rows.weight is None else rows.weight > 0
-    if not ((signs > 0) & counted).any() or not ((signs < 0) & counted).any():
-        return Column(None, None, undecided)
+    always = one_sided(signs, rows.weight)
+    if always is not None:
+        return Column(None, None, always)
     data = ModelRows(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES, 1, rows.method)
     used = np.flatnonzero(signs != 0)
     everyone = used if len(used) < len(signs) else None
@@ -343,6 +347,8 @@ def _fit_column(
         return Column(data.fit(estimator, everyone), None, Identity())
     inside = [_within(pair, signs) for pair in pairs] if kind in SPLITTING else []
     whole = [(train, test) for train, test in inside if _two_sided(data, train) and len(test)]
+    if whole and not _two_sided(data, np.concatenate([test for _, test in whole])):
+        whole = []
     if kind in SPLITTING and not whole:
         warnings.warn(
             "a column of the code has too few rows of one side to be held out: it is calibrated on "
@@ -363,7 +369,7 @@ def _fit_column(
     if times.max() > 1:  # repeated splits: a row scored r times counts 1/r each time
         weight = (np.ones(len(tested)) if weight is None else weight) / times
     fitted = fit_column(calibrator, scores, signs[tested], weight)
-    return Column(model, fitted, undecided if fitted is None else fitted.map_)
+    return Column(model, fitted, Identity() if fitted is None else fitted.map_)
 
 
 def _within(pair: Pair, signs: NDArray[np.int8]) -> tuple[Index, Index]:

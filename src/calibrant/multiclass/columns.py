@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.base import Calibrator
+from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_scores
 from calibrant.data.matrix import read_score_matrix
-from calibrant.errors import ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Coded, Map, Piecewise
+from calibrant.maps.combiners import is_all_pairs, singled_out
 from calibrant.multiclass.codes import Code
 
 __all__ = [
@@ -21,8 +23,8 @@ __all__ = [
     "check_calibrator",
     "combiner",
     "fit_column",
+    "one_sided",
     "read_column_scores",
-    "undecided",
     "weighted_code",
 ]
 
@@ -30,29 +32,45 @@ Array = NDArray[np.float64]
 
 #: the words for ``combine``
 COMBINE = ("auto", "normalize", "least_squares", "coupling", "pairwise")
-#: what a column says whose classes are all absent
-undecided = Piecewise.step([0.5], [0.5, 0.5])
 
 
 def combiner(combine: str, code: Code) -> str:
     """The way to combine a code's columns: as told, or normalisation where each class has one."""
-    k = code.n_classes
-    one_each = np.array_equal(code.matrix, 2 * np.eye(k, dtype=np.int8) - 1)
+    matrix = code.matrix.astype(np.float64)
+    one_each, pairs = singled_out(matrix) is not None, is_all_pairs(matrix)
     if combine == "auto":
         return "normalize" if one_each else "coupling"
-    if combine == "normalize" and not one_each:
+    fits = {"normalize": (one_each, "one_vs_rest"), "pairwise": (pairs, "all_pairs")}
+    fine, wanted = fits.get(combine, (True, ""))
+    if not fine:
         raise ParameterError(
-            'combine="normalize" must go with code="one_vs_rest", but another code came. Use '
+            f'combine="{combine}" must go with code="{wanted}", but another code came. Use '
             '"coupling" or "least_squares".'
         )
     return combine
 
 
 def weighted_code(combine: str, code: Code, maps: list[Map], totals: Array) -> Coded:
-    """The map of all columns; coupling counts each by the weight that it was fitted to."""
+    """The map of all columns; coupling counts each by the weight that it was fitted to.
+
+    A column without any rows counts nothing, however they are combined.
+    """
     how = combiner(combine, code)
-    weights = totals if how == "coupling" and np.ptp(totals) > 0 else None
+    weights = None
+    if how == "coupling" and np.ptp(totals) > 0:
+        weights = totals
+    elif how in ("least_squares", "pairwise") and not totals.all():
+        weights = (totals > 0).astype(np.float64)
     return Coded(code.matrix.astype(np.float64), tuple(maps), how, weights)
+
+
+def one_sided(signs: NDArray[Any], weight: Array | None) -> Map | None:
+    """What a column says without rows of both sides: the smoothed share of the one, or ½."""
+    counts = np.ones(len(signs)) if weight is None else weight
+    positive, negative = float(counts @ (signs > 0)), float(counts @ (signs < 0))
+    if positive > 0 and negative > 0:
+        return None
+    return Piecewise.constant((positive + 1.0) / (positive + negative + 2.0))
 
 
 def check_calibrator(calibrator: Any) -> None:
@@ -72,16 +90,21 @@ def check_calibrator(calibrator: Any) -> None:
 
 
 def read_column_scores(scores: Any, columns: int) -> NDArray[Any]:
-    """Finite scores of shape (n, columns)."""
-    if columns == 1:
-        return read_scores(scores)[:, None]
-    return read_score_matrix(scores, columns)
+    """Finite scores of shape (n, columns); of one column also (n,)."""
+    if columns > 1:
+        return read_score_matrix(scores, columns)
+    matrix = to_matrix(scores, "scores")
+    if matrix.ndim == 2 and matrix.shape[1] != 1:
+        raise InputError(
+            f"scores must have one column, that of the only question, but {matrix.shape[1]} came."
+        )
+    return read_scores(matrix)[:, None]
 
 
 def fit_column(
     calibrator: Calibrator, scores: Array, signs: NDArray[Any], weight: Array | None
 ) -> Calibrator | None:
-    """The calibrator of a column's scores, on the rows that play a part in it; None without any."""
+    """The calibrator of a column's scores, on the rows of its classes; None without any."""
     used = signs != 0
     if weight is not None:
         used &= weight > 0

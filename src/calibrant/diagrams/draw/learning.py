@@ -135,6 +135,9 @@ def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
         style: dict[str, Any] = {"marker": marker, "ms": 3.5, "lw": 1.1, "ls": dashes}
         lower, upper = _seen(low), _seen(high)
         ax.fill_between(curve.sizes, lower, upper, color=color, alpha=0.2, lw=0, zorder=2)
+        if len(curve.sizes) == 1:  # a line of one point would not be seen
+            style["marker"] = marker or "_"
+            ax.vlines(curve.sizes, lower, upper, color=color, alpha=0.4, lw=3, zorder=2)
         ax.plot(curve.sizes, _seen(mean), color=color, zorder=3, label=label, **style)
     ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=_band(curve))
     ax.set_xscale("log", base=2)

@@ -7,31 +7,31 @@ from math import fsum
 
 import numpy as np
 
+#: distances this close, relatively, tie
+TIE = Fraction(1, 10**12)
 
-def acp(scores, labels, weights, queries, lower, upper, pseudo=0.0, nearest=10.0):
-    """(probability, weight, empty) of each query, row by row, in exact arithmetic of distances."""
+
+def acp(scores, labels, weights, queries, lower, upper, pseudo):
+    """(probability, weight, empty) of each query, row by row, with exact distances."""
     rows = [(s, y, w) for s, y, w in zip(scores, labels, weights, strict=True) if w > 0]
     found = []
     for query, low, high in zip(queries, lower, upper, strict=True):
         inside = [row for row in rows if low <= row[0] <= high]
         empty = not inside
         if empty:
-            inside = _nearest(rows, query, nearest)
+            far = [abs(Fraction(row[0]) - Fraction(query)) for row in rows]
+            reached = [
+                r
+                for r in sorted(set(far))
+                if fsum(w for (_, _, w), d in zip(rows, far, strict=True) if d <= r)
+                >= 10 * (1 - 1e-12)
+            ]
+            radius = reached[0] if reached else max(far)
+            inside = [row for row, d in zip(rows, far, strict=True) if d <= radius * (1 + TIE)]
         positive = fsum(w for _, y, w in inside if y == 1)
         weight = fsum(w for _, _, w in inside)
         found.append(((positive + pseudo) / (weight + 2 * pseudo), weight, empty))
     return [np.array(column) for column in zip(*found, strict=True)]
-
-
-def _nearest(rows, query, nearest):
-    def distance(row):
-        return abs(Fraction(row[0]) - Fraction(query))
-
-    for radius in sorted({distance(row) for row in rows}):
-        chosen = [row for row in rows if distance(row) <= radius]
-        if fsum(w for _, _, w in chosen) >= nearest * (1 - 1e-12):
-            return chosen
-    return rows
 
 
 def penalised_loss(beta, X, y, weights, penalty):

@@ -16,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-import naive_acp
+import calibrant as cal
+import naive_acp as naive
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.folds.models import ModelRows
 from calibrant.local.acp import ACP
@@ -56,7 +57,7 @@ def problems(draw, weight, score=None):
 def check_twin(problem, smoothing, **tolerance):
     s, y, w, queries, lower, upper = problem
     found = ACP(smoothing=smoothing).fit(s, y, w).bins(queries, lower=lower, upper=upper)
-    p, weight, empty = naive_acp.acp(s, y, w, queries, lower, upper, SMOOTHING[smoothing])
+    p, weight, empty = naive.acp(s, y, w, queries, lower, upper, SMOOTHING[smoothing])
     np.testing.assert_array_equal(found.empty, empty)
     np.testing.assert_allclose(found.weight, weight, **tolerance)
     np.testing.assert_allclose(found.probability, p, **tolerance)
@@ -98,23 +99,36 @@ def test_twin_on_many_rows_with_ties_and_fractions():
     assert not found.empty.all()
 
 
-def test_nearest_ties_are_exact_where_distances_round_to_the_same():
-    s = np.array([0.0, 1e-300, 2e-300, 1.0])
-    w = np.array([4.0, 4.0, 4.0, 5.0])
-    found = ACP().fit(s, [0, 0, 1, 1], w).bins([0.5], lower=[0.4], upper=[0.6])
-    # from the nearest on: 2e-300, then 1e-300, and only then 0 and 1, which tie
-    assert found.weight.tolist() == [17.0]
-    lighter = ACP().fit(s, [0, 0, 1, 1], w + 1).bins([0.5], lower=[0.4], upper=[0.6])
-    assert lighter.weight.tolist() == [10.0]
-    assert lighter.probability.tolist() == [0.5]
+@pytest.mark.parametrize(
+    ("s", "query", "expected"),
+    [
+        ([0.1, 0.3], 0.2, 20),  # 0.2 − 0.1 and 0.3 − 0.2 differ in the last bit
+        ([0.0, 1.0 + 4e-13], 0.5, 20),
+        ([-4e-13, 1.0], 0.5, 20),
+        ([0.0, 1.0 + 4e-12], 0.5, 10),
+        ([-4e-12, 1.0], 0.5, 10),
+        ([0.0, 1e-300, 2e-300, 1.0], 0.5, 40),
+        ([1e9 - 2e-6, 1e9 + 2e-6, 1e9 + 3e-6], 1e9, 20),
+        # to the left of a power of two numbers lie closer: 1½ and 2 steps are not the same
+        ([2.0**30 - 1.5 * 2.0**-22, 2.0**30 + 2.0**-21], 2.0**30, 10),
+        ([-(2.0**30) - 2.0**-21, -(2.0**30) + 1.5 * 2.0**-22], -(2.0**30), 10),
+        ([-1.7e308, 1.5e308, 1.6e308], -1.7e308 + 1e300, 10),
+        ([1.5e308, 1.6e308], -1.7e308, 10),  # differences beyond all floats
+        ([1.6e308, 1.6e308 * (1 + 1e-14)], -1.7e308, 20),
+    ],
+)
+def test_nearest_ties_as_similarity_binning_does(s, query, expected):
+    y, w = np.arange(len(s)) % 2, np.full(len(s), 10.0)
+    found = check_twin((s, y, w, [query], [0.4], [0.4]), "none", rtol=0)
+    assert found.weight.tolist() == [expected]
 
 
 @pytest.mark.parametrize(
     ("s", "w", "query", "expected"),
     [
         ([0.0, 5e-324, 1e300], [5, 5, 5], 5e-324, 10.0),  # 0 is nearer than 1e300
-        ([0.0, 5e-324, 1.7e308], [5, 5, 5], 1.7e308, 10.0),
-        ([5e-324, 1e-323, 2e300], [4, 6, 5], 1e300, 10.0),  # 2e300 is further than both
+        ([0.0, 5e-324, 1.7e308], [5, 5, 5], 1.7e308, 15.0),  # 0 is as far as 5e-324
+        ([5e-324, 1e-323, 2.1e300], [4, 6, 5], 1e300, 10.0),  # 2.1e300 is further than both
         ([0.0, 1e-323, 2e300], [6, 4, 5], 1e300, 15.0),  # 0 and 2e300 tie
         ([-1.7e308, 0.0, 1.7e308], [5, 5, 5], 1.2e308, 10.0),
         ([1.5 * 2.0**1023, 1.625 * 2.0**1023, 1.75 * 2.0**1023], [5, 5, 5], 1.625 * 2.0**1023, 15),
@@ -176,6 +190,27 @@ def test_every_way_to_predict_warns_once():
     assert [warning.filename for warning in caught] == [__file__]
 
 
+def test_warnings_point_to_the_caller_whichever_way_it_came(data):
+    X, y = data
+    acp = ACP().fit([0.1, 0.9], [0, 1])
+    fitted = acp.to_fitted()
+    narrow = ACP(interval=lambda model, X: (np.full(len(X), 2.0), np.full(len(X), 2.0)))
+    model = cal.CalibratedClassifier(LogisticRegression(), narrow).fit(X, y)
+    ends = {"lower": [0.4], "upper": [0.6]}
+    calls = [
+        (call, ([0.5],), ends)
+        for owner in (acp, fitted)
+        for call in (owner.predict_proba, owner.calibrate, owner.predict)
+    ]
+    calls += [(call, (X,), {}) for call in (model.predict_proba, model.calibrate, model.predict)]
+    for call, arguments, options in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(*arguments, **options)
+        assert [warning.filename for warning in caught] == [__file__]
+        assert [warning.category for warning in caught] == [CalibrationWarning]
+
+
 @pytest.mark.parametrize(
     ("ends", "message"),
     [
@@ -200,8 +235,13 @@ def test_bad_intervals_are_refused(ends, message):
 
 
 def test_more_than_two_classes_are_refused():
-    with pytest.raises(InputError, match="two"):
+    with pytest.raises(InputError, match=r"ACP is for two classes .* \['a', 'b', 'c'\]") as told:
         ACP().fit([0.1, 0.2, 0.3], ["a", "b", "c"])
+    assert "CalibratedClassifier" not in str(told.value)
+    with pytest.raises(InputError, match="soft labels"):
+        ACP().fit([0.1, 0.2, 0.3], [0.5, 0.2, 0.3])
+    with pytest.raises(InputError, match="only one class came"):
+        ACP().fit([0.1, 0.2, 0.3], ["a", "a", "a"])
     with pytest.raises(InputError, match="3 columns"):
         ACP().fit(np.full((2, 3), 1 / 3), [0, 1])
 
@@ -445,10 +485,19 @@ def test_companion_of_a_function_of_ones_own(data):
 def test_companion_refuses_what_it_cannot_know(data):
     X, y = data
     logistic = LogisticRegression().fit(X, y)
-    with pytest.raises(ParameterError, match=r"comes already fitted.*ACP\(interval="):
+    with pytest.raises(ParameterError, match=r"comes already fitted.*ACP\(interval=") as told:
         ACP().companion(logistic, None, None)
-    with pytest.raises(ParameterError, match="comes already fitted"):
-        ACP(interval="bootstrap").companion(GaussianNB().fit(X, y), None, None)
+    assert "method=" not in str(told.value)
+    bayes = GaussianNB().fit(X, y)
+    with pytest.raises(ParameterError, match=r"comes already fitted.*, method='bootstrap'\)\)"):
+        ACP(interval="bootstrap").companion(bayes, None, None)
+    # what they advise works
+    advised = ACP(
+        interval=lambda model, X: prediction_interval(
+            model, X, train=(X, y), method="bootstrap", n_boot=2
+        )
+    )
+    assert len(advised.companion(bayes, None, None)(X).lower) == len(y)
     svm = LinearSVC().fit(X, y)
     with pytest.raises(ParameterError, match="scored by decision_function"):
         ACP().companion(svm, model_rows(X, y), None)
@@ -464,7 +513,9 @@ def test_companion_refuses_what_it_cannot_know(data):
 
 
 def test_fit_rows_needs_no_rows():
-    assert ACP().fit_rows([0.1, 0.9], [0, 1], None).rule_ == ACP().fit([0.1, 0.9], [0, 1]).rule_
+    plain = ACP().fit([0.1, 0.9], [0, 1])
+    assert ACP().fit_rows([0.1, 0.9], [0, 1], None).rule_ == plain.rule_
+    assert ACP().fit_rows([0.1, 0.9], [0, 1], None, groups=[0, 0]).rule_ == plain.rule_
 
 
 def test_a_circle_that_no_monotone_map_can_mend():

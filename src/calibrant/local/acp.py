@@ -90,8 +90,9 @@ class ACP(LocalCalibrator):
     -----
     p = Σ_{x_i ∈ [l, u]} w_i y_i / Σ_{x_i ∈ [l, u]} w_i, both ends included, so that ties are never
     split; weights count as repetitions. Where no calibration score lies in the interval, the
-    nearest ones to the row's score are used, to a weight of 10 (with all that tie with the last;
-    all there are, if they weigh less), and `predict_proba` warns of how many rows that were.
+    nearest ones to the row's score are used, to a weight of 10 (with all that tie with the last,
+    to 1e-12 of its distance; all there are, if they weigh less), and `predict_proba` warns of how
+    many rows that were.
 
     Scores and intervals may be on any scale, as long as it is the same one: probabilities with the
     intervals of `prediction_interval`, or logits with intervals of logits. The interval need not
@@ -183,8 +184,10 @@ class ACP(LocalCalibrator):
         pseudo = SMOOTHING[self.smoothing]
         return self._keep(Bins(table.scores, table.negative, table.positive, pseudo), rows)
 
-    def fit_rows(self, scores: Any, y: Any, X: Any, sample_weight: Any = None) -> Self:
-        """As `fit`: the rows of the model are not needed."""
+    def fit_rows(
+        self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """As `fit`: the rows of the model, and which of them are the same, are not needed."""
         return self.fit(scores, y, sample_weight)
 
     def predict_proba(self, scores: Any, *, lower: Any = None, upper: Any = None) -> Array:
@@ -226,12 +229,14 @@ class ACP(LocalCalibrator):
         if callable(self.interval):
             return Companion(Given(model, self.interval), flip)
         self._check_scores(model, train)
-        if train is None and choose(model, self.interval) != Members.name:
+        chosen = choose(model, self.interval)
+        if train is None and chosen != Members.name:
+            how = f", method={chosen!r}" if self.interval != "auto" else ""
             raise ParameterError(
                 f"the intervals of {type(model).__name__} need the rows that it was fitted on, "
                 "which nobody knows of a model that comes already fitted. Pass them: "
                 "ACP(interval=lambda model, X: prediction_interval(model, X, train=(X_train, "
-                "y_train))), or let CalibratedClassifier fit the model."
+                f"y_train){how})), or let CalibratedClassifier fit the model."
             )
         found = Intervals.of(
             model,

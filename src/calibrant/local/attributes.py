@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.labels import plain
 from calibrant.errors import InputError, ParameterError
-from calibrant.local.columns import Column, Table, read_table
+from calibrant.local.columns import Column, Name, Table, read_table, title
 
 __all__ = ["MISSING", "UNSEEN", "Attribute", "Coded", "Schema"]
 
@@ -53,8 +54,13 @@ class Coded:
 class Attribute:
     """One column: its name, and its categories in order (None: it is numeric)."""
 
-    name: str
+    name: Name
     categories: tuple[Category, ...] | None = None
+
+    @property
+    def title(self) -> str:
+        """What to call it in messages."""
+        return title(self.name)
 
     @property
     def nominal(self) -> bool:
@@ -66,14 +72,14 @@ class Attribute:
             return Column(np.zeros(len(column.missing)), column.missing, nominal=False)
         if column.nominal:
             raise InputError(
-                f"{self.name} must hold numbers, as in the calibration rows, but categories came"
+                f"{self.title} must hold numbers, as in the calibration rows, but categories came"
                 f"{column.example()}."
             )
         values = column.values.astype(np.float64)
         infinite = np.isinf(values) & ~column.missing
         if infinite.any():
             raise InputError(
-                f"{self.name} must be finite or missing: {int(infinite.sum())} of {len(values)} "
+                f"{self.title} must be finite or missing: {int(infinite.sum())} of {len(values)} "
                 f"are infinite (first at row {int(np.argmax(infinite))}). Cap them, or mark them "
                 "missing."
             )
@@ -94,7 +100,7 @@ class Attribute:
         if was and came and not was & came:
             names = {True: "words", False: "numbers"}
             raise InputError(
-                f"{self.name} must hold {names[was.pop()]}, as in the calibration rows, but "
+                f"{self.title} must hold {names[was.pop()]}, as in the calibration rows, but "
                 f"{names[came.pop()]} came (such as {distinct[0]!r}). Convert them."
             )
 
@@ -122,7 +128,7 @@ class Schema:
         for place, (name, column) in enumerate(zip(table.labels, table.columns, strict=True)):
             categories = None
             if column.nominal or place in forced:
-                categories = _categories(column, name)
+                categories = _categories(column, title(name))
             attributes.append(Attribute(name, categories))
         return cls(tuple(attributes), table.names is not None)
 
@@ -147,17 +153,18 @@ class Schema:
         )
 
     def _arrange(self, table: Table) -> Table:
-        """By name where both have names, else by place."""
+        """By name where both have names, and of one kind; else by place."""
         names = [a.name for a in self.attributes]
-        if not self.named or table.names is None:
+        known = table.names if self.named else None
+        if known is None or {type(name) for name in known} != {type(name) for name in names}:
             if len(table.columns) != len(names):
                 raise InputError(
                     f"features must have {len(names)} columns, as at fit, but "
                     f"{len(table.columns)} came."
                 )
             return table
-        missing = [name for name in names if name not in table.names]
-        unexpected = [name for name in table.names if name not in names]
+        missing = [name for name in names if name not in known]
+        unexpected = [name for name in known if name not in names]
         if missing or unexpected:
             told = [f"{_some(missing)} missing"] * bool(missing)
             told += [f"{_some(unexpected)} unexpected"] * bool(unexpected)
@@ -165,7 +172,7 @@ class Schema:
                 f"features must have the columns of the calibration rows: {', '.join(told)}. Pass "
                 "the same columns; their order does not matter."
             )
-        order = [table.names.index(name) for name in names]
+        order = [known.index(name) for name in names]
         return Table(tuple(names), [table.columns[j] for j in order], table.rows)
 
     def to_state(self) -> dict[str, Any]:
@@ -184,11 +191,14 @@ class Schema:
         schema = cls(tuple(_attribute(pair) for pair in pairs), named)
         if named and len({a.name for a in schema.attributes}) < len(schema):
             raise InputError("the file is damaged: two of its attributes have the same name.")
+        kinds = {type(a.name) for a in schema.attributes}
+        if len(kinds) > 1 or (not named and int in kinds):
+            raise InputError("the file is damaged: its attributes have names of different kinds.")
         return schema
 
 
 def _attribute(pair: Any) -> Attribute:
-    fine = isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
+    fine = isinstance(pair, list) and len(pair) == 2 and type(pair[0]) in (str, int)
     if fine and pair[1] is None:
         return Attribute(pair[0])
     fine = fine and isinstance(pair[1], list)
@@ -212,31 +222,32 @@ def _key(category: Any) -> tuple[bool, Any]:
     return isinstance(category, str), category
 
 
-def _some(names: Sequence[str], most: int = 8) -> str:
+def _some(names: Sequence[Name], most: int = 8) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def _positions(nominal: Any, table: Table) -> set[int]:
-    """Names or positions of columns as positions."""
+    """Names or positions of columns as positions; numbers are names where all names are."""
     if nominal is None:
         return set()
     if isinstance(nominal, (str, bytes)) or not hasattr(nominal, "__iter__"):
         raise ParameterError(f"nominal must be a list of names or positions, but {nominal!r} came.")
     found = set()
-    for item in nominal:
-        if isinstance(item, str):
+    numbered = table.names is not None and all(isinstance(name, int) for name in table.names)
+    for item in map(plain, nominal):
+        if isinstance(item, str) or (numbered and type(item) is int):
             if table.names is None or item not in table.names:
                 known = "they have no names" if table.names is None else _some(table.names)
                 raise ParameterError(f"nominal names {item!r}, but of the columns {known}.")
             found.add(table.names.index(item))
-        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+        elif type(item) is int:
             if not 0 <= item < len(table.columns):
                 raise ParameterError(
                     f"nominal must hold positions from 0 to {len(table.columns) - 1}, but {item} "
                     "came."
                 )
-            found.add(int(item))
+            found.add(item)
         else:
             raise ParameterError(f"nominal must hold names or positions, but {item!r} came.")
     return found

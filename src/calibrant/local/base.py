@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
 from calibrant.base import Limit, check_parameters, jsonable
+from calibrant.data.columns import to_matrix
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_labels, read_many
 from calibrant.errors import InputError
@@ -75,8 +76,13 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     pos_label_: Any
 
     @abstractmethod
-    def fit_rows(self, scores: Any, y: Any, X: Any, sample_weight: Any = None) -> Self:
-        """Fit on a model's scores of the rows X."""
+    def fit_rows(
+        self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit on a model's scores of the rows X.
+
+        ``groups`` says which of them are one row that was scored several times.
+        """
 
     @abstractmethod
     def companion(
@@ -95,6 +101,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
         classes, codes, pos_label = self._labels(y)
         column = int(classes[0] != pos_label) if len(classes) == 2 else 1
+        self._check_columns(scores, classes)
         clean = read_columns(scores, len(classes), column)
         check_lengths(scores=len(clean), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
@@ -112,8 +119,30 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                         f"{self.pos_label!r} came."
                     )
                 return many, codes, None
-        two = read_labels(y, pos_label=self.pos_label, classes=self.classes)
+        try:
+            two = read_labels(y, pos_label=self.pos_label, classes=self.classes)
+        except InputError:
+            many = read_many(y)[0]
+            if len(many) < 3:
+                raise
+            raise InputError(
+                f"{type(self).__name__} is for two classes (Only binary classification is "
+                f"supported), but y holds {len(many)}: {[plain(c) for c in many][:20]}. Calibrate "
+                "one class against the rest, or all of them at once with SimilarityBinning."
+            ) from None
         return two.classes, two.positive.astype(np.intp), two.pos_label
+
+    def _check_columns(self, scores: Any, classes: NDArray[Any]) -> None:
+        """Scores of more classes than y holds: those that it lacks must be named."""
+        if not self.multiclass or len(classes) > 2:
+            return
+        shape = to_matrix(scores, "scores").shape
+        if len(shape) == 2 and shape[1] > 2:
+            raise InputError(
+                f"scores have {shape[1]} columns, one for each class, but only "
+                f"{[plain(c) for c in classes]} are known. If y lacks some of the classes, name "
+                "them all: classes=[...]."
+            )
 
     def _keep(self, rule: Rule, rows: LocalRows) -> Self:
         """Set the fitted attributes."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +31,10 @@ Sums = Callable[[Index, Index], tuple[Array, Array]]
 #: the weight of the nearest scores that stand in for an empty interval
 NEAREST = 10.0
 LARGEST = float(np.finfo(float).max)
-ENOUGH = NEAREST * (1.0 - 1e-12)  # sums of fractions are rounded
+#: distances, and sums of weights, within this relative difference are equal
+TIE = 1e-12
+ENOUGH = NEAREST * (1.0 - TIE)
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +107,7 @@ class Bins(Rule):
                 f"weight of {NEAREST:g}, were used there; `bins` tells where. Use wider intervals "
                 "or more calibration rows.",
                 CalibrationWarning,
-                stacklevel=4,
+                stacklevel=_caller(),
             )
         p = found.probability
         return np.column_stack((1.0 - p, p))
@@ -178,8 +184,8 @@ class Bins(Rule):
         """The range of the nearest cells whose weight is at least 10, ties at its edge included.
 
         The furthest of them is a cell on the left or on the right of the score. Either is found by
-        doubling and bisection, and the narrower range is the answer (one contains the other); all
-        cells, where they weigh less.
+        doubling and bisection, and the narrower range is the answer (one contains the other), with
+        what is as far but for rounding; all cells, where they weigh less.
         """
         x, s, D = self.scores, scores, len(self.scores)
         middle = np.searchsorted(x, s, side="left")
@@ -191,7 +197,7 @@ class Bins(Rule):
             narrower = b - a < stop[some] - first[some]
             first[some] = np.where(narrower, a, first[some])
             stop[some] = np.where(narrower, b, stop[some])
-        return first, stop
+        return _with_ties(x, s, first, stop)
 
     def _narrowest(
         self, around: Callable[[Index], tuple[Index, Index]], most: Index
@@ -227,6 +233,22 @@ def _from_right(x: Array, s: Array, middle: Index, count: Index) -> tuple[Index,
     edge = middle + count - 1
     place, met, error = _mirrored(x, s, x[edge])
     return place + (met & (error > 0.0)), edge + 1
+
+
+def _with_ties(x: Array, s: Array, first: Index, stop: Index) -> tuple[Index, Index]:
+    """The same ranges with the cells that are as far from s as the furthest, to 1e-12."""
+    low, high = x[first], x[stop - 1]
+    largest = np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
+    unit = np.where(largest > LARGEST / 4.0, 0.25, 1.0)  # in which differences do not overflow
+    centre = s * unit
+    far = np.maximum(centre - low * unit, high * unit - centre) * (1.0 + TIE)
+    with np.errstate(over="ignore"):  # an infinite end is beyond all cells
+        a, b = (centre - far) / unit, (centre + far) / unit
+    left, right = np.searchsorted(x, a, side="left"), np.searchsorted(x, b, side="right")
+    # a cell where the rounded end is may lie beyond the end itself
+    left += centre - x[np.minimum(left, len(x) - 1)] * unit > far
+    right -= x[np.maximum(right - 1, 0)] * unit - centre > far
+    return np.minimum(first, left), np.maximum(stop, right)
 
 
 def _mirrored(x: Array, s: Array, edge: Array) -> tuple[Index, NDArray[np.bool_], Array]:
@@ -283,6 +305,14 @@ def _tree_sums(cells: Array) -> Sums:
         return found[:, 0], found[:, 1]
 
     return sums
+
+
+def _caller() -> int:
+    """How far up the first function outside this package is, as warnings count it."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _read_interval(rows: Rows, n: int) -> tuple[Array, Array]:

@@ -14,7 +14,9 @@ from calibrant.data.columns import is_missing
 from calibrant.data.labels import plain
 from calibrant.errors import InputError
 
-__all__ = ["Column", "Table", "read_table"]
+__all__ = ["Column", "Name", "Table", "read_table", "title"]
+
+Name = str | int
 
 #: what to do about a column that is neither numbers nor categories
 CONVERT = (
@@ -57,9 +59,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of the same rows; names only where all of them are words."""
+    """Columns of the same rows; names only where all are words, or all whole numbers."""
 
-    names: tuple[str, ...] | None
+    names: tuple[Name, ...] | None
     columns: list[Column]
     rows: int
 
@@ -67,11 +69,11 @@ class Table:
         return self.rows
 
     @property
-    def labels(self) -> list[str]:
-        """What to call the columns in messages."""
+    def labels(self) -> list[Name]:
+        """What to call the columns."""
         if self.names is not None:
             return list(self.names)
-        return [_place(j) for j in range(len(self.columns))]
+        return [title(j) for j in range(len(self.columns))]
 
     def take(self, rows: NDArray[np.bool_]) -> Table:
         """The rows of a mask."""
@@ -115,15 +117,16 @@ def _frame(features: Any) -> Any:
 
 
 def _from_frame(frame: Any) -> Table:
-    names = list(frame.columns)
+    names = [plain(name) for name in frame.columns]
     if len({(type(name), name) for name in names}) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
         raise InputError(f"features must have one column of each name, but {twice!r} came twice.")
-    words = all(isinstance(name, str) for name in names)
+    alike = any(all(type(name) is kind for name in names) for kind in (str, int))
     columns = [
-        _series(series, str(name)) for name, series in zip(names, frame.iter_columns(), strict=True)
+        _series(series, title(name))
+        for name, series in zip(names, frame.iter_columns(), strict=True)
     ]
-    return Table(tuple(names) if words else None, columns, frame.shape[0])
+    return Table(tuple(names) if alike else None, columns, frame.shape[0])
 
 
 def _series(series: Any, name: str) -> Column:
@@ -166,7 +169,7 @@ def _from_array(features: Any) -> Table:
             "Reshape one column with .reshape(-1, 1), one row with .reshape(1, -1)."
         )
     absent = np.zeros(array.shape, dtype=bool) if mask is None else mask
-    columns = [_plain_column(array[:, j], absent[:, j], _place(j)) for j in range(array.shape[1])]
+    columns = [_plain_column(array[:, j], absent[:, j], title(j)) for j in range(array.shape[1])]
     return Table(None, columns, len(array))
 
 
@@ -190,8 +193,9 @@ def _array(features: Any) -> NDArray[Any]:
     return array
 
 
-def _place(j: int) -> str:
-    return f"column {j}"
+def title(name: Any) -> str:
+    """What to call a column in messages, given its name or position."""
+    return name if isinstance(name, str) else f"column {name}"
 
 
 def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Column:
@@ -224,7 +228,8 @@ def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Col
         )
     if kinds <= {int, float}:
         numbers = [0.0 if absent else _number(v) for v, absent in zip(boxed, gone, strict=True)]
-        return Column(np.array(numbers), gone, nominal=False)
+        large = any(isinstance(v, int) for v in numbers)
+        return Column(np.array(numbers, dtype=object if large else float), gone, nominal=False)
     result = np.empty(len(boxed), dtype=object)
     result[:] = boxed
     return Column(result, gone, nominal=True)
@@ -232,9 +237,10 @@ def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Col
 
 def _number(value: Any) -> float:
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:  # a whole number beyond all floats
         return float("inf")
+    return value if isinstance(value, int) and number != value else number  # it may be a category
 
 
 def _category(value: Any) -> Any:

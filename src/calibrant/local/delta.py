@@ -77,12 +77,15 @@ class Delta(Spread):
         return _blocks(_matrix(X), self.constant)
 
     def _variance(self, block: Array) -> Array:
-        z = (block - self.centre) / self.scale
-        found: Array = self.base + np.square(z @ self.factor).sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # rows so far out that nothing is known
+            z = (block - self.centre) / self.scale
+            size = np.maximum(np.abs(z).max(axis=1, initial=0.0), 1.0)
+            z = z / size[:, None]  # so that squares do not overflow
+            found: Array = self.base + np.square(size * np.linalg.norm(z @ self.factor, axis=1))
         if self.unknown.shape[1]:
             away = np.linalg.norm(z @ self.unknown, axis=1)
-            found[away > self.tolerance * (1.0 + np.linalg.norm(z, axis=1))] = np.inf
-        return found
+            found[away > self.tolerance * (1.0 / size + np.linalg.norm(z, axis=1))] = np.inf
+        return np.where(np.isnan(found), np.inf, found)
 
 
 def _factorise(

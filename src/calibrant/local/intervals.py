@@ -133,7 +133,9 @@ def prediction_interval(
         where it applies, and never the third by itself, since it costs ``n_boot`` fits.
     train : (X,), (X, y) or (X, y, sample_weight)
         The rows that the model was fitted on. The delta method needs X (and the weights, if there
-        were any; y may be None), the bootstrap needs y too.
+        were any; y may be None), the bootstrap needs y too. The delta method takes weights for
+        repetitions, the bootstrap for a property of rows that are drawn as often as others: its sd
+        is about √(Σw²/Σw) times the delta method's, √m for weights that are all m.
     n_boot : int, default=200
         Refits of the bootstrap.
     random_state : int, RandomState or None, default=None
@@ -158,8 +160,9 @@ def prediction_interval(
     penalty being the logarithm of a Gaussian prior [2]_: it contains the shrinkage. The sampling
     covariance ΣXᵀWXΣ alone would not, and its intervals, around estimates that are shrunk, would be
     too narrow to cover the truth; those of Σ cover well on average over the rows [3]_. Weights
-    count as repetitions. Refused, with the reason: L1 and elastic-net penalties, class weights,
-    more than two classes. LogisticRegressionCV: the C that it chose is taken as given.
+    count as repetitions: divide them by their mean where they are not. Refused, with the reason: L1
+    and elastic-net penalties, class weights, more than two classes. LogisticRegressionCV: the C
+    that it chose is taken as given.
 
     Columns are centred and scaled before an orthogonal factorisation, so that units do not matter.
     Where columns are collinear and nothing is penalised, rows inside the span of the training rows

@@ -16,7 +16,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.folds.models import ModelRows
 from calibrant.local.attributes import Coded, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
-from calibrant.local.choice import best, grid, leave_one_out
+from calibrant.local.choice import Shares, best, grid, leave_one_out
 from calibrant.local.columns import read_table
 from calibrant.local.neighbours import METRICS, SMOOTHING, WEIGHTS, Neighbours
 from calibrant.local.relevance import given_weights, relevance
@@ -27,6 +27,9 @@ __all__ = ["SimilarityBinning"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+#: what to do about weights that are shares of 1
+MEAN_ONE = "Weights should have mean 1: divide them by their mean."
 
 
 class SimilarityBinning(LocalCalibrator):
@@ -48,8 +51,8 @@ class SimilarityBinning(LocalCalibrator):
         Whether neighbours count alike, or by 1/(d/√A + 0.001), A the number of attributes.
     attribute_weights : None, "mutual_info" or array, default=None
         None: all attributes count alike. ``"mutual_info"``: by what each says about the class.
-        An array: one weight ≥ 0 per feature (each score has 1), or per feature and score column.
-        Only ratios matter.
+        An array: one weight ≥ 0 per feature, beside which each score has 1, or one per feature and
+        score column, of which only ratios matter.
     metric : {"ibk", "manhattan"}, default="ibk"
         d = √(Σ w·diff²) as WEKA's IBk has it, or d = Σ w·diff.
     smoothing : {"none", "ibk"}, default="none"
@@ -58,7 +61,8 @@ class SimilarityBinning(LocalCalibrator):
         Whether scores are attributes too. Without them this is plain k-nearest neighbours, the
         paper's reference "10-NN".
     nominal : list of names or positions, default=None
-        Columns of numbers that are categories.
+        Columns of numbers that are categories. A whole number is a name where columns are named by
+        whole numbers, else a position.
     progress : bool, default=False
         Show a bar while neighbours are searched.
     pos_label, classes : see `Calibrator`
@@ -75,7 +79,7 @@ class SimilarityBinning(LocalCalibrator):
         The weight of each feature, then of each score column; their mean is 1.
     n_features_in_ : int
     feature_names_in_ : ndarray
-        Only if features came with names.
+        Only if features came with names that are words.
     classes_ : ndarray of shape (c,)
     pos_label_ : label, or None with more than two classes
 
@@ -94,12 +98,14 @@ class SimilarityBinning(LocalCalibrator):
 
     Features are NumPy arrays, lists of rows, or frames (pandas, polars, Arrow). Words, booleans,
     categories and enums are nominal; NaN, None and null are missing; dates are refused, since their
-    zero and unit are yours to choose. Frames are matched by column name, arrays by position.
+    zero and unit are yours to choose. Frames are matched by column name, if the names of both are
+    words, or of both whole numbers; arrays, and frames with other names, by position.
 
     ``"mutual_info"``: the plug-in mutual information of class and attribute with Miller and Madow's
     correction; numbers in at most 10 bins of equal weight, missing as a value of its own; no
     randomness. ``k="auto"``: k from 1 to 2√n (at least 10, at most 512, fewer than n) in steps of
-    √2, and 10; the larger k on ties. Ranges and attribute weights are then those of all rows.
+    √2, and 10; the larger k on ties. Ranges and attribute weights are then those of all rows. A row
+    that `CalibratedClassifier` scored several times is left out with all of its scores.
 
     Cost: O(n·A·log n) to fit and O(n·A) per row to predict, by scikit-learn's neighbour search:
     brute force, or a k-d tree up to 7 columns. What it finds is measured again and searched on
@@ -182,6 +188,9 @@ class SimilarityBinning(LocalCalibrator):
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
+        return self._fit(scores, y, features, sample_weight, None)
+
+    def _fit(self, scores: Any, y: Any, features: Any, sample_weight: Any, groups: Any) -> Self:
         rows = self._read(scores, y, sample_weight)
         table = read_table(features)
         check_lengths(scores=len(rows.kept), features=len(table))
@@ -193,14 +202,22 @@ class SimilarityBinning(LocalCalibrator):
         elif not len(schema):
             raise InputError("features must have columns where scores are not used, but none came.")
         weight, times = self._weigh(schema, coded, rows)
-        rule, losses = self._choose(self._rule(schema, coded, rows, weight * times))
+        cells, cell, counts = _collapse(coded, rows)
+        shares = None
+        if groups is not None:
+            check_lengths(scores=len(rows.kept), groups=len(groups))
+            owners = np.asarray(groups)[rows.kept]
+            if len(np.unique(owners)) < len(owners):
+                shares = Shares.of_rows(cell, rows.codes, rows.weight, owners)
+        n = len(rows.codes) if shares is None else shares.owners
+        rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
         self._keep(rule, rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
         self.n_features_in_ = len(schema)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        if schema.named:
+        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
             self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
         return self
 
@@ -224,15 +241,17 @@ class SimilarityBinning(LocalCalibrator):
         weight = weight / weight.max()
         return weight * (times.sum() / (weight @ times)), times
 
-    def _rule(self, schema: Schema, coded: Coded, rows: LocalRows, weight: Array) -> Neighbours:
-        """The rule of distinct rows, with the largest k that it may be asked for."""
-        cells, counts = _collapse(coded, rows)
+    def _rule(
+        self, schema: Schema, cells: Coded, counts: Array, weight: Array, n: int
+    ) -> Neighbours:
+        """The rule of distinct rows, made of n rows."""
         total = float(counts.sum())
         k = 1 if isinstance(self.k, str) else int(self.k)
         if k > total * (1 + TIE):
             raise InputError(
                 f"k must be at most the weight of the calibration rows, but k is {k} and their "
-                f"weight is {total:g} ({len(rows.codes)} rows). Use a smaller k or more rows."
+                f"weight is {total:g} ({n} rows). Use a smaller k or more rows."
+                f"{f' {MEAN_ONE}' if total < n else ''}"
             )
         nominal = np.append(schema.nominal, np.zeros(len(weight) - len(schema), dtype=bool))
         return Neighbours(
@@ -249,11 +268,20 @@ class SimilarityBinning(LocalCalibrator):
             smoothing=self.smoothing,
         )
 
-    def _choose(self, rule: Neighbours) -> tuple[Neighbours, dict[int, float] | None]:
+    def _choose(
+        self, rule: Neighbours, shares: Shares | None, n: int
+    ) -> tuple[Neighbours, dict[int, float] | None]:
         """The rule with its k, and the losses if it was chosen."""
         if self.k != "auto":
             return rule, None
-        losses = leave_one_out(rule, grid(float(rule.counts.sum())), progress=self.progress)
+        total = float(rule.counts.sum())
+        ks = grid(total)
+        if len(ks) < 2 and n > 2:
+            raise InputError(
+                f'k="auto" needs a weight of at least 3 to choose from, but that of the {n} '
+                f"calibration rows is {total:g}. {MEAN_ONE}"
+            )
+        losses = leave_one_out(rule, ks, shares, progress=self.progress)
         return replace(rule, k=best(losses)), losses
 
     def predict_proba(self, scores: Any, *, features: Any) -> Array:
@@ -271,9 +299,15 @@ class SimilarityBinning(LocalCalibrator):
     def _apply(self, scores: Array, rows: Rows) -> Array:
         return self.rule_(scores, rows, progress=self.progress)
 
-    def fit_rows(self, scores: Any, y: Any, X: Any, sample_weight: Any = None) -> Self:
-        """Fit on a model's scores of the rows X, which are the features."""
-        return self.fit(scores, y, features=X, sample_weight=sample_weight)
+    def fit_rows(
+        self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit on a model's scores of the rows X, which are the features.
+
+        ``groups`` says which of them are one row that was scored several times: ``k="auto"``
+        leaves these out together.
+        """
+        return self._fit(scores, y, X, sample_weight, groups)
 
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None
@@ -290,8 +324,8 @@ class AsFeatures:
         return Rows(features=X)
 
 
-def _collapse(coded: Coded, rows: LocalRows) -> tuple[Coded, Array]:
-    """The distinct rows, in order, and the weight of each class at each of them."""
+def _collapse(coded: Coded, rows: LocalRows) -> tuple[Coded, Index, Array]:
+    """The distinct rows in order, which each row is, and the weight of each class at each."""
     parts = (coded.numeric, coded.absent, coded.codes)
     keys = [column for part in parts for column in part.T]
     order = np.lexsort(keys)
@@ -304,4 +338,4 @@ def _collapse(coded: Coded, rows: LocalRows) -> tuple[Coded, Array]:
     c = len(rows.classes)
     counts = np.zeros((int(new.sum()), c))
     np.add.at(counts, (cell, rows.codes), rows.weight)
-    return coded.take(order[new]), counts
+    return coded.take(order[new]), cell, counts

@@ -177,6 +177,21 @@ def test_wrong_scores_are_refused():
         c.fit(np.zeros((5, 4)), Y)
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: cal.CodedCalibrator(cal.Platt()), cal.VectorScaling, cal.Temperature]
+)
+def test_the_top_label_and_one_class_at_a_time(make):
+    scores = scores_for(multiclass.one_vs_rest(4))
+    c = make().fit(scores, NAMES)
+    p = c.predict_proba(scores)
+    labels, confidence = c.top_label(scores)
+    assert (labels == c.predict(scores)).all()
+    assert (confidence == p.max(axis=1)).all()
+    assert (c.class_wise(scores, "cat") == p[:, 2]).all()
+    with pytest.raises(cal.InputError, match="one of the classes"):
+        c.class_wise(scores, "cow")
+
+
 # --- CodedClassifier ----------------------------------------------------------------------------
 
 

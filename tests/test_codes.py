@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import InputError, ParameterError
-from calibrant.multiclass import Code, all_pairs, ecoc, one_vs_rest, read_code
+from calibrant.multiclass import Code, all_pairs, codes, ecoc, one_vs_rest, read_code
 
 
 def naive_separation(rows, complements=False):
@@ -53,14 +53,43 @@ def test_exhaustive_holds_every_question_once(k):
     assert code.row_separation == (2 ** (k - 2) if k > 1 else 1)
 
 
+def questions(code):
+    """How many different ones the columns ask."""
+    return len({max(tuple(c), tuple(-c)) for c in code.matrix.T.astype(int)})
+
+
+@pytest.mark.parametrize("k", range(2, 9))
+def test_small_codes_ask_no_question_twice(k):
+    dense, sparse = ecoc(k), ecoc(k, "sparse")
+    assert questions(dense) == len(dense) == min(int(np.ceil(10 * np.log2(k))), 2 ** (k - 1) - 1)
+    splits = np.array(list(product((-1, 0, 1), repeat=k))) if k < 6 else None
+    if splits is not None:  # each question and its complement
+        there = ((splits > 0).any(axis=1) & (splits < 0).any(axis=1)).sum() // 2
+        assert len(sparse) == min(int(np.ceil(15 * np.log2(k))), there)
+    assert questions(sparse) == len(sparse)
+    assert len(ecoc(3, n_columns=16)) == 16
+
+
+def test_many_classes_compare_fewer_draws(monkeypatch):
+    drawn = []
+    draw = codes._draw
+    monkeypatch.setattr(codes, "_draw", lambda *given: drawn.append(1) or draw(*given))
+    assert ecoc(600).row_separation > 15
+    assert 2 <= len(drawn) <= 30
+    drawn.clear()
+    ecoc(20)
+    assert len(drawn) == codes.DRAWS
+
+
 @given(st.integers(2, 14), st.sampled_from(["dense", "sparse"]), st.integers(0, 5), st.data())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_random_codes_are_valid_and_reproducible(k, kind, seed, data):
     least = int(np.ceil(np.log2(k)))
     columns = data.draw(st.one_of(st.none(), st.integers(least, 30)))
     code = ecoc(k, kind, columns, seed)
-    per_bit = {"dense": 10, "sparse": 15}[kind]
-    assert len(code) == (int(np.ceil(per_bit * np.log2(k))) if columns is None else columns)
+    per_bit, most = {"dense": (10, 2 ** (k - 1) - 1), "sparse": (15, (3**k + 1) // 2 - 2**k)}[kind]
+    usual = min(int(np.ceil(per_bit * np.log2(k))), most)
+    assert len(code) == (usual if columns is None else columns)
     assert code == ecoc(k, kind, columns, seed)
     assert read_code(code.matrix, k) == code  # passes every check again
     if kind == "dense":
@@ -146,6 +175,10 @@ def test_what_is_no_code_is_refused_by_name(code, message):
         (lambda: ecoc(4, "exhaustive", 5), "has 7 columns"),
         (lambda: ecoc(9, "dense", 3), "at least 4"),
         (lambda: ecoc(9, "dense", 7.0), "whole number"),
+        (lambda: ecoc(4, random_state="a"), "random_state.*at least 0, but 'a' came"),
+        (lambda: ecoc(4, random_state=-1), "random_state.*-1 came"),
+        (lambda: ecoc(4, random_state=True), "random_state.*True came"),
+        (lambda: ecoc(4, ["dense"]), "kind must be one of"),
         (lambda: read_code("pairs", 3), "one_vs_rest.*all_pairs.*ecoc"),
         (lambda: read_code("ecoc"), r"ecoc\(k\)"),
     ],

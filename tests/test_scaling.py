@@ -78,7 +78,9 @@ def fit_logits(method, z, y, w=None):
 
 
 def log_loss(p, y, w=None):
-    return float(np.average(-np.log(p[np.arange(len(y)), y]), weights=w))
+    kept = np.ones(len(y), dtype=bool) if w is None else w > 0
+    own = p[np.arange(len(y)), y][kept]
+    return float(np.average(-np.log(own), weights=None if w is None else w[kept]))
 
 
 @st.composite
@@ -105,7 +107,8 @@ def test_temperature_is_the_least_of_the_naive_objective(table):
     z, y, w = table
     fitted = fit_logits(cal.Temperature(), z, y, w)
     kept = w > 0
-    twin = naive.temperature(z[kept], y[kept], w[kept])
+    # the twin's ridge is 1e-6, ours 1e-7·Σw
+    twin = naive.temperature(z[kept], y[kept], 1e-6 / kernel.RIDGE * w[kept] / w.sum())
     p, q = fitted.predict_proba(z), np.exp(naive.log_softmax(twin * z))
     assert fitted.temperature_ > 0
     assert np.allclose(p, q, atol=2e-5)
@@ -425,9 +428,7 @@ def test_rows_are_dealt_evenly_and_whatever_their_order():
     m, _ = read_matrix(z, y)
     fold = affine.deal(m)
     assert sorted(np.bincount(fold)) == [20, 20, 21, 21, 21]
-    for c in range(3):
-        counts = np.bincount(fold[y == c], minlength=5)
-        assert counts.max() - counts.min() <= 1
+    assert (affine.deal(read_matrix(z, np.roll(y, 7))[0]) == fold).all()  # labels play no part
     turn = np.random.default_rng(0).permutation(103)
     assert (affine.deal(read_matrix(z[turn], y[turn])[0]) == fold[turn]).all()
 
@@ -511,12 +512,106 @@ def test_of_many_rows_some_are_enough_to_judge(name, monkeypatch):
 
 def test_many_classes_take_the_published_strength():
     z, y = draw_rows(200, 30, 17)
-    fitted = Dirichlet().fit(z, y)
+    fitted = Dirichlet(gate=False).fit(z, y)
     assert fitted.converged_
     assert (fitted.lambda_used_, fitted.mu_used_) == ((30 * 29) ** 2 / 200, 900 / 200)
     structured = StructuredScaling(gate=False).fit(z, y)
     m = fitted.map_(z), structured.map_(z)
     assert np.abs(m[0] - m[1]).mean() < 0.1
+
+
+@pytest.mark.parametrize("name", ["vector", "matrix", "dirichlet", "structured"])
+@pytest.mark.parametrize("k", [10, 30, 60])
+def test_few_rows_of_many_classes_do_no_harm(name, k):
+    """Scores that are right: the default loses less on new rows than their loss is known to."""
+
+    def sample(n, seed):
+        rng = np.random.default_rng(seed)
+        z = 2.0 * rng.normal(size=(n, k))
+        return z, (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+    new, labels = sample(2000, 999)
+    losses = -np.log(probabilities(new)[np.arange(2000), labels])
+    noise = losses.std() / np.sqrt(2000)
+
+    def excess(method):
+        fits = [fit_all(method, *sample(3 * k, seed)) for seed in range(120 // k)]
+        return np.mean([log_loss(c.map_(new), labels) for c in fits]) - losses.mean()
+
+    assert excess(WHOLE[name]) <= noise
+    if name == "vector":  # without the gate there is something to lose
+        assert excess(clone(WHOLE[name]).set_params(gate=False)) > 4 * noise
+
+
+@pytest.mark.parametrize("name", ["vector", "matrix", "structured"])
+def test_where_folds_are_too_dear_one_part_judges_a_fit_to_the_others(name, monkeypatch):
+    monkeypatch.setattr(affine, "DENSE_WORK", 0)
+    monkeypatch.setattr(affine, "MOST_HELD", 30)
+    z, y = draw_rows(300, 3, 14)
+    fitted = fit_all(clone(PLAIN[name]).set_params(gate=True), z, y)
+    held = affine.deal(read_matrix(z, y)[0], 10) == 0
+    assert held.sum() == 30
+    p = fit_all(PLAIN[name], z[~held], y[~held]).predict_proba(z[held])
+    own = np.arange(30), y[held]
+    gain = np.log(p[own]) - np.log(probabilities(z[held])[own])
+    assert fitted.gain_ == pytest.approx(gain.mean(), abs=1e-6)
+    assert fitted.gain_error_ == pytest.approx(gain.std() / np.sqrt(30), rel=1e-4)
+    right = fit_all(clone(PLAIN[name]).set_params(gate=True), *draw_rows(300, 3, 12, factor=1.0))
+    assert right.kept_ == "identity"
+
+
+def test_the_strength_is_chosen_on_fewer_rows_and_judged_on_all(monkeypatch):
+    rng = np.random.default_rng(27)
+    z = 2 * rng.normal(size=(900, 3))
+    mixed = z @ np.array([[1, 0.8, 0], [-0.8, 0.2, 0], [0, 0, 0.5]])
+    y = (mixed + rng.gumbel(size=z.shape)).argmax(axis=1)
+    monkeypatch.setattr(affine, "DENSE_WORK", 300 * 12**2)
+    fitted = fit_all(MatrixScaling(), z, y)
+    tried = min(fitted.held_out_, key=fitted.held_out_.get)
+    assert fitted.lambda_used_ == pytest.approx(tried / 3)
+    assert fitted.kept_ == "fit"
+    fixed = fit_all(MatrixScaling(lambda_=fitted.lambda_used_), z, y)  # judged by the same part
+    assert fixed.gain_ == pytest.approx(fitted.gain_, abs=1e-7)
+
+
+def test_rows_for_choosing_shrink_as_classes_grow():
+    def budget(k, full):
+        read = vector_base.reading(ScoreMatrix(np.eye(k), np.arange(k)), "raw")
+        return affine.Family(read, full=full, smoothing=0.0).budget
+
+    found = [budget(k, True) for k in (3, 10, 16, 20, 24)]
+    assert found[:2] == [20_000, 20_000]
+    assert found == sorted(found, reverse=True)
+    assert all(
+        rows * (k * (k + 1)) ** 2 <= 5e8 for k, rows in zip((16, 20, 24), found[2:], strict=True)
+    )
+    assert budget(100, False) > budget(290, False)
+
+
+@pytest.mark.parametrize("name", ["temperature", "vector", "matrix", "dirichlet"])
+@pytest.mark.parametrize("rows", ["mixed", "separable"])
+def test_the_scale_of_weights_plays_no_part(name, rows):
+    z, y = draw_rows(90, 3, 28)
+    y = y if rows == "mixed" else z.argmax(axis=1)
+    method = clone(WHOLE[name]).set_params(scale="raw")
+    fits = [fit_all(method, z, y, np.full(90, s)) for s in (1.0, 1e-8, 1e8)]
+    if rows == "mixed" and name != "temperature":
+        assert fits[0].kept_ != "identity"
+    for other in fits[1:]:
+        assert np.allclose(other.predict_proba(z), fits[0].predict_proba(z), rtol=0, atol=1e-8)
+        if name != "temperature":
+            assert other.kept_ == fits[0].kept_
+            assert other.gain_ == pytest.approx(fits[0].gain_, rel=1e-6)
+            assert other.gain_error_ == pytest.approx(fits[0].gain_error_, rel=1e-6)
+
+
+@pytest.mark.parametrize("separable", [False, True])
+def test_the_scale_of_weights_plays_no_part_in_two_classes(separable):
+    z, y = draw_rows(90, 2, 29)
+    s = z[:, 1] - z[:, 0]
+    y = s > 0 if separable else y
+    found = [cal.Temperature().fit(s, y, np.full(90, w)).temperature_ for w in (1.0, 1e-8, 1e8)]
+    assert found[1:] == pytest.approx(found[:1] * 2, rel=1e-7)
 
 
 # --- size ---------------------------------------------------------------------------------------
@@ -611,6 +706,22 @@ def test_a_matrix_is_a_value_that_cannot_change():
         ScoreMatrix(z, y + 1)
     with pytest.raises(cal.InputError, match="float32 or float64"):
         ScoreMatrix(z.astype(int), y)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e90])
+def test_the_effective_size_knows_no_scale(size):
+    z, y = draw_rows(9, 3, 22)
+    m, _ = read_matrix(z, y, size * np.arange(9.0))
+    assert m.effective_size == pytest.approx(36**2 / (np.arange(9.0) ** 2).sum())
+
+
+def test_rows_of_weight_zero_are_left_out_and_float32_stays():
+    z, y = draw_rows(9, 3, 22)
+    z = z.astype(np.float32)
+    assert np.shares_memory(read_matrix(z, y, np.ones(9))[0].scores, z)
+    m, _ = read_matrix(z, y, np.arange(9.0))
+    assert m.scores.dtype == np.float32
+    assert np.array_equal(m.scores, z[1:])
 
 
 def test_columns_of_a_matrix_are_tables():

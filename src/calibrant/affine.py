@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from calibrant.data.matrix import ScoreMatrix
 from calibrant.kernels.softmax import (
     DENSE,
+    RIDGE,
     Problem,
     SoftmaxFit,
     Source,
@@ -29,11 +30,14 @@ __all__ = ["AffineCalibrator", "Family", "RidgeCalibrator", "choose_strength", "
 
 Array = NDArray[np.float64]
 
-#: precision that every parameter gets: invisible unless the classes separate or one is absent
-RIDGE = 1e-6
 FOLDS = 5
 #: rows that folds are made of; of more rows so many are taken, spread evenly over their order
 MOST_ROWS = 20_000
+#: rows times squared parameters that five folds may have where Hessians are formed, and rows times
+#: parameters where they are not: beyond, one part of the rows judges
+DENSE_WORK, SPARSE_WORK = 500_000_000, 4_000_000
+#: the most rows that a single part holds out
+MOST_HELD = 5_000
 #: strengths that are tried by default, from strong to weak
 DECADES = tuple(10.0**e for e in range(3, -7, -1))
 
@@ -61,13 +65,21 @@ class Family:
 
     Inside, features are divided by their spread, so that logits of any size fit alike; strengths
     of ridges are those of W and b themselves: ½·Σ strength·(θ − identity)², beside Σ w·loss. They
-    come as a function of Σw, since some shrink less the more rows there are.
+    come as a function of Σw, since some shrink less the more rows there are. ``tuned`` says that
+    ``inner`` was fitted to the rows, so that every fold must find its own.
     """
 
     def __init__(
-        self, read: Reading, *, full: bool, smoothing: float, inner: float | None = None
+        self,
+        read: Reading,
+        *,
+        full: bool,
+        smoothing: float,
+        inner: float | None = None,
+        tuned: bool = False,
     ) -> None:
-        self.read, self.full, self.smoothing, self.inner = read, full, smoothing, inner
+        self.read, self.full, self.smoothing = read, full, smoothing
+        self.inner, self.tuned = inner, tuned
         self.k, self.total = read.matrix.n_classes, read.matrix.total
         self.size = spread(read.source(inner=inner))
         self.source = read.source(inner=inner, size=self.size)
@@ -84,8 +96,15 @@ class Family:
 
     @property
     def is_small(self) -> bool:
-        """Whether there are so few parameters that fitting five times more costs little."""
+        """Whether Hessians are formed: only then is a strength chosen on rows held out."""
         return self.k * self.shape[1] <= DENSE
+
+    @property
+    def budget(self) -> int:
+        """The most rows that five folds are made of: the fewer, the more parameters there are."""
+        size = self.k * self.shape[1]
+        work = DENSE_WORK // size**2 if self.is_small else SPARSE_WORK // size
+        return min(MOST_ROWS, work)
 
     def _scaled(self, factor: float) -> Array:
         theta = np.zeros(self.shape)
@@ -101,7 +120,7 @@ class Family:
         return strength
 
     def _problem(self, strength: Array, source: Source, total: float) -> Problem:
-        ridge = strength / self.units**2 + RIDGE
+        ridge = strength / self.units**2 + RIDGE * total
         return Problem(source, ridge, self.identity, self.smoothing, total)
 
     def fit(self, strength: Callable[[float], Array], start: Array | None = None) -> SoftmaxFit:
@@ -120,8 +139,11 @@ class Family:
 
     @cached_property
     def folds(self) -> list[Fold]:
-        """Five of them; no row is in two."""
-        fold, weight = deal(self.read.matrix), self.read.matrix.weight
+        """Five, no row in two of them; where that is too dear, one of at most a fifth."""
+        matrix = self.read.matrix
+        several = len(matrix) <= self.budget
+        count = FOLDS if several else max(FOLDS, -(-len(matrix) // MOST_HELD))
+        fold = deal(matrix, count)
 
         def part(j: int, held: bool) -> Source:
             def blocks() -> Iterator[tuple[Array, NDArray[np.intp], Array]]:
@@ -131,32 +153,52 @@ class Family:
                     start += len(x)
                     yield x[kept], codes[kept], w[kept]
 
-            if self.read.matrix.scores.size > KEPT:
+            if matrix.scores.size > KEPT:
                 return blocks
             made = list(blocks())
             return lambda: iter(made)
 
-        totals = self.total - np.bincount(fold, weight, minlength=FOLDS)
-        return [Fold(part(j, False), float(totals[j]), part(j, True)) for j in range(FOLDS)]
+        sums = np.bincount(fold, matrix.weight, minlength=count)
+        used = range(FOLDS if several else 1)
+        rest = [float(np.delete(sums, j).sum()) for j in used]
+        return [Fold(part(j, False), rest[j], part(j, True)) for j in used]
 
     def held_out(self, strength: Callable[[float], Array], starts: list[Array]) -> HeldOut:
         """What rows lose and gain under the fit to the other folds."""
-        thetas = []
+        thetas, seen = [], []
         for fold, start in zip(self.folds, starts, strict=True):
-            problem = self._problem(strength(fold.total), fold.rest, fold.total)
-            thetas.append(fit_softmax(problem, start).theta)
-        return self._judge(thetas)
+            rest, held = fold.rest, fold.held
+            if self.tuned:
+                factor = float(self._temperature(rest)[0, 0])
+                rest, held = self._retuned(rest, factor), self._retuned(held, factor)
+            problem = self._problem(strength(fold.total), rest, fold.total)
+            thetas.append(fit_softmax(problem, start).theta if fold.total else self.identity)
+            seen.append(held)
+        return self._judge(thetas, seen)
+
+    def _retuned(self, source: Source, factor: float) -> Source:
+        """Features at another temperature: x becomes ln softmax(factor·x), in units of size."""
+
+        def blocks() -> Iterator[tuple[Array, NDArray[np.intp], Array]]:
+            for x, codes, w in source():
+                logits = factor * x
+                logits -= logits.max(axis=1, keepdims=True)
+                logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+                yield logits / self.size, codes, w
+
+        return blocks
 
     def temperature_held_out(self) -> HeldOut:
         """The same of temperature scaling, which every family holds."""
-        return self._judge([self._temperature(fold.rest) for fold in self.folds])
+        thetas = [self._temperature(fold.rest) for fold in self.folds]
+        return self._judge(thetas, [fold.held for fold in self.folds])
 
-    def _judge(self, thetas: list[Array]) -> HeldOut:
+    def _judge(self, thetas: list[Array], seen: list[Source]) -> HeldOut:
         parts = []
-        for fold, theta in zip(self.folds, thetas, strict=True):
-            for x, codes, w in fold.held():
+        for fold, theta, held in zip(self.folds, thetas, seen, strict=True):
+            for (x, codes, w), (features, _, _) in zip(fold.held(), held(), strict=True):
                 if len(x):
-                    loss = row_losses(x, codes, theta, self.full)
+                    loss = row_losses(features, codes, theta, self.full)
                     before = row_losses(x, codes, self.unchanged, self.full)
                     parts.append((loss, before - loss, w))
         loss_, gain, w_ = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -165,14 +207,31 @@ class Family:
         error = float(np.sqrt(np.sum((share * (gain - mean)) ** 2)))
         return HeldOut(float(share @ loss_), mean, error, thetas)
 
+    @cached_property
     def sample(self) -> Family:
-        """The family on at most `MOST_ROWS` of the rows: enough to judge it by."""
+        """The family on so many of the rows that five folds of them are not too dear."""
         matrix = self.read.matrix
-        step = -(-len(matrix) // MOST_ROWS)
+        step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
             return self
         some = replace(self.read, matrix=matrix.take(np.sort(_order(matrix)[::step])))
-        return Family(some, full=self.full, smoothing=self.smoothing, inner=self.inner)
+        return Family(
+            some, full=self.full, smoothing=self.smoothing, inner=self.inner, tuned=self.tuned
+        )
+
+    @property
+    def judge(self) -> Family:
+        """The family whose folds say what a fit is worth.
+
+        Many rows are judged by a sample, but not a fit of many parameters: that needs all rows.
+        """
+        return self.sample if min(len(self.read.matrix), MOST_ROWS) <= self.budget else self
+
+    def judged(self, strength: Callable[[float], Array], theta: Array) -> HeldOut:
+        """What a fit that ended at θ gains and loses on rows held out of it."""
+        judge = self.judge
+        start = theta / self.units * judge.units
+        return judge.held_out(strength, [start] * len(judge.folds))
 
     def map(self, theta: Array) -> Softmax:
         """θ as a map."""
@@ -191,24 +250,23 @@ class Family:
         return self.read.map(1.0, np.zeros(self.k))
 
 
-def deal(matrix: ScoreMatrix) -> NDArray[np.intp]:
-    """The fold of each row: rows sorted by class and scores and dealt in turn.
+def deal(matrix: ScoreMatrix, count: int = FOLDS) -> NDArray[np.intp]:
+    """The fold of each row: rows sorted by their scores and dealt in turn.
 
-    Nothing is random, every class is spread over the folds, and the order in which rows come plays
-    no part. (Of large matrices only the score of the own class is sorted by.)
+    Nothing is random and the order in which rows come plays no part. Nor do labels (but for equal
+    scores): folds with equal shares of every class would repeat the accidents of the sample, and a
+    fit to those accidents would seem to gain. (Of large matrices two columns are sorted by.)
     """
     fold = np.empty(len(matrix), dtype=np.intp)
-    fold[_order(matrix)] = np.arange(len(matrix)) % FOLDS
+    fold[_order(matrix)] = np.arange(len(matrix)) % count
     return fold
 
 
 def _order(matrix: ScoreMatrix) -> NDArray[np.intp]:
-    """Rows by class, score of the own class, and the rest."""
-    own = matrix.scores[np.arange(len(matrix)), matrix.codes]
-    columns = list(matrix.scores.T) if matrix.scores.size <= KEPT else []
-    if matrix.weight is not None:
-        columns = [matrix.weight, *columns]
-    return np.lexsort((*columns, own, matrix.codes))
+    """Rows by their scores, then class and weight."""
+    columns = list(matrix.scores.T if matrix.scores.size <= KEPT else matrix.scores[:, :2].T)
+    least = [] if matrix.weight is None else [matrix.weight]
+    return np.lexsort((*least, matrix.codes, *columns))
 
 
 class AffineCalibrator(VectorCalibrator):
@@ -239,7 +297,7 @@ class AffineCalibrator(VectorCalibrator):
         self.gain_error_ = float("nan") if held is None else held.error
         self.kept_ = "fit"
         if self.gate and held is not None:
-            simple = family.sample().temperature_held_out()
+            simple = family.judge.temperature_held_out()
             if simple.loss <= held.loss:
                 self.kept_, held = "temperature", simple
             if held.gain <= held.error:
@@ -249,11 +307,8 @@ class AffineCalibrator(VectorCalibrator):
         return family.temperature_map() if self.kept_ == "temperature" else family.unchanged_map()
 
     def _fit_and_settle(self, family: Family, strength: Callable[[float], Array]) -> Softmax:
-        fit, held = family.fit(strength), None
-        if self.gate and family.is_small:
-            part = family.sample()
-            start = fit.theta / family.units * part.units
-            held = part.held_out(strength, [start] * FOLDS)
+        fit = family.fit(strength)
+        held = family.judged(strength, fit.theta) if self.gate else None
         return self._settle(family, fit, held)
 
 
@@ -281,12 +336,15 @@ class RidgeCalibrator(AffineCalibrator):
             value = float(self.lambda_)
             fitted = self._fit_and_settle(family, strength(value))
         elif family.is_small:
-            part = family.sample()
+            part = family.sample
             choice = choose_strength(part, strength)
             # the ridge beside the summed loss stays the same when rows are added
             value, self.held_out_ = choice.value * part.total / n, choice.losses
             start = np.mean(choice.held.thetas, axis=0) / part.units * family.units
-            fitted = self._settle(family, family.fit(strength(value), start), choice.held)
+            fit, held = family.fit(strength(value), start), choice.held
+            if self.gate and family.judge is not part:
+                held = family.judged(strength(value), fit.theta)
+            fitted = self._settle(family, fit, held)
         else:
             value, mu = pairs**2 / n, k**2 / n if mu is None else mu
             fitted = self._fit_and_settle(family, strength(value))

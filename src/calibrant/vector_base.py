@@ -34,6 +34,7 @@ __all__ = [
     "SMOOTHED",
     "Reading",
     "VectorCalibrator",
+    "Views",
     "most_probable",
     "provenance_of",
     "read_for",
@@ -50,7 +51,30 @@ GATE = OneOf((True, False))
 KEPT = 1 << 22
 
 
-class VectorCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Views:
+    """Two ways to look at a distribution: its top label, and one class at a time."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def predict_proba(self, scores: Any) -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+
+    def top_label(self, scores: Any) -> tuple[NDArray[Any], Array]:
+        """The most probable class of each row, and its probability: the confidence."""
+        p = self.predict_proba(scores)
+        best = np.argmax(p, axis=1)
+        return self.classes_[best], p[np.arange(len(p)), best]
+
+    def class_wise(self, scores: Any, label: Any) -> Array:
+        """The probability of one class, shape (n,)."""
+        known = [plain(c) for c in self.classes_]
+        if label not in known:
+            raise InputError(f"label must be one of the classes {known[:20]}, but {label!r} came.")
+        return self.predict_proba(scores)[:, known.index(label)]
+
+
+class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Turns (n, k) scores and labels of k classes into a map to distributions.
 
     A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives

@@ -35,7 +35,7 @@ class ScoreMatrix(Frozen):
 
     The multiclass sister of `ScoreTable`. The scores are a read-only view of what came, not a
     copy: float32 stays float32 and a `numpy.memmap` stays on disk, so work through `blocks`, which
-    gives float64. Rows of weight zero are absent.
+    gives float64. Rows of weight zero are absent: `read_matrix` must copy the others then.
 
     Parameters
     ----------
@@ -96,7 +96,9 @@ class ScoreMatrix(Frozen):
         """(Σw)² / Σw²."""
         if self.weight is None:
             return float(len(self))
-        return self.total**2 / float(self.weight @ self.weight)
+        # squares of very small or large weights would leave the range of floats
+        share = self.weight / self.weight.max(initial=np.finfo(float).tiny)
+        return float(share.sum()) ** 2 / (float(share @ share) or 1.0)
 
     @property
     def class_weight(self) -> Array:

@@ -31,8 +31,9 @@ Source = Callable[[], Iterable[tuple[Array, Index, Array]]]
 
 #: the flattest temperature: 1/T times the spread of the logits is at least this
 FLATTEST = 1e-3
-#: precision of the prior on 1/T in units of the spread: invisible unless the classes separate
-RIDGE = 1e-6
+#: precision of every parameter in units of the spread, per unit of weight (so that neither the
+#: scale of the weights nor repeated rows matter): invisible unless the classes separate
+RIDGE = 1e-7
 #: with more parameters than this, Newton's direction comes from conjugate gradients
 DENSE = 600
 #: the longest Newton step of a parameter, in units of the largest (of 1 if all are smaller)
@@ -93,8 +94,7 @@ def fit_temperature(
 
 def _along(source: Source, t: float, size: float, smoothing: float) -> tuple[float, float, float]:
     """The objective at t with its first and second derivative, ridge included."""
-    ridge = RIDGE * size * size
-    loss, slope, curve = 0.5 * ridge * t * t, ridge * t, ridge
+    loss = slope = curve = weight = 0.0
     for x, codes, w in source():
         # differences to the own class: the loss is then ln Σ exp, with no cancellation
         u = x - x[np.arange(len(x)), codes][:, None]
@@ -108,7 +108,9 @@ def _along(source: Source, t: float, size: float, smoothing: float) -> tuple[flo
         loss += float(w @ (np.log(total) + top[:, 0] - t * target))
         slope += float(w @ (mean - target))
         curve += float(w @ np.maximum(square - mean * mean, 0.0))
-    return loss, slope, curve
+        weight += float(w.sum())
+    ridge = RIDGE * weight * size * size
+    return loss + 0.5 * ridge * t * t, slope + ridge * t, curve + ridge
 
 
 # --- vector and matrix --------------------------------------------------------------------------

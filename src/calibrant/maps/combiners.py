@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import InputError
 from calibrant.maps.base import Array
 from calibrant.maps.simplex import (
     Quadratic,
@@ -23,7 +24,7 @@ from calibrant.maps.simplex import (
     symmetric,
 )
 
-__all__ = ["COMBINERS", "combine_rows", "is_all_pairs", "singled_out"]
+__all__ = ["COMBINERS", "combine_rows", "is_all_pairs", "linked", "singled_out", "some"]
 
 Mask = NDArray[np.bool_]
 
@@ -77,16 +78,56 @@ def is_all_pairs(code: Array) -> bool:
     return bool(met.all())
 
 
+def linked(code: NDArray[np.number]) -> Mask:
+    """The classes that a chain of columns joins to the first one.
+
+    >>> linked(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).tolist()
+    [True, True, False, False]
+    """
+    used = code != 0
+    reached = np.zeros(len(code), dtype=bool)
+    reached[0] = True
+    while True:
+        wider = used[:, used[reached].any(axis=0)].any(axis=1) | reached
+        if (wider == reached).all():
+            return reached
+        reached = wider
+
+
+def some(index: NDArray[np.intp]) -> str:
+    """The first few of them, in words."""
+    shown = ", ".join(str(i) for i in index[:8].tolist())
+    return shown + (", …" if len(index) > 8 else "")
+
+
 def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Array:
-    """The combiner of that name; columns of weight zero are left out."""
+    """The combiner of that name; columns of weight zero are left out.
+
+    A class that only they know gets no probability: else it would take all of it wherever the
+    other columns contradict each other. Classes that only they link are an InputError.
+    """
     if weights is None or name == "normalize":
-        n = np.ones(code.shape[1])
-    else:
-        n = weights / weights.max()
-        used = n > LIGHTEST
-        if not used.all():
-            r, code, n = r[:, used], code[:, used], n[used]
-    return COMBINERS[name](r, code, n)
+        return COMBINERS[name](r, code, np.ones(code.shape[1]))
+    n = weights / weights.max()
+    used = n > LIGHTEST
+    if used.all():
+        return COMBINERS[name](r, code, n)
+    r, code, n = r[:, used], code[:, used], n[used]
+    known = (code != 0).any(axis=1)
+    _check_linked(code, known)
+    p = np.zeros((len(r), len(code)))
+    p[:, known] = COMBINERS[name](r, code[known], n)
+    return p
+
+
+def _check_linked(code: Array, known: Mask) -> None:
+    classes, reached = np.flatnonzero(known), linked(code[known])
+    if not reached.all():
+        raise InputError(
+            "the columns of positive weight must link all classes that they know, but none "
+            f"compares classes {some(classes[reached])} with {some(classes[~reached])}. Give "
+            "weight to a column that does."
+        )
 
 
 def _blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:

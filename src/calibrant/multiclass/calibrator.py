@@ -23,10 +23,12 @@ from calibrant.multiclass.codes import Code, read_code
 from calibrant.multiclass.columns import (
     COMBINE,
     check_calibrator,
+    combiner,
     fit_column,
     read_column_scores,
     weighted_code,
 )
+from calibrant.vector_base import Views
 
 __all__ = ["CodedCalibrator"]
 
@@ -36,7 +38,7 @@ Array = NDArray[np.float64]
 UNDECIDED = Piecewise.constant(0.5)
 
 
-class CodedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Calibrates the scores of several binary questions and combines them into a distribution.
 
     Parameters
@@ -135,6 +137,7 @@ class CodedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{plain(classes[0])!r}. Name all of them: classes=[...]."
             )
         code = read_code(self.code, len(classes))
+        combiner(self.combine, code)  # a wrong pair is refused first
         matrix = read_column_scores(scores, len(code))
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
+from calibrant.maps.combiners import linked, some
 
 __all__ = ["Code", "all_pairs", "ecoc", "one_vs_rest", "read_code"]
 
@@ -23,8 +24,10 @@ Matrix = NDArray[np.int8]
 
 #: the most classes of an exhaustive code: 2047 columns
 MOST_EXHAUSTIVE = 12
-#: how many random matrices are compared
-DRAWS = 200
+#: how many random matrices are compared, as long as that takes no more than so many differences
+DRAWS, DIFFERENCES = 200, 1_000_000_000
+#: up to so many classes a code may need nearly all questions there are: more columns are drawn
+FEW = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,17 +165,18 @@ def ecoc(
         ``"dense"``: random ±1. ``"sparse"``: random −1, 0, 1 with chances ¼, ½, ¼.
         ``"exhaustive"``: all 2^(k−1)−1 ways to split the classes, for at most 12 of them.
     n_columns : int, optional
-        By default ⌈10·log₂ k⌉ for dense and ⌈15·log₂ k⌉ for sparse codes; an exhaustive code has
-        only one number of columns.
-    random_state : int, optional
+        By default ⌈10·log₂ k⌉ for dense and ⌈15·log₂ k⌉ for sparse codes, but no more than there
+        are different questions: 2^(k−1)−1 dense and (3^k+1)/2−2^k sparse ones. Ask for more, and
+        questions repeat. An exhaustive code has only one number of columns.
+    random_state : int ≥ 0, optional
         Seed of the random kinds. None is the seed 0: a code is the same at every call.
 
     Notes
     -----
-    Of 200 random matrices the one with the largest row separation is taken, among those the one
-    with the largest column separation, then the earliest. Columns without both signs are drawn
-    again, and so is a column that repeats an earlier one or its complement, while others remain.
-    O(200·k²·columns + 200·k·columns²).
+    Of 200 random matrices (fewer above 200 classes, nine of 1,000) the one with the largest row
+    separation is taken, among those the one with the largest column separation, then the earliest.
+    Columns without both signs are drawn again, and so is a column that repeats an earlier one or
+    its complement, while others remain. O(200·k²·columns + 200·k·columns²).
 
     References
     ----------
@@ -187,7 +191,8 @@ def ecoc(
     True
     """
     _classes(k)
-    if kind not in KINDS:
+    _check_seed(random_state)
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ParameterError(f"kind must be one of {tuple(KINDS)}, but {kind!r} came.")
     return KINDS[kind](k, n_columns, random_state)
 
@@ -255,13 +260,16 @@ def _exhaustive(k: int, n_columns: int | None, random_state: int | None) -> Code
     return Code(np.vstack((np.ones(count, dtype=np.int8), (2 * bits - 1).astype(np.int8))))
 
 
-def _random(chances: tuple[float, float, float], per_bit: float) -> Callable[..., Code]:
+def _random(
+    chances: tuple[float, float, float], per_bit: float, questions: Callable[[int], int]
+) -> Callable[..., Code]:
     def make(k: int, n_columns: int | None, random_state: int | None) -> Code:
-        wanted = math.ceil(per_bit * math.log2(k)) if n_columns is None else n_columns
+        usual = min(math.ceil(per_bit * math.log2(k)), questions(k))
+        wanted = usual if n_columns is None else n_columns
         _check_columns(wanted, math.ceil(math.log2(k)), k)
         rng = np.random.default_rng(0 if random_state is None else random_state)
         best, rank = None, (-1.0, -1.0)
-        for _ in range(DRAWS):
+        for _ in range(max(2, min(DRAWS, DIFFERENCES // (k * wanted * (k + wanted))))):
             matrix = _draw(rng, k, wanted, chances)
             rows = 0.0 if matrix is None else _separation(matrix.astype(np.int64))
             if matrix is None or rows < rank[0]:
@@ -273,6 +281,14 @@ def _random(chances: tuple[float, float, float], per_bit: float) -> Callable[...
         return Code(_fallback(k, wanted) if best is None else best)
 
     return make
+
+
+def _check_seed(random_state: Any) -> None:
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if random_state is not None and not (whole and random_state >= 0):
+        raise ParameterError(
+            f"random_state must be None or a whole number of at least 0, but {random_state!r} came."
+        )
 
 
 def _check_columns(n_columns: Any, least: int, k: int) -> None:
@@ -289,7 +305,8 @@ def _draw(
     rng: np.random.Generator, k: int, columns: int, chances: tuple[float, float, float]
 ) -> Matrix | None:
     """A random matrix of pairwise different questions where there are enough, valid or None."""
-    pool = rng.choice(np.array([-1, 0, 1], dtype=np.int8), size=(4 * columns + 64, k), p=chances)
+    most = 40 * columns + 64 if k <= FEW else 4 * columns + 64
+    pool = rng.choice(np.array([-1, 0, 1], dtype=np.int8), size=(most, k), p=chances)
     pool = pool[(pool > 0).any(axis=1) & (pool < 0).any(axis=1)]
     sign = np.sign(np.take_along_axis(pool, np.argmax(pool != 0, axis=1)[:, None], axis=1))
     _, first = np.unique(pool * sign, axis=0, return_index=True)
@@ -345,7 +362,7 @@ def _fault(matrix: Matrix) -> str | None:
     if len(one_sided):
         return (
             f"every column of a code must hold both 1 and −1, but {len(one_sided)} of "
-            f"{matrix.shape[1]} do not: {_some(one_sided)}. Give them both, or leave them out."
+            f"{matrix.shape[1]} do not: {some(one_sided)}. Give them both, or leave them out."
         )
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     twins = np.flatnonzero(first[group.ravel()] != np.arange(len(matrix)))
@@ -356,36 +373,19 @@ def _fault(matrix: Matrix) -> str | None:
             f"{int(first[group.ravel()[row]])} and {row} are equal: no column tells those classes "
             "apart. Add one that does."
         )
-    reached = _linked(matrix)
+    reached = linked(matrix)
     if not reached.all():
         return (
             "the columns of a code must link all classes, but none compares classes "
-            f"{_some(np.flatnonzero(reached))} with {_some(np.flatnonzero(~reached))}. Add a "
+            f"{some(np.flatnonzero(reached))} with {some(np.flatnonzero(~reached))}. Add a "
             "column that does."
         )
     return None
 
 
-def _linked(matrix: Matrix) -> NDArray[np.bool_]:
-    """The classes that a chain of columns joins to the first one."""
-    used = matrix != 0
-    reached = np.zeros(len(matrix), dtype=bool)
-    reached[0] = True
-    while True:
-        wider = used[:, used[reached].any(axis=0)].any(axis=1) | reached
-        if (wider == reached).all():
-            return reached
-        reached = wider
-
-
-def _some(index: NDArray[np.intp]) -> str:
-    shown = ", ".join(str(i) for i in index[:8].tolist())
-    return shown + (", …" if len(index) > 8 else "")
-
-
 KINDS: dict[str, Callable[[int, int | None, int | None], Code]] = {
-    "dense": _random((0.5, 0.0, 0.5), 10.0),
-    "sparse": _random((0.25, 0.5, 0.25), 15.0),
+    "dense": _random((0.5, 0.0, 0.5), 10.0, lambda k: 2 ** (k - 1) - 1),
+    "sparse": _random((0.25, 0.5, 0.25), 15.0, lambda k: (3**k + 1) // 2 - 2**k),
     "exhaustive": _exhaustive,
 }
 NAMES: dict[str, Callable[[int], Code]] = {

@@ -67,7 +67,8 @@ def least_squares(r: Any, code: Any, weights: Any = None) -> Array:
     code : Code, matrix of shape (k, columns), or any other form that `read_code` takes
     weights : array of shape (columns,), optional
         The n_b ≥ 0, for instance the training weight of each column; only their ratios matter, and
-        a column of weight zero is as if absent. All one by default.
+        a column of weight zero is as if absent. A class that only such columns know gets the
+        probability 0; classes that only they link are an InputError. All one by default.
 
     Returns
     -------
@@ -109,7 +110,8 @@ def coupling(r: Any, code: Any, weights: Any = None) -> Array:
     code : Code, matrix of shape (k, columns), or any other form that `read_code` takes
     weights : array of shape (columns,), optional
         The n_b ≥ 0, for instance the training weight of each column; only their ratios matter, and
-        a column of weight zero is as if absent. All one by default.
+        a column of weight zero is as if absent. A class that only such columns know gets the
+        probability 0; classes that only they link are an InputError. All one by default.
 
     Returns
     -------
@@ -161,7 +163,8 @@ def pairwise(r: Any, code: Any, weights: Any = None) -> Array:
     code : Code or matrix of shape (k, columns)
         All pairs; columns may come in any order and direction, and more than once.
     weights : array of shape (columns,), optional
-        The n_ij ≥ 0; a column of weight zero is as if absent. All one by default.
+        The n_ij ≥ 0; a column of weight zero is as if absent. A class that only such columns know
+        gets the probability 0; classes that only they link are an InputError. All one by default.
 
     Returns
     -------

@@ -22,13 +22,14 @@ from calibrant.data.matrix import ScoreMatrix, read_matrix
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.kernels.newton import STEEPEST, fit_logistic
-from calibrant.kernels.softmax import fit_temperature
+from calibrant.kernels.softmax import RIDGE, fit_temperature
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.base import in_blocks
 from calibrant.vector_base import (
     SMOOTHED,
     Reading,
+    Views,
     most_probable,
     provenance_of,
     read_for,
@@ -39,15 +40,13 @@ __all__ = ["Temperature"]
 
 Array = NDArray[np.float64]
 
-#: precision of the prior on 1/T in units of the logits' size: invisible unless classes separate
-RIDGE = 1e-6
 #: the flattest map: 1/T times the logits' root mean square is at least this
 FLATTEST = 1e-3
 #: numbers in the rows that a first, rough temperature of many more rows is found on
 ROUGH = 1 << 20
 
 
-class Temperature(Calibrator):
+class Temperature(Calibrator, Views):
     """P = σ(z / T), or softmax(z / T), with one temperature T > 0, by maximum likelihood.
 
     Scores of one column, or the two of a binary predict_proba, calibrate two classes; a column for
@@ -76,11 +75,13 @@ class Temperature(Calibrator):
     Convex in 1/T. T is always positive, so the order of scores never turns: where the data ask for
     a negative slope, T is the largest allowed, 1000 times the root mean square of z (of several
     classes: of the differences between a row's logits), and all probabilities come close to 1/k. A
-    ridge of 1e-6 keeps separable data finite. Equal scores stay equal: temperature cannot move the
-    base rate. O(D) per Newton step after the table, O(n·k) for several classes, block by block:
-    float32 scores and memory maps are never copied as a whole, neither here nor by ``map_``, which
-    can write into a given array. A score of exactly 0 or 1 counts as half as far from the end as
-    the nearest other one, and with several classes a zero as half the smallest positive entry.
+    ridge of 1e-7·Σw keeps separable data finite. Only the ratios of weights matter. Equal scores
+    stay equal: temperature cannot move the base rate. O(D) per Newton step after the table, O(n·k)
+    for several classes, block by block: float32 scores and memory maps are never copied as a whole
+    (unless rows of weight zero must be left out: leave them out yourself where memory is short),
+    neither here nor by ``map_``, which can write into a given array. Scores beyond the outermost
+    ones inside (0, 1) count as at most half as far from the end as those, and with several classes
+    a zero as half the smallest entry.
 
     References
     ----------
@@ -157,7 +158,7 @@ class Temperature(Calibrator):
                 part.negative,
                 part.positive,
                 intercept=False,
-                ridge=RIDGE,
+                ridge=RIDGE * part.total,
                 targets=(low, 1.0 - low),
                 start=start,
             )

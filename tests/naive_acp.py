@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from math import fsum
 
 import numpy as np
@@ -32,6 +33,17 @@ def acp(scores, labels, weights, queries, lower, upper, pseudo):
         weight = fsum(w for _, _, w in inside)
         found.append(((positive + pseudo) / (weight + 2 * pseudo), weight, empty))
     return [np.array(column) for column in zip(*found, strict=True)]
+
+
+def on_the_edge(scores, weights, queries):
+    """Whether two distances from a query differ by about the tolerance of ties."""
+    for query in queries:
+        present = {float(s) for s, w in zip(scores, weights, strict=True) if w > 0}
+        far = sorted(abs(Fraction(s) - Fraction(query)) for s in present)
+        for a, b in pairwise(far):
+            if a * TIE / 10 < b - a < a * TIE * 10:
+                return True
+    return False
 
 
 def penalised_loss(beta, X, y, weights, penalty):

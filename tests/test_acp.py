@@ -65,17 +65,22 @@ def check_twin(problem, smoothing, **tolerance):
     return found
 
 
-@given(problems(WHOLE), st.sampled_from(sorted(SMOOTHING)))
+def settled(problem):
+    """Not on the edge of a tie, where rounding decides."""
+    return not naive.on_the_edge(problem[0], problem[2], problem[3])
+
+
+@given(problems(WHOLE).filter(settled), st.sampled_from(sorted(SMOOTHING)))
 def test_twin_with_whole_weights_is_met_to_the_last_bit(problem, smoothing):
     check_twin(problem, smoothing, rtol=0, atol=0)
 
 
-@given(problems(REAL), st.sampled_from(sorted(SMOOTHING)))
+@given(problems(REAL).filter(settled), st.sampled_from(sorted(SMOOTHING)))
 def test_twin_with_fractional_weights(problem, smoothing):
     check_twin(problem, smoothing, rtol=1e-14, atol=0)
 
 
-@given(problems(st.sampled_from([1e-12, 1e-3, 1.0, 0.1, 1e12, 1e100])))
+@given(problems(st.sampled_from([1e-12, 1e-3, 1.0, 0.1, 1e12, 1e100])).filter(settled))
 def test_small_weights_beside_large_ones_do_not_cancel(problem):
     check_twin(problem, "none", rtol=1e-14, atol=0)
 

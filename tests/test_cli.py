@@ -172,7 +172,8 @@ def test_report_and_plot_of_a_fit(run, scores):
     assert "data:image/png;base64," in page
     assert "<td" in page
     assert "calibrant apply calibrator.json" in page
-    assert "http" not in page  # nothing is fetched
+    text = re.sub(r"base64,[^\"]+", "", page)  # four letters of a picture may be anything
+    assert "http" not in text  # nothing is fetched
 
 
 def test_a_page_escapes_what_comes_from_data(run):

@@ -167,7 +167,7 @@ def test_panels_over_steps_of_boosting():
     model, X, y = boosted(("no", "yes"))
     panels = boosting_panels(model, X, y)
     assert panels.names == ("1 step", "4 steps", "8 steps", "32 steps", "40 steps")
-    for name, f in zip(panels.names, model.staged_raw_score(X, [1, 4, 8, 32]), strict=True):
+    for name, f in zip(panels.names, model.staged_raw_score(X, [1, 4, 8, 32, 40]), strict=True):
         alone = reliability_curve(y, f, pos_label="yes")
         assert without_histogram(panels[name]) == without_histogram(alone)
     last = boosting_panels(model, X, y, steps=[40], bins=5, band=None, kind="mass")

@@ -285,7 +285,7 @@ def learning_curve(
     >>> print(curve)
     Brier score (smaller is better), mean of 10 draws ± its error
     rows     uncalibrated            Platt         Isotonic
-      32  0.1643 ± 0.0002  0.1376 ± 0.0018  0.1503 ± 0.0034
+      32  0.1643 ± 0.0002  0.1380 ± 0.0019  0.1503 ± 0.0034
      256  0.1640 ± 0.0005  0.1296 ± 0.0006  0.1330 ± 0.0010
     1024  0.1656 ± 0.0016  0.1300 ± 0.0014  0.1310 ± 0.0012
     >>> gap = curve.difference("Isotonic", "Platt")

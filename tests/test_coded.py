@@ -277,6 +277,20 @@ def test_a_side_that_cannot_be_held_out_is_said():
     assert np.isfinite(model.predict_proba(X[:60])).all()
 
 
+@pytest.mark.parametrize("cv", [3, 0.3])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_class_smaller_than_the_folds_is_no_obstacle(cv, grouped):
+    y = np.where(np.arange(len(Y)) == 7, "once", NAMES)
+    groups = np.arange(len(Y)) // 4 if grouped else None
+    model = cal.CodedClassifier(GaussianNB(var_smoothing=1e-2), cv=cv, random_state=0)
+    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+        p = model.fit(X, y, groups=groups).predict_proba(X)
+    assert np.isfinite(p).all()
+    assert (model.predict(X) == y).mean() > 0.6
+    with pytest.raises(cal.InputError, match="class"):
+        cal.CalibratedClassifier(GaussianNB(), cv=cv).fit(X, y, groups=groups)
+
+
 def test_rows_held_out_that_have_one_side_only_do_not_calibrate():
     iris, species = load_iris(return_X_y=True)
     with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):

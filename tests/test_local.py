@@ -230,6 +230,22 @@ def test_the_command_line_shows_them_and_says_why_it_cannot_apply_them(sba, tmp_
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_evaluated_and_reported_like_any_other(rows, scores, sba, acp):
+    from calibrant.cli.results import facts
+    from calibrant.report import Report, to_html
+
+    X, y = rows
+    known = {"features": X[300:]}, _interval(scores[300:])
+    for c, row in zip((sba, acp), known, strict=True):
+        p = c.calibrate(scores[300:], **row)
+        found = cal.evaluate(y[300:], p, raw=scores[300:])
+        assert found.after["brier"] == cal.brier(y[300:], p)
+        page = to_html(Report("local", found, "On other rows.", facts(c.to_fitted())))
+        assert type(c).__name__ in page
+        assert "fell" in page or "rose" in page or "went" in page
+        assert cal.reliability_curve(y[300:], p).total == 300
+
+
 # --- around a model -----------------------------------------------------------------------------
 
 

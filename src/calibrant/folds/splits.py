@@ -64,7 +64,7 @@ def row_pairs(
         groups = to_column(groups, "groups")
         check_lengths(groups=len(groups), y=len(data.codes))
     if kind == "fraction":
-        return hold_out(float(cv), data, groups, random_state)
+        return hold_out(float(cv), data, groups, random_state, complete=complete)
     return row_folds(cv, data, groups, complete=complete)
 
 
@@ -77,11 +77,14 @@ def row_folds(
     groups stratified folds that keep each group together. Where they need not be complete, classes
     of fewer rows than folds are dealt one by one.
     """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
     if isinstance(cv, Integral) and not complete and groups is None:
         return _dealt(int(cv), data)
-    if isinstance(cv, Integral):
+    if isinstance(cv, Integral) and not complete and data.class_counts().min() < cv:
+        _check_groups(int(cv), groups)
+        cv = GroupKFold(int(cv))
+    elif isinstance(cv, Integral):
         _check_enough(int(cv), data, groups)
         cv = (StratifiedKFold if groups is None else StratifiedGroupKFold)(int(cv))
     splitter = check_cv(cv, data.y, classifier=True)
@@ -106,17 +109,29 @@ def _dealt(k: int, data: ModelRows) -> list[Pair]:
 
 
 def hold_out(
-    fraction: float, data: ModelRows, groups: NDArray[Any] | None = None, random_state: Any = None
+    fraction: float,
+    data: ModelRows,
+    groups: NDArray[Any] | None = None,
+    random_state: Any = None,
+    *,
+    complete: bool = True,
 ) -> list[Pair]:
     """One split that holds out a fraction of the rows of each class, drawn at random.
 
-    Groups are kept together: then the fraction is the nearest 1/k or 1 − 1/k.
+    Groups are kept together: then the fraction is the nearest 1/k or 1 − 1/k. Where the split need
+    not be complete and a class is too small to be split, rows or groups are drawn whatever their
+    class.
     """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
+    from sklearn import model_selection as ms
 
     nothing = np.zeros(len(data.codes))
+    options = {"test_size": fraction, "random_state": random_state}
+    k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
+    if not complete and data.class_counts().min() < k:
+        free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
+        return list(free.split(nothing, groups=groups))
     if groups is None:
-        splitter = StratifiedShuffleSplit(1, test_size=fraction, random_state=random_state)
+        splitter = ms.StratifiedShuffleSplit(1, **options)
         try:
             pairs = list(splitter.split(nothing, data.codes))
         except ValueError as wrong:
@@ -124,12 +139,12 @@ def hold_out(
                 f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
             ) from wrong
     else:
-        k = max(2, round(1.0 / min(fraction, 1.0 - fraction)))
         _check_enough(k, data, groups)
-        folds = StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
+        folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
         train, test = next(iter(folds.split(nothing, data.codes, groups)))
         pairs = [(train, test) if fraction <= 0.5 else (test, train)]
-    _check_pairs(pairs, data)
+    if complete:
+        _check_pairs(pairs, data)
     return pairs
 
 
@@ -142,6 +157,10 @@ def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
             f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
             'cv="train".'
         )
+    _check_groups(k, groups)
+
+
+def _check_groups(k: int, groups: NDArray[Any] | None) -> None:
     if groups is not None and (found := len(np.unique(groups))) < k:
         raise InputError(f"{k} folds need at least {k} groups, but {found} came. Use fewer folds.")
 

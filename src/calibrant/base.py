@@ -35,6 +35,7 @@ __all__ = [
     "inner_interval",
     "jsonable",
     "on_logit_scale",
+    "row_facts",
 ]
 
 Array = NDArray[np.float64]
@@ -257,6 +258,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def row_facts(weight: Array) -> dict[str, Any]:
+    """Facts about the rows of a fit, given their weights."""
+    size = weight / weight.max()  # squares of tiny weights would vanish
+    return {
+        "calibrant": __version__,
+        "weight": float(weight.sum()),
+        "rows": int((weight > 0).sum()),
+        "effective_size": float(size.sum() ** 2 / (size**2).sum()),
+    }
 
 
 def jsonable(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -18,16 +17,19 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from calibrant.base import Limit, OneOf, check_parameters
 from calibrant.calibrators.platt import Platt
 from calibrant.data.door import check_lengths, read_weight
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.models import (
     SCORE_METHODS,
     Method,
     ModelRows,
+    chosen_method,
     fit_and_score,
     model_classes,
+    model_to_fit,
     positive_class,
     score_method,
+    warn_no_weights,
     weight_argument,
 )
 from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
@@ -200,9 +202,11 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         positive = positive_class(calibrator, classes)
-        data = ModelRows(X, codes, weight, classes, positive, self._method(calibrator))
+        data = ModelRows(
+            X, codes, weight, classes, positive, chosen_method(self.method, calibrator)
+        )
         if sample_weight is not None and kind != "prefit" and weight_argument(estimator) is None:
-            _warn_no_weights(estimator)
+            warn_no_weights(estimator)
         pairs = row_pairs(self.cv, data, groups, self.random_state)
         if kind == "prefit":
             scored = [(estimator, data.scores(estimator))]
@@ -220,11 +224,6 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         trained = None if kind == "prefit" else data
         return self._keep([fit_member(calibrator, data, m, p, trained, r) for m, p, r in found])
 
-    def _method(self, calibrator: AnyCalibrator) -> Method:
-        """Where scores come from: as told, else as the calibrator wants them."""
-        free = isinstance(self.method, str) and self.method == "auto"
-        return calibrator.score_method if free else self.method
-
     def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
         estimator, calibrator = self.estimator, self.calibrator
@@ -240,23 +239,15 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if kind == "prefit":
             if estimator is None:
                 raise ParameterError('cv="prefit" needs a fitted estimator, but None came.')
-            score_method(estimator, self._method(calibrator))
+            score_method(estimator, chosen_method(self.method, calibrator))
             if self.labels == "model" and not hasattr(estimator, "predict"):
                 raise ParameterError(
                     'labels="model" needs an estimator with predict, but a function came. Use '
                     'labels="calibrated".'
                 )
             return estimator, calibrator
-        if estimator is None:
-            from sklearn.linear_model import LogisticRegression
-
-            return LogisticRegression(max_iter=1000), calibrator
-        if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-            raise ParameterError(
-                f"estimator must be an instance with a fit method, but {estimator!r} came. If it "
-                'is fitted already, or a function from rows to scores, use cv="prefit".'
-            )
-        return estimator, calibrator
+        hint = ' If it is fitted already, or a function from rows to scores, use cv="prefit".'
+        return model_to_fit(estimator, hint), calibrator
 
     def _keep(self, members: list[Member]) -> Self:
         """Set the fitted attributes, and remove those of an earlier fit of another kind."""
@@ -352,12 +343,3 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
 #: attributes that the model has under the same name
 _FROM_MODEL = ("n_features_in_", "feature_names_in_")
-
-
-def _warn_no_weights(estimator: Any) -> None:
-    warnings.warn(
-        f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrator uses "
-        "the weights: the model is fitted as if all rows counted once.",
-        CalibrationWarning,
-        stacklevel=3,
-    )

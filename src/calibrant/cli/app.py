@@ -223,15 +223,8 @@ def apply(
     Rows keep their order and all other columns their values.
     """
     from calibrant.engines.duckdb import apply_file
-    from calibrant.files import load
-    from calibrant.fitted import Fitted
 
-    fitted = load(calibrator)
-    if not isinstance(fitted, Fitted):
-        raise InputError(
-            f"{calibrator} holds {fitted.method}, which needs more of each row than its score. "
-            "Apply it in Python: calibrant.load(...).predict_proba(scores, ...)."
-        )
+    fitted = jobs.load_map(calibrator)
     column = score or fitted.provenance.get("score_column")
     if not isinstance(column, str):
         raise InputError(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.data.table import ScoreTable
 from calibrant.engines.duckdb import FileTable, Session, read_table, whole_file
 from calibrant.errors import InputError, ParameterError
+from calibrant.files import load
 from calibrant.fitted import Fitted
 from calibrant.registry import METHODS
 
@@ -29,6 +30,7 @@ __all__ = [
     "draw",
     "evaluate_files",
     "fit_read",
+    "load_map",
     "make_calibrator",
     "parameters",
     "read_files",
@@ -196,6 +198,17 @@ def check_output(path: Path | None, endings: Sequence[str] = ()) -> None:
         raise InputError(f"the output's folder {path.parent} cannot be written to.")
     if endings and path.suffix.lower() not in endings:
         raise InputError(f"{path.name} must end in {' or '.join(endings)}.")
+
+
+def load_map(path: Path) -> Fitted:
+    """A calibrator of one score from its file."""
+    fitted = load(path)
+    if not isinstance(fitted, Fitted):
+        raise InputError(
+            f"{path} holds {fitted.method}, which needs more of each row than its score. Apply it "
+            "in Python: calibrant.load(...).predict_proba(scores, ...)."
+        )
+    return fitted
 
 
 def draw(

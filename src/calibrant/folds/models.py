@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,21 +15,24 @@ from calibrant.base import Calibrator
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_scores
 from calibrant.data.labels import plain, read_classes, read_labels, read_many
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
 
 __all__ = [
     "SCORE_METHODS",
     "Method",
     "ModelRows",
     "Part",
+    "chosen_method",
     "fit_and_score",
     "fit_calibrator",
     "model_classes",
     "model_scores",
+    "model_to_fit",
     "pool",
     "positive_class",
     "score_method",
     "take",
+    "warn_no_weights",
     "weight_argument",
 ]
 
@@ -211,6 +215,35 @@ def score_method(model: Any, method: Method = "auto") -> str | None:
     raise ParameterError(
         f"estimator must have {wanted}, but {_name(model)} has not. Pass an instance that has, or "
         'with cv="prefit" a function from rows to scores, such as model.predict.'
+    )
+
+
+def chosen_method(told: Method, calibrator: Any) -> Method:
+    """Where scores come from: as told, else as the calibrator wants them."""
+    free = isinstance(told, str) and told == "auto"
+    return calibrator.score_method if free else told
+
+
+def model_to_fit(estimator: Any, hint: str = "") -> Any:
+    """The estimator, if it is an instance that can be fitted; by default a logistic regression."""
+    if estimator is None:
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(max_iter=1000)
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise ParameterError(
+            f"estimator must be an instance with a fit method, but {estimator!r} came.{hint}"
+        )
+    return estimator
+
+
+def warn_no_weights(estimator: Any) -> None:
+    """Say that a model's fit cannot take the weights that came."""
+    warnings.warn(
+        f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrator uses "
+        "the weights: the model is fitted as if all rows counted once.",
+        CalibrationWarning,
+        stacklevel=3,
     )
 
 

@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import __version__
-from calibrant.base import Limit, check_parameters, jsonable
+from calibrant.base import Limit, check_parameters, jsonable, row_facts
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_labels, read_many
@@ -148,13 +147,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes."""
         self.rule_ = rule
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
-        total, squares = float(rows.weight.sum()), float((rows.weight**2).sum())
-        self._provenance = {
-            "calibrant": __version__,
-            "weight": total,
-            "rows": len(rows.codes),
-            "effective_size": total * total / squares,
-        }
+        self._provenance = row_facts(rows.weight)
         return self
 
     @property

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import __version__
-from calibrant.base import Calibrator, Limit, OneOf, check_parameters, jsonable
+from calibrant.base import Calibrator, Limit, OneOf, check_parameters, jsonable, row_facts
 from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
@@ -151,12 +150,7 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         totals = np.asarray(counts @ (signs != 0), dtype=np.float64)
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
-        self._provenance = {
-            "calibrant": __version__,
-            "weight": float(counts.sum()),
-            "rows": int((counts > 0).sum()),
-            "effective_size": float(counts.sum() ** 2 / (counts**2).sum()),
-        }
+        self._provenance = row_facts(counts)
         return self
 
     def predict_proba(self, scores: Any) -> Array:

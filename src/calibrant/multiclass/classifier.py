@@ -15,8 +15,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant import __version__
-from calibrant.base import Calibrator, Limit, OneOf, check_parameters, jsonable
+from calibrant.base import Calibrator, Limit, OneOf, check_parameters, jsonable, row_facts
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
@@ -25,10 +24,13 @@ from calibrant.folds.models import (
     SCORE_METHODS,
     Method,
     ModelRows,
+    chosen_method,
     fit_and_score,
     model_scores,
+    model_to_fit,
     score_method,
     take,
+    warn_no_weights,
     weight_argument,
 )
 from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
@@ -186,7 +188,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 'cv="prefit" has no meaning here: models are made for each column. To calibrate '
                 "scores that exist, use CodedCalibrator."
             )
-        estimator, calibrator = self._estimator(), self._calibrator()
+        estimator, calibrator = model_to_fit(self.estimator), self._calibrator()
         if y is None:
             raise InputError("this classifier requires y to be passed, but the target y is None.")
         classes, codes = read_many(y)
@@ -199,7 +201,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         if weight is not None and weight_argument(estimator) is None:
-            _warn_no_weights(estimator)
+            warn_no_weights(estimator)
         present = np.unique(codes if weight is None else codes[weight > 0])
         if len(present) < 2:
             raise InputError(
@@ -208,7 +210,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         code = read_code(self.code, len(classes))
         combiner(self.combine, code)  # a wrong pair is refused before any model is trained
-        rows = ModelRows(X, codes, weight, classes, 1, self._method(calibrator))
+        rows = ModelRows(X, codes, weight, classes, 1, self._method(estimator, calibrator))
         pairs: list[Pair] = [(None, None)]
         if calibrator is not None and kind in SPLITTING:
             pairs = row_pairs(self.cv, rows, groups, self.random_state, complete=False)
@@ -217,17 +219,6 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for b in range(len(code))
         )
         return self._keep(rows, code, columns)
-
-    def _estimator(self) -> Any:
-        if self.estimator is None:
-            from sklearn.linear_model import LogisticRegression
-
-            return LogisticRegression(max_iter=1000)
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise ParameterError(
-                f"estimator must be an instance with a fit method, but {self.estimator!r} came."
-            )
-        return self.estimator
 
     def _calibrator(self) -> Calibrator | None:
         if isinstance(self.calibrator, str) and self.calibrator == "isotonic":
@@ -238,21 +229,20 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_calibrator(self.calibrator)
         return self.calibrator  # type: ignore[no-any-return]
 
-    def _method(self, calibrator: Calibrator | None) -> Method:
+    def _method(self, estimator: Any, calibrator: Calibrator | None) -> Method:
         if not callable(self.method):
             check_parameters(self, {"method": (OneOf(tuple(SCORE_METHODS)),)})
-        free = isinstance(self.method, str) and self.method == "auto"
         if calibrator is not None:
-            return calibrator.score_method if free else self.method
-        if not free and self.method != "predict_proba":
+            return chosen_method(self.method, calibrator)
+        if callable(self.method) or self.method not in ("auto", "predict_proba"):
             raise ParameterError(
-                f"without calibrator, method must be 'auto' or 'predict_proba', but "
+                "without calibrator, method must be 'auto' or 'predict_proba', but "
                 f"{self.method!r} came: other scores are no probabilities."
             )
-        if not hasattr(self._estimator(), "predict_proba"):
+        if not hasattr(estimator, "predict_proba"):
             raise ParameterError(
                 "without calibrator, estimator must have predict_proba, but "
-                f"{type(self._estimator()).__name__} has not. Give a calibrator."
+                f"{type(estimator).__name__} has not. Give a calibrator."
             )
         return "predict_proba"
 
@@ -265,12 +255,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
         self._used_method = rows.method
-        self._provenance = {
-            "calibrant": __version__,
-            "weight": float(counts.sum()),
-            "rows": int((counts > 0).sum()),
-            "effective_size": float(counts.sum() ** 2 / (counts**2).sum()),
-        }
+        self._provenance = row_facts(counts)
         first = next(column.model for column in columns if column.model is not None)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -382,12 +367,3 @@ def _within(pair: Pair, signs: NDArray[np.int8]) -> tuple[Index, Index]:
 
 def _two_sided(data: ModelRows, rows: Index) -> bool:
     return len(rows) > 0 and bool((data.class_counts(rows) > 0).all())
-
-
-def _warn_no_weights(estimator: Any) -> None:
-    warnings.warn(
-        f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrators use "
-        "the weights: the models are fitted as if all rows counted once.",
-        CalibrationWarning,
-        stacklevel=3,
-    )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -15,23 +12,17 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
-
-
-def _study(root, name):
-    """A module of the folder experiments, which is no part of the package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(root), *sys.path])
-        return importlib.import_module(f"experiments.{name}")
+from studies import experiment, write_toy
 
 
 @pytest.fixture(scope="module")
 def study(root):
-    return _study(root, "acp")
+    return experiment(root, "acp")
 
 
 @pytest.fixture(scope="module")
 def data(root):
-    return _study(root, "data")
+    return experiment(root, "data")
 
 
 @pytest.fixture
@@ -42,28 +33,7 @@ def quick(study, monkeypatch):
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A folder with one dataset: 900 rows, a number and a word."""
-    rng = np.random.default_rng(3)
-    z = rng.normal(size=900)
-    frame = pd.DataFrame(
-        {
-            "z": z.round(3),
-            "word": np.where(z + rng.normal(size=900) > 0.5, "b", "a"),
-            "label": np.where(rng.random(900) < 1 / (1 + np.exp(-2 * z)), "yes", "no"),
-        }
-    )
-    frame.to_csv(tmp_path / "toy.csv.gz", index=False)
-    entry = {
-        "name": "toy",
-        "file": "toy.csv.gz",
-        "rows": 900,
-        "n_features": 2,
-        "nominal": ["word"],
-        "non_feature_columns": [],
-        "label_counts": {"no": 450, "yes": 450},
-        "tasks": [{"name": "toy", "positive": ["yes"]}],
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps({"datasets": [entry]}), encoding="utf-8")
+    write_toy(tmp_path, seed=3)
     monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path))
 
 
@@ -175,7 +145,7 @@ def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_figures_of_the_page_are_those_of_the_study(root, study):
+def test_figures_of_the_page_are_those_of_theexperiment(root, study):
     found = pd.read_csv(root / "experiments" / "results" / "acp.csv")
     mean = found.groupby(["model", "method"])[["Brier", "log loss", "ECE"]].mean()
     text = (root / "docs" / "acp.md").read_text(encoding="utf-8")

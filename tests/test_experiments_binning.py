@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from studies import experiment
+
 
 @pytest.fixture(scope="module")
 def simulated(root):
-    return _study(root, "binning_simulated")
+    return experiment(root, "binning_simulated")
 
 
 @pytest.fixture(scope="module")
 def study(root):
-    return _study(root, "binning_lambda")
-
-
-def _study(root, name):
-    """A module of the folder experiments, which is no part of the package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(root), *sys.path])
-        return importlib.import_module(f"experiments.{name}")
+    return experiment(root, "binning_lambda")
 
 
 @pytest.fixture
 def data(root):
-    return _study(root, "data")
+    return experiment(root, "data")
 
 
 @pytest.fixture(scope="module")

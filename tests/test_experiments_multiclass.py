@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -16,14 +14,12 @@ from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
 import calibrant as cal
+from studies import experiment
 
 
 @pytest.fixture(scope="module")
 def study(root):
-    """A module of the folder experiments, which is no part of the package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(root), *sys.path])
-        return importlib.import_module("experiments.multiclass")
+    return experiment(root, "multiclass")
 
 
 @pytest.fixture(scope="module")

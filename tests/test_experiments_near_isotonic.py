@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import calibrant as cal
-
-
-def _study(root, name):
-    """A module of the folder experiments, which is no part of the package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(root), *sys.path])
-        return importlib.import_module(f"experiments.{name}")
+from studies import experiment, write_toy
 
 
 @pytest.fixture(scope="module")
 def common(root):
-    return _study(root, "study")
+    return experiment(root, "study")
 
 
 @pytest.fixture(scope="module")
 def study(root):
-    return _study(root, "near_isotonic")
+    return experiment(root, "near_isotonic")
 
 
 @pytest.fixture(scope="module")
 def path_study(root):
-    return _study(root, "near_isotonic_path")
+    return experiment(root, "near_isotonic_path")
 
 
 @pytest.fixture(scope="module")
 def simulated(root):
-    return _study(root, "near_isotonic_simulated")
+    return experiment(root, "near_isotonic_simulated")
 
 
 # --- the simulated data of the paper --------------------------------------------------------------
@@ -144,35 +134,14 @@ def test_every_published_figure_has_a_method_and_a_measure(simulated, linear):
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A folder with one dataset: 900 rows, a number and a word."""
-    rng = np.random.default_rng(5)
-    z = rng.normal(size=900)
-    frame = pd.DataFrame(
-        {
-            "z": z.round(3),
-            "word": np.where(z + rng.normal(size=900) > 0.5, "b", "a"),
-            "label": np.where(rng.random(900) < 1 / (1 + np.exp(-2 * z)), "yes", "no"),
-        }
-    )
-    frame.to_csv(tmp_path / "toy.csv.gz", index=False)
-    entry = {
-        "name": "toy",
-        "file": "toy.csv.gz",
-        "rows": 900,
-        "n_features": 2,
-        "nominal": ["word"],
-        "non_feature_columns": [],
-        "label_counts": {"no": 450, "yes": 450},
-        "tasks": [{"name": "toy", "positive": ["yes"]}],
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps({"datasets": [entry]}), encoding="utf-8")
+    write_toy(tmp_path, seed=5)
     monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path))
 
 
 def test_a_small_study_runs_from_data_to_page(study, common, root, toy, monkeypatch):
     for name in ("random forest", "boosted trees", "logistic regression"):
         monkeypatch.delitem(common.MODELS, name)
-    (task,) = _study(root, "data").tasks(common.LEAST)
+    (task,) = experiment(root, "data").tasks(common.LEAST)
     results = common.one_task(task, 1, study.compare)
     assert results.groupby(common.CASE).ngroups == 2  # two models, 200 of the rows
     assert set(results["method"]) == set(study.METHODS)

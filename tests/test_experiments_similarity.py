@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 
 import numpy as np
 import pandas as pd
@@ -12,23 +10,17 @@ import pytest
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 import calibrant as cal
-
-
-def _study(root, name):
-    """A module of the folder experiments, which is no part of the package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(root), *sys.path])
-        return importlib.import_module(f"experiments.{name}")
+from studies import experiment
 
 
 @pytest.fixture(scope="module")
 def study(root):
-    return _study(root, "similarity_binning")
+    return experiment(root, "similarity_binning")
 
 
 @pytest.fixture(scope="module")
 def bayes(root):
-    return _study(root, "naive_bayes").MixedNaiveBayes
+    return experiment(root, "naive_bayes").MixedNaiveBayes
 
 
 # --- naive Bayes ----------------------------------------------------------------------------------

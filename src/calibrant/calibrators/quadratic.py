@@ -1,0 +1,253 @@
+"""A parabola on the logit scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.base import Calibrator, Limit, Number, OneOf, inner_interval
+from calibrant.data.table import ScoreTable
+from calibrant.kernels.penalised import Penalised, Prior, fit_penalised
+from calibrant.losses import logit, sigmoid
+from calibrant.maps import Chain, Logistic, Map
+from calibrant.maps.base import in_blocks
+
+__all__ = ["Quadratic"]
+
+Array = NDArray[np.float64]
+
+#: precision of the prior without shrinkage: invisible unless the classes separate
+RIDGE = 1e-6
+#: prior standard deviations by name
+SHRINK = {"identity": 1.0}
+#: the slope per standard deviation that margins, which have no identity, are shrunk to
+MARGIN_SLOPE = 1.5
+#: the largest logit that margins are brought to before they pass through the sigmoid and back
+SPAN = 4.0
+#: a spread of z below this share of its size leaves no digits for a square
+NARROW = 1e-4
+#: the steepest link of margins; only a range of 1e-290 would need more
+STEEPEST = 1e290
+
+
+class Quadratic(Calibrator):
+    """P = σ(c + a·z + b·z²), z the logit of the score: Platt's sigmoid with a bend.
+
+    Parameters
+    ----------
+    shrink : {"none", "identity"} or a number above 0, default="none"
+        Nothing but the data; or a prior around the scores as they are, whose standard deviation is
+        the number (``"identity"``: 1). With x = (z − mean)/sd, f = z + α + β·x + γ·(x² − 1), and α,
+        β, γ are normal around 0 with that deviation: at a typical score the prior allows for a
+        change of the logit of about that size. Margins have no identity: there f is shrunk to the
+        logit of the base rate plus 1.5·x.
+    monotone : bool, default=False
+        Whether the parabola must not fall anywhere between the ends of the scores.
+    pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+        The coefficients for z; for scores outside [0, 1], for the score itself.
+
+    Notes
+    -----
+    Logistic regression on 1, z and z², by guarded Newton steps: O(D) per step after the
+    O(N log N) table, from a pooled table as warm start. Without ``shrink`` the targets are Platt's,
+    (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite, with a
+    ridge of 1e-6 beside (on α, β, γ with z left out). With ``shrink`` the labels count as they are.
+
+    A parabola turns round somewhere. It is not followed beyond the scores: from the outermost
+    margin on, and from half-way between the outermost probability and 0 or 1 on, the map is flat.
+    Within that range it may fall, unless ``monotone``; then the best parabola with a + 2bz ≥ 0 at
+    both ends is taken exactly (the problem is convex, so if the free optimum fails, an edge has
+    it). With fewer than three scores, or z that spread by less than 1e-4 of their size, b is 0.
+    Weights count as repetitions; equal scores are one cell.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines", 1999.
+    .. [2] D. R. Cox, "Two further applications of a model for binary regression", 1958,
+       doi:10.1093/biomet/45.3-4.562.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> y = rng.random(4000) < p**2
+    >>> c = Quadratic().fit(p, y)
+    >>> c.calibrate([0.25, 0.5, 0.75]).round(2).tolist()
+    [0.07, 0.25, 0.55]
+    >>> few = Quadratic(shrink="identity").fit([0.3, 0.6, 0.7], [0, 0, 1])
+    >>> few.calibrate([0.3, 0.6, 0.7]).round(2).tolist()
+    [0.18, 0.49, 0.7]
+    """
+
+    events_needed: ClassVar[int] = 15
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "shrink": (OneOf(("none", "identity")), Number(1e-6, 1e6)),
+        "monotone": (OneOf((False, True)),),
+    }
+
+    def __init__(
+        self,
+        *,
+        shrink: float | str = "none",
+        monotone: bool = False,
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.shrink = shrink
+        self.monotone = monotone
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        scale = _Scale.of(table)
+        prior, targets = self._prior(table, scale)
+        low, high = targets
+
+        def fit(part: ScoreTable, start: Array | None) -> Array:
+            x, n0, n1 = scale.x(part.scores), part.negative, part.positive
+            t1 = high * n1 + low * n0
+            problem = _Parabola(x, n0 + n1 - t1, t1, prior)
+            begin = prior.mean if start is None else start
+            free = problem.fit(np.eye(len(begin)), begin)
+            return problem.risen(free, scale.ends) if self.monotone else free.theta
+
+        theta = np.append(table.coarse_to_fine(fit), 0.0)[:3]
+        c, a, b = scale.coefficients(theta)
+        curve = Logistic(c, (("z", a), ("z2", b)), scale.clip)
+        self.c_, self.a_, self.b_ = scale.of_scores(c, a, b)
+        return curve if scale.link is None else Chain((Logistic(*scale.link), curve))
+
+    def _prior(self, table: ScoreTable, scale: _Scale) -> tuple[Prior, tuple[float, float]]:
+        """The prior of the coefficients of 1, x and x² − 1, and the targets of the classes."""
+        n0, n1 = table.total_negative, table.total_positive
+        if self.shrink == "none":
+            mean, deviation = (0.0, 0.0, 0.0), RIDGE**-0.5
+            targets = (1.0 / (n0 + 2.0), (n1 + 1.0) / (n1 + 2.0))
+        else:
+            straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), MARGIN_SLOPE)
+            mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
+            deviation = SHRINK[self.shrink] if isinstance(self.shrink, str) else float(self.shrink)
+            targets = (0.0, 1.0)
+        size = 3 if scale.bends else 2
+        return Prior(np.array(mean[:size]), np.full(size, deviation**-2.0)), targets
+
+
+class _Parabola(NamedTuple):
+    """A parabola in x to be fitted: cells, weights of the classes there, prior."""
+
+    x: Array
+    t0: Array
+    t1: Array
+    prior: Prior
+
+    def fit(self, space: Array, start: Array) -> Penalised:
+        """The best coefficients in the span of orthonormal columns."""
+
+        def design(part: slice) -> Array:
+            x = self.x[part]
+            rows = np.array((np.ones(len(x)), x, x * x - 1.0))[: len(space)]
+            return np.asarray(space.T @ rows)
+
+        mean, precision = self.prior
+        inside = Prior(space.T @ mean, precision[: space.shape[1]])  # one precision for all
+        found = fit_penalised(design, self.t0, self.t1, inside, space.T @ start)
+        away = mean - space @ inside.mean
+        objective = found.objective + 0.5 * float(precision @ away**2)
+        return found._replace(theta=space @ found.theta, objective=objective)
+
+    def risen(self, free: Penalised, ends: tuple[float, float]) -> Array:
+        """The best that does not fall between the ends: free, on an edge, or a constant."""
+        size = len(free.theta)
+        slopes = np.array([[0.0, 1.0, 2.0 * end] for end in ends])[:, :size]
+        slopes /= np.linalg.norm(slopes, axis=1)[:, None]
+        if (slopes @ free.theta >= 0.0).all():
+            return free.theta
+        constant = np.eye(size)[:, :1]
+        fits = [self.fit(constant, free.theta)]
+        for row, other in ((slopes[0], slopes[1]), (slopes[1], slopes[0])):
+            space = np.linalg.svd(row[None, :])[2][1:].T
+            edge = self.fit(space, free.theta) if size == 3 else fits[0]
+            if other @ edge.theta >= 0.0:
+                fits.append(edge)
+        return min(fits, key=lambda found: found.objective).theta
+
+
+class _Scale(NamedTuple):
+    """How scores become z and x = (z − mean)/sd.
+
+    Probabilities are clipped and z is their logit. Margins are brought to z in [−4, 4] by a line,
+    so that a sigmoid and back loses nothing.
+    """
+
+    clip: tuple[float, float]
+    link: tuple[float, tuple[tuple[str, float], ...]] | None
+    mean: float
+    sd: float
+    bends: bool
+    ends: tuple[float, float]  # of x
+
+    @classmethod
+    def of(cls, table: ScoreTable) -> _Scale:
+        clip, link = inner_interval(table), None
+        if clip is None:
+            link = _link(float(table.scores[0]), float(table.scores[-1]))
+            both = sigmoid(_line(link, table.scores[[0, -1]]))
+            clip = (float(both[0]), float(both[1]))
+            if not both[0] < both[1]:  # one score, or as good as one
+                clip = (0.25, 0.75)
+        plain = cls(clip, link, 0.0, 1.0, False, (0.0, 0.0))
+        z, weight = plain.x(table.scores), table.weight / table.weight.max()
+        mean = float(z @ weight / weight.sum())
+        sd = float(np.sqrt((z - mean) ** 2 @ weight / weight.sum()))
+        bends = len(table) > 2 and sd > NARROW * abs(mean)
+        sd = sd if sd > 1e-12 * abs(mean) else 1.0
+        first, last = ((logit(np.array(clip)) - mean) / sd).tolist()
+        return cls(clip, link, mean, sd, bends, (first, last))
+
+    def x(self, scores: Array) -> Array:
+        def of(s: Array) -> Array:
+            p = s if self.link is None else sigmoid(_line(self.link, s))
+            return (logit(np.clip(p, *self.clip)) - self.mean) / self.sd
+
+        return in_blocks(of, scores)
+
+    def coefficients(self, theta: Array) -> tuple[float, float, float]:
+        """c, a, b for z from those for 1, x and x² − 1."""
+        level, slope, bend = (float(t) for t in theta)
+        m, s = self.mean, self.sd
+        b = bend / s / s
+        a = slope / s - 2.0 * b * m
+        return level - slope * m / s + b * m * m - bend, a, b
+
+    def of_scores(self, c: float, a: float, b: float) -> tuple[float, float, float]:
+        """c, a, b for the scores themselves if they are margins."""
+        if self.link is None:
+            return c, a, b
+        shift, ((_, k),) = self.link
+        with np.errstate(over="ignore"):
+            return (
+                c + a * shift + b * shift**2,
+                (a + 2.0 * b * shift) * k,
+                float(np.float64(b) * k * k),
+            )
+
+
+def _link(low: float, high: float) -> tuple[float, tuple[tuple[str, float], ...]]:
+    """The line that brings margins to [−4, 4], as a logistic map has it."""
+    half, middle = high / 2 - low / 2, low / 2 + high / 2
+    steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
+    steep = min(steep, STEEPEST)
+    return -steep * middle, (("x", steep),)
+
+
+def _line(link: tuple[float, tuple[tuple[str, float], ...]], s: Array) -> Array:
+    shift, ((_, steep),) = link
+    with np.errstate(over="ignore"):
+        return shift + steep * s

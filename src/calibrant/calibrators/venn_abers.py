@@ -1,0 +1,183 @@
+"""Venn–Abers predictors: two isotonic fits, one for either label that the case may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.base import Calibrator, Limit, Number, OneOf
+from calibrant.data.table import ScoreTable
+from calibrant.folds.tables import Deal
+from calibrant.kernels.venn_abers import venn_abers
+from calibrant.maps import Interval, Map, Piecewise
+
+__all__ = ["VennAbers"]
+
+Array = NDArray[np.float64]
+
+
+class VennAbers(Calibrator):
+    """A lower and an upper probability for every score, and one between them (Venn–Abers).
+
+    The case to be calibrated joins the data, once as a negative and once as a positive, and both
+    times isotonic regression is fitted: its values there are p₀ and p₁. Whatever the distribution,
+    as long as the rows are exchangeable, the one of them that belongs to the true label is
+    perfectly calibrated [1]_. Far apart they say that data are too few to tell.
+
+    Parameters
+    ----------
+    kind : {"inductive", "cross"}, default="inductive"
+        ``"inductive"``: from all rows together. ``"cross"``: rows are dealt into folds, each gives
+        its own p₀ and p₁, and these are averaged: more distinct values, smaller steps, but bounds
+        further apart, and without the guarantee.
+    folds : int, default=5
+        Number of folds of ``kind="cross"``, from 2 to 100; unused otherwise.
+    merge : {"log", "brier"}, default="log"
+        The loss for which the merged probability is minimax: its regret is the same for either
+        label.
+    pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    map_ : Interval
+        Its ``bounds(scores)`` are p₀ and p₁; called, it gives the merged probability.
+
+    Notes
+    -----
+    On the table, with the added case of weight one and label c at the score s,
+
+        p_c(s) = max_{a≤s} min_{b≥s} (n₁ + c) / (n₀ + n₁ + 1),  n₀, n₁ counted from a to b.
+
+    Both are steps that never fall: p₀ takes a new value at a training score and p₁ just above it
+    (at the next larger float), so that the map is exact at training scores, between and beyond
+    them. Below all scores p₀ = 0, above all p₁ = 1.
+
+    Merged, for the log loss: p₁ / (1 − p₀ + p₁); for the Brier score: p₁ + p₀²/2 − p₁²/2. Both lie
+    strictly between 0 and 1, within [1/(n+2), (n+1)/(n+2)] for a total weight of n.
+
+    With folds, each of them a calibration set [2]_: for the log loss GM(p₁) / (GM(1 − p₀) + GM(p₁))
+    with geometric means over the folds, for the Brier score the plain mean of the folds' merged
+    probabilities. The bounds are plain means of p₀ and of p₁, moved out to the merged probability
+    where that lies beyond them (folds that disagree, log loss); the guarantee is lost. The deal is
+    random with a fixed seed; folds without a row are left out. Scores come from one model: for
+    folds with a model of their own use
+    ``CalibratedClassifier(model, VennAbers(merge="brier"), ensemble=True)``.
+
+    Equal scores are one cell. Weights count as repetitions, beside which the added case has weight
+    one: weights of another sum than the number of rows make the bounds narrower or wider. The
+    guarantee is one for rows of equal weight.
+
+    O(N log N) for the table, then O(D) for all p₀ and p₁; a query costs O(log m) for m steps, of
+    which there are far fewer than scores.
+
+    References
+    ----------
+    .. [1] V. Vovk, I. Petej, "Venn–Abers predictors", 2014, doi:10.48550/arXiv.1211.0025.
+    .. [2] V. Vovk, I. Petej, V. Fedorova, "Large-scale probabilistic predictors with and without
+       guarantees of validity", 2015, doi:10.48550/arXiv.1511.00213.
+
+    Examples
+    --------
+    >>> s, y = [0.1, 0.3, 0.4, 0.6, 0.8], [0, 1, 0, 1, 1]
+    >>> c = VennAbers().fit(s, y)
+    >>> c.calibrate([0.0, 0.35, 0.9]).round(3).tolist()
+    [0.333, 0.5, 0.75]
+    >>> [bound.round(3).tolist() for bound in c.map_.bounds([0.0, 0.35, 0.9])]
+    [[0.0, 0.333, 0.667], [0.5, 0.667, 1.0]]
+    """
+
+    events_needed: ClassVar[int] = 20
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "kind": (OneOf(("inductive", "cross")),),
+        "folds": (Number(2, 100, whole=True),),
+        "merge": (OneOf(("log", "brier")),),
+    }
+
+    def __init__(
+        self,
+        *,
+        kind: str = "inductive",
+        folds: int = 5,
+        merge: str = "log",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.kind = kind
+        self.folds = folds
+        self.merge = merge
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        if self.kind == "inductive":
+            return _merged([_pair(table.scores, table.negative, table.positive)], self.merge)
+        # whole weights are repetitions, so that they must be dealt as such
+        deal = Deal(table, int(self.folds), repetitions=True)
+        pairs = []
+        for fold in range(deal.k):
+            held = deal.held(fold)
+            in_fold = (held.negative > 0) | (held.positive > 0)
+            if in_fold.any():
+                columns = (table.scores, held.negative, held.positive)
+                pairs.append(_pair(*(column[in_fold] for column in columns)))
+        return _merged(pairs, self.merge)
+
+
+class _Pair(NamedTuple):
+    """p₀ and p₁ as steps."""
+
+    lower: Piecewise
+    upper: Piecewise
+
+
+def _pair(scores: Array, negative: Array, positive: Array) -> _Pair:
+    p0, p1 = venn_abers(negative, positive)
+    with np.errstate(over="ignore"):  # above the largest float
+        above = np.nextafter(scores, np.inf) + 0.0
+    return _Pair(_steps(scores, np.append(0.0, p0)), _steps(above, np.append(p1, 1.0)))
+
+
+def _steps(cuts: Array, values: Array) -> Piecewise:
+    """The step map with only those cuts where the value changes."""
+    new = (values[1:] != values[:-1]) & np.isfinite(cuts)
+    return Piecewise.step(cuts[new], np.append(values[0], values[1:][new]))
+
+
+# --- merging ------------------------------------------------------------------------------------
+
+#: one row of p₀ and one of p₁ per fold in, the merged probabilities out
+Merge = Callable[[Array, Array], Array]
+
+
+def _merged(pairs: list[_Pair], merge: str) -> Interval:
+    """One interval of all folds, with steps wherever a fold has one."""
+    cuts = np.unique(np.concatenate([piece.x for pair in pairs for piece in pair]))
+    p0 = np.array([np.append(pair.lower.left[0], pair.lower(cuts)) for pair in pairs])
+    p1 = np.array([np.append(pair.upper.left[0], pair.upper(cuts)) for pair in pairs])
+    # rounding may cross neighbours by one bit
+    low, high, point = (
+        np.maximum.accumulate(p) for p in (p0.mean(axis=0), p1.mean(axis=0), MERGES[merge](p0, p1))
+    )
+    if len(pairs) == 1:
+        point = np.clip(point, low, high)
+    low, high = np.minimum(low, point), np.maximum(high, point)
+    return Interval(_steps(cuts, low), _steps(cuts, high), _steps(cuts, point))
+
+
+def _for_log_loss(p0: Array, p1: Array) -> Array:
+    positive, negative = _geometric_mean(p1), _geometric_mean(1.0 - p0)
+    return positive / (negative + positive)
+
+
+def _geometric_mean(p: Array) -> Array:
+    return np.asarray(np.prod(p ** (1.0 / len(p)), axis=0))  # the product of p itself may vanish
+
+
+def _for_brier_score(p0: Array, p1: Array) -> Array:
+    return np.asarray((p1 + p0 * p0 / 2 - p1 * p1 / 2).mean(axis=0))
+
+
+MERGES: Mapping[str, Merge] = {"log": _for_log_loss, "brier": _for_brier_score}

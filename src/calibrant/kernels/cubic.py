@@ -1,0 +1,112 @@
+"""Cubic splines written by their second derivatives at the knots.
+
+f(x) = α + βx + Σ γ_j·G_j(x), where the second derivative of G_j is the hat at knot t_j. Then ∫f″²
+is γᵀMγ with the hats' tridiagonal mass matrix M = LLᵀ, and in d = Lᵀγ it is |d|²: well conditioned
+however unequal the gaps, and straight lines are exactly what costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Basis", "Cubic", "spline_basis"]
+
+Array = NDArray[np.float64]
+
+
+class Cubic(NamedTuple):
+    """A cubic spline: value, slope and second derivative at its knots."""
+
+    knots: Array
+    value: Array
+    slope: Array
+    bend: Array
+
+    def __call__(self, x: Array) -> Array:
+        """f at places between the outer knots."""
+        j = np.clip(np.searchsorted(self.knots, x, side="right") - 1, 0, len(self.knots) - 2)
+        h, s = self.knots[j + 1] - self.knots[j], x - self.knots[j]
+        change = (self.bend[j + 1] - self.bend[j]) / h
+        return np.asarray(
+            self.value[j] + s * (self.slope[j] + s * (self.bend[j] / 2 + s * change / 6))
+        )
+
+    def places(self, tol: float, most: int) -> tuple[Array, float]:
+        """Places between which straight lines stay within ``tol``, and how far they are at most.
+
+        On a piece of width w they are within w²·max|f″|/8, and f″ is largest at a knot. No interval
+        is divided into more than ``most`` pieces.
+        """
+        h = np.diff(self.knots)
+        bend = np.maximum(np.abs(self.bend[1:]), np.abs(self.bend[:-1]))
+        pieces = np.clip(np.ceil(h * np.sqrt(bend / (8.0 * tol))), 1, most).astype(np.intp)
+        error = float(((h / pieces) ** 2 * bend).max()) / 8.0
+        start = np.repeat(np.arange(len(h)), pieces)
+        share = (np.arange(len(start)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / np.repeat(
+            pieces, pieces
+        )
+        inner = self.knots[start] + share * h[start]
+        return np.append(inner, self.knots[-1]), error
+
+
+class Basis(NamedTuple):
+    """The coordinates (α, β, d) of cubic splines on given knots, α + βx being the line of least
+    squares through f at the cells; so the penalty is |d|² and α, β hardly depend on d."""
+
+    knots: Array
+    columns: Array  # f at the cells, one row per coordinate
+    bends: Array  # γ = bends @ d
+    lines: Array  # intercept and slope that α and β hold of each d
+    slopes: Array  # Σ γ_j·G_j′ at the knots is slopes @ γ
+    values: Array  # and Σ γ_j·G_j there values @ γ
+
+    def spline(self, theta: Array) -> Cubic:
+        """The spline with these coordinates."""
+        gamma = self.bends @ theta[2:]
+        intercept, slope = theta[:2] - self.lines @ theta[2:]
+        return Cubic(
+            self.knots,
+            intercept + slope * self.knots + self.values @ gamma,
+            slope + self.slopes @ gamma,
+            gamma,
+        )
+
+    def rising(self) -> Array:
+        """Rows C such that Cθ ≥ 0 makes f rise: the B-spline coefficients of f′.
+
+        Those of a parabola q between knots a and b are q(a), q(a) + (b − a)/2·q′(a) and q(b).
+        """
+        half = np.diff(self.knots)[:, None] / 2 * np.eye(len(self.knots))[:-1]
+        gamma = np.concatenate((self.slopes[:1], self.slopes[:-1] + half, self.slopes[-1:]))
+        rest = gamma @ self.bends - self.lines[1]
+        return np.column_stack((np.zeros(len(rest)), np.ones(len(rest)), rest))
+
+
+def spline_basis(x: Array, weight: Array, knots: Array) -> Basis:
+    """The basis at cells x, whose weighted mean and variance are 0 and 1 (or 0 and 0)."""
+    h, unit = np.diff(knots), np.eye(len(knots))
+    mass = np.diag(np.append(h, 0.0) / 3 + np.append(0.0, h) / 3)
+    mass += np.diag(h / 6, 1) + np.diag(h / 6, -1)
+    factor = np.linalg.cholesky(mass)
+    rise = h[:, None] * (unit[:-1] + unit[1:]) / 2
+    slopes = np.concatenate((np.zeros((1, len(knots))), np.cumsum(rise, axis=0)))
+    step = h[:, None] * slopes[:-1] + h[:, None] ** 2 * (unit[:-1] / 3 + unit[1:] / 6)
+    values = np.concatenate((np.zeros((1, len(knots))), np.cumsum(step, axis=0)))
+    hats = np.array(
+        [Cubic(knots, values[:, j], slopes[:, j], unit[j])(x) for j in range(len(knots))]
+    )
+    bent = np.linalg.solve(factor, hats)
+    total = weight.sum()
+    lines = np.array([bent @ weight, bent @ (weight * x)]) / total
+    bent -= lines[0][:, None] + lines[1][:, None] * x
+    return Basis(
+        knots,
+        np.concatenate((np.ones((1, len(x))), x[None, :], bent)),
+        np.linalg.inv(factor).T,
+        lines,
+        slopes,
+        values,
+    )

@@ -216,7 +216,7 @@ ONLY_SEVERAL = (
 CALLS = {
     name: getattr(metrics, name)
     for name in metrics.__all__
-    if name.islower() and name not in ("profit", *ONLY_SEVERAL)
+    if name.islower() and name not in ("profit", "loss_difference", *ONLY_SEVERAL)
 } | {"profit": lambda y, p=None, **options: metrics.profit(y, p, 2.0, 1.0, **options)}
 EACH = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 Y, P = np.array([0, 1] * 200), np.linspace(0.01, 0.99, 400)

@@ -12,7 +12,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.metrics._classes import Classes, top_table
 from calibrant.metrics._input import check_whole, check_word, see
 
-__all__ = ["Groups", "ece", "group", "group_starts", "mce"]
+__all__ = ["KINDS", "Groups", "ece", "group", "group_starts", "mass_borders", "mce"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -149,13 +149,13 @@ def _table(seen: ScoreTable | Classes) -> ScoreTable:
 
 def _check(bins: int, kind: str, ties: str) -> None:
     check_whole("bins", bins, 1)
-    check_word("kind", kind, _KINDS)
+    check_word("kind", kind, KINDS)
     check_word("ties", ties, _TIES)
 
 
 def group(table: ScoreTable, bins: int, kind: str = "width", ties: str = "together") -> Groups:
     """The sums of each bin, ties divided as ``ties`` says."""
-    return _KINDS[kind](table, bins, ties)
+    return KINDS[kind](table, bins, ties)
 
 
 def _equal_width(table: ScoreTable, bins: int, ties: str) -> Groups:
@@ -169,7 +169,7 @@ def _equal_mass(table: ScoreTable, bins: int, ties: str) -> Groups:
     """Cumulative sums read at the borders; between the ends of a cell they are straight lines."""
     scores, weight, positive = _TIES[ties](table)
     mass = np.append(0.0, np.cumsum(weight))
-    borders = _borders(mass[-1], table.is_whole, bins)
+    borders = mass_borders(mass[-1], table.is_whole, bins)
     columns = (weight, positive, weight * scores)
     upto = (np.interp(borders, mass, np.append(0.0, np.cumsum(column))) for column in columns)
     groups = Groups(*(np.diff(sums) for sums in upto))
@@ -189,7 +189,7 @@ def _split_cells(table: ScoreTable) -> tuple[Array, Array, Array]:
     return np.repeat(table.scores, 2)[present], weight[present], positive[present]
 
 
-_KINDS: dict[str, Callable[[ScoreTable, int, str], Groups]] = {
+KINDS: dict[str, Callable[[ScoreTable, int, str], Groups]] = {
     "width": _equal_width,
     "mass": _equal_mass,
 }
@@ -202,14 +202,14 @@ def group_starts(table: ScoreTable, bins: int, kind: str) -> Index:
         inner = np.searchsorted(table.scores, np.arange(1, bins) / bins, side="left")
     else:
         mass = np.cumsum(table.weight)
-        borders = _borders(mass[-1], table.is_whole, bins)[1:-1]
+        borders = mass_borders(mass[-1], table.is_whole, bins)[1:-1]
         # a cumulative sum a rounding error below its border has reached it
         inner = np.searchsorted(mass, borders - 1e-12 * mass[-1], side="left") + 1
     starts = np.unique(np.append(0, inner))
     return starts[starts < len(table)]
 
 
-def _borders(total: float, whole: bool, bins: int) -> Array:
+def mass_borders(total: float, whole: bool, bins: int) -> Array:
     """Where groups of equal mass begin and end, from 0 to the total weight."""
     if not whole:
         return np.asarray(np.linspace(0.0, total, bins + 1), dtype=np.float64)

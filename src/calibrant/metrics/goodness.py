@@ -1,25 +1,37 @@
-"""The Hosmer–Lemeshow tests of calibration."""
+"""Tests of calibration by one statistic: Hosmer–Lemeshow and Spiegelhalter."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
+from numpy.typing import NDArray
+from scipy.special import chdtrc, erfc
 
+from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
+from calibrant.metrics._cells import Readable, cells_of, impossible
 from calibrant.metrics._input import check_whole, check_word, observe
 from calibrant.metrics.binned import group_starts
 
-__all__ = ["HosmerLemeshow", "hosmer_lemeshow"]
+__all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
+
+Array = NDArray[np.float64]
 
 #: which groups each of the two statistics takes
 KINDS = {"C": "mass", "H": "width"}
+#: Σw² of each cell's rows, as weights mean it
+SQUARES: dict[str, Callable[[ScoreTable], Array]] = {
+    "counts": lambda table: table.weight,
+    "importance": lambda table: table.negative_sq + table.positive_sq,
+}
 
 
-@dataclass(frozen=True)
-class HosmerLemeshow:
+@dataclass(frozen=True, repr=False)
+class HosmerLemeshow(Readable):
     """The result of `hosmer_lemeshow`.
 
     Attributes
@@ -52,6 +64,7 @@ def hosmer_lemeshow(
     kind: str = "C",
     fitted: bool = False,
     sample_weight: Any = None,
+    weights: str = "counts",
     pos_label: Any = None,
 ) -> HosmerLemeshow:
     """Hosmer–Lemeshow test: are the deviations of frequencies from predictions just chance?
@@ -70,19 +83,24 @@ def hosmer_lemeshow(
     fitted : bool, default=False
         Whether p comes from a model fitted to these same rows: then df = groups − 2, else groups.
     sample_weight : array-like of shape (n,), optional
-        Weights ≥ 0; a row of weight zero is as if absent. They count as repetitions, so the
-        p-value means something only for whole weights; rescaling them rescales the statistic.
+        Weights ≥ 0; a row of weight zero is as if absent.
+    weights : {"counts", "importance"}, default="counts"
+        Whether a weight is a number of rows (then the p-value means something only for whole
+        weights, and rescaling them rescales the statistic), or says how much a row that was seen
+        once matters (then their scale plays no part).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
     Notes
     -----
     Σ_g (O_g − E_g)² / (n_g π_g (1 − π_g)) with O_g positives observed, E_g = Σ p expected,
-    π_g = E_g/n_g; compared with χ². Ties are never divided: a border inside one moves to its end,
-    and groups emptied that way are dropped and counted. O(D + G log D) after the table.
+    π_g = E_g/n_g; compared with χ². With importance weights each part is divided by Σw²/Σw of its
+    group, as the variance of a weighted sum asks. Ties are never divided: a border inside one moves
+    to its end, and groups emptied that way are dropped and counted. O(D + G log D) after the table.
 
     It misleads: with little data it rejects nothing, with much data everything; and it depends on
-    the number of groups.
+    the number of groups. Where a group expects fewer than about five positives or negatives, χ² is
+    not the distribution of the statistic: `ece_test` and `ecce` stay valid.
 
     References
     ----------
@@ -98,6 +116,7 @@ def hosmer_lemeshow(
     """
     groups = check_whole("groups", groups, 2)
     check_word("kind", kind, KINDS)
+    check_word("weights", weights, SQUARES)
     table = observe(y, p, sample_weight, pos_label)
     starts = group_starts(table, groups, KINDS[kind])
     n0, n1, expected0, expected1 = (
@@ -112,6 +131,7 @@ def hosmer_lemeshow(
     # the two differences are equal, but the smaller expectation is the more precise
     residual = np.where(expected1 < expected0, n1 - expected1, expected0 - n0)
     variance = expected1 * (expected0 / (n0 + n1))
+    variance *= np.add.reduceat(SQUARES[weights](table), starts) / (n0 + n1)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         parts = np.where(residual == 0, 0.0, residual**2 / variance)
     statistic = float(parts.sum())
@@ -131,3 +151,89 @@ def _degrees_of_freedom(used: int, fitted: bool) -> int:
             "came. Ask for more groups, or use kind='C'."
         )
     return used - 2
+
+
+@dataclass(frozen=True, repr=False)
+class Spiegelhalter(Readable):
+    """The result of `spiegelhalter`.
+
+    Attributes
+    ----------
+    statistic : float
+        Z: 0 is best; above 0 the Brier score is worse than the predictions promise (they are too
+        extreme), below 0 better (too timid). Infinite where something impossible happened.
+    p_value : float
+        The chance of at least this |Z| if the predictions are right.
+    brier : float
+        The Brier score.
+    expected : float
+        What the predictions say it should be, Σw p(1 − p)/Σw.
+    """
+
+    statistic: float
+    p_value: float
+    brier: float
+    expected: float
+
+
+def spiegelhalter(
+    y: Any,
+    p: Any = None,
+    *,
+    sample_weight: Any = None,
+    weights: str = "counts",
+    pos_label: Any = None,
+) -> Spiegelhalter:
+    """Spiegelhalter's test: is the Brier score what the predictions themselves promise?
+
+    Z near 0 (a large p-value) is good.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or ScoreTable
+        Labels, any two values; or a table whose scores are the probabilities (then p is left out).
+    p : array-like of shape (n,), (n, 1) or (n, 2)
+        Predicted probabilities of the positive class, or a binary predict_proba.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    weights : {"counts", "importance"}, default="counts"
+        Whether a weight is a number of rows (then it must be whole), or says how much a row that
+        was seen once matters.
+    pos_label : label, optional
+        What p is the probability of; default: the larger of the two labels.
+
+    Notes
+    -----
+    Z = Σ w(y − p)(1 − 2p) / √Σ w²(1 − 2p)² p(1 − p), compared with the normal distribution, two
+    sides. The numerator is Σw times the Brier score minus its expectation Σw p(1 − p)/Σw. Ties
+    and order do not matter. O(D) after the table. With nothing to test (all p are ½, or
+    certain and right) Z = 0 and the p-value is 1.
+
+    It misleads: it is blind to errors that cancel in the sum, above all to a wrong base rate where
+    predictions lie on both sides of ½, and to anything at p = ½; and it is normal only where
+    many rows have something to say (not with rare positives and few rows).
+
+    References
+    ----------
+    .. [1] D. Spiegelhalter, "Probabilistic prediction in patient management and clinical trials",
+       1986, doi:10.1002/sim.4780050506.
+
+    Examples
+    --------
+    >>> spiegelhalter([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.9])
+    Spiegelhalter(statistic=-0.3273, p_value=0.7434, brier=0.135, expected=0.165)
+    >>> spiegelhalter([1, 0] * 50, [0.1, 0.9] * 50).p_value < 1e-9
+    True
+    """
+    table = observe(y, p, sample_weight, pos_label)
+    cells = cells_of(table, weights)
+    tilt = 1.0 - 2.0 * cells.p
+    total = float(cells.weight.sum())
+    excess, spread = float(cells.residual @ tilt), cells.deviation(tilt)
+    promised = float(cells.weight @ (cells.p * (1.0 - cells.p))) / total
+    z = excess / spread if spread > 0.0 else 0.0
+    if impossible(cells):
+        z = math.inf
+    return Spiegelhalter(
+        z, float(erfc(abs(z) / math.sqrt(2.0))), promised + excess / total, promised
+    )

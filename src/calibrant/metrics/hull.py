@@ -57,7 +57,9 @@ def corp(
     With S the mean score, p̂ the isotonic (PAV) fit of y on p and r the base rate: miscalibration
     = S(p) − S(p̂), discrimination = S(r) − S(p̂), uncertainty = S(r). The fit is optimal among
     increasing maps for every proper score at once, so no part is negative. Ties share a value;
-    weights count as repetitions. O(D) after the table.
+    weights count as repetitions. O(D) after the table. Where something happened that was given
+    probability 0, the log loss and with it miscalibration are infinite; the other parts stay
+    finite.
 
     It misleads with little data: isotonic regression overfits, so miscalibration of perfect
     predictions is above 0 and shrinks about as n^(−2/3).
@@ -82,7 +84,7 @@ def corp(
         loss,
         max(mean_change(table, rule, fit), 0.0),  # rounding
         float(n @ rule.divergence(rate, overall) / total),
-        float(rule.entropy(overall)),
+        float(rule.entropy(overall)) + 0.0,  # −0.0 is 0.0
     )
 
 

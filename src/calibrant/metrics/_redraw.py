@@ -1,0 +1,146 @@
+"""Sums of labels redrawn from their predictions, bin by bin, without redrawing every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.metrics._cells import Cells
+
+__all__ = ["redraw"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: up to so many single draws everything is drawn cell by cell
+EXACT = 20_000_000
+#: where Σw³p(1 − p) is so small a part of σ³, the refined normal approximation of a bin's sum is
+#: near enough: for weights of one, from σ² = 100 on
+SMALL = 0.1
+#: up to so many events are worth thinning
+EVENTS = 500.0
+#: single draws in memory at a time
+BLOCK = 1 << 20
+
+
+class _Rows(NamedTuple):
+    """Rows behind each cell: ``size`` of them, all of weight ``common`` but one of ``other``.
+
+    Σw and Σw² are those of the cell: exact for one or two rows, and for rows of equal weight.
+    """
+
+    p: Array
+    size: Array
+    common: Array
+    other: Array
+
+    @classmethod
+    def of(cls, cells: Cells) -> _Rows:
+        weight, square = cells.weight, cells.square
+        some = square > 0.0  # else lost between floats: as one row
+        effective = np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
+        whole = np.abs(effective - np.rint(effective)) <= 1e-9 * effective  # up to rounding
+        count = np.maximum(np.where(whole, np.rint(effective), np.ceil(effective)), 1.0)
+        mean = weight / count
+        spread = np.maximum(square / count - mean**2, 0.0)
+        spread = np.where(spread > 1e-14 * mean**2, spread, 0.0)  # equal weights, up to rounding
+        rest = np.maximum(count - 1.0, 1.0)
+        common = np.where(count > 1.0, np.maximum(mean - np.sqrt(spread / rest), 0.0), 0.0)
+        return cls(cells.p, count, common, mean + np.sqrt(spread * (count - 1.0)))
+
+    def part(self, place: slice) -> _Rows:
+        return _Rows(*(column[place] for column in self))
+
+    @property
+    def expected(self) -> float:
+        return float(((self.size - 1.0) * self.common + self.other) @ self.p)
+
+    def moment(self, power: int) -> Array:
+        """Σ wᵏ of each cell."""
+        return (self.size - 1.0) * self.common**power + self.other**power
+
+
+def redraw(cells: Cells, starts: Index, replicates: int, random: np.random.Generator) -> Array:
+    """Σ w(y* − p) of each bin (a run of cells from each start on), y* ~ Bernoulli(p).
+
+    Shape (replicates, bins).
+    """
+    rows = _Rows.of(cells)
+    ends = np.append(starts[1:], len(cells.p))
+    sums = np.empty((replicates, len(starts)))
+    exact = replicates * len(cells.p) <= EXACT
+    for b, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        part = rows.part(slice(int(start), int(end)))
+        draw = _cell_by_cell if exact or end - start == 1 else _cheapest(part)
+        sums[:, b] = draw(part, replicates, random)
+    return sums
+
+
+def _cheapest(rows: _Rows) -> Callable[[_Rows, int, np.random.Generator], Array]:
+    """How to draw the sum of many cells."""
+    chance = rows.p * (1.0 - rows.p)
+    if rows.moment(3) @ chance <= SMALL * (rows.moment(2) @ chance) ** 1.5 * (1.0 + 1e-12):
+        return _refined_normal
+    inner = (rows.p > 0.0) & (rows.p < 1.0)
+    smaller = np.minimum(rows.p, 1.0 - rows.p)[inner]
+    return _thinned if -np.log1p(-smaller) @ rows.size[inner] <= EVENTS else _cell_by_cell
+
+
+def _cell_by_cell(rows: _Rows, replicates: int, random: np.random.Generator) -> Array:
+    """A binomial draw for the equal rows of each cell, and one draw for the other row."""
+    sums = np.empty(replicates)
+    many = np.flatnonzero(rows.size > 1.0)
+    trials = (rows.size[many] - 1.0).astype(np.int64)
+    step = max(1, BLOCK // len(rows.p))
+    for first in range(0, replicates, step):
+        size = min(step, replicates - first)
+        drawn = (random.random((size, len(rows.p))) < rows.p) @ rows.other
+        if len(many):
+            drawn += random.binomial(trials, rows.p[many], (size, len(many))) @ rows.common[many]
+        sums[first : first + size] = drawn
+    return sums - rows.expected
+
+
+def _refined_normal(rows: _Rows, replicates: int, random: np.random.Generator) -> Array:
+    """σ·(z + γ(z² − 1)/6), z standard normal and γ the skewness: rounded where sums are whole."""
+    chance = rows.p * (1.0 - rows.p)
+    sd = np.sqrt(rows.moment(2) @ chance)
+    skewness = rows.moment(3) @ (chance * (1.0 - 2.0 * rows.p)) / sd**3
+    z = random.standard_normal(replicates)
+    drawn = sd * (z + skewness * (z**2 - 1.0) / 6.0)
+    if (rows.other == 1.0).all() and (rows.common[rows.size > 1.0] == 1.0).all():
+        drawn = np.rint(drawn + rows.expected) - rows.expected
+    return np.asarray(drawn)
+
+
+def _thinned(rows: _Rows, replicates: int, random: np.random.Generator) -> Array:
+    """Events of a Poisson process of rate −ln(1 − q) at each row; a row is hit by one or more.
+
+    q is the smaller of p and 1 − p, so a row is hit with probability q: exact, and the work grows
+    with the variance of the sum, not with the number of rows.
+    """
+    rows = _Rows(*(column[(rows.p > 0.0) & (rows.p < 1.0)] for column in rows))
+    if not len(rows.p):
+        return np.zeros(replicates)
+    q = np.minimum(rows.p, 1.0 - rows.p)
+    sign = np.where(rows.p <= 0.5, 1.0, -1.0)
+    rate = -np.log1p(-q)
+    upto = np.cumsum(rate * rows.size)
+    events = random.poisson(upto[-1], replicates)
+    replicate = np.repeat(np.arange(replicates), events)
+    place = random.random(len(replicate)) * upto[-1]
+    cell = np.minimum(np.searchsorted(upto, place, side="right"), len(q) - 1)
+    before = upto[cell] - rate[cell] * rows.size[cell]
+    row = np.clip(np.floor((place - before) / rate[cell]), 0.0, rows.size[cell] - 1.0)
+    group = replicate * len(q) + cell
+    order = np.lexsort((row, group))
+    group, row = group[order], row[order]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (np.diff(group) != 0) | (np.diff(row) != 0)
+    cell, row, replicate = cell[order][new], row[new], replicate[order][new]
+    size = sign[cell] * np.where(row == 0.0, rows.other[cell], rows.common[cell])
+    expected = float(((rows.size - 1.0) * rows.common + rows.other) @ (sign * q))
+    return np.asarray(np.bincount(replicate, size, minlength=replicates) - expected, dtype=float)

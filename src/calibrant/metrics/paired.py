@@ -1,0 +1,349 @@
+"""Two predictions of the same rows: is the difference of their losses more than chance?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from calibrant.data.columns import to_column
+from calibrant.data.door import check_lengths, read_labels, read_probabilities, read_weight
+from calibrant.data.matrix import ScoreMatrix
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError, ParameterError
+from calibrant.metrics._cells import NOT_WHOLE, WEIGHTS, Readable
+from calibrant.metrics._classes import has_several, see_classes
+from calibrant.metrics._input import check_number, check_word, positive_column, refuse_positive
+
+__all__ = ["LossDifference", "loss_difference"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, repr=False)
+class LossDifference(Readable):
+    """The result of `loss_difference`.
+
+    Attributes
+    ----------
+    difference : float
+        Mean loss of p minus mean loss of q: above 0, q is better. Infinite where only one of the
+        two losses is; NaN where both are.
+    low, high : float
+        Ends of the confidence interval.
+    p_value : float
+        The chance of at least this |difference| if both have the same expected loss.
+    std_error : float
+        Standard error of the difference.
+    df : float
+        Degrees of freedom of the t distribution behind interval and p-value.
+    first, second : float
+        Mean loss of p and of q.
+    loss : str
+        Which loss.
+    level : float
+        Level of the interval.
+    note : str
+        What kept the losses from being finite, or nothing.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    std_error: float
+    df: float
+    first: float
+    second: float
+    loss: str
+    level: float
+    note: str
+
+
+def loss_difference(
+    y: Any,
+    p: Any,
+    q: Any,
+    *,
+    loss: str = "log",
+    level: float = 0.95,
+    clip: float | None = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    weights: str = "counts",
+    pos_label: Any = None,
+    classes: Any = None,
+) -> LossDifference:
+    """The loss of p minus that of q on the same rows, with its interval and a test.
+
+    Above 0: q is better. A small p-value: the difference is more than chance.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels. (No table: it would no longer know which predictions belong together.)
+    p, q : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+        Two predictions of the same rows: probabilities of the positive class, a binary
+        predict_proba, or one column for each of k ≥ 3 classes in sorted order.
+    loss : {"log", "brier"}, default="log"
+        −ln P(what happened), or (y − p)²; for k ≥ 3 classes Σ_j (y_j − p_j)².
+    level : float, default=0.95
+    clip : float, optional
+        For the log loss: clip probabilities to [clip, 1 − clip] first, so that it is finite.
+    groups : array-like of shape (n,), optional
+        Rows of one group (a patient, a day) are not independent of each other: the standard error
+        is then of groups, not rows.
+    sample_weight : array-like of shape (n,), optional
+        Weights ≥ 0; a row of weight zero is as if absent.
+    weights : {"counts", "importance"}, default="counts"
+        Whether a weight is a number of rows (then it must be whole), or says how much a row that
+        was seen once matters. With groups both mean the same.
+    pos_label : label, optional
+        What p and q are probabilities of; default: the larger of the two labels. Not with (n, k).
+    classes : array-like of labels, optional
+        The class of each column, where y lacks some or the columns have another order.
+
+    Raises
+    ------
+    InputError
+        If there are not at least two rows (or groups) to tell chance from.
+
+    Notes
+    -----
+    dᵢ = ℓ(yᵢ, pᵢ) − ℓ(yᵢ, qᵢ), difference d̄ = Σwd/Σw. Standard error: √(Σw(d − d̄)²/(W(W − 1))) for
+    counts of sum W, √(m/(m − 1)·Σw²(d − d̄)²)/Σw with m = (Σw)²/Σw² for importance, and
+    √(G/(G − 1)·Σ_g(Σ_{i∈g} wᵢ(dᵢ − d̄))²)/Σw for G groups. Interval and p-value are Student's, with
+    W − 1, m − 1 or G − 1 degrees of freedom: the paired t-test, and without lags the test of
+    Diebold and Mariano [1]_. Pairing matters: what makes a row hard for both cancels in dᵢ. O(n).
+    Ties play no part.
+
+    Infinite log losses are answered for what they are. An event that was given probability 0 and
+    came has shown that this prediction's expected loss is infinite; so if that holds for one of the
+    two only, difference, interval and p-value are ±∞, [±∞, ±∞] and 0. If it holds for both, there
+    is no difference to speak of: NaN, [−∞, ∞] and 1. ``note`` counts the rows; pass ``clip``.
+
+    It misleads if p or q was fitted to these rows (the one that fits more closely wins), if rows
+    depend on each other and ``groups`` is not given, and where few rows with a huge log loss
+    decide: the mean is then far from normal.
+
+    References
+    ----------
+    .. [1] F. Diebold, R. Mariano, "Comparing predictive accuracy", 1995,
+       doi:10.1080/07350015.1995.10524599.
+
+    Examples
+    --------
+    >>> y = [0, 1, 1, 0, 1, 0]
+    >>> timid, bold = [0.4, 0.6, 0.6, 0.4, 0.6, 0.4], [0.2, 0.9, 0.7, 0.1, 0.8, 0.3]
+    >>> result = loss_difference(y, timid, bold, loss="brier")
+    >>> round(result.difference, 4), result.p_value < 0.01
+    (0.1133, True)
+    >>> loss_difference([0, 1], [0.5, 0.0], [0.5, 0.5]).note
+    'p gave probability 0 to what happened in 1 of 2 rows'
+    """
+    check_word("loss", loss, LOSSES)
+    check_word("weights", weights, WEIGHTS)
+    level = check_number("level", level, 0.0, 1.0)
+    if clip is not None:
+        clip = check_number("clip", clip, 0.0, 0.5)
+        if loss != "log":
+            raise ParameterError(f"clip is for the log loss only, but loss={loss!r} came with it.")
+    if isinstance(y, (ScoreTable, ScoreMatrix)):
+        raise InputError(
+            "y must be labels: a table or matrix in its place does not know which rows of p and q "
+            "belong together. Pass labels and both predictions."
+        )
+    pair = _read(y, p, q, LOSSES[loss], clip, pos_label, classes)
+    given = read_weight(sample_weight, len(pair.first))
+    weight = np.ones(len(pair.first)) if given is None else given
+    chance = _chance_of(weight, groups, weights)
+    kept = weight > 0.0
+    return _result(pair.only(kept), weight[kept], chance, loss, level)
+
+
+# --- the losses of each row ---------------------------------------------------------------------
+
+
+class _Pair(NamedTuple):
+    """The loss of each row by either prediction."""
+
+    first: Array
+    second: Array
+
+    def only(self, kept: Flags) -> _Pair:
+        return self if kept.all() else _Pair(self.first[kept], self.second[kept])
+
+
+class _Loss(NamedTuple):
+    """The loss of each row: of two classes (p, who is positive), and of several."""
+
+    binary: Callable[[Array, Flags], Array]
+    several: Callable[[ScoreMatrix], Array]
+
+
+def _surprise(p: Array, positive: Flags) -> Array:
+    with np.errstate(divide="ignore"):
+        return -np.where(positive, np.log(p), np.log1p(-p)) + 0.0  # −0.0 is 0.0
+
+
+def _surprise_of_own(matrix: ScoreMatrix) -> Array:
+    own = matrix.scores[np.arange(len(matrix)), matrix.codes].astype(np.float64)
+    return _surprise(own, np.ones(len(own), dtype=bool))
+
+
+def _square_of_row(matrix: ScoreMatrix) -> Array:
+    parts = []
+    for p, codes, _ in matrix.blocks():
+        p[np.arange(len(codes)), codes] -= 1.0
+        parts.append(np.einsum("ij,ij->i", p, p))
+    return np.concatenate(parts)
+
+
+LOSSES = {
+    "log": _Loss(_surprise, _surprise_of_own),
+    "brier": _Loss(lambda p, positive: (positive - p) ** 2, _square_of_row),
+}
+
+
+def _read(
+    y: Any, p: Any, q: Any, loss: _Loss, clip: float | None, pos_label: Any, classes: Any
+) -> _Pair:
+    """Losses of all rows; those of weight zero are still among them."""
+    for name, given in (("p", p), ("q", q)):
+        if given is None:
+            raise InputError(f"{name} must be given: the predicted probabilities, one per row.")
+    several, p = has_several(y, p)
+    if several:
+        refuse_positive(pos_label)
+        seen = (see_classes(y, m, classes=classes, name=n) for m, n in ((p, "p"), (q, "q")))
+        return _Pair(*(loss.several(_clipped(each.matrix, clip)) for each in seen))
+    labels = read_labels(y, pos_label=pos_label, classes=classes)
+    column = positive_column(labels, classes)
+    losses = []
+    for name, given in (("p", p), ("q", q)):
+        clean = read_probabilities(given, positive_column=column, name=name)
+        check_lengths(**{"y": len(labels.positive), name: len(clean)})
+        if clip is not None:
+            clean = np.clip(clean, clip, 1.0 - clip)
+        losses.append(loss.binary(clean, labels.positive))
+    return _Pair(*losses)
+
+
+def _clipped(matrix: ScoreMatrix, clip: float | None) -> ScoreMatrix:
+    if clip is None:
+        return matrix
+    return ScoreMatrix(np.clip(matrix.scores, clip, 1.0 - clip), matrix.codes, matrix.weight)
+
+
+# --- how their mean varies ----------------------------------------------------------------------
+
+
+class _Chance(NamedTuple):
+    """The standard error of the mean, from the rows' deviations; and its degrees of freedom."""
+
+    error: Callable[[Array], float]
+    df: float
+
+
+def _chance_of(weight: Array, groups: Any, weights: str) -> _Chance:
+    if groups is not None:
+        return _of_groups(weight, _codes(groups, len(weight)))
+    return _BY_ROW[weights](weight[weight > 0.0])
+
+
+def _of_counts(weight: Array) -> _Chance:
+    if (weight != np.floor(weight)).any():
+        raise InputError(NOT_WHOLE)
+    total = float(weight.sum())
+    _check_several(total, "rows")
+    return _Chance(lambda d: math.sqrt(weight @ d**2 / total / (total - 1.0)), total - 1.0)
+
+
+def _of_importance(weight: Array) -> _Chance:
+    _check_several(len(weight), "rows")
+    share = weight / weight.sum()
+    effective = 1.0 / float(share @ share)
+    if effective <= 1.0 + 1e-9:
+        raise InputError("one row has all of the weight: nothing tells chance from difference.")
+    grown = effective / (effective - 1.0)
+    return _Chance(lambda d: math.sqrt(grown * (share**2 @ d**2)), effective - 1.0)
+
+
+_BY_ROW: dict[str, Callable[[Array], _Chance]] = {
+    "counts": _of_counts,
+    "importance": _of_importance,
+}
+
+
+def _of_groups(weight: Array, codes: Index) -> _Chance:
+    kept = weight > 0.0
+    share, codes = weight[kept] / weight.sum(), np.unique(codes[kept], return_inverse=True)[1]
+    count = int(codes.max()) + 1
+    _check_several(count, "groups")
+
+    def error(d: Array) -> float:
+        sums = np.bincount(codes, share * d)
+        return math.sqrt(count / (count - 1.0) * (sums @ sums))
+
+    return _Chance(error, count - 1.0)
+
+
+def _codes(groups: Any, n: int) -> Index:
+    """A number for each different group."""
+    column = to_column(groups, "groups")
+    check_lengths(y=n, groups=len(column))
+    if column.ndim != 1 or (column.dtype.kind == "f" and np.isnan(column).any()):
+        raise InputError("groups must be one column without missing values.")
+    seen: dict[Any, int] = {}
+    return np.fromiter((seen.setdefault(g, len(seen)) for g in column.tolist()), np.intp, n)
+
+
+def _check_several(count: float, word: str) -> None:
+    if count < 2:
+        raise InputError(
+            f"at least 2 {word} are needed to tell a difference from chance, but {count:g} came."
+        )
+
+
+# --- the answer ---------------------------------------------------------------------------------
+
+
+def _result(pair: _Pair, weight: Array, chance: _Chance, loss: str, level: float) -> LossDifference:
+    share = weight / weight.sum()
+    means = float(share @ pair.first), float(share @ pair.second)
+    never = tuple(int(np.isinf(column).sum()) for column in pair)
+    if any(never):
+        answer = _INFINITE[bool(never[0]), bool(never[1])]
+        note = _note(never, len(weight))
+        return LossDifference(*answer, math.nan, chance.df, *means, loss, level, note)
+    d = pair.first - pair.second
+    mean = float(share @ d)
+    error = chance.error(d - mean)
+    reach = float(stdtrit(chance.df, (1.0 + level) / 2.0)) * error
+    t = abs(mean) / error if error > 0.0 else (math.inf if mean else 0.0)
+    p_value = min(1.0, 2.0 * float(stdtr(chance.df, -t)))
+    low, high = mean - reach, mean + reach
+    return LossDifference(mean, low, high, p_value, error, chance.df, *means, loss, level, "")
+
+
+#: difference, low, high and p-value where the loss of (p, q) is infinite
+_INFINITE = {
+    (True, False): (math.inf, math.inf, math.inf, 0.0),
+    (False, True): (-math.inf, -math.inf, -math.inf, 0.0),
+    (True, True): (math.nan, -math.inf, math.inf, 1.0),
+}
+
+
+def _note(never: tuple[int, ...], rows: int) -> str:
+    return "; ".join(
+        f"{name} gave probability 0 to what happened in {count} of {rows} rows"
+        for name, count in zip("pq", never, strict=True)
+        if count
+    )

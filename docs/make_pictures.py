@@ -26,12 +26,40 @@ def before_and_after() -> dict[str, object]:
     fit, test = slice(0, 3000), slice(3000, None)
     platt = cal.Platt().fit(p[fit], y[fit])
     isotonic = cal.Isotonic().fit(p[fit], y[fit])
+    elite = cal.ELiTE().fit(p[fit], y[fit])
+    venn = cal.VennAbers().fit(p[:600], y[:600])
+    predictions = {
+        "raw": p[test],
+        "Platt": platt.calibrate(p[test]),
+        "ELiTE": elite.calibrate(p[test]),
+    }
     return {
         "reliability": cal.reliability_diagram(
-            y[test], platt.calibrate(p[test]), raw=p[test], fitted_map=platt
+            y[test], predictions["Platt"], raw=p[test], fitted_map=platt
         ),
+        "corp": cal.reliability_diagram(
+            y[test], predictions["Platt"], raw=p[test], curve="isotonic"
+        ),
+        "smooth": cal.reliability_diagram(y[test], p[test], curve="smooth", band="confidence"),
+        "several": cal.reliability_diagram(y[test], predictions, curve="smooth"),
         "map": cal.map_diagram(isotonic, title="Isotonic regression"),
+        "map_odds": cal.map_diagram(
+            venn, axes="logit", lo=0.001, hi=0.999, title="Venn–Abers on 600 rows, log-odds axes"
+        ),
     }
+
+
+def segments() -> dict[str, object]:
+    """One map for all regions: right on the whole, wrong in two of them."""
+    random = np.random.default_rng(17)
+    y, p = simulate(12_000, seed=17, sharpness=2.0)
+    region = np.array(["north", "south", "west"])[random.integers(0, 3, len(y))]
+    z = np.log(p / (1 - p)) / 2 + np.select([region == "north", region == "west"], [0.9, -0.9])
+    y = (random.random(len(y)) < 1 / (1 + np.exp(-z))).astype(int)
+    platt = cal.Platt().fit(p[:6000], y[:6000])
+    y, p, region = y[6000:], p[6000:], region[6000:]
+    predictions = {"raw": p, "Platt": platt.calibrate(p)}
+    return {"segments": cal.reliability_diagram(y, predictions, segments=region, band=None)}
 
 
 def few_rows() -> dict[str, object]:
@@ -45,7 +73,12 @@ def rare_events() -> dict[str, object]:
     random = np.random.default_rng(5)
     p = random.beta(1.0, 300.0, 200_000)
     y = (random.random(len(p)) < p).astype(int)
-    return {"rare": cal.reliability_diagram(y, p, kind="mass", title="Rare events, equal mass")}
+    wide = random.beta(0.6, 200.0, 200_000)
+    hit = (random.random(len(wide)) < 0.6 * wide).astype(int)
+    return {
+        "rare": cal.reliability_diagram(y, p, kind="mass", title="Rare events, equal mass"),
+        "rare_odds": cal.reliability_diagram(hit, wide, curve="isotonic", axes="logit"),
+    }
 
 
 def margins() -> dict[str, object]:
@@ -105,7 +138,8 @@ def learning() -> dict[str, object]:
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    for draw in (before_and_after, few_rows, rare_events, margins, learning, classes, boosting):
+    some = (before_and_after, few_rows, rare_events, margins, learning, classes, boosting, segments)
+    for draw in some:
         for name, figure in draw().items():
             # without the version of matplotlib, an unchanged picture stays the same file
             figure.savefig(PICTURES / f"{name}.png", metadata={"Software": None})

@@ -254,7 +254,7 @@ def test_bad_input(arguments, message):
         ({"bins": 0}, "bins must be a whole number from 1"),
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"kind": "depth"}, "kind must be one of 'width', 'mass'"),
-        ({"band": "wald"}, "band must be one of 'exact', 'bootstrap', None"),
+        ({"band": "wald"}, "band must be one of 'auto', 'exact', 'bootstrap', 'c.*', None"),
         ({"level": 95}, "level must be a number between 0 and 1"),
         ({"band": "bootstrap", "n_boot": 0}, "n_boot must be"),
         ({"band": "bootstrap", "random_state": "x"}, "random_state must be"),
@@ -411,10 +411,12 @@ def test_diagram_shows_the_curve():
     bars = np.reshape(drawn["_band"].get_ydata(), (-1, 3))
     np.testing.assert_array_equal(bars[:, :2], np.column_stack((curve.lower, curve.upper)))
     np.testing.assert_array_equal(drawn["ideal"].get_xdata(), drawn["ideal"].get_ydata())
-    assert both["reliability"].get_xlabel() == "mean predicted probability"
+    assert both["histogram"].get_xlabel() == "mean predicted probability"
     assert both["reliability"].get_ylabel() == "fraction of positives"
     assert both["reliability"].get_aspect() == 1
-    assert both["histogram"].get_title() == "A model"
+    assert both["reliability"].get_title() == "A model"
+    assert both["histogram"].get_position().y1 < both["reliability"].get_position().y0
+    assert both["histogram"].get_xlim() == both["reliability"].get_xlim()
     assert legend_texts(figure) == ["ideal", "predictions", "95 % interval (exact)"]
     stairs = both["histogram"].patches[0].get_data()
     np.testing.assert_allclose(stairs.values.sum(), 100)

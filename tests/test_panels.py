@@ -215,35 +215,36 @@ def test_figure_shows_the_panels():
         "reliability Platt",
         "histogram Platt",
     ]
-    for curve, below, above in zip(panels.curves, figure.axes[::2], figure.axes[1::2], strict=True):
-        drawn = lines(below)
+    for curve, above, below in zip(panels.curves, figure.axes[::2], figure.axes[1::2], strict=True):
+        drawn = lines(above)
         np.testing.assert_array_equal(drawn["predictions"].get_xdata(), curve.mean_p)
         np.testing.assert_array_equal(drawn["predictions"].get_ydata(), curve.fraction)
         bars = np.reshape(drawn["_band"].get_ydata(), (-1, 3))
         np.testing.assert_array_equal(bars[:, :2], np.column_stack((curve.lower, curve.upper)))
-        stairs = above.patches[0].get_data()
+        stairs = below.patches[0].get_data()
         np.testing.assert_allclose(stairs.values, 100 * curve.share)
         np.testing.assert_array_equal(stairs.edges, curve.histogram_edges)
         assert below.get_xlabel() == "mean prediction"
+        assert below.get_position().y1 < above.get_position().y0
     np.testing.assert_array_equal(
         lines(figure.axes[0])["fitted map"].get_ydata(), panels.lines[0].p
     )
     assert "fitted map" not in lines(figure.axes[2])
-    assert [axes.get_title() for axes in figure.axes[1::2]] == ["raw", "Platt"]
+    assert [axes.get_title() for axes in figure.axes[::2]] == ["raw", "Platt"]
     assert legend_texts(figure) == ["ideal", "predictions", "fitted map", "95 % interval (exact)"]
     assert figure.texts[0].get_text() == "A model"
 
 
 def test_all_columns_have_the_same_axes():
     figure = panel_diagram(panels_of(8, band=None))
-    below, above = figure.axes[::2], figure.axes[1::2]
+    above, below = figure.axes[::2], figure.axes[1::2]
     assert len({axes.get_xlim() for axes in figure.axes}) == 1
     assert len({axes.get_ylim() for axes in below}) == len({axes.get_ylim() for axes in above}) == 1
-    places = [axes.get_position() for axes in below]
+    places = [axes.get_position() for axes in above]
     assert len({round(place.y0, 6) for place in places}) == 2
     assert len({round(place.x0, 6) for place in places}) == 4
     # numbers and words stand beside the first column only
-    assert [bool(axes.get_ylabel()) for axes in below] == [True, *[False] * 3] * 2
+    assert [bool(axes.get_ylabel()) for axes in above] == [True, *[False] * 3] * 2
     assert "95 % interval (exact)" not in legend_texts(figure)
 
 

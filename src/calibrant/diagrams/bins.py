@@ -5,67 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from calibrant.data.table import ScoreTable
-from calibrant.errors import ParameterError
+from calibrant.diagrams.resample import cells_of, generator
+from calibrant.diagrams.rule import Rule
 
-__all__ = ["Rule", "Sums", "band_of", "bins_of", "histogram_of", "means_of", "window"]
+__all__ = ["Sums", "band_of", "bins_of", "clopper_pearson", "histogram_of", "means_of", "window"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Band = tuple[Array, Array]
 
-#: the histogram has at least this many cells
-CELLS = 20
 #: predictions that all lie this close to 0 or to 1 are shown enlarged
 CORNER = 0.2
 #: beyond this mean a Poisson count is all but constant, and NumPy's sampler would overflow
 LARGEST_MEAN = 1e15
 #: multiples of W/B are met up to the rounding of a long sum of weights
 ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The options of a curve, checked when made."""
-
-    bins: int = 10
-    kind: str = "width"
-    band: str | None = "exact"
-    level: float = 0.95
-    n_boot: int = 1000
-    random_state: Any = 0
-
-    def __post_init__(self) -> None:
-        for name, value in (("bins", self.bins), ("n_boot", self.n_boot)):
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ParameterError(
-                    f"{name} must be a whole number from 1 on, but {value!r} came."
-                )
-        _one_of("kind", self.kind, tuple(BINS))
-        _one_of("band", self.band, (*BANDS, None))
-        if not isinstance(self.level, Real) or not 0 < self.level < 1:
-            raise ParameterError(
-                f"level must be a number between 0 and 1, such as 0.95, but {self.level!r} came."
-            )
-
-    @property
-    def cells(self) -> int:
-        """How many cells the histogram has: whole parts of bins of equal width."""
-        whole = self.bins if self.kind == "width" else 1
-        return whole * math.ceil(CELLS / whole)
-
-
-def _one_of(name: str, value: Any, words: tuple[str | None, ...]) -> None:
-    if not any(type(value) is type(word) and value == word for word in words):
-        allowed = ", ".join(repr(word) for word in words)
-        raise ParameterError(f"{name} must be one of {allowed}, but {value!r} came.")
 
 
 # --- bins ---------------------------------------------------------------------------------------
@@ -177,36 +137,33 @@ def _round_up(reach: float) -> float:
 # --- bands --------------------------------------------------------------------------------------
 
 
-def band_of(sums: Sums, rule: Rule) -> Band | tuple[None, None]:
+def band_of(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band | tuple[None, None]:
     """The lower and the upper end of each bin's fraction, or two Nones."""
-    return (None, None) if rule.band is None else BANDS[rule.band](sums, rule)
+    return (None, None) if rule.band is None else BANDS[rule.band](table, starts, sums, rule)
 
 
-def _exact(sums: Sums, rule: Rule) -> Band:
-    """Clopper–Pearson with the effective sample size."""
-    tail = (1 - rule.level) / 2
-    hits = sums.effective * sums.fraction
-    misses = sums.effective * (sums.negative / sums.weight)
+def clopper_pearson(effective: Array, fraction: Array, tail: float) -> Band:
+    """The interval of each fraction of so many rows, with ``tail`` left out at either end."""
+    hits, misses = effective * fraction, effective * (1.0 - fraction)
     lower = betaincinv(np.where(hits > 0, hits, 1.0), misses + 1, tail)
     upper = betaincinv(hits + 1, np.where(misses > 0, misses, 1.0), 1 - tail)
     return np.where(hits > 0, lower, 0.0), np.where(misses > 0, upper, 1.0)
 
 
-def _bootstrap(sums: Sums, rule: Rule) -> Band:
+def _exact(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
+    """Clopper–Pearson with the effective sample size."""
+    return clopper_pearson(sums.effective, sums.fraction, rule.tail)
+
+
+def _bootstrap(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
     """Percentiles of the fraction over Poisson replicates of either class's weight."""
-    try:
-        random = np.random.default_rng(rule.random_state)
-    except (TypeError, ValueError) as wrong:
-        raise ParameterError(
-            f"random_state must be a seed, a Generator or None, but {rule.random_state!r} came."
-        ) from wrong
+    random = generator(rule.random_state)
     negative = _replicates(sums.negative, sums.negative_sq, rule.n_boot, random)
     positive = _replicates(sums.positive, sums.positive_sq, rule.n_boot, random)
     total = negative + positive
     some = total > 0
     fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
-    tail = (1 - rule.level) / 2
-    lower, upper = np.quantile(fraction, (tail, 1 - tail), axis=0)
+    lower, upper = np.quantile(fraction, (rule.tail, 1 - rule.tail), axis=0)
     return lower, upper
 
 
@@ -219,4 +176,18 @@ def _replicates(weight: Array, square: Array, n: int, random: np.random.Generato
     return unit * random.poisson(mean, size=(n, len(mean)))
 
 
-BANDS: dict[str, Callable[[Sums, Rule], Band]] = {"exact": _exact, "bootstrap": _bootstrap}
+def _consistency(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
+    """Percentiles of the fraction over labels drawn with the predictions as probabilities."""
+    cells = cells_of(table, keep=starts)
+    drawn = cells.draw(cells.p, rule.n_boot, generator(rule.random_state)) * cells.weight
+    inner = np.searchsorted(cells.starts, starts)
+    fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
+    lower, upper = np.quantile(np.minimum(fraction, 1.0), (rule.tail, 1 - rule.tail), axis=0)
+    return lower, upper
+
+
+BANDS: dict[str, Callable[[ScoreTable, Index, Sums, Rule], Band]] = {
+    "exact": _exact,
+    "bootstrap": _bootstrap,
+    "consistency": _consistency,
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,11 @@ from numpy.typing import NDArray
 from calibrant.data.columns import to_column
 from calibrant.data.labels import plain
 from calibrant.data.table import ScoreTable
-from calibrant.diagrams.bins import histogram_of, window
-from calibrant.diagrams.curves import Curve, reliability_curve
+from calibrant.diagrams.bins import window
+from calibrant.diagrams.curves import curve_of
+from calibrant.diagrams.frames import span_of
 from calibrant.diagrams.panels import Panels
+from calibrant.diagrams.rule import Rule
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics._classes import Classes, class_table, see_classes, top_table
 
@@ -31,10 +32,15 @@ def class_reliability(
     classes: Any = None,
     show: Any = None,
     top_label: bool = True,
+    curve: str = "binned",
     bins: int = 10,
     kind: str = "width",
-    band: str | None = "exact",
+    band: str | None = "auto",
     level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    n_boot: int = 1000,
+    random_state: Any = 0,
     sample_weight: Any = None,
 ) -> Panels:
     """Reliability curves of a multiclass model, side by side: the top label, then every class.
@@ -53,7 +59,7 @@ def class_reliability(
     top_label : bool, default=True
         Whether the first panel shows the confidence, the probability of the most probable class,
         against how often that class came.
-    bins, kind, band, level, sample_weight
+    curve, bins, kind, band, level, sigma, axes, n_boot, random_state, sample_weight
         As in `reliability_curve`.
 
     Returns
@@ -89,14 +95,11 @@ def class_reliability(
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")
-    options: dict[str, Any] = {"bins": bins, "kind": kind, "band": band, "level": level}
+    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
     names = [TOP] * bool(top_label) + [str(plain(seen.labels[column])) for column in columns]
-    # one table at a time: the common cells need only the ends of each
-    shown = _common_window(seen, columns, top_label)
-    curves = tuple(
-        _on_cells(reliability_curve(table, **options), table, shown)
-        for table in _tables(seen, columns, top_label)
-    )
+    # one table at a time: many classes of many rows would not fit into memory together
+    span = _common_span(seen, columns, top_label, rule)
+    curves = tuple(curve_of(table, rule, span) for table in _tables(seen, columns, top_label))
     return Panels(tuple(names), curves, (None,) * len(curves))
 
 
@@ -113,10 +116,12 @@ def _shown(seen: Classes, show: Any) -> NDArray[np.intp]:
     return np.array([known.index(label) for label in wanted], dtype=np.intp)
 
 
-def _common_window(
-    seen: Classes, columns: NDArray[np.intp], top_label: bool
+def _common_span(
+    seen: Classes, columns: NDArray[np.intp], top_label: bool, rule: Rule
 ) -> tuple[float, float]:
-    """The part of [0, 1] that holds all predictions shown."""
+    """The part of the axis that holds the predictions shown."""
+    if rule.axes == "logit":
+        return span_of(_tables(seen, columns, top_label), rule.axes)
     scores = seen.matrix.scores
     ends = [(scores[:, column].min(), scores[:, column].max()) for column in columns]
     if top_label:
@@ -130,9 +135,3 @@ def _tables(seen: Classes, columns: NDArray[np.intp], top_label: bool) -> Iterat
         yield top_table(seen.matrix)
     for column in columns:
         yield class_table(seen.matrix, int(column))
-
-
-def _on_cells(curve: Curve, table: ScoreTable, shown: tuple[float, float]) -> Curve:
-    count = len(curve.histogram)
-    cells = shown[0] + (shown[1] - shown[0]) * (np.arange(count + 1) / count)
-    return replace(curve, histogram_edges=cells, histogram=histogram_of(table, cells))

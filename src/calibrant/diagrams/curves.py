@@ -2,161 +2,41 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from calibrant.data.door import (
-    Rows,
-    check_lengths,
-    read_labels,
-    read_probabilities,
-    read_scores,
-    read_weight,
-)
 from calibrant.data.frozen import Frozen
 from calibrant.data.table import ScoreTable
-from calibrant.diagrams.bins import (
-    Rule,
-    Sums,
-    band_of,
-    bins_of,
-    histogram_of,
-    means_of,
-    window,
-)
-from calibrant.errors import InputError
+from calibrant.diagrams.bins import histogram_of
+from calibrant.diagrams.frames import cells_over, frame_of, span_of
+from calibrant.diagrams.points import Curve
+from calibrant.diagrams.reading import read_raw, read_table
+from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.shapes import shape_of
 from calibrant.losses import sigmoid
 
-__all__ = ["Comparison", "Curve", "compare_curves", "reliability_curve"]
-
-Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Curve(Frozen):
-    """A reliability curve: mean prediction against fraction of positives, bin by bin.
-
-    Attributes
-    ----------
-    edges : array of shape (m, 2)
-        Where each non-empty bin begins and ends: [begin, end), the last one closed.
-    mean_p, fraction : arrays of shape (m,)
-        The weighted mean prediction and the weighted fraction of positives of each bin: the points.
-    weight, effective : arrays of shape (m,)
-        Σw of each bin, and its effective sample size (Σw)²/Σw², the number of rows if all weigh
-        the same.
-    lower, upper : arrays of shape (m,), or None
-        The band of ``fraction``; None without one.
-    level : float or None
-        How often the band is meant to hold the truth, bin by bin.
-    band : {"exact", "bootstrap"} or None
-    kind : {"width", "mass"}
-    total : float
-        The weight of all rows.
-    histogram_edges, histogram : arrays of shape (h + 1,) and (h,)
-        Equal cells of the predictions, and the weight in each.
-
-    Examples
-    --------
-    >>> curve = reliability_curve([0, 0, 1, 1], [0.15, 0.15, 0.15, 0.7])
-    >>> curve
-    Curve(2 bins of equal width, weight 4, exact 95 % band)
-    >>> print(curve)
-    predictions   mean  fraction       95 % band  weight
-    [0.1, 0.2)   0.150     0.333  0.008 to 0.906       3
-    [0.7, 0.8)   0.700     1.000  0.025 to 1.000       1
-    """
-
-    edges: Array
-    mean_p: Array
-    fraction: Array
-    weight: Array
-    effective: Array
-    lower: Array | None
-    upper: Array | None
-    level: float | None
-    band: str | None
-    kind: str
-    total: float
-    histogram_edges: Array
-    histogram: Array
-
-    def __len__(self) -> int:
-        """The number of bins that hold predictions."""
-        return len(self.mean_p)
-
-    @property
-    def share(self) -> Array:
-        """The part of all weight in each cell of the histogram."""
-        return self.histogram / self.total
-
-    @property
-    def bulk(self) -> tuple[float, float]:
-        """From where to where the histogram holds all but 0.5 % of the weight at either end."""
-        part = np.cumsum(self.share)
-        first, last = np.searchsorted(part, (0.005, 0.995))
-        end = min(int(last) + 1, len(part))
-        return float(self.histogram_edges[first]), float(self.histogram_edges[end])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The attributes as plain lists and numbers, ready for JSON."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in self._items()
-        }
-
-    def __repr__(self) -> str:
-        plural = "s" if len(self) != 1 else ""
-        band = "no band" if self.level is None else f"{self.band} {100 * self.level:g} % band"
-        return f"Curve({len(self)} bin{plural} of equal {self.kind}, weight {self.total:g}, {band})"
-
-    def __str__(self) -> str:
-        names = [f"[{low:.4g}, {high:.4g})" for low, high in self.edges]
-        if self.edges[-1, 1] == 1.0:
-            names[-1] = names[-1][:-1] + "]"
-        span = self.histogram_edges[-1] - self.histogram_edges[0]
-        places = 3 + math.ceil(-math.log10(span))
-        columns = [["predictions", *names]]
-        columns.append(["mean", *(f"{value:.{places}f}" for value in self.mean_p)])
-        columns.append(["fraction", *(f"{value:.{places}f}" for value in self.fraction)])
-        if self.lower is not None and self.upper is not None and self.level is not None:
-            ends = zip(self.lower, self.upper, strict=True)
-            band = (f"{low:.{places}f} to {high:.{places}f}" for low, high in ends)
-            columns.append([f"{100 * self.level:g} % band", *band])
-        columns.append(["weight", *(f"{value:.10g}" for value in self.weight)])
-        wide = [max(len(cell) for cell in column) for column in columns]
-        rows = zip(*columns, strict=True)
-        lines = (
-            "  ".join(
-                [row[0].ljust(wide[0])]
-                + [c.rjust(w) for c, w in zip(row[1:], wide[1:], strict=True)]
-            )
-            for row in rows
-        )
-        return "\n".join(lines)
+__all__ = ["Comparison", "Curve", "compare_curves", "curve_of", "reliability_curve"]
 
 
 def reliability_curve(
     y: Any,
     p: Any = None,
     *,
+    curve: str = "binned",
     bins: int = 10,
     kind: str = "width",
-    band: str | None = "exact",
+    band: str | None = "auto",
     level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
     n_boot: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
     pos_label: Any = None,
 ) -> Curve:
-    """The points of a reliability diagram, with a band for each.
+    """The points or the line of a reliability diagram, with a band.
 
-    A calibrated model's points lie on the diagonal: of the cases it gives 0.3, 30 % are positive.
+    A calibrated model's curve lies on the diagonal: of the cases it gives 0.3, 30 % are positive.
 
     Parameters
     ----------
@@ -164,18 +44,29 @@ def reliability_curve(
         Labels, any two values; or a table whose scores are the probabilities (then no ``p``).
     p : array-like of shape (n,), (n, 1) or (n, 2)
         Predicted probabilities, or a binary predict_proba (then pos_label's column is used).
+    curve : {"binned", "isotonic", "smooth"}, default="binned"
+        Predictions grouped in bins; the isotonic (CORP) curve, which needs no choice of bins; or
+        a moving average.
     bins : int, default=10
-        How many bins; those without predictions vanish.
+        How many bins; those without predictions vanish. Only for ``"binned"``, like ``kind``.
     kind : {"width", "mass"}, default="width"
         Bins of equal width on [0, 1], or of equal weight.
-    band : {"exact", "bootstrap"} or None, default="exact"
-        How the band of each bin's fraction is found; None for no band.
+    band : {"auto", "exact", "bootstrap", "consistency", "confidence"} or None, default="auto"
+        ``"consistency"``: where the curve of a calibrated model would lie, around the diagonal.
+        ``"confidence"``: where the truth may lie, around the curve; in bins that is ``"exact"``,
+        and ``"bootstrap"`` is another way. ``"auto"`` is ``"exact"`` in bins and ``"consistency"``
+        otherwise. None for no band.
     level : float, default=0.95
-        How often each bin's band is meant to hold the true fraction.
+        How often the band is meant to hold what it is for, at each place.
+    sigma : float, optional
+        The standard deviation of the ``"smooth"`` curve's kernel, in log-odds; by default from the
+        data.
+    axes : {"probability", "logit"}, default="probability"
+        The scale on which the histogram's cells are equal; ``"logit"`` for rare events.
     n_boot : int, default=1000
-        Number of replicates of ``"bootstrap"``.
+        Number of replicates of bands that are drawn at random.
     random_state : int, Generator or None, default=0
-        Seed of ``"bootstrap"``.
+        Their seed.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, default: the larger class
@@ -191,6 +82,17 @@ def reliability_curve(
     after k·W/B of the total weight W, cut halfway between neighbouring predictions. Equal
     predictions are never split: a cut inside a tie moves to its end.
 
+    ``"isotonic"`` is the weighted least-squares fit of a non-decreasing function to the labels
+    [3]_: level over each block, straight between blocks. (Of more than 400 blocks the line, not
+    the points, leaves some out.)
+
+    ``"smooth"`` moves a Gaussian kernel along the log-odds of the predictions (of p kept in
+    [1e-9, 1 − 1e-9]) and shows the mean label against the mean prediction under it, so that a
+    calibrated model's line is the diagonal whatever the density. On the scale of probabilities a
+    kernel would flatten what happens near 0 and 1, where predictions crowd. σ = 0.9·s·m^(−1/5)
+    with m = 4n₀n₁/n effective rows and s the spread of the log-odds (standard deviation, or that
+    of the middle 80 % if smaller).
+
     ``"exact"`` is the Clopper–Pearson interval [2]_ of each bin with its effective sample size
     n = (Σw)²/Σw² and n·fraction successes: B(α/2; k, n − k + 1) to B(1 − α/2; k + 1, n − k), B the
     quantile of the beta distribution. Without weights it holds the bin's mean true probability at
@@ -203,47 +105,66 @@ def reliability_curve(
     A replicate without any weight in a bin counts with the observed fraction. It has no width in a
     bin of a single class, where ``"exact"`` has.
 
-    Bands hold bin by bin, not for all bins at once. O(D) after the table, plus O(B·n_boot) for
-    ``"bootstrap"``.
+    ``"consistency"`` draws labels with the predictions as probabilities, makes the curve of each
+    draw and takes percentiles. ``"confidence"`` of an isotonic curve does the same with
+    probabilities that are linear between its blocks' means, (n₁ + 1)/(n + 2) at each: labels drawn
+    from the steps themselves, or rows drawn again, give bands that are far too narrow at the ends
+    [4]_. That of a smooth one is Clopper–Pearson's with the kernel's effective size; it does not
+    know what the kernel flattens. Both use the effective size of weighted rows, and above 2000
+    distinct predictions cells of neighbours: half of them of equal weight, half of equal width.
+
+    Bands hold place by place, not everywhere at once. O(D) after the table, plus O(B·n_boot) for
+    ``"bootstrap"`` and O(min(D, 2000)·n_boot) for the others that are drawn.
 
     References
     ----------
     .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
     .. [2] C. Clopper, E. Pearson, "The use of confidence or fiducial limits illustrated in the case
        of the binomial", 1934, doi:10.1093/biomet/26.4.404.
-    .. [3] M. DeGroot, S. Fienberg, "The comparison and evaluation of forecasters", 1983,
-       doi:10.2307/2987588.
+    .. [3] T. Dimitriadis, T. Gneiting, A. Jordan, "Stable reliability diagrams for probabilistic
+       classifiers", 2021, doi:10.1073/pnas.2016191118.
+    .. [4] B. Sen, M. Banerjee, M. Woodroofe, "Inconsistency of bootstrap: the Grenander estimator",
+       2010, doi:10.1214/09-AOS777.
+    .. [5] J. Bröcker, L. Smith, "Increasing the reliability of reliability diagrams", 2007,
+       doi:10.1175/WAF993.1.
 
     Examples
     --------
     >>> curve = reliability_curve(["no", "yes", "yes"], [0.2, 0.8, 0.8], bins=2, band=None)
     >>> curve.mean_p.tolist(), curve.fraction.tolist(), curve.weight.tolist()
     ([0.2, 0.8], [0.0, 1.0], [1.0, 2.0])
+    >>> isotonic = reliability_curve([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8], curve="isotonic")
+    >>> isotonic
+    Curve(3 isotonic blocks, weight 4, consistency 95 % band)
+    >>> isotonic.x.tolist(), isotonic.y.tolist()
+    ([0.1, 0.3, 0.4, 0.8], [0.0, 0.5, 0.5, 1.0])
     """
-    rule = Rule(bins, kind, band, level, n_boot, random_state)
-    table = _read_table(y, p, sample_weight, pos_label)
-    return _curve(table, rule, window(table.scores[0], table.scores[-1]))
+    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    return curve_of(read_table(y, p, sample_weight, pos_label), rule)
 
 
-def _curve(table: ScoreTable, rule: Rule, shown: tuple[float, float]) -> Curve:
-    starts, edges = bins_of(table, rule)
-    sums = Sums.of(table, starts)
-    lower, upper = band_of(sums, rule)
-    cells = shown[0] + (shown[1] - shown[0]) * (np.arange(rule.cells + 1) / rule.cells)
+def curve_of(table: ScoreTable, rule: Rule, span: tuple[float, float] | None = None) -> Curve:
+    """The curve of a table; ``span`` is the part of the axis that its histogram covers."""
+    shape = shape_of(table, rule)
+    cells = cells_over(span_of([table], rule.axes) if span is None else span, rule)
     return Curve(
-        edges=edges,
-        mean_p=means_of(table, starts),
-        fraction=sums.fraction,
-        weight=sums.weight,
-        effective=sums.effective,
-        lower=lower,
-        upper=upper,
+        edges=shape.edges,
+        mean_p=shape.mean_p,
+        fraction=shape.fraction,
+        weight=shape.weight,
+        effective=shape.effective,
+        lower=shape.lower,
+        upper=shape.upper,
         level=None if rule.band is None else float(rule.level),
         band=rule.band,
         kind=rule.kind,
         total=table.total,
         histogram_edges=cells,
         histogram=histogram_of(table, cells),
+        x=shape.x,
+        y=shape.y,
+        curve=rule.curve,
+        axes=rule.axes,
     )
 
 
@@ -273,13 +194,8 @@ class Comparison(Frozen):
     @property
     def frame(self) -> tuple[float, float]:
         """The part of [0, 1] that holds all points, all bands and nearly all predictions."""
-        columns = [
-            column
-            for c in self.curves
-            for column in (c.bulk, c.mean_p, c.fraction, c.lower, c.upper)
-            if column is not None
-        ]
-        return window(min(map(min, columns)), max(map(max, columns)))
+        frame = frame_of(self.curves)
+        return frame.low, frame.high
 
 
 def compare_curves(
@@ -287,10 +203,7 @@ def compare_curves(
     p: Any = None,
     *,
     raw: Any = None,
-    bins: int = 10,
-    kind: str = "width",
-    band: str | None = "exact",
-    level: float = 0.95,
+    rule: Rule | None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
 ) -> Comparison:
@@ -300,77 +213,20 @@ def compare_curves(
     >>> both.linked, both.before.mean_p.round(2).tolist()
     (True, [0.12, 0.62, 0.95])
     """
-    rule = Rule(bins, kind, band, level)
-    after = _read_table(y, p, sample_weight, pos_label)
+    rule = Rule() if rule is None else rule
+    after = read_table(y, p, sample_weight, pos_label)
     if raw is None:
-        return Comparison(_curve(after, rule, window(after.scores[0], after.scores[-1])))
-    before = _read_raw(y, raw, sample_weight, pos_label)
+        return Comparison(curve_of(after, rule))
+    before = read_raw(y, raw, sample_weight, pos_label)
     ends = float(before.scores[0]), float(before.scores[-1])
     linked = not before.looks_like_probabilities
     if linked:
-        columns = (before.negative, before.positive, before.negative_sq, before.positive_sq)
-        before = ScoreTable.from_counts(sigmoid(before.scores), *columns)
-    common = window(
-        min(after.scores[0], before.scores[0]), max(after.scores[-1], before.scores[-1])
-    )
-    return Comparison(_curve(after, rule, common), _curve(before, rule, common), linked, ends)
+        before = through_sigmoid(before)
+    common = span_of([after, before], rule.axes)
+    return Comparison(curve_of(after, rule, common), curve_of(before, rule, common), linked, ends)
 
 
-# --- reading ------------------------------------------------------------------------------------
-
-
-def _read_table(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
-    """The table of labels and probabilities, in either form."""
-    if isinstance(y, ScoreTable):
-        _refuse_beside_table(p=p, sample_weight=sample_weight, pos_label=pos_label)
-        _refuse_empty(y)
-        read_probabilities(y.scores, name="the scores of the table")
-        return y
-    if p is None:
-        raise InputError(
-            "p must be given beside labels y. Only a ScoreTable holds labels and probabilities."
-        )
-    return _table(y, p, sample_weight, pos_label, read=read_probabilities, name="p")
-
-
-def _read_raw(y: Any, raw: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
-    if isinstance(raw, ScoreTable):
-        _refuse_empty(raw)
-        return raw
-    if isinstance(y, ScoreTable):
-        raise InputError(
-            "raw must be a ScoreTable where y is one, since a table has no rows to pair it with, "
-            f"but {type(raw).__name__} came. Build it with ScoreTable.from_arrays(raw, labels)."
-        )
-    return _table(y, raw, sample_weight, pos_label, read=read_scores, name="raw")
-
-
-def _table(
-    y: Any,
-    scores: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    *,
-    read: Callable[..., Array],
-    name: str,
-) -> ScoreTable:
-    labels = read_labels(y, pos_label=pos_label)
-    clean = read(scores, positive_column=labels.positive_column, name=name)
-    check_lengths(**{name: len(clean), "y": len(labels.positive)})
-    weight = read_weight(sample_weight, len(clean))
-    rows = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
-    return ScoreTable.from_rows(rows)
-
-
-def _refuse_beside_table(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(
-                f"{name} must not be given where y is a ScoreTable: the table already holds "
-                "predictions, labels and weights."
-            )
-
-
-def _refuse_empty(table: ScoreTable) -> None:
-    if not table:
-        raise InputError("the table must hold at least one score, but it is empty.")
+def through_sigmoid(margins: ScoreTable) -> ScoreTable:
+    """The table of margins as probabilities."""
+    columns = (margins.negative, margins.positive, margins.negative_sq, margins.positive_sq)
+    return ScoreTable.from_counts(sigmoid(margins.scores), *columns)

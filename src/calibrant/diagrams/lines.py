@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
+from calibrant.diagrams.frames import Frame, round_odds
+from calibrant.diagrams.rule import AXES, one_of
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
-from calibrant.losses import sigmoid
+from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,
     Identity,
@@ -35,6 +37,10 @@ NONE = np.empty(0)
 
 #: scores beyond are not shown
 WIDEST = 1e300
+#: log-odds axes show at least this
+ODDS = (0.001, 0.999)
+#: smaller jumps are the rounding of a value read just beside a knot
+BEND = 1e-6
 #: how far a sigmoid of the score is shown to either side of its middle, in logits
 REACH = 6.0
 #: maps of more knots are drawn with every second, third, … of them: more than pixels
@@ -61,6 +67,8 @@ class MapCurve(Frozen):
         Where the pieces of a piecewise map meet, inside the range shown.
     domain : {"probability", "score"}
         Whether the map reads probabilities, or scores on an axis of their own.
+    axes : {"probability", "logit"}
+        The scale on which the points are spread evenly.
 
     Examples
     --------
@@ -79,6 +87,25 @@ class MapCurve(Frozen):
     level: float | None
     knots: Array
     domain: str
+    axes: str = "probability"
+
+    @property
+    def frame(self) -> Frame:
+        """The probabilities to show: all of them, or on log-odds axes the range of the map."""
+        if self.axes == "probability":
+            return Frame(0.0, 1.0)
+        heights = self.p[(self.p > 0) & (self.p < 1)]
+        ends = self.x[[0, -1]] if self.domain == "probability" else NONE
+        seen = np.concatenate((heights, ends))
+        low, high = (seen.min(), seen.max()) if len(seen) else (0.5, 0.5)
+        return Frame(*round_odds(float(low), float(high)), "logit")
+
+    @property
+    def corners(self) -> tuple[Array, Array]:
+        """The knots where the map bends and does not jump, as points."""
+        at = np.searchsorted(self.x, self.knots)
+        bends = np.abs(self.p[at] - self.p[np.minimum(at + 1, len(self.p) - 1)]) <= BEND
+        return self.knots[bends], self.p[at[bends]]
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers, ready for JSON."""
@@ -97,7 +124,12 @@ class MapCurve(Frozen):
 
 
 def map_curve(
-    fitted: Any, lo: float | None = None, hi: float | None = None, n: int = 512
+    fitted: Any,
+    lo: float | None = None,
+    hi: float | None = None,
+    n: int = 512,
+    *,
+    axes: str = "probability",
 ) -> MapCurve:
     """The line of a fitted map: what probability it gives to which score.
 
@@ -110,6 +142,9 @@ def map_curve(
         for others (the knots, or σ from −6 to 6).
     n : int, default=512
         Number of points besides the knots, closer together near the ends.
+    axes : {"probability", "logit"}, default="probability"
+        With ``"logit"`` the points of a map of probabilities are spread evenly over the log-odds,
+        by default from 0.001 to 0.999, or further where there are knots.
 
     Returns
     -------
@@ -129,20 +164,24 @@ def map_curve(
     >>> map_curve(c)
     MapCurve(score from -1.8 to 1.8, 2 knots)
     """
+    one_of("axes", axes, AXES)
     fitted_map = map_of(fitted)
     start, end = _span(fitted_map)
     domain = "probability" if start >= 0.0 and end <= 1.0 else "score"
+    odds = axes == "logit" and domain == "probability"
+    if odds:
+        start, end = _span_of_odds(fitted_map)
     low, high = _range(start if lo is None else lo, end if hi is None else hi)
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 2:
         raise ParameterError(f"n must be a whole number from 2 on, but {n!r} came.")
     knots = np.unique(_knots(fitted_map, low, high))
     knots = knots[(knots > low) & (knots < high)]
     knots = knots[:: len(knots) // MOST_KNOTS + 1]
-    sample = _sampler(knots, _grid(low, high, int(n)))
+    sample = _sampler(knots, (_grid_of_odds if odds else _grid)(low, high, int(n)))
     lower = upper = level = None
     if isinstance(fitted_map, Interval):
         lower, upper, level = sample(fitted_map.lower), sample(fitted_map.upper), fitted_map.level
-    return MapCurve(sample.x, sample(fitted_map), lower, upper, level, knots, domain)
+    return MapCurve(sample.x, sample(fitted_map), lower, upper, level, knots, domain, axes)
 
 
 def map_of(fitted: Any) -> Map:
@@ -182,6 +221,26 @@ def _grid(lo: float, hi: float, n: int) -> Array:
     """n points from lo to hi, dense near both ends, where maps of logits are steep."""
     part = (1 - np.cos(np.linspace(0.0, np.pi, n))) / 2
     return np.clip(lo * (1 - part) + hi * part, lo, hi)
+
+
+def _grid_of_odds(lo: float, hi: float, n: int) -> Array:
+    """n points from lo to hi, evenly over their log-odds."""
+    if not 0.0 < lo < hi < 1.0:
+        raise ParameterError(
+            f"lo and hi must lie between 0 and 1 on log-odds axes, but {lo:g} and {hi:g} came."
+        )
+    ends = logit(np.array([lo, hi]))
+    grid = sigmoid(np.linspace(ends[0], ends[1], n))
+    return np.clip(grid, lo, hi)
+
+
+def _span_of_odds(fitted_map: Map) -> tuple[float, float]:
+    knots = _knots(fitted_map, 0.0, 1.0)
+    knots = knots[(knots > 0.0) & (knots < 1.0)]
+    low, high = ODDS
+    if len(knots):
+        low, high = min(low, float(knots.min())), max(high, float(knots.max()))
+    return round_odds(low, high)
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from calibrant.data.door import Rows, check_lengths, read_labels, read_probabilities, read_weight
 from calibrant.data.frozen import Frozen
 from calibrant.data.table import ScoreTable
-from calibrant.diagrams.bins import histogram_of, window
-from calibrant.diagrams.curves import Comparison, Curve, reliability_curve
+from calibrant.diagrams.curves import Curve, curve_of
+from calibrant.diagrams.frames import frame_of, span_of
 from calibrant.diagrams.lines import MapCurve, map_curve
+from calibrant.diagrams.reading import read_several
+from calibrant.diagrams.rule import Rule
 from calibrant.errors import InputError, ParameterError
 
-__all__ = ["Panels", "boosting_panels", "reliability_panels"]
-
-Array = NDArray[np.float64]
+__all__ = ["Panels", "boosting_panels", "panels_of", "reliability_panels"]
 
 #: the steps of the paper's first figure
 STEPS = (1, 4, 8, 32, 128, 1024)
@@ -27,7 +23,7 @@ STEPS = (1, 4, 8, 32, 128, 1024)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Panels(Frozen):
-    """Reliability curves of several predictions of the same rows, on common histogram cells.
+    """Reliability curves of several predictions or groups of rows, on common histogram cells.
 
     Attributes
     ----------
@@ -62,7 +58,8 @@ class Panels(Frozen):
     @property
     def frame(self) -> tuple[float, float]:
         """The part of [0, 1] that holds all points, all bands and nearly all predictions."""
-        return _frame(self.curves)
+        frame = frame_of(self.curves)
+        return frame.low, frame.high
 
     def to_dict(self) -> dict[str, Any]:
         """Each curve and line as plain lists and numbers, by name, ready for JSON."""
@@ -79,20 +76,20 @@ class Panels(Frozen):
         return "\n\n".join(f"{name}\n{curve}" for name, curve in pairs)
 
 
-def _frame(curves: Sequence[Curve]) -> tuple[float, float]:
-    frames = [Comparison(curve).frame for curve in curves]
-    return window(min(low for low, _ in frames), max(high for _, high in frames))
-
-
 def reliability_panels(
     y: Any,
     predictions: Mapping[str, Any],
     *,
     maps: Mapping[str, Any] | None = None,
+    curve: str = "binned",
     bins: int = 10,
     kind: str = "width",
-    band: str | None = "exact",
+    band: str | None = "auto",
     level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    n_boot: int = 1000,
+    random_state: Any = 0,
     sample_weight: Any = None,
     pos_label: Any = None,
 ) -> Panels:
@@ -100,13 +97,13 @@ def reliability_panels(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels, any two values.
-    predictions : dict of name to array-like of shape (n,), (n, 1) or (n, 2)
+    y : array-like of shape (n,), or None
+        Labels, any two values; None where the predictions are tables.
+    predictions : dict of name to array-like of shape (n,), (n, 1) or (n, 2), or to ScoreTable
         Probabilities of the same rows, one column of the figure each, in this order.
     maps : dict of name to Map, Fitted or fitted calibrator, optional
         The map fitted to predictions of that name, to be drawn over their points.
-    bins, kind, band, level, sample_weight, pos_label
+    curve, bins, kind, band, level, sigma, axes, n_boot, random_state, sample_weight, pos_label
         As in `reliability_curve`.
 
     Returns
@@ -133,24 +130,23 @@ def reliability_panels(
     >>> panels["raw"].fraction.tolist()
     [0.0, 0.0, 1.0, 1.0]
     """
-    if not isinstance(predictions, Mapping) or not predictions:
-        came = "none" if isinstance(predictions, Mapping) else type(predictions).__name__
-        raise InputError(
-            "predictions must be a dict of names to probabilities, with one entry or more, but "
-            f"{came} came."
-        )
-    overlaid = _checked_maps(maps, predictions)
-    tables = _tables(y, predictions, sample_weight, pos_label)
-    cells = window(
-        min(table.scores[0] for table in tables), max(table.scores[-1] for table in tables)
-    )
-    options: dict[str, Any] = {"bins": bins, "kind": kind, "band": band, "level": level}
-    curves = tuple(_on_cells(reliability_curve(table, **options), table, cells) for table in tables)
-    shown = _frame(curves)
+    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    tables = read_several(y, predictions, sample_weight, pos_label)
+    return panels_of(tables, rule, _checked_maps(maps, predictions))
+
+
+def panels_of(
+    tables: Mapping[str, ScoreTable], rule: Rule, maps: Mapping[str, Any] | None = None
+) -> Panels:
+    """The panels of tables of probabilities, on common cells."""
+    span = span_of(tables.values(), rule.axes)
+    curves = tuple(curve_of(table, rule, span) for table in tables.values())
+    frame, overlaid = frame_of(curves), {} if maps is None else maps
     lines = tuple(
-        map_curve(overlaid[name], *shown) if name in overlaid else None for name in predictions
+        map_curve(overlaid[name], frame.low, frame.high) if name in overlaid else None
+        for name in tables
     )
-    return Panels(tuple(map(str, predictions)), curves, lines)
+    return Panels(tuple(tables), curves, lines)
 
 
 def boosting_panels(
@@ -159,9 +155,10 @@ def boosting_panels(
     y: Any,
     *,
     steps: Sequence[int] | None = None,
+    curve: str = "binned",
     bins: int = 10,
     kind: str = "width",
-    band: str | None = "exact",
+    band: str | None = "auto",
     level: float = 0.95,
     sample_weight: Any = None,
 ) -> Panels:
@@ -175,7 +172,7 @@ def boosting_panels(
     steps : whole numbers, optional
         After how many steps; by default 1, 4, 8, 32, 128 and 1024, or the model's last step
         where it has fewer.
-    bins, kind, band, level, sample_weight
+    curve, bins, kind, band, level, sample_weight
         As in `reliability_curve`.
 
     Returns
@@ -214,6 +211,7 @@ def boosting_panels(
     return reliability_panels(
         y,
         predictions,
+        curve=curve,
         bins=bins,
         kind=kind,
         band=band,
@@ -237,27 +235,4 @@ def _checked_maps(maps: Any, predictions: Mapping[str, Any]) -> Mapping[str, Any
     for name in maps:
         if name not in predictions:
             raise ParameterError(f"the names of maps must be among {known}, but {name!r} came.")
-    return maps
-
-
-def _tables(
-    y: Any, predictions: Mapping[str, Any], sample_weight: Any, pos_label: Any
-) -> list[ScoreTable]:
-    labels = read_labels(y, pos_label=pos_label)
-    n = len(labels.positive)
-    weight = read_weight(sample_weight, n)
-    tables = []
-    for name, given in predictions.items():
-        called = f"predictions[{name!r}]"
-        p = read_probabilities(given, positive_column=labels.positive_column, name=called)
-        check_lengths(**{called: len(p), "y": n})
-        rows = Rows(p, labels.positive, weight, labels.classes, labels.pos_label)
-        tables.append(ScoreTable.from_rows(rows))
-    return tables
-
-
-def _on_cells(curve: Curve, table: ScoreTable, shown: tuple[float, float]) -> Curve:
-    """The curve with its histogram over the part of [0, 1] that all curves share."""
-    count = len(curve.histogram)
-    cells = shown[0] + (shown[1] - shown[0]) * (np.arange(count + 1) / count)
-    return replace(curve, histogram_edges=cells, histogram=histogram_of(table, cells))
+    return {str(name): fitted for name, fitted in maps.items()}

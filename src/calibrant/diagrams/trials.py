@@ -119,32 +119,43 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
 # --- methods ------------------------------------------------------------------------------------
 
 
-def named_methods(calibrators: Any) -> dict[str, Any]:
-    """The methods by name: that of their class, or all that differs from its defaults."""
+def named_methods(
+    calibrators: Any,
+    *,
+    kinds: tuple[type, ...] | None = None,
+    word: str = "calibrators",
+    taken: str = BEFORE,
+) -> dict[str, Any]:
+    """The methods by name: that of their class, or all that differs from its defaults.
+
+    They must be of the ``kinds`` (calibrators of one score) and have other names than the one
+    ``taken``; ``word`` is the parameter that an error speaks of.
+    """
     from calibrant.base import Calibrator  # needs scikit-learn, which drawing does without
 
-    if isinstance(calibrators, Calibrator):
+    kinds = (Calibrator,) if kinds is None else kinds
+    if isinstance(calibrators, kinds):
         calibrators = [calibrators]
     if isinstance(calibrators, Mapping):
         named = {str(name): calibrator for name, calibrator in calibrators.items()}
     elif isinstance(calibrators, (list, tuple)):
-        kinds = [type(c).__name__ for c in calibrators]
-        pairs = zip(kinds, calibrators, strict=True)
-        told = [kind if kinds.count(kind) == 1 else _in_full(c) for kind, c in pairs]
+        names = [type(c).__name__ for c in calibrators]
+        pairs = zip(names, calibrators, strict=True)
+        told = [name if names.count(name) == 1 else _in_full(c) for name, c in pairs]
         named = dict(zip(told, calibrators, strict=True))
     else:
-        named = {"calibrators": calibrators}
+        named = {word: calibrators}
     for name, calibrator in named.items():
-        if not isinstance(calibrator, Calibrator):
+        if not isinstance(calibrator, kinds):
             came = f"the class {calibrator.__name__}" if isinstance(calibrator, type) else None
             raise ParameterError(
-                "calibrators must be one calibrator of scores, a list of them, or a dict of names, "
+                f"{word} must be one calibrator of scores, a list of them, or a dict of names, "
                 f"such as [Platt(), Isotonic()], but {came or type(calibrator).__name__} came"
                 f"{f' as {name!r}' if isinstance(calibrators, Mapping) else ''}."
             )
-    if not named or len(named) != len(calibrators) or BEFORE in named:
+    if not named or len(named) != len(calibrators) or taken in named:
         raise ParameterError(
-            f"calibrators must be at least one, of different names, none of them {BEFORE!r}, but "
+            f"{word} must be at least one, of different names, none of them {taken!r}, but "
             f"{len(calibrators)} came. Name them in a dict."
         )
     return named

@@ -20,25 +20,35 @@ def class_diagram(
     classes: Any = None,
     show: Any = None,
     top_label: bool = True,
+    curve: str = "binned",
     bins: int = 10,
     kind: str = "width",
-    band: str | None = "exact",
+    band: str | None = "auto",
     level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    n_boot: int = 1000,
+    random_state: Any = 0,
     sample_weight: Any = None,
+    across: int | None = None,
+    ax: Any = None,
     title: str | None = None,
 ) -> Figure:
     """Reliability diagrams of a multiclass model: the top label first, then every class.
 
     Parameters
     ----------
-    y, p, classes, show, top_label, bins, kind, band, level, sample_weight
+    y, p, classes, show, top_label, sample_weight
         As in `class_reliability`, which computes what is drawn.
-    title : str, optional
+    curve, bins, kind, band, level, sigma, axes, n_boot, random_state
+        As in `reliability_curve`.
+    across, ax, title
+        As in `panel_diagram`.
 
     Returns
     -------
     matplotlib Figure
-        Save it with ``savefig``; a notebook shows it.
+        Save it with ``savefig``; a notebook shows it. With ``ax``, the figure of those axes.
 
     Notes
     -----
@@ -58,10 +68,15 @@ def class_diagram(
         classes=classes,
         show=show,
         top_label=top_label,
+        curve=curve,
         bins=bins,
         kind=kind,
         band=band,
         level=level,
+        sigma=sigma,
+        axes=axes,
+        n_boot=n_boot,
+        random_state=random_state,
         sample_weight=sample_weight,
     )
-    return panel_diagram(panels, title=title)
+    return panel_diagram(panels, across=across, ax=ax, title=title)

@@ -1,20 +1,28 @@
-"""Reliability panels, drawn: a column for each prediction, its histogram above its curve."""
+"""Reliability panels, drawn: a column for each prediction or segment, its histogram below."""
 
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.curves import Curve
-from calibrant.diagrams.draw.reliability import Look, draw_points
+from calibrant.diagrams.draw.marks import (
+    Look,
+    band_key,
+    draw_axes,
+    draw_curves,
+    draw_histogram,
+    draw_map,
+    looks_of,
+    x_words,
+)
 from calibrant.diagrams.draw.sheet import (
-    BLUE,
     BOTTOM,
     CLOSE,
     DIGITS,
     EDGE,
-    GREEN,
-    GREY,
     LEFT,
     ROW,
     SMALL,
@@ -22,13 +30,15 @@ from calibrant.diagrams.draw.sheet import (
     TOP,
     axes_at,
     new_figure,
-    plain_ticks,
+    refuse_other_axes,
     title_height,
     wrapped,
 )
+from calibrant.diagrams.frames import Frame, frame_of
 from calibrant.diagrams.lines import MapCurve
 from calibrant.diagrams.panels import Panels
-from calibrant.errors import InputError
+from calibrant.diagrams.segments import Segments
+from calibrant.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,26 +47,40 @@ if TYPE_CHECKING:
 __all__ = ["panel_diagram"]
 
 #: inches: a column's square, its histogram, the gaps beside and between, and room for names
-SIDE, HISTOGRAM, BESIDE, BETWEEN, NAME = 1.28, 0.55, 0.12, 0.1, 0.14
+SIDE, HISTOGRAM, BESIDE, BETWEEN, NAME = 1.2, 0.5, 0.11, 0.1, 0.14
 #: letters of a title to the inch
 LETTERS = 11.5
 #: columns beside each other; more are broken into rows of equal length
 MOST = 6
+#: the part of the frame that is left free beyond its ends
+ROOM = 0.03
 
 
-def panel_diagram(panels: Panels, *, title: str | None = None) -> Figure:
-    """Reliability panels side by side, the histogram of each prediction above its curve.
+def panel_diagram(
+    panels: Panels | Segments,
+    *,
+    across: int | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Reliability panels side by side, the histogram of each prediction below its curve.
 
     Parameters
     ----------
-    panels : Panels
-        From `reliability_panels` or `boosting_panels`.
+    panels : Panels or Segments
+        From `reliability_panels`, `boosting_panels`, `class_reliability` or
+        `reliability_segments`.
+    across : int, optional
+        How many panels stand beside each other; by default up to six. Two fit a column of a
+        printed page.
+    ax : list of matplotlib Axes, optional
+        Draw the reliability panels into these axes, one for each, without histograms.
     title : str, optional
 
     Returns
     -------
     matplotlib Figure
-        Save it with ``savefig``; a notebook shows it.
+        Save it with ``savefig``; a notebook shows it. With ``ax``, the figure of those axes.
 
     Notes
     -----
@@ -74,37 +98,130 @@ def panel_diagram(panels: Panels, *, title: str | None = None) -> Figure:
     >>> [axes.get_label() for axes in panel_diagram(panels).axes]
     ['reliability old', 'histogram old', 'reliability new', 'histogram new']
     """
-    if not isinstance(panels, Panels):
+    if not isinstance(panels, (Panels, Segments)):
         raise InputError(
             f"Panels must come, but {type(panels).__name__} came. Make them with "
             "reliability_panels."
         )
-    rows = -(-len(panels) // MOST)
-    across = -(-len(panels) // rows)
-    names = [textwrap.fill(name, 22) for name in panels.names]
+    if across is not None and (
+        isinstance(across, bool) or not isinstance(across, Integral) or across < 1
+    ):
+        raise ParameterError(f"across must be a whole number from 1 on, but {across!r} came.")
+    grid = _grid(panels)
+    if ax is not None:
+        return _into(_checked(ax, len(grid.columns)), grid, title)
+    most = MOST if across is None else int(across)
+    return _sheet(grid, most if across is not None else _even(len(grid.columns), most), title)
+
+
+# --- what is drawn ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One panel: its curves and the map over them."""
+
+    name: str
+    curves: tuple[Curve, ...]
+    line: MapCurve | None
+
+
+@dataclass(frozen=True)
+class _Grid:
+    columns: tuple[_Column, ...]
+    looks: tuple[Look, ...]
+    frame: Frame
+
+    @property
+    def first(self) -> Curve:
+        return self.columns[0].curves[0]
+
+    @property
+    def entries(self) -> int:
+        """How many entries the legend has."""
+        mapped = any(column.line is not None for column in self.columns)
+        return 1 + len(self.looks) + mapped + (self.first.level is not None)
+
+    @property
+    def highest(self) -> float:
+        """The largest share of any cell of the histograms, as a percentage."""
+        return 100 * max(float(c.share.max()) for column in self.columns for c in column.curves)
+
+
+def _grid(panels: Panels | Segments) -> _Grid:
+    if isinstance(panels, Segments):
+        pairs = zip(panels.names, panels.panels, strict=True)
+        columns = tuple(_Column(name, inner.curves, None) for name, inner in pairs)
+        return _Grid(columns, looks_of(panels.predictions), frame_of(panels.curves))
+    triples = zip(panels.names, panels.curves, panels.lines, strict=True)
+    columns = tuple(_Column(name, (curve,), line) for name, curve, line in triples)
+    return _Grid(columns, looks_of(["predictions"]), frame_of(panels.curves))
+
+
+def _even(count: int, most: int) -> int:
+    """How many stand beside each other in rows of equal length."""
+    return -(-count // -(-count // most))
+
+
+def _checked(ax: Any, count: int) -> list[Axes]:
+    """One of somebody's axes for each panel, from a list or an array of any shape."""
+    given = list(getattr(ax, "flat", ax if isinstance(ax, (list, tuple)) else [ax]))
+    for each in given:
+        refuse_other_axes(each)
+    if len(given) != count or None in given:
+        raise ParameterError(
+            f"ax must be a list of {count} axes, one for each panel, but {len(given)} came."
+        )
+    return given
+
+
+# --- figures ------------------------------------------------------------------------------------
+
+
+def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
+    for column, ax in zip(grid.columns, axes, strict=True):
+        _panel(ax, column, grid)
+        ax.set_title(column.name, fontsize=SMALL, pad=3)
+        ax.set_xlabel(x_words(grid.first, grid.frame, short=True), fontsize=SMALL)
+        ax.set_ylabel("fraction of positives", fontsize=SMALL)
+    band_key(axes[0], grid.first)
+    axes[0].legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+    figure = axes[0].figure
+    if title is not None:
+        figure.suptitle(title, fontsize=SMALL + 1)
+    return figure  # type: ignore[return-value]
+
+
+def _sheet(grid: _Grid, across: int, title: str | None) -> Figure:
+    across = min(across, len(grid.columns))
+    rows = -(-len(grid.columns) // across)
+    names = [textwrap.fill(column.name, 22) for column in grid.columns]
     above = NAME * (1 + max(name.count("\n") for name in names))
-    entries = _entries(panels)
-    below = BOTTOM + ROW * -(-entries // _beside(across)) + 0.06
+    beside = min(across if across < 3 else 4, grid.entries)
+    below = BOTTOM + ROW * -(-grid.entries // beside) + 0.06
     tall = SIDE + BETWEEN + HISTOGRAM + above
     step = tall + BOTTOM + 0.04
-    digits = DIGITS if panels.frame[1] - panels.frame[0] < 0.05 else 0.0
+    frame = grid.frame
+    small = frame.letters > 5 if frame.is_logit else frame.high - frame.low < 0.05
+    digits = DIGITS if small else 0.0
     start, stride = LEFT + digits, SIDE + BESIDE + digits
     width = start + across * stride + 0.05
     title = wrapped(title, int(LETTERS * width))
     head = TOP + title_height(title)
     figure = new_figure(width, head + (rows - 1) * step + tall + below)
-    for number, curve in enumerate(panels.curves):
-        row, column = divmod(number, across)
-        left = start + column * stride
-        bottom = below + (rows - 1 - row) * step
-        name = panels.names[number]
-        panel = axes_at(figure, (left, bottom, SIDE, SIDE), f"reliability {name}")
-        top = axes_at(figure, (left, bottom + SIDE + BETWEEN, SIDE, HISTOGRAM), f"histogram {name}")
-        _reliability(panel, curve, panels.lines[number], panels.frame)
-        _histogram(top, curve, panels)
-        top.set_title(names[number], fontsize=SMALL, pad=3)
-        _labels(panel, top, (EDGE - start) / SIDE if column == 0 else None)
-    _legend(figure, panels, min(_beside(across), entries))
+    for number, column in enumerate(grid.columns):
+        row, place = divmod(number, across)
+        left, bottom = start + place * stride, below + (rows - 1 - row) * step
+        top = (left, bottom + HISTOGRAM + BETWEEN, SIDE, SIDE)
+        panel = axes_at(figure, top, f"reliability {column.name}")
+        under = axes_at(figure, (left, bottom, SIDE, HISTOGRAM), f"histogram {column.name}")
+        _panel(panel, column, grid)
+        draw_histogram(under, column.curves, grid.looks, frame, ROOM, "small")
+        under.set_ylim(0, 1.05 * grid.highest)
+        panel.set_title(names[number], fontsize=SMALL, pad=3)
+        under.set_xlabel(x_words(grid.first, frame, short=True), fontsize=SMALL)
+        _words(panel, under, (EDGE - start) / SIDE if place == 0 else None)
+    _legend(figure, grid, beside)
     if title is not None:
         figure.text(
             0.5, 1 - TOP / figure.get_figheight(), title, ha="center", va="top", fontsize=SMALL + 1
@@ -112,62 +229,28 @@ def panel_diagram(panels: Panels, *, title: str | None = None) -> Figure:
     return figure
 
 
-def _reliability(ax: Axes, curve: Curve, line: MapCurve | None, frame: tuple[float, float]) -> None:
-    low, high = frame
-    room = 0.03 * (high - low)
-    ax.plot([low, high], [low, high], color=GREY, lw=0.8, ls=":", zorder=1, label="ideal")
-    draw_points(ax, curve, Look("predictions", BLUE, "o", "-", 4))
-    if line is not None:
-        ax.plot(line.x, line.p, color=GREEN, lw=1.1, zorder=4.5, label="fitted map")
-    ax.set_xlim(low - room, high + room)
-    ax.set_ylim(low - room, high + room)
-    ax.locator_params(nbins=4, steps=[1, 2, 5, 10])
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:g}")
-    plain_ticks(ax)
+def _panel(ax: Axes, column: _Column, grid: _Grid) -> None:
+    draw_curves(ax, column.curves, grid.looks, grid.frame)
+    if column.line is not None:
+        draw_map(ax, column.line, grid.frame, order=4.5)
+    draw_axes(ax, grid.frame, ROOM, "small")
 
 
-def _histogram(ax: Axes, curve: Curve, panels: Panels) -> None:
-    low, high = panels.frame
-    room = 0.03 * (high - low)
-    ax.stairs(100 * curve.share, curve.histogram_edges, color=BLUE, fill=True, alpha=0.45)
-    ax.set_xlim(low - room, high + room)
-    ax.set_ylim(0, 105 * max(each.share.max() for each in panels.curves))
-    ax.locator_params(axis="y", nbins=3)
-    plain_ticks(ax)
-    ax.tick_params(labelbottom=False)
-
-
-def _labels(panel: Axes, top: Axes, edge: float | None) -> None:
+def _words(panel: Axes, under: Axes, edge: float | None) -> None:
     """Words and numbers beside the first column only: the others have the same axes."""
-    panel.set_xlabel("mean prediction", fontsize=SMALL)
-    for axes, words in ((panel, "fraction of positives"), (top, "share, %")):
+    panel.tick_params(labelbottom=False)
+    for axes, words in ((panel, "fraction of positives"), (under, "share, %")):
         axes.tick_params(labelleft=edge is not None)
         if edge is not None:
             axes.set_ylabel(words, fontsize=SMALL)
             axes.yaxis.set_label_coords(edge, 0.5)
 
 
-def _entries(panels: Panels) -> int:
-    """How many entries the legend has."""
-    mapped = any(line is not None for line in panels.lines)
-    return 2 + mapped + (panels.curves[0].level is not None)
-
-
-def _beside(across: int) -> int:
-    """How many entries of the legend find room beside each other."""
-    return across if across < 3 else 4
-
-
-def _legend(figure: Figure, panels: Panels, beside: int) -> None:
+def _legend(figure: Figure, grid: _Grid, beside: int) -> None:
     """One for all columns: the ideal, the predictions, and what any of them has besides."""
-    first = panels.curves[0]
-    if first.level is not None:
-        style: dict[str, Any] = {"color": GREY, "alpha": 0.6, "marker": "|", "ms": 7, "mew": 2.5}
-        name = f"{100 * first.level:g} % interval ({first.band})"
-        figure.axes[0].plot([], [], ls="", label=name, **style)
+    band_key(figure.axes[0], grid.first)
     found: dict[str, Any] = {}
-    for axes in figure.axes:
+    for axes in figure.axes[::2]:
         handles, labels = axes.get_legend_handles_labels()
         found = dict(zip(labels, handles, strict=True)) | found
     figure.legend(

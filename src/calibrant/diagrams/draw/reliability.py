@@ -1,20 +1,31 @@
-"""Reliability diagrams and fitted maps, drawn: curves are read and laid out, no more."""
+"""Reliability diagrams, drawn: curves are read and laid out, no more."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.curves import Comparison, Curve, compare_curves
+from calibrant.diagrams.draw.maps import map_panel
+from calibrant.diagrams.draw.marks import (
+    Look,
+    band_key,
+    draw_axes,
+    draw_curves,
+    draw_histogram,
+    draw_map,
+    label_axes,
+    looks_of,
+    x_words,
+)
+from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.sheet import (
-    BLUE,
     BOTTOM,
     CLOSE,
     DIGITS,
     EDGE,
     GAP,
-    GREEN,
-    GREY,
     HISTOGRAM,
     LEFT,
     PANEL,
@@ -22,34 +33,31 @@ from calibrant.diagrams.draw.sheet import (
     SMALL,
     TINY,
     TOP,
-    VERMILION,
     WIDTH,
     axes_at,
     new_figure,
-    plain_ticks,
     refuse_other_axes,
     title_height,
     wrapped,
 )
+from calibrant.diagrams.frames import Frame, frame_of
 from calibrant.diagrams.lines import MapCurve, map_curve
+from calibrant.diagrams.panels import Panels, panels_of
+from calibrant.diagrams.reading import read_several
+from calibrant.diagrams.rule import Rule, one_of
+from calibrant.diagrams.segments import reliability_segments
 from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Look", "draw_points", "map_diagram", "reliability_diagram"]
+__all__ = ["reliability_diagram"]
 
-
-@dataclass(frozen=True)
-class Look:
-    """How one curve is drawn; the one of the higher order in front."""
-
-    name: str
-    color: str
-    marker: str
-    dashes: str
-    order: float
+#: the part of the frame that is left free beyond its ends
+ROOM = 0.02
+#: names of more letters do not fit beside each other
+WIDEST = 18
 
 
 def reliability_diagram(
@@ -57,33 +65,49 @@ def reliability_diagram(
     p: Any = None,
     *,
     raw: Any = None,
+    segments: Any = None,
+    layout: str = "panels",
+    curve: str = "binned",
     bins: int = 10,
     kind: str = "width",
-    band: str | None = "exact",
+    band: str | None = "auto",
     level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    n_boot: int = 1000,
+    random_state: Any = 0,
+    fitted_map: Any = None,
     sample_weight: Any = None,
     pos_label: Any = None,
-    fitted_map: Any = None,
     ax: Any = None,
     title: str | None = None,
     names: tuple[str, str] | None = None,
 ) -> Figure:
-    """Predicted probabilities against what happened, with a band for each point.
+    """Predicted probabilities against what happened, with a band.
 
-    Points below the diagonal: the model promises more than happens; above: less. The histogram on
-    top shows how often each prediction is made.
+    A curve below the diagonal: the model promises more than happens; above: less. The histogram
+    below shows how often each prediction is made.
 
     Parameters
     ----------
-    y, p, bins, kind, band, level, sample_weight, pos_label
-        As in `reliability_curve`.
+    y, p, curve, bins, kind, band, level, sigma, n_boot, random_state, sample_weight, pos_label
+        As in `reliability_curve`. ``p`` may also be a dict of names to predictions of the same
+        rows, and ``y`` a dict of names to tables: a curve for each.
     raw : array-like of the same rows, or ScoreTable, optional
         The scores before calibration, drawn beside; margins (any outside [0, 1]) go through σ.
+    segments : array-like of shape (n,), optional
+        The segment of each row: a curve for each of them.
+    layout : {"panels", "overlay"}, default="panels"
+        Whether segments get a panel each, or are drawn over one another.
+    axes : {"probability", "logit"}, default="probability"
+        ``"logit"`` gives rare events room: both axes and the histogram show log-odds. Points at 0
+        and 1 are drawn at the edge.
     fitted_map : Map, Fitted, or anything with ``map_``, optional
         The map that turned ``raw`` into ``p``, drawn as a line over the predictions before. A map
         of margins has no place on that axis and gets a panel of its own.
     ax : matplotlib Axes, optional
-        Draw the reliability panel into these axes, without the histogram.
+        Draw the reliability panel into these axes, without the histogram. For panels of segments
+        a list of axes, one for each.
     title : str, optional
     names : two str, optional
         What the legend calls the curve of ``p`` and that of ``raw``; by default "calibrated" and
@@ -102,6 +126,8 @@ def reliability_diagram(
     References
     ----------
     .. [1] A. Niculescu-Mizil, R. Caruana, "Obtaining calibrated probabilities from boosting", 2005.
+    .. [2] T. Dimitriadis, T. Gneiting, A. Jordan, "Stable reliability diagrams for probabilistic
+       classifiers", 2021, doi:10.1073/pnas.2016191118.
 
     Examples
     --------
@@ -109,109 +135,148 @@ def reliability_diagram(
     >>> [axes.get_label() for axes in figure.axes]
     ['reliability', 'histogram']
     """
-    refuse_other_axes(ax)
-    both = compare_curves(
-        y,
-        p,
-        raw=raw,
-        bins=bins,
-        kind=kind,
-        band=band,
-        level=level,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
-    looks = _looks(both, names)
-    line, apart = _line(both, fitted_map)
-    if ax is not None:
+    one_of("layout", layout, ("panels", "overlay"))
+    apart = segments is not None and layout == "panels"
+    if not apart:
+        refuse_other_axes(ax)
+    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    several = isinstance(p, Mapping) or isinstance(y, Mapping)
+    beside = {"raw": raw, "names": names, "fitted_map": fitted_map}
+    if segments is not None:
+        _refuse_beside("segments", **beside)
+        found = reliability_segments(
+            y,
+            p,
+            segments,
+            curve=curve,
+            bins=bins,
+            kind=kind,
+            band=band,
+            level=level,
+            sigma=sigma,
+            axes=axes,
+            n_boot=n_boot,
+            random_state=random_state,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
         if apart:
-            raise ParameterError(
-                "fitted_map must be a map of probabilities where ax is given, but this one reads "
-                "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
-            )
-        _reliability_panel(ax, both, looks, line)
-        ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
-        if title is not None:
-            ax.set_title(title, fontsize=SMALL)
-        return ax.figure  # type: ignore[no-any-return]
-    return _sheet(both, looks, line, apart, title)
-
-
-def map_diagram(
-    fitted: Any,
-    *,
-    lo: float | None = None,
-    hi: float | None = None,
-    n: int = 512,
-    ax: Any = None,
-    title: str | None = None,
-) -> Figure:
-    """The fitted map: which score becomes which probability.
-
-    Steps are drawn as jumps, knots as ticks along the bottom, the band of an `Interval` map shaded.
-
-    Parameters
-    ----------
-    fitted, lo, hi, n
-        As in `map_curve`.
-    ax : matplotlib Axes, optional
-        Draw into these axes.
-    title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
-        With ``ax``, the figure of those axes.
-
-    Notes
-    -----
-    Needs matplotlib: ``pip install 'calibrant[cli]'``.
-
-    Examples
-    --------
-    >>> from calibrant.maps import Piecewise
-    >>> map_diagram(Piecewise.step([0.5], [0.1, 0.8])).axes[0].get_xlabel()
-    'score'
-    """
-    refuse_other_axes(ax)
-    line = map_curve(fitted, lo, hi, n)
-    if ax is None:
-        title = wrapped(title)
-        figure = new_figure(WIDTH, TOP + title_height(title) + PANEL + BOTTOM)
-        ax = axes_at(figure, (LEFT, BOTTOM, PANEL, PANEL), "map")
+            return panel_diagram(found, ax=ax, title=title)
+        drawing = _overlay(found.overlaid, None)
+    elif several:
+        _refuse_beside("several predictions", raw=raw, names=names)
+        predictions = y if p is None else p
+        labels = None if p is None else y
+        tables = read_several(labels, predictions, sample_weight, pos_label)
+        drawing = _overlay(panels_of(tables, rule), fitted_map)
     else:
-        figure = ax.figure
-    _map_panel(ax, line)
-    if title is not None:
-        ax.set_title(title, fontsize=SMALL)
-    return figure
+        both = compare_curves(
+            y, p, raw=raw, rule=rule, sample_weight=sample_weight, pos_label=pos_label
+        )
+        drawing = _comparison(both, names, fitted_map)
+    return _sheet(drawing, title) if ax is None else _into(ax, drawing, title)
+
+
+def _refuse_beside(what: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(
+                f"{name} must not be given beside {what}. Pass a dict of names to predictions."
+            )
+
+
+# --- what is drawn ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """Curves with their looks, and a map with the panel it needs."""
+
+    curves: tuple[Curve, ...]
+    looks: tuple[Look, ...]
+    frame: Frame
+    line: MapCurve | None = None
+    apart: bool = False
+
+
+def _overlay(panels: Panels, fitted_map: Any) -> _Drawing:
+    frame = frame_of(panels.curves)
+    line, apart = None, False
+    if fitted_map is not None:
+        apart = map_curve(fitted_map, n=2).domain == "score"
+        line = map_curve(fitted_map) if apart else _line_over(fitted_map, frame)
+    return _Drawing(panels.curves, looks_of(panels.names), frame, line, apart)
+
+
+def _comparison(both: Comparison, names: tuple[str, str] | None, fitted_map: Any) -> _Drawing:
+    if names is None:
+        names = ("predictions" if both.before is None else "calibrated", "before")
+    if isinstance(names, str) or len(names) != 2:
+        raise ParameterError(f"names must be two strings, but {names!r} came.")
+    before = f"{names[1]}, through σ" if both.linked else names[1]
+    looks = looks_of((names[0], before))[: len(both.curves)]
+    frame = frame_of(both.curves)
+    return _Drawing(both.curves, looks, frame, *_line(both, fitted_map, frame))
+
+
+def _line(both: Comparison, fitted_map: Any, frame: Frame) -> tuple[MapCurve | None, bool]:
+    """The fitted map over the range of the scores before, and whether it needs its own panel."""
+    if fitted_map is None:
+        return None, False
+    if both.linked and both.raw_range is not None and both.raw_range[0] < both.raw_range[1]:
+        return map_curve(fitted_map, *both.raw_range), True
+    if both.linked or (both.before is None and map_curve(fitted_map, n=2).domain == "score"):
+        return map_curve(fitted_map), True
+    return _line_over(fitted_map, frame), False
+
+
+def _line_over(fitted_map: Any, frame: Frame) -> MapCurve:
+    return map_curve(fitted_map, frame.low, frame.high, axes=frame.axes)
 
 
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _sheet(
-    both: Comparison,
-    looks: tuple[Look, ...],
-    line: MapCurve | None,
-    apart: bool,
-    title: str | None,
-) -> Figure:
-    """Histogram above, reliability below, legend under both, and a map of margins beside them."""
-    entries = 1 + len(looks) + (both.after.level is not None) + (line is not None and not apart)
-    wide = max(len(look.name) for look in looks) > 18
+def _into(ax: Axes, drawing: _Drawing, title: str | None) -> Figure:
+    """The reliability panel in axes that somebody else made."""
+    if drawing.apart:
+        raise ParameterError(
+            "fitted_map must be a map of probabilities where ax is given, but this one reads "
+            "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
+        )
+    _panel(ax, drawing)
+    label_axes(ax, x_words(drawing.curves[0], drawing.frame))
+    ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+    if title is not None:
+        ax.set_title(title, fontsize=SMALL)
+    return ax.figure  # type: ignore[return-value]
+
+
+def _sheet(drawing: _Drawing, title: str | None) -> Figure:
+    """Reliability above, histogram and legend below, and a map of margins beside them."""
+    frame, line, apart = drawing.frame, drawing.line, drawing.apart
+    first = drawing.curves[0]
+    entries = 1 + len(drawing.looks) + (first.level is not None)
+    entries += line is not None and not apart
+    wide = max(len(look.name) for look in drawing.looks) > WIDEST
     rows = entries if wide else -(-entries // 2)
     below = BOTTOM + ROW * rows + 0.04
     title = wrapped(title)
-    digits = DIGITS if both.frame[1] - both.frame[0] < 0.005 else 0.0
+    small = frame.letters > 5 if frame.is_logit else frame.high - frame.low < 0.005
+    digits = DIGITS if small else 0.0
     left, side = LEFT + digits, PANEL - 1.25 * digits
-    height = TOP + title_height(title) + HISTOGRAM + GAP + side + below
+    height = TOP + title_height(title) + side + GAP + HISTOGRAM + below
     figure = new_figure(2 * WIDTH if apart else WIDTH, height)
-    panel = axes_at(figure, (left, below, side, side), "reliability")
-    top = axes_at(figure, (left, below + side + GAP, side, HISTOGRAM), "histogram")
-    _reliability_panel(panel, both, looks, None if apart else line)
-    _histogram_panel(top, both, looks)
-    for axes in (panel, top):  # one below the other, whatever the numbers beside them
+    bottom = below + HISTOGRAM + GAP
+    panel = axes_at(figure, (left, bottom, side, side), "reliability")
+    under = axes_at(figure, (left, below, side, HISTOGRAM), "histogram")
+    _panel(panel, drawing)
+    draw_histogram(under, drawing.curves, drawing.looks, frame, ROOM, "large")
+    panel.tick_params(labelbottom=False)
+    label_axes(panel, "")
+    under.set_ylabel("share, %", fontsize=SMALL)
+    under.set_xlabel(x_words(first, frame), fontsize=SMALL)
+    for axes in (panel, under):  # one below the other, whatever the numbers beside them
         axes.yaxis.set_label_coords((EDGE - left) / side, 0.5)
     figure.legend(
         handles=panel.get_legend_handles_labels()[0],
@@ -224,110 +289,16 @@ def _sheet(
         **CLOSE,
     )
     if line is not None and apart:
-        _map_panel(axes_at(figure, (WIDTH + LEFT, below, side, side), "map"), line)
+        map_panel(axes_at(figure, (WIDTH + LEFT, bottom, side, side), "map"), line)
     if title is not None:
-        top.set_title(title, fontsize=SMALL)
+        panel.set_title(title, fontsize=SMALL)
     return figure
 
 
-def _looks(both: Comparison, names: tuple[str, str] | None) -> tuple[Look, ...]:
-    if names is None:
-        names = ("predictions" if both.before is None else "calibrated", "before")
-    if isinstance(names, str) or len(names) != 2:
-        raise ParameterError(f"names must be two strings, but {names!r} came.")
-    after = Look(names[0], BLUE, "o", "-", 4)
-    if both.before is None:
-        return (after,)
-    name = f"{names[1]}, through σ" if both.linked else names[1]
-    return after, Look(name, VERMILION, "s", "--", 3)
-
-
-def _line(both: Comparison, fitted_map: Any) -> tuple[MapCurve | None, bool]:
-    """The fitted map over the range of the scores before, and whether it needs its own panel."""
-    if fitted_map is None:
-        return None, False
-    if both.linked and both.raw_range is not None and both.raw_range[0] < both.raw_range[1]:
-        return map_curve(fitted_map, *both.raw_range), True
-    if both.linked or (both.before is None and map_curve(fitted_map, n=2).domain == "score"):
-        return map_curve(fitted_map), True
-    return map_curve(fitted_map, *both.frame), False
-
-
-# --- panels -------------------------------------------------------------------------------------
-
-
-def _reliability_panel(
-    ax: Axes, both: Comparison, looks: tuple[Look, ...], line: MapCurve | None
-) -> None:
-    low, high = both.frame
-    room = 0.02 * (high - low)
-    ax.plot([low, high], [low, high], color=GREY, lw=0.8, ls=":", zorder=1, label="ideal")
-    for curve, look in zip(both.curves, looks, strict=True):
-        draw_points(ax, curve, look)
-    if line is not None:
-        ax.plot(line.x, line.p, color=GREEN, lw=1.1, zorder=2.5, label="fitted map")
-    level = both.after.level
-    if level is not None:
-        name = f"{100 * level:g} % interval ({both.after.band})"
-        ax.plot([], [], color=GREY, alpha=0.6, marker="|", ms=7, mew=2.5, ls="", label=name)
-    ax.set_xlim(low - room, high + room)
-    ax.set_ylim(low - room, high + room)
+def _panel(ax: Axes, drawing: _Drawing) -> None:
+    draw_curves(ax, drawing.curves, drawing.looks, drawing.frame)
+    if drawing.line is not None and not drawing.apart:
+        draw_map(ax, drawing.line, drawing.frame)
+    band_key(ax, drawing.curves[0])
+    draw_axes(ax, drawing.frame, ROOM, "large")
     ax.set_aspect("equal", adjustable="box")
-    ax.set_xlabel("mean predicted probability", fontsize=SMALL)
-    ax.set_ylabel("fraction of positives", fontsize=SMALL)
-    ax.locator_params(nbins=6, steps=[1, 2, 5, 10])
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:g}")
-    plain_ticks(ax)
-
-
-def draw_points(ax: Axes, curve: Curve, look: Look) -> None:
-    """A curve's points, joined, over the bars of its band."""
-    color, order = look.color, look.order
-    if curve.lower is not None and curve.upper is not None:
-        # one line with gaps, which a legend that looks for a free place takes into account
-        gap = float("nan")
-        ends = zip(curve.mean_p, curve.lower, curve.upper, strict=True)
-        x, bars = zip(
-            *(pair for m, a, b in ends for pair in ((m, a), (m, b), (gap, gap))), strict=True
-        )
-        style: dict[str, Any] = {"lw": 2.5, "alpha": 0.35, "solid_capstyle": "butt", "zorder": 2}
-        ax.plot(x, bars, color=color, label="_band", **style)
-    style = {"marker": look.marker, "ls": look.dashes, "lw": 0.9, "ms": 3.5, "zorder": order}
-    ax.plot(curve.mean_p, curve.fraction, color=color, label=look.name, **style)
-
-
-def _histogram_panel(ax: Axes, both: Comparison, looks: tuple[Look, ...]) -> None:
-    styles: tuple[dict[str, Any], ...] = ({"fill": True, "alpha": 0.45}, {"lw": 0.9, "zorder": 2})
-    for curve, look, style in zip(both.curves, looks, styles, strict=False):
-        percent = 100 * curve.share
-        ax.stairs(percent, curve.histogram_edges, color=look.color, label=look.name, **style)
-    low, high = both.frame
-    room = 0.02 * (high - low)
-    ax.set_xlim(low - room, high + room)
-    ax.set_ylim(0, None)
-    ax.set_ylabel("share, %", fontsize=SMALL)
-    ax.locator_params(axis="y", nbins=3)
-    plain_ticks(ax)
-    ax.tick_params(labelbottom=False)
-
-
-def _map_panel(ax: Axes, line: MapCurve) -> None:
-    low, high = line.x[0], line.x[-1]
-    room = 0.02 * (high - low)
-    if line.domain == "probability":
-        ax.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":", zorder=1, label="no change")
-    if line.lower is not None and line.upper is not None:
-        name = "band" if line.level is None else f"{100 * line.level:g} % band"
-        ax.fill_between(line.x, line.lower, line.upper, color=GREEN, alpha=0.25, lw=0, label=name)
-    ax.plot(line.x, line.p, color=GREEN, lw=1.2, zorder=3, label="fitted map")
-    ax.set_xlim(low - room, high + room)
-    ax.set_ylim(-0.02, 1.02)
-    if 0 < len(line.knots) <= 100:
-        bottom = [0.0] * len(line.knots)
-        ax.plot(line.knots, bottom, "|", color=GREY, ms=5, mew=0.8, label="knots")
-    if line.lower is not None:
-        ax.legend(fontsize=TINY, frameon=False, **CLOSE)
-    ax.set_xlabel("score", fontsize=SMALL)
-    ax.set_ylabel("calibrated probability", fontsize=SMALL)
-    plain_ticks(ax)

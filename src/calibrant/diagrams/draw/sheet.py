@@ -30,7 +30,7 @@ __all__ = [
 
 #: Okabe and Ito's colours, told apart by every kind of eye; markers differ too
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
-PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+PURPLE, ORANGE, SKY, BLACK = "#CC79A7", "#E69F00", "#56B4E9", "#222222"
 SMALL, TINY = 8, 7
 
 #: inches; the width is one column of a printed page

@@ -1,0 +1,161 @@
+"""The frozen value of a reliability curve: all that a diagram or a page needs to show it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen
+
+__all__ = ["Curve"]
+
+Array = NDArray[np.float64]
+
+#: how a curve's groups are called
+GROUPS = {
+    "binned": "bin{} of equal {}",
+    "isotonic": "isotonic block{}",
+    "smooth": "point{} of a smooth line",
+}
+
+#: lines of a printed table of anything but bins
+MOST_LINES = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Frozen):
+    """A reliability curve: mean prediction against fraction of positives, group by group.
+
+    The groups are bins, the blocks of an isotonic curve, or the neighbourhoods of a smooth one.
+
+    Attributes
+    ----------
+    edges : array of shape (m, 2)
+        Where each non-empty bin begins and ends: [begin, end), the last one closed. The smallest
+        and the largest prediction of a block.
+    mean_p, fraction : arrays of shape (m,)
+        The weighted mean prediction and the weighted fraction of positives of each group.
+    weight, effective : arrays of shape (m,)
+        Σw of each group, and its effective sample size (Σw)²/Σw², the number of rows if all weigh
+        the same. (Neighbourhoods overlap: their weight is that nearest to them, their effective
+        size that of all rows under the kernel.)
+    lower, upper : arrays of shape (l,), or None
+        The band at ``x``; None without one.
+    level : float or None
+        How often the band is meant to hold what it is for, at each place.
+    band : {"exact", "bootstrap", "consistency", "confidence"} or None
+    kind : {"width", "mass"}
+    total : float
+        The weight of all rows.
+    histogram_edges, histogram : arrays of shape (h + 1,) and (h,)
+        Cells of the predictions, equal on the scale of the axes, and the weight in each.
+    x, y : arrays of shape (l,)
+        The line to draw: for bins the points (``mean_p``, ``fraction``) themselves.
+    curve : {"binned", "isotonic", "smooth"}
+    axes : {"probability", "logit"}
+        The scale that the histogram's cells were made for.
+
+    Examples
+    --------
+    >>> from calibrant.diagrams.curves import reliability_curve
+    >>> curve = reliability_curve([0, 0, 1, 1], [0.15, 0.15, 0.15, 0.7])
+    >>> curve
+    Curve(2 bins of equal width, weight 4, exact 95 % band)
+    >>> print(curve)
+    predictions   mean  fraction       95 % band  weight
+    [0.1, 0.2)   0.150     0.333  0.008 to 0.906       3
+    [0.7, 0.8)   0.700     1.000  0.025 to 1.000       1
+    """
+
+    edges: Array
+    mean_p: Array
+    fraction: Array
+    weight: Array
+    effective: Array
+    lower: Array | None
+    upper: Array | None
+    level: float | None
+    band: str | None
+    kind: str
+    total: float
+    histogram_edges: Array
+    histogram: Array
+    x: Array
+    y: Array
+    curve: str = "binned"
+    axes: str = "probability"
+
+    def __len__(self) -> int:
+        """The number of groups."""
+        return len(self.mean_p)
+
+    @property
+    def share(self) -> Array:
+        """The part of all weight in each cell of the histogram."""
+        return self.histogram / self.total
+
+    @property
+    def bulk(self) -> tuple[float, float]:
+        """From where to where the histogram holds all but 0.5 % of the weight at either end."""
+        part = np.cumsum(self.share)
+        first, last = np.searchsorted(part, (0.005, 0.995))
+        end = min(int(last) + 1, len(part))
+        return float(self.histogram_edges[first]), float(self.histogram_edges[end])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes as plain lists and numbers, ready for JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in self._items()
+        }
+
+    def __repr__(self) -> str:
+        plural = "s" if len(self) != 1 else ""
+        band = "no band" if self.level is None else f"{self.band} {100 * self.level:g} % band"
+        groups = GROUPS[self.curve].format(plural, self.kind)
+        return f"Curve({len(self)} {groups}, weight {self.total:g}, {band})"
+
+    def __str__(self) -> str:
+        span = self.histogram_edges[-1] - self.histogram_edges[0]
+        places = 3 + math.ceil(-math.log10(span))
+        chosen = self._printed()
+        columns = [["predictions", *self._names(places)]]
+        columns.append(["mean", *(f"{value:.{places}f}" for value in self.mean_p)])
+        columns.append(["fraction", *(f"{value:.{places}f}" for value in self.fraction)])
+        if self.lower is not None and self.upper is not None and self.level is not None:
+            ends = zip(self._here(self.lower), self._here(self.upper), strict=True)
+            band = (f"{low:.{places}f} to {high:.{places}f}" for low, high in ends)
+            columns.append([f"{100 * self.level:g} % band", *band])
+        columns.append(["weight", *(f"{value:.10g}" for value in self.weight)])
+        columns = [[column[0], *(column[1 + row] for row in chosen)] for column in columns]
+        wide = [max(len(cell) for cell in column) for column in columns]
+        lines = [
+            "  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])])
+            for row in zip(*columns, strict=True)
+        ]
+        if len(chosen) < len(self):
+            groups = GROUPS[self.curve].format("s", self.kind)
+            lines.append(f"({len(chosen)} of {len(self)} {groups})")
+        return "\n".join(lines)
+
+    def _printed(self) -> list[int]:
+        """The groups that a table shows: all bins, but only some of many others."""
+        if self.curve == "binned" or len(self) <= MOST_LINES:
+            return list(range(len(self)))
+        return sorted({round(row) for row in np.linspace(0, len(self) - 1, MOST_LINES)})
+
+    def _names(self, places: int) -> list[str]:
+        if self.curve != "binned":
+            return [f"{low:.{places}f} to {high:.{places}f}" for low, high in self.edges]
+        names = [f"[{low:.4g}, {high:.4g})" for low, high in self.edges]
+        if self.edges[-1, 1] == 1.0:
+            names[-1] = names[-1][:-1] + "]"
+        return names
+
+    def _here(self, end: Array) -> Array:
+        """An end of the band at the mean prediction of each group."""
+        return np.interp(self.mean_p, self.x, end)

@@ -1,0 +1,95 @@
+"""The options of a reliability curve, checked when made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from calibrant.errors import ParameterError
+
+__all__ = ["AXES", "CURVES", "KINDS", "Rule", "one_of"]
+
+#: the histogram has at least this many cells
+CELLS = 20
+KINDS = ("width", "mass")
+AXES = ("probability", "logit")
+#: the bands of each curve under the names they may be asked for; the first is the default
+CURVES: dict[str, dict[str, str]] = {
+    "binned": {
+        "exact": "exact",
+        "bootstrap": "bootstrap",
+        "consistency": "consistency",
+        "confidence": "exact",
+    },
+    "isotonic": {"consistency": "consistency", "confidence": "confidence"},
+    "smooth": {"consistency": "consistency", "confidence": "confidence"},
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The options of a curve; ``band`` as it will be found, "auto" and synonyms resolved."""
+
+    bins: int = 10
+    kind: str = "width"
+    band: str | None = "auto"
+    level: float = 0.95
+    n_boot: int = 1000
+    random_state: Any = 0
+    curve: str = "binned"
+    sigma: float | None = None
+    axes: str = "probability"
+
+    def __post_init__(self) -> None:
+        for name, value in (("bins", self.bins), ("n_boot", self.n_boot)):
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+                raise ParameterError(
+                    f"{name} must be a whole number from 1 on, but {value!r} came."
+                )
+        one_of("kind", self.kind, KINDS)
+        one_of("curve", self.curve, tuple(CURVES))
+        one_of("axes", self.axes, AXES)
+        bands = CURVES[self.curve]
+        where = "" if self.curve == "binned" else f" where curve={self.curve!r}"
+        one_of("band", self.band, ("auto", *bands, None), where)
+        if self.band is not None:
+            object.__setattr__(self, "band", bands.get(self.band, next(iter(bands))))
+        if not isinstance(self.level, Real) or not 0 < self.level < 1:
+            raise ParameterError(
+                f"level must be a number between 0 and 1, such as 0.95, but {self.level!r} came."
+            )
+        if self.sigma is not None:
+            self._check_sigma(self.sigma)
+
+    def _check_sigma(self, sigma: Any) -> None:
+        number = isinstance(sigma, Real) and not isinstance(sigma, bool)
+        if not number or not 1e-6 <= sigma <= 20:
+            raise ParameterError(
+                f"sigma must be a number of log-odds from 1e-6 to 20, or None, but {sigma!r} came."
+            )
+        if self.curve != "smooth":
+            raise ParameterError(
+                f"sigma must be left out unless curve='smooth', but {sigma!r} came with "
+                f"curve={self.curve!r}."
+            )
+
+    @property
+    def cells(self) -> int:
+        """How many cells the histogram has: whole parts of bins of equal width."""
+        parts = self.curve == "binned" and self.kind == "width" and self.axes == "probability"
+        whole = self.bins if parts else 1
+        return whole * math.ceil(CELLS / whole)
+
+    @property
+    def tail(self) -> float:
+        """The part left out at either end."""
+        return (1 - self.level) / 2
+
+
+def one_of(name: str, value: Any, words: tuple[str | None, ...], where: str = "") -> None:
+    """A word, or None, from a short list."""
+    if not any(type(value) is type(word) and value == word for word in words):
+        allowed = ", ".join(repr(word) for word in words)
+        raise ParameterError(f"{name} must be one of {allowed}{where}, but {value!r} came.")

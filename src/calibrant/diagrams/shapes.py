@@ -1,0 +1,194 @@
+"""The arithmetic of the three kinds of curve: in bins, isotonic, and smooth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from calibrant.data.table import ScoreTable
+from calibrant.diagrams.bins import (
+    Sums,
+    band_of,
+    bins_of,
+    clopper_pearson,
+    histogram_of,
+    means_of,
+)
+from calibrant.diagrams.resample import Cells, cells_of, generator
+from calibrant.diagrams.rule import Rule
+from calibrant.losses import logit
+
+__all__ = ["Shape", "kernel", "shape_of", "width_of"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Band = tuple[Array, Array]
+
+#: half of the places, besides the ends of blocks, at which a line is given
+GRID = 100
+#: an isotonic line of more blocks is given at some of their ends only
+MOST_ENDS = 800
+#: the share of the log-odds' spread that a kernel spans for two rows, one of each class
+SPAN = 0.9
+#: the log-odds of 0 and 1 are taken to be those of this and of 1 − this
+CLIP = 1e-9
+#: how many standard deviations the middle 80 % of a normal distribution span
+MIDDLE = 2.5631
+
+
+class Shape(NamedTuple):
+    """The groups of rows, the line through them, and its band."""
+
+    edges: Array
+    mean_p: Array
+    fraction: Array
+    weight: Array
+    effective: Array
+    x: Array
+    y: Array
+    lower: Array | None
+    upper: Array | None
+
+
+def shape_of(table: ScoreTable, rule: Rule) -> Shape:
+    """The curve of a table of probabilities."""
+    return SHAPES[rule.curve](table, rule)
+
+
+# --- in bins ------------------------------------------------------------------------------------
+
+
+def _binned(table: ScoreTable, rule: Rule) -> Shape:
+    starts, edges = bins_of(table, rule)
+    sums = Sums.of(table, starts)
+    mean = means_of(table, starts)
+    groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
+    return Shape(*groups, mean, sums.fraction, *band_of(table, starts, sums, rule))
+
+
+# --- isotonic -----------------------------------------------------------------------------------
+
+
+def _isotonic(table: ScoreTable, rule: Rule) -> Shape:
+    """Pool adjacent violators: the line is level over each block and straight between blocks."""
+    starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1].astype(np.intp)
+    sums = Sums.of(table, starts)
+    last = np.append(starts[1:], len(table)) - 1
+    edges = np.column_stack((table.scores[starts], table.scores[last]))
+    ends, values = edges.ravel(), np.repeat(sums.fraction, 2)
+    grid = cells_of(table, half=GRID).p
+    x = np.unique(np.concatenate((_some(ends), grid)))
+    y = np.interp(x, ends, values)
+    mean = means_of(table, starts)
+    groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
+    if rule.band is None:
+        return Shape(*groups, x, y, None, None)
+    cells = cells_of(table)
+    guess = {"consistency": cells.p, "confidence": np.interp(cells.p, mean, _careful(sums))}
+    lower, upper = _isotonic_band(cells, guess[rule.band], x, rule)
+    if rule.band == "confidence":  # it is the band of this line
+        lower, upper = np.minimum(lower, y), np.maximum(upper, y)
+    return Shape(*groups, x, y, lower, upper)
+
+
+def _some(ends: Array) -> Array:
+    """The ends of blocks, or evenly chosen ones if there are more than a line can show."""
+    if len(ends) <= MOST_ENDS:
+        return ends
+    return ends[np.linspace(0, len(ends) - 1, MOST_ENDS).astype(np.intp)]
+
+
+def _careful(sums: Sums) -> Array:
+    """(n₁ + 1)/(n + 2) of each block: blocks of a single class are not taken for certain."""
+    return (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
+
+
+def _isotonic_band(cells: Cells, probability: Array, x: Array, rule: Rule) -> Band:
+    """Percentiles of the isotonic curves of labels drawn with these probabilities."""
+    drawn = cells.draw(probability, rule.n_boot, generator(rule.random_state))
+    values = np.empty((rule.n_boot, len(x)))
+    for row, fraction in zip(values, drawn, strict=True):
+        fitted = isotonic_regression(fraction, weights=cells.weight).x
+        row[:] = np.interp(x, cells.p, fitted)
+    return _percentiles(values, rule)
+
+
+def _percentiles(values: Array, rule: Rule) -> Band:
+    lower, upper = np.quantile(values, (rule.tail, 1 - rule.tail), axis=0)
+    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+
+
+# --- smooth -------------------------------------------------------------------------------------
+
+
+def _smooth(table: ScoreTable, rule: Rule) -> Shape:
+    """Means of predictions and labels under a kernel that moves along the log-odds."""
+    cells = cells_of(table)
+    place = logit(np.clip(cells.p, CLIP, 1 - CLIP))
+    sigma = width_of(table, place, cells.weight) if rule.sigma is None else float(rule.sigma)
+    chosen = _places(place, cells.weight)
+    near = kernel(place[chosen], place, sigma)
+    weight = near @ cells.weight
+    x = np.clip(near @ (cells.weight * cells.p) / weight, cells.p[0], cells.p[-1])
+    rate = np.add.reduceat(table.positive, cells.starts) / cells.weight
+    y = np.clip(near @ (cells.weight * rate) / weight, 0.0, 1.0)
+    effective = weight * (weight / (near**2 @ cells.square))
+    grid = cells.p[chosen]
+    borders = np.concatenate(([cells.p[0]], grid[:-1] / 2 + grid[1:] / 2, [cells.p[-1]]))
+    edges = np.column_stack((borders[:-1], borders[1:]))
+    groups = (edges, x, y, histogram_of(table, borders), effective)
+    if rule.band is None:
+        return Shape(*groups, x, y, None, None)
+    if rule.band == "confidence":
+        return Shape(*groups, x, y, *clopper_pearson(effective, y, rule.tail))
+    drawn = cells.draw(cells.p, rule.n_boot, generator(rule.random_state)) * cells.weight
+    return Shape(*groups, x, y, *_percentiles(drawn @ near.T / weight, rule))
+
+
+def _places(place: Array, weight: Array) -> Index:
+    """Which cells the line is given at: all, or some spread over the weight and over the axis."""
+    if len(place) <= 2 * GRID:
+        return np.arange(len(place))
+    inner = np.arange(1, GRID) / GRID
+    mass = np.cumsum(weight)
+    by_mass = np.searchsorted(mass, mass[-1] * inner)
+    by_width = np.searchsorted(place, place[0] * (1 - inner) + place[-1] * inner)
+    found = np.unique(np.concatenate(([0], by_mass, by_width, [len(mass) - 1])))
+    return found[found < len(mass)]
+
+
+def width_of(table: ScoreTable, place: Array, weight: Array) -> float:
+    """The kernel's standard deviation, 0.9·s·m^(−1/5), with m = 4n₀n₁/n of n effective rows.
+
+    s is the standard deviation of the log-odds, or what the middle 80 % of them would have if they
+    were normal, whichever is smaller.
+    """
+    share = weight / weight.sum()
+    spread = math.sqrt(share @ (place - share @ place) ** 2)
+    ends = np.searchsorted(np.cumsum(share), (0.1, 0.9))
+    middle = float(np.diff(place[np.minimum(ends, len(place) - 1)])[0]) / MIDDLE
+    both = 4 * (table.total_negative / table.total) * (table.total_positive / table.total)
+    rows = max(table.effective_size * both, 1.0)
+    return float(SPAN * (min(spread, middle) or spread or 1.0) * rows**-0.2)
+
+
+def kernel(at: Array, places: Array, sigma: float) -> Array:
+    """The Gaussian kernel, up to a constant: shape (at, places).
+
+    >>> kernel(np.array([0.0]), np.array([0.0, 0.1]), 0.1).round(4).tolist()
+    [[1.0, 0.6065]]
+    """
+    distance = np.subtract.outer(at, places) / sigma
+    return np.asarray(np.exp(-0.5 * distance**2))
+
+
+SHAPES: dict[str, Callable[[ScoreTable, Rule], Shape]] = {
+    "binned": _binned,
+    "isotonic": _isotonic,
+    "smooth": _smooth,
+}

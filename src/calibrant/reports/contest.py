@@ -1,0 +1,238 @@
+"""How methods do beside the scores as they are, on rows they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.base import Calibrator
+from calibrant.calibrators.identity import Identity
+from calibrant.data.door import Rows, check_lengths, read_probabilities
+from calibrant.data.labels import plain
+from calibrant.data.table import ScoreTable
+from calibrant.diagrams.trials import named_methods
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitted import Fitted
+from calibrant.folds.tables import Held
+from calibrant.maps import VectorMap
+from calibrant.metrics import auc
+
+if TYPE_CHECKING:
+    from calibrant.auto import Standing
+
+__all__ = ["RAW", "Contest", "Data", "contest_behind", "contest_of"]
+
+Array = NDArray[np.float64]
+
+#: what the leaderboard calls the scores as they came
+RAW = "identity"
+FOLDS = 5
+LEVEL = 0.95
+
+_UNSEEN = "On rows it had not seen"
+_GIVEN = "On these rows"
+
+
+@dataclass(frozen=True)
+class Data:
+    """What came: the table, the labels it speaks of and, where there are any, its rows."""
+
+    table: ScoreTable
+    classes: tuple[Any, ...]
+    pos_label: Any
+    rows: Rows | None = None
+
+    @property
+    def positive_column(self) -> int:
+        return 0 if plain(self.classes[0]) == plain(self.pos_label) else 1
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What came of it: the standings, the predictions, and the map of what was chosen."""
+
+    standings: tuple[Standing, ...]
+    tables: Mapping[str, ScoreTable]
+    fitted: Fitted | None
+    how: str
+    where: str
+    level: float = LEVEL
+    calibrator: Any = None  # what was chosen, as far as it can be advised on
+
+
+def contest_of(calibrator: Any, data: Data) -> Contest:
+    """Judge whatever came as ``calibrator`` on the data."""
+    from calibrant.auto import AutoCalibrator
+
+    if calibrator is None:
+        calibrator = AutoCalibrator()
+    if isinstance(calibrator, AutoCalibrator):
+        return _automatic(calibrator, data)
+    if isinstance(calibrator, Fitted):
+        return _as_given({calibrator.method or "calibrator": calibrator}, data)
+    if isinstance(calibrator, Mapping) and any(
+        not isinstance(c, (Calibrator, type)) for c in calibrator.values()
+    ):
+        return _as_given({str(name): c for name, c in calibrator.items()}, data)
+    return _fitted(named_methods(calibrator, word="calibrator", taken=RAW), data)
+
+
+# --- fitted here, judged out of fold ------------------------------------------------------------
+
+
+def _automatic(calibrator: Any, data: Data) -> Contest:
+    auto = clone(calibrator).set_params(classes=list(data.classes), pos_label=data.pos_label)
+    return contest_behind(auto.fit_table(data.table))
+
+
+def contest_behind(auto: Any) -> Contest:
+    """What a fitted AutoCalibrator found out already."""
+    board = auto.leaderboard_
+    if board is None:
+        raise InputError(_TOO_FEW)
+    fitted = auto.to_fitted()
+    # seconds differ from run to run; the page must not
+    facts = {key: v for key, v in fitted.provenance.items() if key != "leaderboard"}
+    fitted = replace(fitted, provenance=facts)
+    how = _out_of_fold(board.folds)
+    chosen = auto.calibrator_
+    return Contest(board.rows, auto.oof_, fitted, how, _UNSEEN, board.level, chosen)
+
+
+_TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
+
+
+def _out_of_fold(folds: int) -> str:
+    return (
+        f"Judged out of fold ({folds} folds): no row was judged by a calibrator that had seen it."
+    )
+
+
+def _fitted(named: dict[str, Calibrator], data: Data) -> Contest:
+    from calibrant.auto.judge import choose, judge, standings
+    from calibrant.auto.parts import parts_of_table
+
+    parts, _ = parts_of_table(data.table, FOLDS, 0)
+    trials, sample = judge({RAW: Identity(), **named}, data.table, parts, progress=False)
+    if sample is None:
+        raise InputError(_TOO_FEW)
+    judged = {name: trial.judged for name, trial in trials.items() if trial.judged is not None}
+    chosen, tied = choose(judged, sample)
+    if len(named) == 1:  # the page is about this one, whatever came of it
+        chosen = next(iter(named))
+    rows = standings(
+        judged,
+        sample,
+        level=LEVEL,
+        chosen=chosen,
+        tied=tied,
+        distinct={
+            name: len(np.unique(trial.calibrator.map_(data.table.scores)))
+            for name, trial in trials.items()
+        },
+        seconds=dict.fromkeys(trials, 0.0),
+    )
+    tables = {name: trial.oof for name, trial in trials.items() if trial.oof is not None}
+    taken = trials[chosen].calibrator
+    fitted = _named_after(taken.to_fitted(), data)
+    return Contest(rows, tables, fitted, _out_of_fold(len(parts)), _UNSEEN, LEVEL, taken)
+
+
+def _named_after(fitted: Fitted, data: Data) -> Fitted:
+    """The same map, speaking of the data's labels instead of 0 and 1."""
+    labels = tuple(plain(label) for label in data.classes)
+    return replace(fitted, classes=labels, pos_label=plain(data.pos_label))
+
+
+# --- made elsewhere, judged as they are ---------------------------------------------------------
+
+
+def _as_given(named: dict[str, Any], data: Data) -> Contest:
+    """Fitted maps, or probabilities of the same rows."""
+    from calibrant.auto.judge import choose, standings
+    from calibrant.auto.sample import Sample
+
+    if RAW in named:
+        raise ParameterError(f"calibrator must not hold the name {RAW!r}: it is always there.")
+    maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
+    scores, held = _cells(data, rows=len(maps) < len(named))
+    outputs = {RAW: Identity().fit_table(data.table).map_(scores)}
+    outputs |= {name: _predicted(name, value, scores, data) for name, value in named.items()}
+    zero, one = held.negative > 0, held.positive > 0
+    sample = Sample(
+        np.concatenate((held.negative[zero], held.positive[one])),
+        np.concatenate((held.negative_sq[zero], held.positive_sq[one])),
+    )
+    tables = {name: ScoreTable.from_counts(p, *held) for name, p in outputs.items()}
+    ranked = {**tables, RAW: ScoreTable.from_counts(scores, *held)}
+    judged = {name: _judged(p, held, ranked[name]) for name, p in outputs.items()}
+    chosen, tied = choose(judged, sample)
+    if len(named) == 1:
+        chosen = next(iter(named))
+    rows = standings(
+        judged,
+        sample,
+        level=LEVEL,
+        chosen=chosen,
+        tied=tied,
+        distinct={name: len(table) for name, table in tables.items()},
+        seconds=dict.fromkeys(tables, 0.0),
+    )
+    how = "Judged on these rows with calibrators that were made before: they must be other rows."
+    taken = maps.get(chosen)
+    return Contest(rows, tables, taken, how, _GIVEN, LEVEL, taken)
+
+
+def _cells(data: Data, *, rows: bool) -> tuple[Array, Held]:
+    """The scores, and who came with each: row by row where predictions come by rows."""
+    if not rows:
+        t = data.table
+        return t.scores, Held(t.negative, t.positive, t.negative_sq, t.positive_sq)
+    if data.rows is None:
+        raise InputError(
+            "probabilities can only be judged beside the scores and labels of the same rows, but a "
+            "ScoreTable came, which has no rows. Pass scores and y."
+        )
+    weight = data.rows.weight
+    w = np.ones(len(data.rows.scores)) if weight is None else weight
+    one = np.where(data.rows.positive, w, 0.0)
+    zero = w - one
+    return data.rows.scores, Held(zero, one, zero * zero, one * one)
+
+
+def _predicted(name: str, value: Any, scores: Array, data: Data) -> Array:
+    if isinstance(value, (Calibrator, type)):
+        raise ParameterError(
+            "calibrator must hold either calibrators to be fitted here, or maps and probabilities "
+            f"that were made before, but both came ({name!r} is one to be fitted)."
+        )
+    if not isinstance(value, Fitted):
+        column = data.positive_column
+        p = read_probabilities(value, positive_column=column, name=f"calibrator[{name!r}]")
+        check_lengths(**{"scores": len(scores), f"calibrator[{name!r}]": len(p)})
+        return p
+    if isinstance(value.map, VectorMap):
+        raise InputError(f"{name} is for several classes, but the scores are of two.")
+    mine, theirs = plain(data.pos_label), value.pos_label
+    if type(mine) is not type(theirs) or mine != theirs:
+        raise InputError(
+            f"{name} gives the probability of {theirs!r}, but high scores are read as {mine!r} "
+            f"here. Pass pos_label={theirs!r}."
+        )
+    return value.map(scores)
+
+
+def _judged(p: Array, held: Held, ranked: ScoreTable) -> Any:
+    from calibrant.auto.judge import Judged
+
+    zero, one = held.negative > 0, held.positive > 0
+    with np.errstate(divide="ignore"):
+        surprise = np.concatenate((-np.log1p(-p[zero]), -np.log(p[one])))
+    square = np.concatenate((np.square(p[zero]), np.square(1.0 - p[one])))
+    both = zero.any() and one.any()
+    return Judged(surprise, square, auc(ranked) if both else None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from calibrant import __version__
 from calibrant.data.door import read_binary, read_scores
 from calibrant.data.labels import plain, read_classes
 from calibrant.data.table import ScoreTable
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
@@ -36,6 +37,7 @@ __all__ = [
     "jsonable",
     "on_logit_scale",
     "row_facts",
+    "too_few",
 ]
 
 Array = NDArray[np.float64]
@@ -91,7 +93,15 @@ class Each:
         return f"a tuple, each of its entries {self.limit}"
 
 
-Limit = OneOf | Number | Each
+class Limit(Protocol):
+    """What a parameter may be."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether it may be this."""
+
+    def __str__(self) -> str:
+        """What it must be, for an error."""
+
 
 #: how a method reads scores: as they are, by their logit, or by what they look like
 SCALES = OneOf(("auto", "logit", "raw"))
@@ -160,6 +170,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     score_method: ClassVar[str] = "auto"
     #: whether it also takes the (n, k) scores of more than two classes
     multiclass: ClassVar[bool] = False
+    #: rows of the rarer class that it wants; fewer are warned of
+    events_needed: ClassVar[int] = 0
     # scikit-learn's metadata routing takes the first argument for X; ours is called scores
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
@@ -189,6 +201,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         del rows  # the columns may be copies, and fits are to stay small
+        if few := too_few(self, table):
+            warnings.warn(few, CalibrationWarning, stacklevel=2)
         return self._learn(table, *labels)
 
     def fit_table(self, table: ScoreTable) -> Self:
@@ -200,8 +214,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("table must hold at least one score, but it is empty.")
         return self._learn(table, *read_classes(self.classes, self.pos_label))
 
-    def _learn(self, table: ScoreTable, classes: NDArray[Any], pos_label: Any) -> Self:
-        self.map_ = self._fit(table)
+    def _learn(
+        self,
+        table: ScoreTable,
+        classes: NDArray[Any],
+        pos_label: Any,
+        fit: Callable[[ScoreTable], Map] | None = None,
+    ) -> Self:
+        self.map_ = (self._fit if fit is None else fit)(table)
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
         self._provenance = {
             "calibrant": __version__,
@@ -258,6 +278,21 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def too_few(calibrator: Any, table: ScoreTable) -> str:
+    """What to say where a class has fewer rows than the calibrator wants; else nothing.
+
+    Rows of unequal weight count by (Σw)²/Σw².
+    """
+    needed, found = calibrator.events_needed, table.rarest
+    if found >= needed - 1e-9:
+        return ""
+    return (
+        f"{type(calibrator).__name__} wants at least {needed} rows of the rarer class, but "
+        f"{found:.4g} came: what it learns may be noise. Gather more, or use BLS, which falls back "
+        "to the scores as they are."
+    )
 
 
 def row_facts(weight: Array) -> dict[str, Any]:

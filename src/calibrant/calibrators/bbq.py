@@ -71,6 +71,7 @@ class BBQ(Calibrator):
     [0.09, 0.47]
     """
 
+    events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "models": (OneOf(("elbow", "all", "best")),)
     }

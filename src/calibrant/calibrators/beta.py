@@ -62,6 +62,7 @@ class Beta(Calibrator):
     [0.07, 0.25, 0.55]
     """
 
+    events_needed: ClassVar[int] = 15
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"kind": (OneOf(("abm", "am", "ab")),)}
 
     def __init__(self, *, kind: str = "abm", pos_label: Any = None, classes: Any = None) -> None:

@@ -114,6 +114,7 @@ class ELiTE(Calibrator):
     [0.09, 0.47]
     """
 
+    events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "monotone": (OneOf(("none", "near", "strict")),),
         "mu": (Number(0, open=True), OneOf(("average",))),

@@ -269,6 +269,7 @@ class ENIR(Calibrator):
     True
     """
 
+    events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "variant": (OneOf(tuple(PRESETS)),),
         "criterion": (OneOf(tuple(CRITERIA)),),

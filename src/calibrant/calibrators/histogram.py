@@ -64,6 +64,7 @@ class Histogram(Calibrator):
     [0.333, 1.0]
     """
 
+    events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "bins": (Number(1, whole=True), OneOf(("auto",))),
         "kind": (OneOf(("mass", "width")),),

@@ -66,6 +66,7 @@ class Isotonic(Calibrator):
     [0.5, 0.607]
     """
 
+    events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "kind": (OneOf(("step", "linear", "centred")),),
         "smoothing": (OneOf(tuple(SMOOTHING)),),

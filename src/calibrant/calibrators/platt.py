@@ -62,6 +62,7 @@ class Platt(Calibrator):
     Logistic(σ(-0.511971 +0.483596·x))
     """
 
+    events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"scale": (SCALES,)}
 
     def __init__(self, *, scale: str = "auto", pos_label: Any = None, classes: Any = None) -> None:

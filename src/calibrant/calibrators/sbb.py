@@ -74,6 +74,7 @@ class SBB(Calibrator):
     ([0.1, 0.45, 0.9], [0.143, 0.857])
     """
 
+    events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "lambda_": (Number(0, open=True), OneOf(("empirical", "average")))
     }

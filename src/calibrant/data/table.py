@@ -199,6 +199,16 @@ class ScoreTable(Frozen):
         return self.total**2 / squares if squares else 0.0
 
     @property
+    def rarest(self) -> float:
+        """How many rows of equal weight the rarer class is worth: (Σw)² / Σw² over its rows.
+
+        >>> ScoreTable.from_arrays([0.1, 0.2, 0.3], [0, 1, 0]).rarest
+        1.0
+        """
+        columns = ((self.negative, self.negative_sq), (self.positive, self.positive_sq))
+        return min(float(w.sum()) ** 2 / (float(q.sum()) or 1.0) for w, q in columns)
+
+    @property
     def is_whole(self) -> bool:
         """Whether the weight of each class at each score is a whole number, so that it can be
         read as a number of rows (up to 2⁵³, where floats no longer tell)."""

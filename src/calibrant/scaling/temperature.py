@@ -100,6 +100,7 @@ class Temperature(Calibrator, Views):
     """
 
     multiclass: ClassVar[bool] = True
+    events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
         "label_smoothing": (SMOOTHED,),

@@ -1,0 +1,50 @@
+"""One piece of advice, and how it is given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from calibrant.errors import CalibrationWarning
+
+__all__ = ["Advice", "warn_of"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What deserves a look.
+
+    Attributes
+    ----------
+    code : str
+        A short name of the mistake, for programs.
+    text : str
+        What was found, with the figures, and what to do.
+    figures : mapping of str to numbers
+    """
+
+    code: str
+    text: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Advice, (self.code, self.text, dict(self.figures))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"code": self.code, "text": self.text, "figures": dict(self.figures)}
+
+
+def warn_of(advice: Iterable[Advice], depth: int = 3) -> None:
+    """Each piece as a CalibrationWarning, at the caller's caller."""
+    for one in advice:
+        warnings.warn(one.text, CalibrationWarning, stacklevel=depth)

@@ -1,0 +1,204 @@
+"""Advice: every known mistake is found, with its figures, and clean data are left in peace."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import calibrant as cal
+from calibrant.advice import advise_table, trained_on
+
+
+def calibrated(n=4000, seed=0, low=0.0, high=1.0):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(low, high, n)
+    return p, (rng.random(n) < p).astype(int)
+
+
+def codes(advice):
+    return [one.code for one in advice]
+
+
+def only(advice, code):
+    (found,) = [one for one in advice if one.code == code]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_clean_data_are_left_in_peace(seed):
+    p, y = calibrated(seed=seed)
+    segments = np.random.default_rng(seed + 1000).integers(0, 8, len(p))
+    assert cal.advise(p, y, cal.Platt().fit(p, y), segments=segments) == ()
+    rare, y = calibrated(seed=seed, high=0.1)
+    assert cal.advise(rare, y, cal.BLS().fit(rare, y), segments=segments) == ()
+
+
+def test_few_events():
+    p, y = calibrated(60, high=0.2)
+    text = only(cal.advise(p, y, cal.Isotonic()), "few_events").text
+    assert f"but {y.sum()} came" in text
+    assert "at least 100 rows of the rarer class" in text
+    with pytest.warns(cal.CalibrationWarning, match="at least 100 rows of the rarer class"):
+        cal.Isotonic().fit(p, y)
+    heavy = np.full(60, 100.0)  # weights are not rows
+    found = only(cal.advise(p, y, cal.Isotonic(), sample_weight=heavy), "few_events")
+    assert found.figures["found"] == pytest.approx(y.sum())
+
+
+def test_a_clear_warning_only_where_it_is_due(recwarn):
+    p, y = calibrated(4000)
+    cal.Isotonic().fit(p, y)
+    cal.Identity().fit(p[:4], y[:4])
+    assert not recwarn
+
+
+def test_scores_that_know_too_much():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    s = np.clip(y + rng.normal(0, 0.1, 400), 0.001, 0.999)
+    found = only(cal.advise(s, y), "trained_on_these_rows")
+    assert found.figures["auc"] > 0.999
+    p, y_new = calibrated(1000, seed=1)
+    found = only(cal.advise(s, y, held_out=(p, y_new)), "trained_on_these_rows")
+    assert found.figures["held_out"] == pytest.approx(cal.auc(y_new, p))
+    assert "held-out" in found.text
+    q, z = calibrated(1000, seed=2)
+    assert "trained_on_these_rows" not in codes(cal.advise(q, z, held_out=(p, y_new)))
+    with pytest.raises(cal.InputError, match="pair"):
+        cal.advise(q, z, held_out=p)
+
+
+def test_zero_or_one_and_lost_order():
+    p, y = calibrated(300)
+    with pytest.warns(cal.CalibrationWarning) if y.sum() < 100 else _nothing():
+        steps = cal.Isotonic().fit(p, y)
+    found = only(cal.advise(p, y, steps), "zero_or_one")
+    ends = np.isin(steps.calibrate(p), (0.0, 1.0))
+    assert found.figures["share"] == pytest.approx(ends.mean())
+    assert f"{100 * ends.mean():.3g} %" in found.text
+    coarse = cal.Histogram(bins=2, smoothing="laplace").fit(p, y)
+    found = only(cal.advise(p, y, coarse), "auc_lost")
+    assert found.figures["before"] == pytest.approx(cal.auc(y, p))
+    assert found.figures["after"] == pytest.approx(cal.auc(y, coarse.calibrate(p)))
+    assert found.figures["values"] == 2
+
+
+class _nothing:
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        return False
+
+
+def test_prior_shift_suggests_the_very_correction():
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0.0, 0.2, 20_000)
+    y = (rng.random(20_000) < truth).astype(int)
+    s = expit(logit(np.clip(truth, 1e-9, None)) + 2.0)  # trained on undersampled negatives
+    for calibrator in (None, cal.BLS().fit(s, y)):
+        found = only(cal.advise(s, y, calibrator), "prior_shift")
+        assert found.figures["shift"] == pytest.approx(-2.0, abs=0.1)
+        assert "Logistic(" in found.text
+    fixed = cal.maps.Logistic(found.figures["shift"], (("z", 1.0),))(s)
+    assert fixed.mean() == pytest.approx(y.mean(), rel=1e-6)
+    with pytest.warns(cal.CalibrationWarning, match="another base rate"):
+        cal.AutoCalibrator().fit(s, y)
+
+
+def test_more_than_a_shift_is_not_called_one():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=20_000)
+    y = (rng.random(20_000) < expit(z - 1)).astype(int)
+    s = expit(4 * z + 1)
+    assert "prior_shift" not in codes(cal.advise(s, y, cal.BLS().fit(s, y)))
+
+
+def test_a_truth_that_falls():
+    rng = np.random.default_rng(0)
+    s = rng.random(6000)
+    truth = np.where(s < 0.5, 2 * s, 2 - 2 * s) * 0.8 + 0.1
+    y = (rng.random(6000) < truth).astype(int)
+    found = only(cal.advise(s, y), "falling_truth")
+    assert found.figures["high"] > 0.8
+    assert found.figures["low"] < 0.25
+    assert 0.4 < found.figures["from"] < 0.6
+    assert found.figures["to"] > 0.9
+    assert "falling_truth" in codes(cal.advise(20 * (s - 0.5), y))
+
+
+def test_falls_are_rarely_seen_where_there_are_none():
+    found = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        s = rng.random(1500)
+        y = (rng.random(1500) < 0.3).astype(int)  # flat: the hardest rising truth
+        found += "falling_truth" in codes(cal.advise(s, y))
+    assert found <= 1
+
+
+def test_segments():
+    p, y = calibrated(9000)
+    segments = np.array(["north", "south", "east"])[np.arange(9000) % 3]
+    off = (segments == "south") & (np.random.default_rng(1).random(9000) < 0.3)
+    y = np.where(off, 1, y)
+    found = only(cal.advise(p, y, segments=segments), "segments")
+    assert [one["name"] for one in found.figures["segments"]] == ["south"]
+    (one,) = found.figures["segments"]
+    south = segments == "south"
+    assert one["predicted"] == pytest.approx(p[south].mean())
+    assert one["came"] == pytest.approx(y[south].mean())
+    assert "'south'" in found.text
+    margins = cal.advise(logit(np.clip(p, 1e-9, 1 - 1e-9)), y, segments=segments)
+    assert "segments" in codes(margins)
+    with pytest.raises(cal.InputError, match="segments"):
+        cal.advise(p, y, segments=segments[:-1])
+
+
+def test_weights_of_segments_are_not_rows():
+    p, y = calibrated(600)
+    segments = np.arange(600) % 3
+    w = np.full(600, 1000.0)
+    assert "segments" not in codes(cal.advise(p, y, sample_weight=w, segments=segments))
+
+
+def test_a_table_is_enough():
+    p, y = calibrated(300)
+    table = cal.ScoreTable.from_arrays(p, y)
+    fitted = cal.Isotonic().fit_table(table)
+    assert set(codes(advise_table(table, fitted))) >= {"zero_or_one"}
+    assert set(codes(advise_table(table, fitted.to_fitted()))) >= {"zero_or_one"}
+    with pytest.raises(cal.InputError, match="empty"):
+        advise_table(cal.ScoreTable.empty())
+
+
+def test_advice_is_a_value():
+    p, y = calibrated(60, high=0.2)
+    (one, *_) = cal.advise(p, y, cal.Isotonic())
+    for twin in (copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert twin == one
+    assert one.to_dict()["code"] == "few_events"
+    assert str(one) == one.text
+    with pytest.raises(TypeError):
+        one.figures["found"] = 3
+
+
+def test_labels_and_a_fitted_calibrator_s_pos_label():
+    p, y = calibrated(300)
+    words = np.where(y == 1, "bad", "good")
+    c = cal.Isotonic(pos_label="bad").fit(p, words)
+    assert codes(cal.advise(p, words, c)) == codes(cal.advise(p, y, cal.Isotonic().fit(p, y)))
+
+
+def test_what_cannot_be_told():
+    from sklearn.linear_model import LogisticRegression
+
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    y = (X[:, 0] > 0).astype(int)
+    assert trained_on(LogisticRegression().fit(X, y), X) == ""
+    assert trained_on(lambda rows: rows, X) == ""
+    assert trained_on(LogisticRegression().fit(X, y), ["text", "rows"]) == ""

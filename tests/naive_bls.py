@@ -95,10 +95,8 @@ def bending(data, place):
         t = place(s)
         columns = [np.ones(len(t)), t]
         for k in nodes[1:-1]:
-            if k > 0:
-                columns.append(np.maximum(t - k, 0))
-            else:
-                columns.append(np.maximum(k - t, 0) if k < 0 else np.abs(t) / 2)
+            above = min(max((k + 0.1) / 0.2, 0), 1)  # the share of the bend above the knot
+            columns.append(above * np.maximum(t - k, 0) + (1 - above) * np.maximum(k - t, 0))
         return np.column_stack(columns)
 
     inner = range(1, len(nodes) - 1)

@@ -42,6 +42,7 @@ def test_values_are_those_of_the_functions():
     assert (e.weight, e.positive_weight) == (300, Y.sum())
     assert (e.distinct, e.distinct_before) == (300, len(np.unique(Q)))
     assert e.notes == ()
+    assert e.level == 0.95
 
 
 def test_without_raw_scores_there_is_no_before():
@@ -52,7 +53,12 @@ def test_without_raw_scores_there_is_no_before():
 
 def test_tables_give_the_same_evaluation():
     table, raw = ScoreTable.from_arrays(Q, Y), ScoreTable.from_arrays(MARGIN, Y)
-    assert metrics.evaluate(table, raw=raw) == metrics.evaluate(Y, Q, raw=MARGIN)
+    plain = metrics.evaluate(table, raw=raw, level=None)
+    assert plain == metrics.evaluate(Y, Q, raw=MARGIN, level=None)
+    e, rows = metrics.evaluate(table, raw=raw), metrics.evaluate(Y, Q, raw=MARGIN)
+    assert metrics.evaluate(table) == metrics.evaluate(Y, Q)
+    assert (e.intervals, e.intervals_before) == (rows.intervals, rows.intervals_before)
+    assert (e.after, e.before) == (rows.after, rows.before)
 
 
 def test_margins_are_read_through_the_sigmoid_and_ranked_as_they_are():
@@ -87,7 +93,7 @@ def test_new_ties_are_noted_with_the_auc():
 
 
 def test_new_ties_that_cost_nothing_are_noted_without_the_auc():
-    e = metrics.evaluate([0, 0, 1], [0.2, 0.2, 0.7], raw=[0.1, 0.2, 0.7])
+    e = metrics.evaluate([0, 0, 1], [0.2, 0.2, 0.7], raw=[0.1, 0.2, 0.7], level=None)
     assert e.notes == ("3 distinct scores became 2 distinct predictions: ties are new",)
 
 
@@ -96,11 +102,12 @@ def test_infinite_log_loss_is_noted_without_a_warning():
         warnings.simplefilter("error")
         e = metrics.evaluate([1, 1, 0, 1], [0.0, 0.0, 0.1, 0.9])
     assert e.after["log_loss"] == math.inf
-    assert e.notes == ("log loss is infinite: 2 positives were given probability 0",)
+    assert "log_loss" not in e.intervals
+    assert e.notes[0] == "log loss is infinite: 2 positives were given probability 0"
 
 
 def test_what_the_data_do_not_allow_is_left_out_and_said():
-    e = metrics.evaluate([1, 1], [0.5, 0.6], raw=[0.4, 0.5], sample_weight=[0.5, 1.0])
+    e = metrics.evaluate([1, 1], [0.5, 0.6], raw=[0.4, 0.5], sample_weight=[0.5, 1.0], level=None)
     assert set(MEASURES) - set(e.after) == {"auc", "calbin"}
     assert set(e.before) == set(e.after)
     assert e.notes == (
@@ -152,6 +159,17 @@ def test_json_keeps_everything_and_writes_infinity_as_a_word():
     assert (back["weight"], back["positive_weight"], back["distinct"]) == (3, 2, 3)
     assert back["distinct_before"] == 3
     assert back["notes"] == list(e.notes)
+    assert back["level"] == 0.95
+    assert "log_loss" not in back["intervals"]
+    assert "log_loss" not in back["change"]
+    assert tuple(back["intervals"]["brier"]) == e.intervals["brier"]
+    assert tuple(back["intervals_before"]["ece"]) == e.intervals_before["ece"]
+    assert tuple(back["change"]["brier"].values()) == e.change["brier"]
+    assert back["change"]["mce"]["low"] is None
+    plain = metrics.evaluate([1, 0], [0.2, 0.5], level=None).to_dict()
+    assert [plain[key] for key in ("level", "intervals", "intervals_before", "change")] == [
+        None
+    ] * 4
 
 
 def test_an_evaluation_is_a_value():
@@ -164,7 +182,7 @@ def test_an_evaluation_is_a_value():
 
 
 def test_plain_text_is_aligned():
-    lines = str(metrics.evaluate(Y, Q, raw=P)).splitlines()
+    lines = str(metrics.evaluate(Y, Q, raw=P, level=None)).splitlines()
     rule = lines[1]
     starts = [i for i, c in enumerate(rule) if c == "─" and (i == 0 or rule[i - 1] == " ")]
     table = lines[: 2 + len(MEASURES)]
@@ -175,6 +193,21 @@ def test_plain_text_is_aligned():
     assert table[0].split() == ["measure", "good", "is", "before", "after", "change"]
     assert {line.split()[-1] for line in table[2:]} <= {"better", "worse", "same"}
     assert lines[-1].startswith("note: 300 distinct scores became")
+
+
+def test_plain_text_with_intervals_fits_a_hundred_columns():
+    e = metrics.evaluate(Y, Q, raw=P, level=0.9)
+    lines = str(e).splitlines()
+    table = lines[: 2 + len(MEASURES)]
+    assert max(map(len, table)) <= 100
+    words = "measure good is before after 90 % interval change by"
+    assert table[0].split() == words.split()
+    low, high = e.intervals["brier"]
+    brier = next(line for line in table if line.startswith("Brier"))
+    assert f"{low:.4f} to {high:.4f}" in brier
+    assert next(line for line in table if line.startswith("MCE")).endswith("–")
+    alone = str(metrics.evaluate(Y, Q)).splitlines()
+    assert alone[0].split() == ["measure", "good", "is", "value", "95", "%", "interval"]
 
 
 def test_verdicts():
@@ -189,6 +222,16 @@ def test_verdicts():
     assert fixed[2:] == ("∞", "0.5000", "better")
 
 
+def test_a_change_that_may_be_none_is_unclear():
+    values, up = {"brier": 0.5, "auc": 0.5, "mce": 0.5}, {"brier": 0.6, "auc": 0.6, "mce": 0.6}
+    change = {"brier": (0.1, -0.1, 0.3), "auc": (0.1, 0.05, 0.15), "mce": (0.1, None, None)}
+    spans = {"brier": (0.4, 0.8)}
+    rows = Evaluation(up, values, 9, 4, 3, 3, (), 0.95, spans, spans, change)._rows()
+    assert rows["brier"][4:] == ("0.4000 to 0.8000", "unclear", "−0.1000 to 0.3000")
+    assert rows["auc"][4:] == ("–", "better", "0.0500 to 0.1500")
+    assert rows["mce"][4:] == ("–", "worse", "–")
+
+
 def test_small_values_keep_their_digits():
     e = Evaluation({"brier": 1.234e-5, "ece": 0.0}, None, 9, 4, 3, None)
     assert "1.23e-05" in str(e)
@@ -200,6 +243,7 @@ def test_rich_table():
     e = metrics.evaluate(Y, Q, raw=P)
     Console(file=out, width=100, no_color=True).print(e)
     text = out.getvalue()
+    assert "…" not in text
     for measure in MEASURES.values():
         assert measure.label in text
     assert "better" in text
@@ -215,4 +259,4 @@ def test_html_is_escaped_and_complete():
     assert "0.2500" in page
     full = metrics.evaluate(Y, Q, raw=P)._repr_html_()
     assert full.count("<tr") == 1 + len(MEASURES)
-    assert full.count("<td") == 5 * len(MEASURES)
+    assert full.count("<td") == 7 * len(MEASURES)

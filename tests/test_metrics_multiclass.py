@@ -396,7 +396,10 @@ def test_values_are_those_of_the_functions():
         options = {"bins": 7} if name.endswith("ce") else {}
         assert value == close(getattr(metrics, name)(codes, p, **options))
     assert e.before == close(e.after)
-    assert e.notes == ("raw scores are no distributions and were read as logits, through softmax",)
+    assert e.notes == (
+        "raw scores are no distributions and were read as logits, through softmax",
+        "calbin has no interval for several classes",
+    )
     assert e.weight == 300
     assert e.labels == (0, 1, 2, 3)
     for j in range(4):
@@ -409,7 +412,8 @@ def test_values_are_those_of_the_functions():
 def test_what_the_data_do_not_allow_is_said():
     codes, p = simulate(300, k=4)
     y = np.minimum(codes, 2)
-    e = metrics.evaluate(y, p, classes=range(4), sample_weight=np.full(300, 0.5))
+    half = np.full(300, 0.5)
+    e = metrics.evaluate(y, p, classes=range(4), sample_weight=half, weights="importance")
     assert "calbin" not in e.after
     some = [metrics.auc(y == j, p[:, j]) for j in range(3)]
     assert e.after["auc"] == close(np.mean(some))
@@ -418,11 +422,11 @@ def test_what_the_data_do_not_allow_is_said():
         "1 of 4 classes did not come: auc is over the others",
         "calbin needs whole weights (a window counts cases), but fractions came",
     )
-    one = metrics.evaluate(y * 0, p, classes=range(4))
+    one = metrics.evaluate(y * 0, p, classes=range(4), level=None)
     assert "auc" not in one.after
     assert one.notes == ("auc needs two classes, but only one came",)
     sure = np.eye(4)[codes]
-    e = metrics.evaluate(codes, p, raw=np.roll(sure, 1, axis=1))
+    e = metrics.evaluate(codes, p, raw=np.roll(sure, 1, axis=1), level=None)
     assert e.before["log_loss"] == math.inf
     assert e.notes == (
         "before: log loss is infinite: 300 rows were given probability 0 for the class that came",
@@ -471,7 +475,9 @@ def test_an_evaluation_is_a_value_and_prints():
     assert back["labels"] == list(names)
     assert tuple(back["by_class"]["ece"]) == e.by_class["ece"]
     lines = str(e).splitlines()
-    assert lines[0].split() == ["measure", "good", "is", "before", "after", "change"]
+    words = "measure good is before after 95 % interval change by"
+    assert lines[0].split() == words.split()
+    assert max(map(len, lines[: 2 + len(e.after)])) <= 100
     assert len(lines) == 2 + len(e.after) + 2 + len(e.notes)
     assert f"weight 300; 4 classes, from {min(e.by_class['weight']):g} to" in str(e)
     worst = names[int(np.argmax(e.by_class["ece"]))]

@@ -1,12 +1,19 @@
 """Measures of probabilities: every function takes labels and probabilities, or a score table."""
 
 from calibrant.metrics.binned import ece, mce
+from calibrant.metrics.chance import ECETest, ece_test
+from calibrant.metrics.cumulative import ECCE, ecce
 from calibrant.metrics.decisions import Profit, profit
 from calibrant.metrics.decompose import DeGrootFienberg, Murphy, degroot_fienberg, murphy
 from calibrant.metrics.evaluating import evaluate
 from calibrant.metrics.evaluating_classes import MulticlassEvaluation
 from calibrant.metrics.evaluation import Evaluation
-from calibrant.metrics.goodness import HosmerLemeshow, hosmer_lemeshow
+from calibrant.metrics.goodness import (
+    HosmerLemeshow,
+    Spiegelhalter,
+    hosmer_lemeshow,
+    spiegelhalter,
+)
 from calibrant.metrics.hull import (
     Corp,
     FlachMatsubara,
@@ -21,20 +28,27 @@ from calibrant.metrics.multiclass import (
     top_label_mce,
 )
 from calibrant.metrics.multilabel import MultilabelMeasures, multilabel_measures
+from calibrant.metrics.paired import LossDifference, loss_difference
 from calibrant.metrics.proper import brier, log_loss, rmse
 from calibrant.metrics.ranking import accuracy, auc
+from calibrant.metrics.smooth import SmoothECE, smooth_ece
 from calibrant.metrics.windows import calbin
 
 __all__ = [
+    "ECCE",
     "Corp",
     "DeGrootFienberg",
+    "ECETest",
     "Evaluation",
     "FlachMatsubara",
     "HosmerLemeshow",
+    "LossDifference",
     "MulticlassEvaluation",
     "MultilabelMeasures",
     "Murphy",
     "Profit",
+    "SmoothECE",
+    "Spiegelhalter",
     "accuracy",
     "auc",
     "brier",
@@ -44,16 +58,21 @@ __all__ = [
     "classwise_mce",
     "corp",
     "degroot_fienberg",
+    "ecce",
     "ece",
+    "ece_test",
     "evaluate",
     "flach_matsubara",
     "hosmer_lemeshow",
     "log_loss",
+    "loss_difference",
     "mce",
     "multilabel_measures",
     "murphy",
     "profit",
     "rmse",
+    "smooth_ece",
+    "spiegelhalter",
     "top_label_ece",
     "top_label_mce",
 ]

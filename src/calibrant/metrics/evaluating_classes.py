@@ -26,8 +26,18 @@ from calibrant.metrics._classes import (
     top_table,
 )
 from calibrant.metrics.binned import group
+from calibrant.metrics.intervals import How, changes, weight_note
+from calibrant.metrics.intervals_classes import by_row, class_changes, class_intervals
 from calibrant.metrics.multiclass import class_groups
-from calibrant.metrics.printing import Measure, Printed, plain_values
+from calibrant.metrics.printing import (
+    Changes,
+    Measure,
+    Printed,
+    Spans,
+    plain_changes,
+    plain_spans,
+    plain_values,
+)
 from calibrant.metrics.ranking import area
 from calibrant.metrics.windows import not_whole, window_error
 
@@ -77,6 +87,13 @@ class MulticlassEvaluation(Printed, Frozen):
         The class of each column.
     notes : tuple of str
         What deserves a look.
+    level : float, or None
+        The confidence of the intervals; None where none were wanted.
+    intervals, intervals_before : dict of str to (float, float), or None
+        The interval of each measure but ``calbin``. It holds the value itself.
+    change : dict of str to (float, float or None, float or None), or None
+        After − before, and the ends of its interval: for log loss, Brier score, RMSE, top-label ECE
+        and accuracy; None for the others.
 
     Notes
     -----
@@ -89,6 +106,10 @@ class MulticlassEvaluation(Printed, Frozen):
     weight: float
     labels: tuple[Any, ...]
     notes: tuple[str, ...] = ()
+    level: float | None = None
+    intervals: Spans | None = None
+    intervals_before: Spans | None = None
+    change: Changes | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite value is the string "inf"."""
@@ -99,6 +120,10 @@ class MulticlassEvaluation(Printed, Frozen):
             "weight": self.weight,
             "labels": list(self.labels),
             "notes": list(self.notes),
+            "level": self.level,
+            "intervals": plain_spans(self.intervals),
+            "intervals_before": plain_spans(self.intervals_before),
+            "change": plain_changes(self.change),
         }
 
     @property
@@ -116,12 +141,12 @@ class MulticlassEvaluation(Printed, Frozen):
 
 
 def evaluate_classes(
-    y: Any, p: Any, raw: Any, bins: int, sample_weight: Any, classes: Any
+    y: Any, p: Any, raw: Any, bins: int, sample_weight: Any, classes: Any, how: How | None
 ) -> MulticlassEvaluation:
     """All measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
     seen = see_classes(y, p, sample_weight, classes)
     after, by_class, notes = _measured(seen, bins)
-    before, said = None, list(notes)
+    before, old, said = None, None, list(notes)
     if raw is not None:
         old, linked = _raw_classes(y, seen, raw, sample_weight, classes)
         before, _, old_notes = _measured(old, bins)
@@ -130,7 +155,39 @@ def evaluate_classes(
         said += common + [f"before: {note}" for note in old_notes if note not in common]
         said += [f"after: {note}" for note in notes if note not in common]
     labels = tuple(plain(label) for label in seen.labels)
-    return MulticlassEvaluation(after, before, by_class, seen.matrix.total, labels, tuple(said))
+    intervals: tuple[Any, ...] = ()
+    if how is not None:
+        intervals = _intervals(seen, old, (after, before), bins, how)
+        said += _interval_notes(seen.matrix, after, how)
+    return MulticlassEvaluation(
+        after, before, by_class, seen.matrix.total, labels, tuple(said), *intervals
+    )
+
+
+def _intervals(
+    seen: Classes,
+    old: Classes | None,
+    values: tuple[dict[str, float], dict[str, float] | None],
+    bins: int,
+    how: How,
+) -> tuple[Any, ...]:
+    """The last four fields of an evaluation."""
+    rows = by_row(seen.matrix, how)
+    spans = class_intervals(seen.matrix, rows, values[0], bins, how)
+    if old is None or values[1] is None:
+        return how.level, spans
+    old_rows = by_row(old.matrix, how)
+    old_spans = class_intervals(old.matrix, old_rows, values[1], bins, how)
+    moved = class_changes(rows, old_rows, seen.matrix.n_classes, bins, how) if spans else {}
+    return how.level, spans, old_spans, changes(values[0], values[1], moved)
+
+
+def _interval_notes(matrix: ScoreMatrix, values: dict[str, float], how: How) -> list[str]:
+    size = matrix.total if how.weights == "counts" else matrix.effective_size
+    if size < 2.0 - 1e-9:
+        return [f"no intervals: {size:.3g} rows are too few"]
+    notes = ["calbin has no interval for several classes"] if "calbin" in values else []
+    return notes + weight_note(matrix.total, matrix.effective_size, how.weights)
 
 
 def _measured(seen: Classes, bins: int) -> tuple[dict[str, float], Columns, list[str]]:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.frozen import Frozen
-from calibrant.metrics.printing import Measure, Printed, plain_values
+from calibrant.metrics.printing import (
+    Changes,
+    Measure,
+    Printed,
+    Spans,
+    plain_changes,
+    plain_spans,
+    plain_values,
+)
 
 __all__ = ["MEASURES", "Evaluation", "Measure"]
 
@@ -50,6 +58,13 @@ class Evaluation(Printed, Frozen):
         Different predictions, and different raw scores (None if they were not given).
     notes : tuple of str
         What deserves a look.
+    level : float, or None
+        The confidence of the intervals; None where none were wanted.
+    intervals, intervals_before : dict of str to (float, float), or None
+        The interval of each measure that has one. It holds the value itself.
+    change : dict of str to (float, float or None, float or None), or None
+        After − before, and the ends of its interval (None where it cannot be told), for each
+        measure that is finite on both sides.
 
     Notes
     -----
@@ -65,6 +80,10 @@ class Evaluation(Printed, Frozen):
     distinct: int
     distinct_before: int | None
     notes: tuple[str, ...] = ()
+    level: float | None = None
+    intervals: Spans | None = None
+    intervals_before: Spans | None = None
+    change: Changes | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite value is the string "inf"."""
@@ -76,6 +95,10 @@ class Evaluation(Printed, Frozen):
             "distinct": self.distinct,
             "distinct_before": self.distinct_before,
             "notes": list(self.notes),
+            "level": self.level,
+            "intervals": plain_spans(self.intervals),
+            "intervals_before": plain_spans(self.intervals_before),
+            "change": plain_changes(self.change),
         }
 
     @property

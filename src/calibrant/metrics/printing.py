@@ -9,7 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 from calibrant.errors import import_extra
 
-__all__ = ["Measure", "Printed", "plain_values", "shown_value"]
+__all__ = ["Measure", "Printed", "plain_changes", "plain_spans", "plain_values", "shown_value"]
+
+Spans = dict[str, tuple[float, float]]
+Changes = dict[str, tuple[float, float | None, float | None]]
 
 
 class Measure(NamedTuple):
@@ -21,10 +24,13 @@ class Measure(NamedTuple):
 
 
 class Printed:
-    """What prints as a table: measures before and after, and lines below."""
+    """What prints as a table: measures before and after, their intervals, and lines below."""
 
     after: dict[str, float]
     before: dict[str, float] | None
+    intervals: Spans | None
+    change: Changes | None
+    level: float | None
 
     @property
     def _measures(self) -> Mapping[str, Measure]:
@@ -35,30 +41,43 @@ class Printed:
         """The lines under the table."""
         raise NotImplementedError
 
+    @property
+    def _paired(self) -> bool:
+        """Whether any change has an interval."""
+        return any(low is not None for _, low, _ in (self.change or {}).values())
+
     def _head(self) -> tuple[str, ...]:
+        title = () if self.intervals is None else (f"{100 * (self.level or 0):g} % interval",)
         if self.before is None:
-            return ("measure", "good is", "value")
-        return ("measure", "good is", "before", "after", "change")
+            return ("measure", "good is", "value", *title)
+        by = ("by",) if self._paired else ()
+        return ("measure", "good is", "before", "after", *title, "change", *by)
 
     def _rows(self) -> dict[str, tuple[str, ...]]:
         """The cells of the table by measure: label, which way is good, values, the verdict."""
-        rows: dict[str, tuple[str, ...]] = {}
-        for name, measure in self._measures.items():
-            if name not in self.after:
-                continue
-            value, cells = self.after[name], (measure.label, measure.better)
-            if self.before is None:
-                rows[name] = (*cells, shown_value(value))
-            else:
-                old = self.before[name]
-                verdict = _verdict(old, value, measure.better)
-                rows[name] = (*cells, shown_value(old), shown_value(value), verdict)
-        return rows
+        return {
+            name: (measure.label, measure.better, *self._cells(name, measure.better))
+            for name, measure in self._measures.items()
+            if name in self.after
+        }
+
+    def _cells(self, name: str, better: str) -> list[str]:
+        value = self.after[name]
+        cells = [shown_value(value)]
+        if self.intervals is not None:
+            cells.append(_shown_span(self.intervals.get(name)))
+        if self.before is None:
+            return cells
+        old = self.before[name]
+        _, low, high = (self.change or {}).get(name, (0.0, None, None))
+        span = None if low is None or high is None else (low, high)
+        cells = [shown_value(old), *cells, _verdict(old, value, better, span)]
+        return [*cells, _shown_span(span)] if self._paired else cells
 
     def __str__(self) -> str:
         table = [self._head(), *self._rows().values()]
         widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        lines = [_line(row, widths) for row in table]
+        lines = [_line(row, widths, self._head()) for row in table]
         lines.insert(1, "  ".join("─" * width for width in widths))
         return "\n".join([*lines, *self._below()])
 
@@ -70,18 +89,19 @@ class Printed:
         table = import_extra("rich.table", extra="cli").Table(
             caption=text("\n".join(self._below()), justify="left", style="not italic")
         )
-        for column, title in enumerate(self._head()):
-            table.add_column(title, justify=_side(column), no_wrap=True)
+        for title in self._head():
+            table.add_column(title, justify=_side(title), no_wrap=not _may_break(title))
         for row in self._rows().values():
             table.add_row(*(text(cell, style=_COLOURS.get(cell, "")) for cell in row))
         return table
 
     def _repr_html_(self) -> str:
         """A small table that needs no style sheet, for notebooks."""
-        head = "".join(_cell("th", c, title) for c, title in enumerate(self._head()))
+        titles = self._head()
+        head = "".join(_cell("th", title, title) for title in titles)
         body = "".join(
             f'<tr title="{html.escape(self._measures[name].meaning)}">'
-            f"{''.join(_cell('td', c, cell) for c, cell in enumerate(row))}</tr>"
+            f"{''.join(_cell('td', t, cell) for t, cell in zip(titles, row, strict=True))}</tr>"
             for name, row in self._rows().items()
         )
         below = "<br>".join(html.escape(line) for line in self._below())
@@ -98,29 +118,54 @@ def plain_values(values: dict[str, float]) -> dict[str, float | str]:
     return {name: "inf" if math.isinf(value) else value for name, value in values.items()}
 
 
+def plain_spans(spans: Spans | None) -> dict[str, list[float]] | None:
+    """Intervals for JSON; they are finite."""
+    return None if spans is None else {name: list(span) for name, span in spans.items()}
+
+
+def plain_changes(changes: Changes | None) -> dict[str, dict[str, float | None]] | None:
+    """Changes for JSON; an end that is not known is null."""
+    if changes is None:
+        return None
+    words = ("difference", "low", "high")
+    return {name: dict(zip(words, parts, strict=True)) for name, parts in changes.items()}
+
+
 def shown_value(value: float) -> str:
     """Four digits, and more for small values."""
     if not math.isfinite(value):
         return "∞"
-    return f"{value:.4f}" if value == 0 or value >= 0.001 else f"{value:.2e}"
+    size = f"{abs(value):.4f}" if value == 0 or abs(value) >= 0.001 else f"{abs(value):.2e}"
+    return f"−{size}" if value < 0 else size
 
 
-def _verdict(old: float, new: float, better: str) -> str:
+def _shown_span(span: tuple[float, float] | None) -> str:
+    return "–" if span is None else f"{shown_value(span[0])} to {shown_value(span[1])}"
+
+
+def _verdict(old: float, new: float, better: str, span: tuple[float, float] | None) -> str:
     if math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12) or shown_value(old) == shown_value(new):
         return "same"
+    if span is not None and span[0] <= 0.0 <= span[1]:
+        return "unclear"
     return "better" if (new < old) == (better == "smaller") else "worse"
 
 
-def _side(column: int) -> Literal["left", "right"]:
+def _side(title: str) -> Literal["left", "right"]:
     """Words to the left, numbers to the right."""
-    return "right" if column in (2, 3) else "left"
+    return "left" if title in ("measure", "good is", "change") else "right"
 
 
-def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    cells = zip(range(len(row)), row, widths, strict=True)
-    aligned = (c.rjust(w) if _side(i) == "right" else c.ljust(w) for i, c, w in cells)
+def _may_break(title: str) -> bool:
+    """Whether a narrow terminal may show the column's cells in two lines."""
+    return title == "by" or "interval" in title
+
+
+def _line(row: tuple[str, ...], widths: list[int], titles: tuple[str, ...]) -> str:
+    cells = zip(titles, row, widths, strict=True)
+    aligned = (c.rjust(w) if _side(t) == "right" else c.ljust(w) for t, c, w in cells)
     return "  ".join(aligned).rstrip()
 
 
-def _cell(tag: str, column: int, content: str) -> str:
-    return f'<{tag} style="text-align:{_side(column)}">{html.escape(content)}</{tag}>'
+def _cell(tag: str, title: str, content: str) -> str:
+    return f'<{tag} style="text-align:{_side(title)}">{html.escape(content)}</{tag}>'

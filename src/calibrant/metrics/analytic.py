@@ -1,0 +1,292 @@
+"""Intervals by formula, from a table: means, shares, AUC, and errors over bins."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri, stdtrit
+
+from calibrant.data.table import ScoreTable
+from calibrant.metrics.binned import group_starts
+
+__all__ = [
+    "Binned",
+    "Moments",
+    "Sample",
+    "area_interval",
+    "area_span",
+    "binned",
+    "brier_losses",
+    "gap_interval",
+    "largest_gap_interval",
+    "log_losses",
+    "mean_interval",
+    "moments",
+    "normal",
+    "row_error",
+    "row_moments",
+    "share_interval",
+    "weighing",
+    "width_bins",
+    "without_chance",
+]
+
+Array = NDArray[np.float64]
+Span = tuple[float, float]
+
+#: E|x| of a standard normal x
+_FOLDED = math.sqrt(2.0 / math.pi)
+
+
+class Sample(NamedTuple):
+    """The cells of a table with Σw and Σw² of each class, the latter as the weights are meant."""
+
+    p: Array
+    negative: Array
+    positive: Array
+    negative_sq: Array
+    positive_sq: Array
+
+    @property
+    def total(self) -> float:
+        return float(self.negative.sum() + self.positive.sum())
+
+    @property
+    def size(self) -> float:
+        """How many cases of equal weight carry as much information: (Σw)²/Σw²."""
+        return self.total**2 / float(self.negative_sq.sum() + self.positive_sq.sum())
+
+
+def _as_counts(t: ScoreTable) -> Sample:
+    return Sample(t.scores, t.negative, t.positive, t.negative, t.positive)
+
+
+def _as_importance(t: ScoreTable) -> Sample:
+    # intervals do not change with the scale of such weights; mean 1 keeps products in range
+    scale = (t.negative_sq.sum() + t.positive_sq.sum()) / t.total
+    squares = t.negative_sq / scale**2, t.positive_sq / scale**2
+    return Sample(t.scores, t.negative / scale, t.positive / scale, *squares)
+
+
+#: what a weight may mean: that many rows, or one row that matters that much
+weighing = {"counts": _as_counts, "importance": _as_importance}
+
+
+# --- means --------------------------------------------------------------------------------------
+
+
+class Moments(NamedTuple):
+    """A mean, its standard error, its skewness, and the number of cases it is over."""
+
+    mean: float
+    error: float
+    skew: float
+    size: float
+
+
+def log_losses(p: Array) -> tuple[Array, Array]:
+    """−ln of the probability of a negative and of a positive."""
+    with np.errstate(divide="ignore"):
+        return -np.log1p(-p), -np.log(p)
+
+
+def brier_losses(p: Array) -> tuple[Array, Array]:
+    """(y − p)² of a negative and of a positive."""
+    return p**2, (1.0 - p) ** 2
+
+
+def moments(sample: Sample, losses: tuple[Array, Array]) -> Moments:
+    """Moments of the mean of a loss that negatives and positives have at each cell.
+
+    The error is the larger of what was seen and what the predictions themselves expect: where
+    rare events did not come, their absence must not look like certainty.
+    """
+    n0, n1, q0, q1 = sample[1:]
+    v0, v1 = (np.where(n > 0, v, 0.0) for n, v in zip((n0, n1), losses, strict=True))
+    total = sample.total
+    mean = float(n0 @ v0 + n1 @ v1) / total
+    r0, r1 = v0 - mean, v1 - mean
+    size = sample.size
+    seen2 = float(q0 @ r0**2 + q1 @ r1**2) * size / max(size - 1.0, 0.5)
+    seen3 = float(_cubes(n0, q0) @ r0**3 + _cubes(n1, q1) @ r1**3)
+    n, q = n0 + n1, q0 + q1
+    chance = sample.p * (1.0 - sample.p)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
+    told2 = float(q @ (chance * apart**2))
+    told3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * sample.p) * apart**3))
+    second, third = (seen2, seen3) if seen2 >= told2 else (told2, told3)
+    skew = third / second**1.5 if second > 0 else 0.0
+    return Moments(mean, math.sqrt(second) / total, skew, size)
+
+
+def _cubes(n: Array, q: Array) -> Array:
+    """Σw³ of each cell, if its weights are equal."""
+    return np.divide(q**2, n, out=np.zeros_like(q), where=n > 0)
+
+
+def mean_interval(m: Moments, level: float) -> Span:
+    """Student's interval, moved by Johnson's correction for skewness (1978)."""
+    t = _student(m.size, level)
+    move = min(max(m.skew * (1.0 / 6.0 + t**2 / 3.0), -t / 2), t / 2)
+    return m.mean + m.error * (move - t), m.mean + m.error * (move + t)
+
+
+def row_error(influence: Array, weight: Array, squares: Array) -> float:
+    """The standard error of a quantity that each row moves by its weight · influence / Σw."""
+    total = float(weight.sum())
+    apart = influence - float(weight @ influence) / total
+    size = total**2 / float(squares.sum())
+    return math.sqrt(float(squares @ apart**2) * size / max(size - 1.0, 0.5)) / total
+
+
+def row_moments(losses: Array, weight: Array, squares: Array, told: float = 0.0) -> Moments:
+    """Moments of the mean of a loss that is known row by row, ``told`` the least variance."""
+    total = float(weight.sum())
+    mean = float(weight @ losses) / total
+    seen = row_error(losses, weight, squares)
+    error = max(seen, math.sqrt(told))
+    size = total**2 / float(squares.sum())
+    if seen <= 0:
+        return Moments(mean, error, 0.0, size)
+    apart = (losses - mean) / (seen * total)
+    return Moments(mean, error, float((squares**2 / weight) @ apart**3), size)
+
+
+def _student(size: float, level: float) -> float:
+    return float(stdtrit(max(size - 1.0, 0.5), 0.5 + level / 2))
+
+
+def normal(level: float) -> float:
+    """The two-sided quantile of the normal distribution."""
+    return float(ndtri(0.5 + level / 2))
+
+
+# --- shares and areas ---------------------------------------------------------------------------
+
+
+def share_interval(share: float, size: float, level: float) -> Span:
+    """Wilson's interval of a share of ``size`` cases; inside [0, 1], also at its ends."""
+    extra = normal(level) ** 2 / size
+    middle = (share + extra / 2) / (1.0 + extra)
+    half = math.sqrt(max(extra * share * (1.0 - share) + extra**2 / 4, 0.0)) / (1.0 + extra)
+    return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
+
+
+def area_interval(sample: Sample, level: float) -> Span:
+    """Of the AUC: DeLong's variance, Wilson's form."""
+    n0, n1, q0, q1 = sample[1:]
+    total0, total1 = float(n0.sum()), float(n1.sum())
+    above = (total1 - np.cumsum(n1) + n1 / 2) / total1  # of positives, for a negative
+    below = (np.cumsum(n0) - n0 / 2) / total0
+    area = float(n1 @ below / total1)
+    size0, size1 = total0**2 / float(q0.sum()), total1**2 / float(q1.sum())
+    spread0 = float(q0 @ (above - area) ** 2) / total0**2 * size0 / max(size0 - 1.0, 0.5)
+    spread1 = float(q1 @ (below - area) ** 2) / total1**2 * size1 / max(size1 - 1.0, 0.5)
+    return area_span(area, spread0 + spread1, size0, size1, level)
+
+
+def area_span(area: float, variance: float, size0: float, size1: float, level: float) -> Span:
+    """Wilson's interval for as many cases as would give this variance, at most those of Hanley
+    and McNeil's variance near an area of 1: a perfect order of few cases is no certainty."""
+    most = 2.0 * size0 * size1 / ((size0 + size1) / 2 + 1.0)
+    size = min(area * (1.0 - area) / variance, most) if variance > 0 else most
+    return share_interval(area, size, level)
+
+
+# --- errors over bins ---------------------------------------------------------------------------
+
+
+class Binned(NamedTuple):
+    """Per non-empty bin: share of the weight, Σ(p − y)w/Σw and its error, cases, frequency, p."""
+
+    share: Array
+    gap: Array
+    error: Array
+    size: Array
+    rate: Array
+    predicted: Array
+    together: float  # standard error of Σ|gap|
+
+
+def binned(sample: Sample, starts: NDArray[np.intp]) -> Binned:
+    """The sums of each bin, of which ``starts`` are the first cells."""
+    p, n0, n1, q0, q1 = sample
+    total = sample.total
+
+    def add(column: Array) -> Array:
+        return np.asarray(np.add.reduceat(column, starts))
+
+    n, q = n0 + n1, q0 + q1
+    weight, squares = add(n), add(q)
+    gap = add(n * p - n1) / total
+    seen = add(q0 * p**2 + q1 * (1.0 - p) ** 2)
+    told = add(q * p * (1.0 - p))
+    pull = add(q0 * p - q1 * (1.0 - p))
+    whole = float(q.sum())
+    variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, told) / total**2
+    mean = float(np.abs(gap).sum())
+    spread = float(np.maximum(seen, told).sum()) - 2.0 * mean * float(np.sign(gap) @ pull)
+    together = max(spread + mean**2 * whole, 0.0) / total**2
+    rate, predicted = add(n1) / weight, add(n * p) / weight
+    return Binned(
+        weight / total,
+        gap,
+        np.sqrt(variance),
+        weight**2 / squares,
+        rate,
+        predicted,
+        math.sqrt(together),
+    )
+
+
+def width_bins(table: ScoreTable, sample: Sample, bins: int) -> Binned:
+    """Bins of equal width."""
+    return binned(sample, group_starts(table, bins, "width"))
+
+
+def without_chance(gap: Array, error: Array) -> Array:
+    """|gap| less what chance adds to it: its expectation is never above the true |gap|.
+
+    E|x| exceeds |δ| by at most √(2/π)·e^(−δ²/2) errors, and τ(x) = √(4/π)·e^(−x²/2) has the
+    expectation √(2/π)·e^(−δ²/4).
+    """
+    x = np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)
+    return np.abs(gap) - error * (_FOLDED * math.sqrt(2.0)) * np.exp(-(x**2) / 2)
+
+
+def gap_interval(b: Binned, level: float) -> Span:
+    """Of Σ|gap|: its chance part taken off below and left on above, so both ends are safe."""
+    half = normal(level) * b.together
+    value = float(np.abs(b.gap).sum())
+    low = float(without_chance(b.gap, b.error).sum()) - half
+    return min(max(low, 0.0), value), min(value + half, 1.0)
+
+
+def largest_gap_interval(b: Binned, level: float) -> Span:
+    """Of max |mean prediction − frequency| over the bins that came, by exact binomial limits.
+
+    Above, the bin with the largest true gap must keep its own limit, whichever it is; below, all
+    bins must keep theirs at once (Bonferroni).
+    """
+    tail = (1.0 - level) / 2
+    value = float(np.abs(b.predicted - b.rate).max())
+    low, high = _binomial_limits(b, tail)
+    above = np.maximum(np.abs(b.predicted - low), np.abs(high - b.predicted)).max()
+    low, high = _binomial_limits(b, tail / (2 * len(b.rate)))
+    below = np.maximum(low - b.predicted, b.predicted - high).max()
+    return min(max(float(below), 0.0), value), min(max(float(above), value), 1.0)
+
+
+def _binomial_limits(b: Binned, tail: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's limits of each bin's frequency."""
+    hits, misses = b.size * b.rate, b.size * (1.0 - b.rate)
+    with np.errstate(invalid="ignore"):
+        low = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-9), misses + 1.0, tail), 0.0)
+        high = np.where(
+            misses > 0, betaincinv(hits + 1.0, np.maximum(misses, 1e-9), 1.0 - tail), 1.0
+        )
+    return low, high

@@ -1,0 +1,227 @@
+"""Intervals of a change: two sets of predictions for the same rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.table import ScoreTable
+from calibrant.metrics.analytic import (
+    Moments,
+    Sample,
+    Span,
+    binned,
+    brier_losses,
+    log_losses,
+    mean_interval,
+    moments,
+    normal,
+    row_error,
+    without_chance,
+)
+from calibrant.metrics.binned import group_starts
+from calibrant.metrics.bootstrap import Chance, isotonic_curve
+
+__all__ = ["Pairs", "Side", "change_intervals", "gap_change", "placements", "share_change"]
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+class Side(NamedTuple):
+    """The predictions of one side, row by row, and what was found for the whole of it."""
+
+    p: Array
+    rank: Array  # scores as they came: σ may have merged large margins
+    hit: Flags
+    table: ScoreTable
+    ranked: ScoreTable
+    sample: Sample  # the table's cells, weights as they are meant
+    values: dict[str, float]
+    chance: dict[str, Chance]
+
+
+class Pairs(NamedTuple):
+    """Both sides of the same rows, and the rows' Σw and Σw² as the weights are meant."""
+
+    after: Side
+    before: Side
+    weight: Array
+    squares: Array
+    bins: int
+    level: float
+
+    def rows(self, p: Array) -> Sample:
+        """Every row as a cell."""
+        hit = self.after.hit
+        columns = (np.where(at, w, 0.0) for w in (self.weight, self.squares) for at in (~hit, hit))
+        return Sample(p, *columns)
+
+    def standard_error(self, influence: Array) -> float:
+        """Of a quantity that each row moves by its influence."""
+        return row_error(influence, self.weight, self.squares)
+
+
+def change_intervals(pairs: Pairs) -> dict[str, Span]:
+    """After − before, of every measure for which it can be told."""
+    both = (pairs.after.values, pairs.before.values)
+    found = {}
+    for name, of in _CHANGES.items():
+        if all(math.isfinite(values.get(name, math.inf)) for values in both):
+            span = of(pairs, name)
+            if span is not None:
+                change = both[0][name] - both[1][name]
+                found[name] = (min(span[0], change), max(span[1], change))
+    return found
+
+
+# --- means --------------------------------------------------------------------------------------
+
+
+def _mean_change(pairs: Pairs, losses: Callable[[Array], tuple[Array, Array]]) -> Moments:
+    new, old = losses(pairs.after.p), losses(pairs.before.p)
+    with np.errstate(invalid="ignore"):  # ∞ − ∞, where it did not come
+        apart = tuple(
+            np.where(np.isfinite(a - b), a - b, 0.0) for a, b in zip(new, old, strict=True)
+        )
+    return moments(pairs.rows(pairs.after.p), (apart[0], apart[1]))
+
+
+def _log_loss(pairs: Pairs, name: str) -> Span:
+    return mean_interval(_mean_change(pairs, log_losses), pairs.level)
+
+
+def _brier(pairs: Pairs, name: str) -> Span:
+    return mean_interval(_mean_change(pairs, brier_losses), pairs.level)
+
+
+def _rmse(pairs: Pairs, name: str) -> Span | None:
+    """By the slope of the root: each row moves it by its loss / 2√(mean loss)."""
+    sides = (pairs.after, pairs.before)
+    roots = [side.values["rmse"] for side in sides]
+    if not all(roots):
+        return None
+    new, old = (brier_losses(side.p) for side in sides)
+    first, second = (a / (2 * roots[0]) - b / (2 * roots[1]) for a, b in zip(new, old, strict=True))
+    m = moments(pairs.rows(pairs.after.p), (first, second))
+    low, high = mean_interval(m._replace(mean=roots[0] - roots[1]), pairs.level)
+    return max(low, -1.0), min(high, 1.0)
+
+
+# --- shares and areas ---------------------------------------------------------------------------
+
+
+def _accuracy(pairs: Pairs, name: str) -> Span:
+    right = [(side.p >= 0.5) == side.hit for side in (pairs.after, pairs.before)]
+    return share_change(right[0], right[1], pairs.weight, pairs.squares, pairs.level)
+
+
+def share_change(new: Flags, old: Flags, weight: Array, squares: Array, level: float) -> Span:
+    """Bonett and Price's interval (2012): one case more in each direction, so that no change in
+    few rows is no certainty."""
+    total = float(weight.sum())
+    size = total**2 / float(squares.sum())
+    gained, lost = (size * float(weight[at].sum()) / total for at in (new & ~old, old & ~new))
+    up, down = (gained + 1.0) / (size + 2.0), (lost + 1.0) / (size + 2.0)
+    half = normal(level) * math.sqrt((up + down - (up - down) ** 2) / (size + 2.0))
+    return max(up - down - half, -1.0), min(up - down + half, 1.0)
+
+
+def _area(pairs: Pairs, name: str) -> Span:
+    """DeLong's interval for correlated areas."""
+    moved = [_placements(side) for side in (pairs.after, pairs.before)]
+    half = normal(pairs.level) * pairs.standard_error(moved[0] - moved[1])
+    change = pairs.after.values["auc"] - pairs.before.values["auc"]
+    return max(change - half, -1.0), min(change + half, 1.0)
+
+
+def _placements(side: Side) -> Array:
+    """How far each row moves the AUC."""
+    return placements(side.ranked, side.rank, side.hit, side.values["auc"])
+
+
+def placements(table: ScoreTable, rank: Array, hit: Flags, area: float) -> Array:
+    """A positive by the negatives below it, a negative by the positives above it."""
+    n0, n1 = table.negative, table.positive
+    cell = np.searchsorted(table.scores, rank)
+    below = (np.cumsum(n0) - n0 / 2) / table.total_negative
+    above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
+    share1 = table.total_positive / table.total
+    return np.where(hit, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
+
+
+# --- errors over bins, and curves ---------------------------------------------------------------
+
+
+def _gap(pairs: Pairs, name: str) -> Span:
+    return gap_change(pairs.after, pairs.before, pairs)
+
+
+def gap_change(after: Side, before: Side, pairs: Pairs) -> Span:
+    """Of an ECE: the chance part is taken off one side and left on the other, for each end."""
+    (full, pure, pull), (old_full, old_pure, old_pull) = (
+        _gap_parts(side, pairs.bins) for side in (after, before)
+    )
+    half = normal(pairs.level) * pairs.standard_error(pull - old_pull)
+    return max(pure - old_full - half, -1.0), min(full - old_pure + half, 1.0)
+
+
+def _gap_parts(side: Side, bins: int) -> tuple[float, float, Array]:
+    """ECE, ECE without its chance part, and how far each row moves it."""
+    starts = group_starts(side.table, bins, "width")
+    b = binned(side.sample, starts)
+    borders = side.table.scores[starts[1:]]
+    sign = np.sign(b.gap)[np.searchsorted(borders, side.p, side="right")]
+    pure = float(without_chance(b.gap, b.error).sum())
+    return float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (side.p - side.hit)
+
+
+def _curve(pairs: Pairs, name: str) -> Span | None:
+    """Of a measure behind isotonic regression: each end takes the bias off one side."""
+    sides = (pairs.after, pairs.before)
+    if not all(name in side.chance for side in sides):
+        return None
+    new, old = (_CURVES[name](side) for side in sides)
+    chance = [side.chance[name] for side in sides]
+    noise = [side.chance[_NOISE[name]].noise for side in sides]
+    error = math.hypot(pairs.standard_error(new - old), *noise)
+    half = normal(pairs.level) * error
+    change = pairs.after.values[name] - pairs.before.values[name]
+    return max(change - chance[0].bias - half, -1.0), min(change + chance[1].bias + half, 1.0)
+
+
+def _against_curve(side: Side) -> Array:
+    curve = isotonic_curve(side.sample, side.p)
+    return (side.p - side.hit) ** 2 - (curve - side.hit) ** 2
+
+
+def _curve_against_base(side: Side) -> Array:
+    curve = isotonic_curve(side.sample, side.p)
+    base = side.table.total_positive / side.table.total
+    return (base - side.hit) ** 2 - (curve - side.hit) ** 2
+
+
+_CURVES = {
+    "calibration_loss": _against_curve,
+    "miscalibration": _against_curve,
+    "discrimination": _curve_against_base,
+}
+#: where to read how much chance alone moves each: discrimination gains what miscalibration does
+_NOISE = {
+    "calibration_loss": "calibration_loss",
+    "miscalibration": "miscalibration",
+    "discrimination": "miscalibration",
+}
+_CHANGES: dict[str, Callable[[Pairs, str], Span | None]] = {
+    "log_loss": _log_loss,
+    "brier": _brier,
+    "ece": _gap,
+    "rmse": _rmse,
+    "auc": _area,
+    "accuracy": _accuracy,
+    **dict.fromkeys(_CURVES, _curve),
+}

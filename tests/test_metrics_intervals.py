@@ -1,0 +1,398 @@
+"""Intervals of measures: against slow twins and other libraries, and what they promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from calibrant import InputError, ParameterError, ScoreTable, metrics
+from calibrant.metrics import analytic, bootstrap
+from calibrant.metrics.evaluation import MEASURES
+
+RNG = np.random.default_rng(11)
+Z = RNG.normal(-0.3, 1.5, 400)
+P = 1 / (1 + np.exp(-Z))
+Y = (RNG.random(400) < P).astype(int)
+Q = 1 / (1 + np.exp(-1.7 * Z))
+FAST = {"replicates": 100}
+
+
+def sample(y, p, weight=None, weights="counts"):
+    return analytic.weighing[weights](ScoreTable.from_arrays(p, y, weight))
+
+
+# --- twins --------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.1, 0.3, 0.35, 0.8]), st.booleans(), st.integers(1, 9)),
+        min_size=4,
+        max_size=40,
+    )
+)
+def test_means_are_students_interval_moved_for_skewness(rows):
+    p, y, w = (np.array(column) for column in zip(*rows, strict=True))
+    table = ScoreTable.from_arrays(p, y, w, classes=[False, True])
+    m = analytic.moments(analytic.weighing["counts"](table), analytic.brier_losses(table.scores))
+    loss = np.repeat((y - p) ** 2, w)
+    expected = np.repeat(p * (1 - p) * (1 - 2 * p) ** 2, w).sum() / len(loss) ** 2
+    assert m.mean == pytest.approx(loss.mean())
+    assert m.error**2 == pytest.approx(max(loss.var(ddof=1) / len(loss), expected), abs=1e-15)
+    low, high = analytic.mean_interval(m, 0.9)
+    t = stats.t.ppf(0.95, len(loss) - 1)
+    assert high - low == pytest.approx(2 * t * m.error, abs=1e-15)
+    if m.error and loss.var(ddof=1) / len(loss) > expected:
+        skew = ((loss - loss.mean()) ** 3).sum() / len(loss) ** 3 / m.error**3
+        move = np.clip(skew * (1 / 6 + t**2 / 3), -t / 2, t / 2) * m.error
+        assert (low + high) / 2 == pytest.approx(m.mean + move, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 7), (7, 7), (3, 10), (120, 400)])
+def test_shares_have_wilsons_interval(hits, n):
+    wilson = stats.binomtest(hits, n).proportion_ci(0.95, method="wilson")
+    found = analytic.share_interval(hits / n, n, 0.95)
+    assert found == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+
+
+def test_accuracy_is_wilsons_share():
+    right = int(((P >= 0.5) == Y).sum())
+    wilson = stats.binomtest(right, 400).proportion_ci(0.95, method="wilson")
+    found = metrics.evaluate(Y, P, **FAST).intervals["accuracy"]
+    assert found == pytest.approx((wilson.low, wilson.high), abs=1e-12)
+
+
+def delong(y, p):
+    """The variance of the AUC by all pairs."""
+    wins = (p[y == 1][:, None] > p[y == 0]) + 0.5 * (p[y == 1][:, None] == p[y == 0])
+    ones, zeros = wins.mean(axis=1), wins.mean(axis=0)
+    return wins.mean(), ones.var(ddof=1) / len(ones) + zeros.var(ddof=1) / len(zeros)
+
+
+@pytest.mark.parametrize("p", [P, P.round(1)], ids=["distinct", "ties"])
+def test_areas_have_delongs_variance(p):
+    area, variance = delong(Y, p)
+    expected = analytic.share_interval(area, area * (1 - area) / variance, 0.95)
+    assert metrics.evaluate(Y, p, **FAST).intervals["auc"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_perfect_order_of_few_is_no_certainty():
+    low, high = metrics.evaluate([0, 0, 0, 1, 1, 1], np.arange(6) / 6, **FAST).intervals["auc"]
+    assert high == 1.0
+    assert 0.5 < low < 0.9
+
+
+@pytest.mark.parametrize("hits", [0, 4, 20])
+def test_the_largest_gap_of_one_bin_has_binomial_limits(hits):
+    y = np.arange(20) < hits
+    low, high = metrics.evaluate(y, np.full(20, 0.25), classes=[False, True], **FAST).intervals[
+        "mce"
+    ]
+    exact = stats.binomtest(hits, 20).proportion_ci(0.95, method="exact")
+    assert high == pytest.approx(max(exact.high - 0.25, 0.25 - exact.low), abs=1e-9)
+    both = stats.binomtest(hits, 20).proportion_ci(0.975, method="exact")
+    assert low == pytest.approx(max(both.low - 0.25, 0.25 - both.high, 0.0), abs=1e-9)
+
+
+@given(st.floats(0.0, 6.0))
+def test_chance_is_never_taken_off_too_little(gap):
+    """The expectation of |x| − τ(x) is at most the true gap, and equal to it for none."""
+    x = gap + np.linspace(-9, 9, 20_001)
+    density = stats.norm.pdf(x - gap)
+    mean = (analytic.without_chance(x, np.ones_like(x)) * density).sum() / density.sum()
+    assert mean <= gap + 1e-6
+    assert mean >= gap - 0.5
+    if gap == 0:
+        assert mean == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_error_of_an_ece_is_that_of_signed_rows():
+    b = analytic.width_bins(ScoreTable.from_arrays(Q, Y), sample(Y, Q), 10)
+    place = np.minimum((Q * 10).astype(int), 9)
+    gaps = np.array([(Q - Y)[place == i].sum() / 400 for i in range(10)])
+    np.testing.assert_allclose(b.gap, gaps, atol=1e-15)
+    squares = [((Q - Y) ** 2)[place == i].sum() for i in range(10)]
+    expected = [(Q * (1 - Q))[place == i].sum() for i in range(10)]
+    spread = np.maximum(squares, expected).sum() / 400 - np.abs(gaps).sum() ** 2
+    assert b.together**2 == pytest.approx(spread / 400)
+    rows = np.sign(gaps)[place] * (Q - Y)
+    assert b.together**2 == pytest.approx(rows.var() / 400, rel=0.1)
+    low, high = analytic.gap_interval(b, 0.95)
+    assert high == pytest.approx(np.abs(gaps).sum() + 1.959964 * b.together)
+    assert low < np.abs(gaps).sum()
+
+
+def test_drawn_measures_are_the_measures():
+    """Without chance the drawn measures are those of the functions."""
+    table = ScoreTable.from_arrays(P.round(3), Y)
+    found = dict(
+        zip(
+            bootstrap.DRAWN,
+            bootstrap._measures(table.scores, table.negative, table.positive),
+            strict=True,
+        )
+    )
+    after = metrics.evaluate(table, level=None).after
+    for name in ("calibration_loss", "miscalibration", "discrimination"):
+        assert found[name] == pytest.approx(after[name], abs=1e-12)
+    assert found["calbin"] == pytest.approx(after["calbin"], rel=0.05)
+
+
+def test_the_bias_of_drawn_measures_is_that_of_simulation():
+    """Predictions are right: whatever miscalibration is found is bias."""
+    rng = np.random.default_rng(3)
+    p = rng.random(300)
+    found = [metrics.corp(rng.random(300) < p, p).miscalibration for _ in range(300)]
+    table = ScoreTable.from_arrays(p, rng.random(300) < p)
+    chance = bootstrap.chance_of(table, "counts", 0.95, 1200, rng)["miscalibration"]
+    assert chance.bias == pytest.approx(np.mean(found), rel=0.12)
+    assert chance.noise == pytest.approx(np.std(found), rel=0.2)
+
+
+# --- change -------------------------------------------------------------------------------------
+
+
+def test_changes_of_means_are_paired():
+    e = metrics.evaluate(Y, P, raw=Q, **FAST)
+    apart = (Y - P) ** 2 - (Y - Q) ** 2
+    difference, low, high = e.change["brier"]
+    assert difference == pytest.approx(apart.mean())
+    half = stats.t.ppf(0.975, 399) * apart.std(ddof=1) / 20
+    assert high - low >= 2 * half * (1 - 1e-9)
+    assert high - low == pytest.approx(2 * half, rel=0.15)
+    assert low < difference < high
+
+
+def test_an_increasing_map_does_not_change_the_auc():
+    assert metrics.evaluate(Y, P, raw=Z, **FAST).change["auc"] == (0.0, 0.0, 0.0)
+
+
+def test_changes_of_areas_are_delongs():
+    other = np.clip(P + RNG.normal(0, 0.1, 400), 0, 1)
+    difference, low, high = metrics.evaluate(Y, other, raw=P, **FAST).change["auc"]
+    sides = []
+    for p in (other, P):
+        wins = (p[Y == 1][:, None] > p[Y == 0]) + 0.5 * (p[Y == 1][:, None] == p[Y == 0])
+        sides.append((wins.mean(axis=1), wins.mean(axis=0)))
+    parts = [a - b for a, b in zip(*sides, strict=True)]
+    variance = sum(part.var(ddof=1) / len(part) for part in parts)
+    assert difference == pytest.approx(parts[0].mean())
+    assert high - low == pytest.approx(2 * 1.959964 * math.sqrt(variance), rel=0.01)
+
+
+def test_two_tables_have_no_intervals_of_the_change():
+    e = metrics.evaluate(ScoreTable.from_arrays(P, Y), raw=ScoreTable.from_arrays(Q, Y), **FAST)
+    assert {parts[1:] for parts in e.change.values()} == {(None, None)}
+    assert e.change["brier"][0] == e.after["brier"] - e.before["brier"]
+    assert "do not tell which rows belong together" in e.notes[-1]
+
+
+def test_rows_without_weight_are_absent_from_the_change():
+    weight = np.where(np.arange(400) % 3, 1.0, 0.0)
+    kept = weight > 0
+    e = metrics.evaluate(Y, P, raw=Q, sample_weight=weight, **FAST)
+    fewer = metrics.evaluate(Y[kept], P[kept], raw=Q[kept], **FAST)
+    assert e.intervals == fewer.intervals
+    for name, parts in e.change.items():
+        assert parts == pytest.approx(fewer.change[name], abs=1e-12), name
+
+
+# --- promises -----------------------------------------------------------------------------------
+
+
+def every(e):
+    """All ends of an evaluation's intervals."""
+    spans = {**e.intervals, **{f"old {k}": v for k, v in (e.intervals_before or {}).items()}}
+    return spans | {f"new {k}": v[1:] for k, v in (e.change or {}).items() if v[1] is not None}
+
+
+def test_every_measure_has_an_interval_that_holds_it():
+    e = metrics.evaluate(Y, P, raw=Q, **FAST)
+    for spans, values in ((e.intervals, e.after), (e.intervals_before, e.before)):
+        assert list(spans) == list(MEASURES)
+        for name, (low, high) in spans.items():
+            assert 0 <= low <= values[name] <= high
+    for name, (difference, low, high) in e.change.items():
+        assert difference == e.after[name] - e.before[name]
+        assert (low is None) == (name in ("mce", "calbin"))
+        assert low is None or low <= difference <= high
+
+
+def test_the_order_of_rows_does_not_matter_and_seeds_do():
+    order = RNG.permutation(400)
+    one = metrics.evaluate(Y, P, raw=Q, **FAST)
+    other = metrics.evaluate(Y[order], P[order], raw=Q[order], **FAST)
+    assert one.intervals == other.intervals
+    for name, span in every(one).items():
+        assert span == pytest.approx(every(other)[name], abs=1e-12)
+    assert metrics.evaluate(Y, P, raw=Q, **FAST) == one
+    again = metrics.evaluate(Y, P, raw=Q, random_state=1, **FAST)
+    assert again.intervals["calbin"] != one.intervals["calbin"]
+    assert again.intervals["brier"] == one.intervals["brier"]
+
+
+def test_counts_are_repeated_rows():
+    weight = RNG.integers(1, 4, 400)
+    rows = np.repeat(np.arange(400), weight)
+    one = metrics.evaluate(Y, P, raw=Q, sample_weight=weight, **FAST)
+    other = metrics.evaluate(Y[rows], P[rows], raw=Q[rows], **FAST)
+    for name, span in every(one).items():
+        assert span == pytest.approx(every(other)[name], abs=1e-12), name
+
+
+def test_importance_weights_have_no_scale():
+    plain = metrics.evaluate(Y, P, raw=Q, **FAST)
+    for weight in (100.0, 1e-150, 0.5, 1e100):
+        e = metrics.evaluate(
+            Y, P, raw=Q, sample_weight=np.full(400, weight), weights="importance", **FAST
+        )
+        for name, span in every(e).items():
+            if "calbin" not in name:  # its windows hold whole cases
+                assert span == pytest.approx(every(plain)[name], rel=1e-6, abs=1e-9), name
+
+
+def test_a_hundred_as_counts_makes_intervals_ten_times_narrower_and_says_so():
+    weight = np.full(400, 100.0)
+    plain, counts = metrics.evaluate(Y, P), metrics.evaluate(Y, P, sample_weight=weight)
+    wide, narrow = (e.intervals["brier"] for e in (plain, counts))
+    assert (wide[1] - wide[0]) / (narrow[1] - narrow[0]) == pytest.approx(10, rel=0.05)
+    assert "worth 400" in counts.notes[-1]
+    assert 'weights="importance"' in counts.notes[-1]
+    assert not plain.notes
+
+
+def test_unequal_importance_weights_widen_intervals():
+    weight = RNG.exponential(size=400) ** 2
+    plain = metrics.evaluate(Y, P, **FAST)
+    e = metrics.evaluate(Y, P, sample_weight=weight, weights="importance", **FAST)
+    ratio = math.sqrt(400 / ScoreTable.from_arrays(P, Y, weight).effective_size)
+    for name in ("brier", "log_loss", "ece", "accuracy", "auc", "miscalibration"):
+        wide, narrow = e.intervals[name], plain.intervals[name]
+        assert (wide[1] - wide[0]) / (narrow[1] - narrow[0]) > 1 + 0.3 * (ratio - 1), name
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_more_confidence_is_wider(several):
+    p = np.column_stack((P / 2, P / 2, 1 - P)) if several else P
+    y = np.where(Y == 1, np.arange(400) % 2, 2) if several else Y
+    narrow, wide = (metrics.evaluate(y, p, level=level, **FAST) for level in (0.8, 0.99))
+    for name, (low, high) in narrow.intervals.items():
+        least, most = wide.intervals[name]
+        assert least <= low <= high <= most, name
+        assert most - least > high - low, name
+
+
+def test_none_means_none():
+    e = metrics.evaluate(Y, P, raw=Q, level=None)
+    assert (e.level, e.intervals, e.intervals_before, e.change) == (None,) * 4
+
+
+def test_rare_events_that_did_not_come_are_no_certainty():
+    e = metrics.evaluate(np.zeros(100), np.full(100, 0.02), classes=[0, 1])
+    assert e.intervals["brier"][1] > 0.02
+    assert e.intervals["log_loss"][1] > 0.05
+    assert e.intervals["ece"][1] > 0.03
+    assert e.intervals["accuracy"][0] < 0.97
+
+
+def test_too_little_data_is_said():
+    one = metrics.evaluate([1], [0.7], classes=[0, 1])
+    assert one.intervals == {}
+    assert "no intervals: 1 rows are too few" in one.notes
+    few = metrics.evaluate([0] * 30 + [1] * 9, np.linspace(0.1, 0.9, 39))
+    assert set(few.after) - set(few.intervals) == set(bootstrap.DRAWN)
+    assert "it takes 10 positives or more, and 9 came" in few.notes[0]
+    enough = metrics.evaluate([0] * 30 + [1] * 10, np.linspace(0.1, 0.9, 40))
+    assert set(enough.intervals) == set(enough.after)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0.0}, "level must be a finite number above 0 and below 1"),
+        ({"level": 95}, "level must be"),
+        ({"level": math.nan}, "level must be"),
+        ({"level": "0.95"}, "level must be"),
+        ({"replicates": 99}, "replicates must be a whole number of at least 100"),
+        ({"replicates": 1e3}, "replicates must be"),
+        ({"weights": "frequency"}, "weights must be 'counts' or 'importance'"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"random_state": "a"}, "random_state must be"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        metrics.evaluate(Y, P, **options)
+    with pytest.raises(ParameterError, match=message):
+        metrics.evaluate(Y % 3, np.column_stack((P / 2, P / 2, 1 - P)), classes=range(3), **options)
+
+
+def test_bad_rows_are_still_refused_first():
+    with pytest.raises(InputError, match="y has 400 and p has 399"):
+        metrics.evaluate(Y, P[:399])
+
+
+# --- several classes ----------------------------------------------------------------------------
+
+THREE = np.column_stack((P / 3, 2 * P / 3, 1 - P))
+CODES = np.where(RNG.random(400) < P, (RNG.random(400) < 2 / 3).astype(int), 2)
+
+
+def test_several_classes():
+    sharp = THREE**2 / (THREE**2).sum(axis=1, keepdims=True)
+    e = metrics.evaluate(CODES, THREE, raw=sharp)
+    for spans, values in ((e.intervals, e.after), (e.intervals_before, e.before)):
+        assert set(values) - set(spans) == {"calbin"}
+        for name, (low, high) in spans.items():
+            assert 0 <= low <= values[name] <= high
+    known = {name for name, (_, low, _) in e.change.items() if low is not None}
+    assert known == {"log_loss", "brier", "rmse", "top_label_ece", "accuracy"}
+    order = RNG.permutation(400)
+    other = metrics.evaluate(CODES[order], THREE[order], raw=sharp[order])
+    for name, span in every(e).items():
+        assert span == pytest.approx(every(other)[name], abs=1e-12), name
+
+
+def test_several_classes_as_two():
+    """The top label is a binary matter; means are Student's."""
+    e = metrics.evaluate(CODES, THREE)
+    hit, top = THREE.argmax(axis=1) == CODES, THREE.max(axis=1)
+    two = metrics.evaluate(hit, top, **FAST)
+    assert e.intervals["top_label_ece"] == pytest.approx(two.intervals["ece"])
+    assert e.intervals["top_label_mce"] == pytest.approx(two.intervals["mce"])
+    assert e.intervals["accuracy"][0] == pytest.approx(
+        analytic.share_interval(hit.mean(), 400, 0.95)[0]
+    )
+    loss = -np.log(THREE[np.arange(400), CODES])
+    low, high = e.intervals["log_loss"]
+    half = stats.t.ppf(0.975, 399) * loss.std(ddof=1) / 20
+    assert high - low == pytest.approx(2 * half, rel=0.1)
+
+
+def test_weights_of_several_classes():
+    weight = RNG.integers(1, 4, 400)
+    rows = np.repeat(np.arange(400), weight)
+    counts = metrics.evaluate(CODES, THREE, raw=THREE[:, [1, 0, 2]], sample_weight=weight)
+    other = metrics.evaluate(CODES[rows], THREE[rows], raw=THREE[rows][:, [1, 0, 2]])
+    for name, span in every(counts).items():
+        assert span == pytest.approx(every(other)[name], abs=1e-12), name
+    plain = metrics.evaluate(CODES, THREE)
+    hundred = metrics.evaluate(
+        CODES, THREE, sample_weight=np.full(400, 100.0), weights="importance"
+    )
+    for name, span in every(hundred).items():
+        assert span == pytest.approx(every(plain)[name], rel=1e-6, abs=1e-9), name
+
+
+def test_an_impossible_class_has_no_interval_of_its_log_loss():
+    sure = np.eye(3)[(CODES + (np.arange(400) == 0)) % 3]
+    e = metrics.evaluate(CODES, THREE, raw=sure)
+    assert "log_loss" not in e.intervals_before
+    assert "log_loss" not in e.change
+    assert "log_loss" in e.intervals
+    assert all(math.isfinite(end) for span in every(e).values() for end in span)

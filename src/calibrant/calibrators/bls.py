@@ -1,0 +1,349 @@
+"""BLS, Bayesian-averaged logit splines: many smooth maps, averaged by their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from calibrant.base import Calibrator, Each, Limit, Number, OneOf, inner_interval
+from calibrant.data.table import ScoreTable
+from calibrant.kernels.bls_members import (
+    FURTHEST,
+    Average,
+    Axis,
+    Cells,
+    Coordinates,
+    Fit,
+    fit_members,
+)
+from calibrant.losses import logit, sigmoid
+from calibrant.maps import Interval, Map, Piecewise
+from calibrant.maps.approximate import refine
+from calibrant.maps.base import in_blocks
+
+__all__ = ["BLS", "BLSMember"]
+
+Array = NDArray[np.float64]
+
+#: at most this many cells are fitted: so many of equal weight, the rest of equal width
+CELLS, BY_WEIGHT = 600, 400
+#: how far beyond the outermost scores a map goes on, in log-odds
+BEYOND = 3.0
+#: what members count a priori, where that is not 1: little is to be changed without a reason
+PRIOR = {"identity": 2.0, "near identity": 2.0}
+#: members of less weight than this are left out of the average
+NEGLIGIBLE = 1e-6
+#: the largest difference of log-odds between the map and the average
+MAP_ERROR = 1e-3
+#: at how many places a band is computed, about
+BAND_PLACES = 256
+#: weights of more than this in sum count as this much
+MOST_WEIGHT = 1e9
+#: what a place without data weighs in the isotonic regression, beside a total of 1
+NO_WEIGHT = 1e-9
+
+
+@dataclass(frozen=True)
+class BLSMember:
+    """One of the maps that `BLS` averages.
+
+    Attributes
+    ----------
+    name : {"identity", "near identity", "platt", "quadratic", "beta", "bending", "rough"}
+        Its shape.
+    coordinate : {"logit", "margin", "rank"}
+        What it is a function of; ranks are turned into normal scores.
+    freedom : float or None
+        Of lines: the prior standard deviation of what changes at their nodes, per unit.
+    log_evidence : float
+        ln of the probability of the labels under it, by Laplace's approximation.
+    weight : float
+        Its share in the average.
+    coefficients : tuple of float
+        The posterior mode: value and slope at the middle of the coordinate (per standard
+        deviation), and what the shape adds.
+    nodes : tuple of float
+        Of lines: where the slope may change, in standard deviations of the coordinate.
+    """
+
+    name: str
+    coordinate: str
+    freedom: float | None
+    log_evidence: float
+    weight: float
+    coefficients: tuple[float, ...]
+    nodes: tuple[float, ...]
+
+
+class BLS(Calibrator):
+    """Bayesian-averaged logit splines: our default. Smooth, monotone, nothing to choose.
+
+    Some twenty maps, from the scores as they are over sigmoids to broken lines with sixty knots,
+    are fitted with priors and averaged by how well each explains the labels. Few or clean data end
+    near the identity or a sigmoid, many data follow whatever shape there is; no cross-validation,
+    no randomness.
+
+    Parameters
+    ----------
+    monotone : bool, default=True
+        Whether a higher score may never get a lower probability: isotonic regression of the
+        average. Scores that run the wrong way then end in an almost constant map.
+    levels : tuple of float, default=()
+        Credible levels such as ``(0.9,)``: the map becomes an Interval with a band for each.
+    power : float, default=0.5
+        Members weigh evidence^power: 1 is Bayes' rule, 0 gives all the same weight. Members are
+        alike, and none is true: below 1 the average is the better one.
+    moderation : float, default=0.25
+        How far probabilities are drawn towards ½ for their posterior variance: 0 not at all, 1 all
+        the way to the posterior mean.
+    weights : {"counts", "importance"}, default="counts"
+        A weight of 2 is two rows; or weights say what counts for how much, and the rows are as many
+        as their effective number (Σw)²/Σw² tells. With ``"importance"`` only ratios matter.
+    pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    members_ : tuple of BLSMember
+        The maps: name, coordinate, evidence, weight, coefficients.
+    evidences_, weights_ : ndarrays of shape (m,)
+        The members' log evidences, and their weights in the average.
+    n_cells_ : int
+        Cells that were fitted: the distinct scores, or at most 600 groups of neighbours.
+    map_error_ : float
+        The largest difference, in log-odds, between the stored map and the average: 0.001, that is
+        at most 0.00025 in probability and a thousandth of p.
+
+    Notes
+    -----
+    On probabilities, z is the logit and the members are functions f of z, or of the mid-rank of the
+    score turned into a normal score: *identity*; *near identity* and *platt* (a line in z, with a
+    tight and a loose prior around the identity); *quadratic* (adds z²) and *beta* (adds
+    ln(e^{z/2} + e^{−z/2})); *bending* lines with 8 to 60 knots, whose slope is a Brownian motion,
+    in z around the identity and in the rank; *rough* lines, themselves Brownian motions, in the
+    rank: for scores with few values, like those of trees. Lines come with several standard
+    deviations of that motion. The first two count twice a priori. On margins (any score outside
+    [0, 1]) z is the score standardised, priors have the slope 1.5 and the base rate, and there is
+    no identity.
+    Each member is fitted by Newton's method on its posterior, and weighs
+    w ∝ (∫ likelihood · prior)^power by Laplace's approximation. Then
+    p = Σ w·σ(f/√(1 + moderation·πv/8)), with v the posterior variance of f.
+    Log-odds beyond ±15 count as that in z, but keep their ranks. Scores of exactly 0 or 1 count as
+    half as far from the end as the outermost score inside (0, 1). A map goes on for 3 log-odds (of
+    margins: one range) beyond the outermost scores, ranks only to these; it is flat from there.
+    Never 0 or 1. Bands are quantiles of the mixture of the members' normal posteriors, exact at
+    some 256 places and straight between those; the point is inside.
+    Ties are never split. Weights count as repetitions, so rescaling them changes the result
+    (``weights="importance"``: not); above 1e9 in sum they count as that. O(N) after the table, then
+    O(1): 600 cells at most.
+
+    References
+    ----------
+    .. [1] D. MacKay, "The evidence framework applied to classification networks", 1992,
+       doi:10.1162/neco.1992.4.5.720.
+    .. [2] J. Hoeting, D. Madigan, A. Raftery, C. Volinsky, "Bayesian model averaging: a tutorial",
+       1999, doi:10.1214/ss/1009212519.
+    .. [3] C. Holmes, S. Walker, "Assigning a value to a power likelihood in a general Bayesian
+       model", 2017, doi:10.1093/biomet/asx010.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> c = BLS(levels=(0.9,)).fit(p, y)
+    >>> c.calibrate([0.3, 0.7]).round(2).tolist()
+    [0.09, 0.47]
+    >>> [bound.round(2).tolist() for bound in c.map_.bounds([0.7])]
+    [[0.43], [0.51]]
+    >>> max(c.members_, key=lambda member: member.weight).name
+    'platt'
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "monotone": (OneOf((True, False)),),
+        "levels": (Each(Number(0, 1 - 1e-9, open=True)),),
+        "power": (Number(0, 10),),
+        "moderation": (Number(0, 1),),
+        "weights": (OneOf(("counts", "importance")),),
+    }
+
+    def __init__(
+        self,
+        *,
+        monotone: bool = True,
+        levels: tuple[float, ...] = (),
+        power: float = 0.5,
+        moderation: float = 0.25,
+        weights: str = "counts",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.monotone = monotone
+        self.levels = levels
+        self.power = power
+        self.moderation = moderation
+        self.weights = weights
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _fit(self, table: ScoreTable) -> Map:
+        size = table.effective_size if self.weights == "importance" else table.total
+        axis = _axis(table)
+        cells = _cells(table, axis, min(size, MOST_WEIGHT))
+        where = Coordinates.of(cells, axis)
+        fits = fit_members(cells, where)
+        self.evidences_ = np.array([fit.log_evidence for fit in fits])
+        prior = np.array([PRIOR.get(fit.name, 1.0) for fit in fits])
+        share = prior * np.exp(self.power * (self.evidences_ - self.evidences_.max()))
+        self.weights_ = share / share.sum()
+        self.members_ = tuple(map(_member, fits, self.weights_.tolist()))
+        self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
+        used = np.flatnonzero(self.weights_ > NEGLIGIBLE)
+        weights = self.weights_[used] / self.weights_[used].sum()
+        average = Average(where, tuple(fits[i] for i in used), weights, self.moderation)
+        return self._draw(average, cells)
+
+    def _draw(self, average: Average, cells: Cells) -> Map:
+        """The average as straight pieces, with a band for each level, the widest outermost."""
+        axis = average.where.axis
+        kind = "logit" if axis.on_logit else "score"
+        ends = _ends(axis)
+        a = np.unique(np.concatenate((ends, average.corners())))
+        a = a[(a >= ends[0]) & (a <= ends[-1])]
+        v = average(a)
+        a, _, v = refine(average.__call__, a, v, v, MAP_ERROR / 2)
+        if self.monotone:
+            v = _rising(a, v, cells)
+        kept = _thinned(a, v, MAP_ERROR / 2)
+        drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
+        places = np.unique(np.linspace(0, len(a) - 1, BAND_PLACES).astype(np.intp))
+        at, point = a[places], v[places]
+        for level in sorted(float(level) for level in self.levels):
+            low, high = (average.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
+            if self.monotone:
+                low, high = _rising(at, low, cells), _rising(at, high, cells)
+            bounds = np.minimum(low, point), np.maximum(high, point)
+            lower, upper = (Piecewise.linear(at, bound, kind, "logit") for bound in bounds)
+            drawn = Interval(lower, upper, drawn, level)
+        return drawn
+
+
+def _member(fit: Fit, weight: float) -> BLSMember:
+    theta = () if fit.posterior is None else tuple(fit.posterior.theta.tolist())
+    nodes = () if fit.band is None else tuple(fit.band.nodes.tolist())
+    return BLSMember(fit.name, fit.coordinate, fit.freedom, fit.log_evidence, weight, theta, nodes)
+
+
+# --- from the table to cells ----------------------------------------------------------------------
+
+
+def _axis(table: ScoreTable) -> Axis:
+    low, high = float(table.scores[0]), float(table.scores[-1])
+    inner = inner_interval(table)
+    if inner is None:
+        return Axis(False, low, high, (-1.0, 2.0))
+    first, last = logit(np.clip([low, high], *inner))
+    least = first if low == 0.0 else first - BEYOND
+    most = last if high == 1.0 else last + BEYOND
+    bounds = np.clip([least, most], -FURTHEST, FURTHEST)
+    ends = logit(np.array([low, high]))
+    return Axis(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
+
+
+def _ends(axis: Axis) -> Array:
+    """The ends of the map, and where the linear coordinate stops; ascending."""
+    if axis.on_logit:
+        return np.sort([*logit(np.array([0.0, 1.0])), *axis.bounds])
+    most = np.finfo(float).max
+    with np.errstate(over="ignore"):
+        width = axis.high - axis.low
+        return np.unique(np.clip([axis.low - width, axis.high + width], -most, most))
+
+
+def _cells(table: ScoreTable, axis: Axis, size: float) -> Cells:
+    """The table's cells, neighbours merged where there are many, with weights of the given sum."""
+    a = in_blocks(logit, table.scores) if axis.on_logit else table.scores
+    n0, n1, scale = table.negative, table.positive, size / table.total
+    share = table.weight / table.total
+    if len(a) <= CELLS:
+        return Cells(a, axis.linear(a), axis.even(a), share, n0 * scale, n1 * scale)
+    starts = _starts(table, axis)
+    ends = np.append(starts[1:], len(a)) - 1
+    whole = np.add.reduceat(share, starts)
+
+    def mean(value: Array) -> Array:
+        return np.clip(np.add.reduceat(value * share, starts) / whole, value[starts], value[ends])
+
+    linear, even = mean(in_blocks(axis.linear, a)), mean(in_blocks(axis.even, a))
+    n0, n1 = (np.add.reduceat(n, starts) * scale for n in (n0, n1))
+    return Cells(axis.of_even(even), linear, even, whole, n0, n1)
+
+
+def _starts(table: ScoreTable, axis: Axis) -> NDArray[np.intp]:
+    """Where cells begin: some of equal weight, some of equal width in the linear coordinate."""
+    upto = np.cumsum(table.weight)
+    by_weight = np.searchsorted(upto, upto[-1] * np.arange(1, BY_WEIGHT) / BY_WEIGHT)
+    widths = CELLS - BY_WEIGHT
+    low, high = axis.linear(np.array([axis.low, axis.high]))
+    along = np.arange(1, widths) / widths
+    edges = axis.of_linear(low * (1.0 - along) + high * along)
+    by_width = np.searchsorted(table.scores, sigmoid(edges) if axis.on_logit else edges)
+    starts = np.unique(np.concatenate(([0], by_weight, by_width)))
+    return np.asarray(starts[starts < len(table)])
+
+
+# --- from the average to the map ------------------------------------------------------------------
+
+
+def _rising(a: Array, v: Array, cells: Cells) -> Array:
+    """Isotonic regression of the probabilities at places on the axis, as log-odds.
+
+    Every place weighs what the cells nearest to it hold, so that places beyond the data, or between
+    distant scores, give way to the others.
+    """
+    weight = np.full(len(a), NO_WEIGHT / len(a))
+    weight += np.bincount(_nearest(a, cells.a), cells.share, len(a))
+    found = isotonic_regression(sigmoid(v), weights=weight)
+    starts, sizes = found.blocks[:-1], np.diff(found.blocks)
+    whole = np.add.reduceat(weight, starts)
+    p, q = (np.add.reduceat(weight * sigmoid(side * v), starts) / whole for side in (1.0, -1.0))
+    block = np.where(sizes > 1, np.log(p) - np.log(q), v[starts])
+    return np.maximum.accumulate(np.repeat(block, sizes))
+
+
+def _nearest(a: Array, places: Array) -> NDArray[np.intp]:
+    """The index of the entry of a nearest to each place."""
+    after = np.clip(np.searchsorted(a, places), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
+    before = np.maximum(after - 1, 0)
+    closer = places / 2 - a[before] / 2 < a[after] / 2 - places / 2
+    return np.where(closer, before, after)
+
+
+def _thinned(x: Array, v: Array, tol: float) -> list[int]:
+    """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v).
+
+    From the last knot kept, the slopes that pass within tol of every point since form a cone; the
+    furthest point whose own slope lies in it is the next knot.
+    """
+    places, values = (x / (float(np.abs(x).max()) or 1.0)).tolist(), v.tolist()
+    kept, anchor = [0], 0
+    while anchor < len(places) - 1:
+        low, high, good = -np.inf, np.inf, anchor + 1
+        for i in range(anchor + 1, len(places)):
+            width = places[i] - places[anchor]
+            if width <= 0.0:
+                break
+            slope = (values[i] - values[anchor]) / width
+            if low <= slope <= high:
+                good = i
+            low, high = max(low, slope - tol / width), min(high, slope + tol / width)
+            if low > high:
+                break
+        anchor = good
+        kept.append(anchor)
+    return kept

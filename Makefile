@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench check format pictures clean help
+.PHONY: demo test slow bench check format pictures clean help
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -37,6 +37,9 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95
+
+slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -m slow
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

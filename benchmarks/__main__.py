@@ -7,18 +7,23 @@ import argparse
 from benchmarks import (
     acp,
     binning,
+    bls,
     boosting,
     combine,
     elite,
+    evaluate,
     fit,
     near_isotonic,
     scaling,
     similarity,
+    spline,
+    venn_abers,
 )
 
 MEASUREMENTS = {
     "fit": fit.run,
     "binning": binning.run,
+    "bls": bls.run,
     "near_isotonic": near_isotonic.run,
     "elite": elite.run,
     "boosting": boosting.run,
@@ -26,6 +31,9 @@ MEASUREMENTS = {
     "acp": acp.run,
     "combine": combine.run,
     "scaling": scaling.run,
+    "venn_abers": venn_abers.run,
+    "spline": spline.run,
+    "evaluate": evaluate.run,
 }
 
 

@@ -13,7 +13,10 @@ from typing import Any
 
 import calibrant as cal
 import naive
+import naive_bls
 import naive_near_isotonic as near
+import naive_spline as smooth
+import naive_venn_abers as venn
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,15 @@ CASES = [
         cal.Isotonic(kind="centred", smoothing="jeffreys"),
         partial(naive.isotonic, kind="centred", pseudo=0.5),
     ),
+    Case("venn_abers", cal.VennAbers(), venn.inductive),
+    Case("venn_abers-brier", cal.VennAbers(merge="brier"), partial(venn.inductive, merge="brier")),
+    Case("venn_abers-cross", cal.VennAbers(kind="cross"), None, stable=False),
+    Case(
+        "venn_abers-cross-brier",
+        cal.VennAbers(kind="cross", folds=3, merge="brier"),
+        None,
+        stable=False,
+    ),
     Case("histogram", cal.Histogram(), naive.histogram, monotone=False),
     Case(
         "histogram-3-laplace",
@@ -74,6 +86,35 @@ CASES = [
     Case("beta", cal.Beta(), naive.beta, exact=False),
     Case("beta-am", cal.Beta(kind="am"), partial(naive.beta, kind="am"), exact=False),
     Case("beta-ab", cal.Beta(kind="ab"), partial(naive.beta, kind="ab"), exact=False),
+    Case("quadratic", cal.Quadratic(), smooth.quadratic, monotone=False, tol=1e-7),
+    Case(
+        "quadratic-shrunk",
+        cal.Quadratic(shrink=2.0),
+        partial(smooth.quadratic, shrink=2.0),
+        monotone=False,
+        tol=1e-7,
+    ),
+    Case("quadratic-monotone", cal.Quadratic(monotone=True, shrink="identity"), None),
+    Case("spline", cal.Spline(), None, monotone=False, tol=1.1e-5),
+    Case(
+        "spline-linear",
+        cal.Spline(penalty=1.0, tails="linear"),
+        partial(smooth.spline, lam=1.0),
+        monotone=False,
+        tol=1.1e-5,
+    ),
+    Case(
+        "spline-flat",
+        cal.Spline(penalty=0.01),
+        partial(smooth.spline, lam=0.01, tails="flat"),
+        monotone=False,
+        tol=1.1e-5,
+    ),
+    Case("spline-cv", cal.Spline(penalty="cv", knots=6), None, monotone=False, stable=False),
+    Case("spline-monotone", cal.Spline(monotone=True, tails="linear"), None, tol=1.1e-5),
+    Case("bls", cal.BLS(), None, tol=2.6e-4),
+    Case("bls-free", cal.BLS(monotone=False), naive_bls.bls, monotone=False, tol=2.6e-4),
+    Case("bls-band", cal.BLS(levels=(0.5, 0.9), power=1.0, moderation=1.0), None, tol=2.6e-4),
     Case("temperature", cal.Temperature(), naive.temperature, exact=False),
     Case("sbb", cal.SBB(lambda_=3), partial(naive.sbb, lam=3), monotone=False, stable=False),
     Case("sbb-empirical", cal.SBB(lambda_="empirical"), None, monotone=False, stable=False),
@@ -144,4 +185,5 @@ CASES = [
         stable=False,
     ),
     Case("elite-curves", cal.ELiTE(degree=2, n_lambdas=12), None, monotone=False, stable=False),
+    Case("auto", cal.AutoCalibrator(cv=2, weights="counts"), None, stable=False),
 ]

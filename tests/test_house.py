@@ -12,6 +12,7 @@ import tomllib
 import pytest
 
 import calibrant as cal
+import calibrant.auto
 import calibrant.boosting
 import calibrant.calibrators
 import calibrant.local
@@ -92,7 +93,7 @@ def test_public_names_of_models_and_local_calibrators():
 
 def test_every_file_of_a_method_has_a_public_name():
     in_folders = set()
-    for package in (calibrant.calibrators, calibrant.scaling):
+    for package in (calibrant.auto, calibrant.calibrators, calibrant.scaling):
         for module in pkgutil.iter_modules(package.__path__):
             home = importlib.import_module(f"{package.__name__}.{module.name}")
             in_folders |= {

@@ -68,7 +68,6 @@ def test_works_without_extras(wheel, tmp_path):
             "duckdb",
             "typer",
             "rich",
-            "jinja2",
             "pyarrow",
             "pandas",
             "polars",

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -29,6 +29,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
@@ -106,10 +107,10 @@ def test_pooled_scores_are_those_of_cross_val_predict():
 def test_an_iterable_of_splits_may_also_be_masks():
     pairs = list(StratifiedKFold(3).split(X, Y))
     masks = [tuple(np.isin(np.arange(len(Y)), rows) for rows in pair) for pair in pairs]
-    found = CalibratedClassifier(GaussianNB(), cv=masks).fit(X, Y)
+    found = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=masks).fit(X, Y)
     assert (
         found.calibrator_.map_
-        == CalibratedClassifier(GaussianNB(), cv=3).fit(X, Y).calibrator_.map_
+        == CalibratedClassifier(GaussianNB(), cal.Platt(), cv=3).fit(X, Y).calibrator_.map_
     )
 
 
@@ -189,7 +190,7 @@ def test_a_function_may_give_one_column_per_class():
 
 def test_a_function_may_give_several_classes():
     rows, y, _ = sample(k=3)
-    model = GaussianNB().fit(rows, y)
+    model = GaussianNB().fit(rows[1:], y[1:])
     found = CalibratedClassifier(model.predict_proba, cal.Isotonic(), cv="prefit")
     prefit = CalibratedClassifier(model, cal.Isotonic(), cv="prefit").fit(rows, y)
     assert np.array_equal(found.fit(rows, y).predict_proba(NEW), prefit.predict_proba(NEW))
@@ -241,10 +242,30 @@ def test_a_frozen_estimator_in_folds_is_prefit():
     assert frozen.calibrator_.map_ == prefit.calibrator_.map_
 
 
-def test_defaults_are_logistic_regression_and_platt():
+def test_defaults_are_logistic_regression_and_the_automatic_choice():
     found = CalibratedClassifier().fit(X, Y)
     assert isinstance(found.estimator_, LogisticRegression)
-    assert isinstance(found.calibrator_, cal.Platt)
+    assert isinstance(found.calibrator_, cal.AutoCalibrator)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianNB(),
+        KNeighborsClassifier(),
+        SVC(),
+        DecisionTreeClassifier(max_depth=3),
+        GradientBoostingClassifier(n_estimators=5),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_model_trained_on_the_calibration_rows_is_told(model):
+    half = len(Y) // 2
+    model.fit(X[:half], Y[:half])
+    with pytest.warns(cal.CalibrationWarning, match="was trained on the rows"):
+        CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(X[:half], Y[:half])
+    CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(X[half:], Y[half:])
 
 
 # --- ensemble and labels ------------------------------------------------------------------------
@@ -270,7 +291,7 @@ def test_ensemble_is_the_mean_of_its_folds(k):
 
 
 def test_ensemble_fits_no_model_on_all_rows(log):
-    CalibratedClassifier(Recorder(), ensemble=True).fit(X, Y)
+    CalibratedClassifier(Recorder(), cal.Platt(), ensemble=True).fit(X, Y)
     assert [len(y) for _, y, _ in log] == [160, 160, 160]
 
 
@@ -278,7 +299,7 @@ def test_labels_of_the_model_or_of_the_probabilities():
     rare = np.concatenate((np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)[:12]))
     balanced = LogisticRegression(class_weight="balanced")
     found = {
-        labels: CalibratedClassifier(balanced, labels=labels).fit(X[rare], Y[rare])
+        labels: CalibratedClassifier(balanced, cal.Platt(), labels=labels).fit(X[rare], Y[rare])
         for labels in ("calibrated", "model")
     }
     own = clone(balanced).fit(X[rare], Y[rare]).predict(NEW)
@@ -363,9 +384,9 @@ def test_columns_go_by_the_model_s_own_order_of_classes():
 
     for k in (2, 3):
         rows, y, _ = sample(k=k)
-        found = CalibratedClassifier(Backwards()).fit(rows, y).predict_proba(NEW)
+        found = CalibratedClassifier(Backwards(), cal.Platt()).fit(rows, y).predict_proba(NEW)
         assert np.array_equal(
-            found, CalibratedClassifier(GaussianNB()).fit(rows, y).predict_proba(NEW)
+            found, CalibratedClassifier(GaussianNB(), cal.Platt()).fit(rows, y).predict_proba(NEW)
         )
 
 
@@ -399,9 +420,9 @@ def test_margins_go_by_the_model_s_own_order_of_classes(log):
     ids=["array", "list", "object", "pandas", "shuffled index", "category", "polars", "frame"],
 )
 def test_labels_of_any_container(labels):
-    found = CalibratedClassifier(GaussianNB()).fit(X, labels)
+    found = CalibratedClassifier(GaussianNB(), cal.Platt()).fit(X, labels)
     assert found.classes_.tolist() == ["ham", "spam"]
-    reference = CalibratedClassifier(GaussianNB()).fit(X, Y)
+    reference = CalibratedClassifier(GaussianNB(), cal.Platt()).fit(X, Y)
     assert np.array_equal(found.predict_proba(NEW), reference.predict_proba(NEW))
     assert set(found.predict(NEW)) <= {"ham", "spam"}
 
@@ -429,18 +450,18 @@ def test_weights_reach_the_model_and_the_calibrator(log, cv, container):
 def test_whole_weights_are_repetitions():
     groups = np.arange(len(Y)) % 4
     splits = [(np.flatnonzero(groups != g), np.flatnonzero(groups == g)) for g in range(4)]
-    weighted = CalibratedClassifier(GaussianNB(), cv=splits).fit(X, Y, W)
+    weighted = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(X, Y, W)
     times = W.astype(int)
     many = np.repeat(groups, times)
     splits = [(np.flatnonzero(many != g), np.flatnonzero(many == g)) for g in range(4)]
-    repeated = CalibratedClassifier(GaussianNB(), cv=splits).fit(
+    repeated = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(
         np.repeat(X, times, axis=0), np.repeat(Y, times)
     )
     np.testing.assert_allclose(weighted.calibrate(NEW), repeated.calibrate(NEW), rtol=1e-9)
 
 
 def test_prefit_weights_reach_the_calibrator():
-    model = GaussianNB().fit(X, Y)
+    model = GaussianNB().fit(X[1:], Y[1:])
     found = CalibratedClassifier(model, cal.Isotonic(), cv="prefit").fit(X, Y, W)
     assert found.calibrator_.map_ == cal.Isotonic().fit(model.predict_proba(X), Y, W).map_
 
@@ -463,7 +484,7 @@ def test_a_model_without_weights_is_named_in_a_warning():
     ids=["pipeline", "nested", "search"],
 )
 def test_weights_reach_the_model_inside(log, wrapped):
-    CalibratedClassifier(wrapped).fit(X, Y, sample_weight=W)
+    CalibratedClassifier(wrapped, cal.Platt()).fit(X, Y, sample_weight=W)
     assert all(weight is not None and len(weight) == len(y) for _, y, weight in log)
     assert np.array_equal(log[-1][2], W)
 
@@ -496,7 +517,7 @@ def test_groups_never_stand_on_both_sides(log, monkeypatch, cv, names):
 
 def test_a_number_of_folds_with_groups_is_stratified():
     groups = np.repeat(np.arange(40), 6)
-    found = CalibratedClassifier(GaussianNB(), cv=3).fit(X, Y, groups=groups)
+    found = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=3).fit(X, Y, groups=groups)
     scores = cross_val_predict(
         GaussianNB(), X, Y, groups=groups, cv=StratifiedGroupKFold(3), method="predict_proba"
     )
@@ -512,8 +533,10 @@ def test_leaking_groups_would_show():
     order = rng.permutation(800)
     twins, labels, groups = twins[order], labels[order], groups[order]
     memory = KNeighborsClassifier(1)
-    leaking = CalibratedClassifier(memory).fit(twins, labels).calibrate(twins)
-    honest = CalibratedClassifier(memory).fit(twins, labels, groups=groups).calibrate(twins)
+    leaking = CalibratedClassifier(memory, cal.Platt()).fit(twins, labels).calibrate(twins)
+    honest = (
+        CalibratedClassifier(memory, cal.Platt()).fit(twins, labels, groups=groups).calibrate(twins)
+    )
     assert np.abs(leaking - 0.5).min() > 0.49
     assert np.abs(honest - 0.5).max() < 0.2
 
@@ -541,7 +564,7 @@ def test_frames_with_strings_pass_through_a_pipeline(cv):
         LogisticRegression(),
     )
     estimator = pipe.fit(frame(), NAMES) if cv == "prefit" else pipe
-    found = CalibratedClassifier(estimator, cv=cv, random_state=0).fit(frame(), NAMES)
+    found = CalibratedClassifier(estimator, cal.Platt(), cv=cv, random_state=0).fit(frame(), NAMES)
     p = found.predict_proba(frame())
     assert p.shape == (len(Y), 2)
     assert found.score(frame(), NAMES) > 0.6
@@ -561,14 +584,14 @@ def test_rows_that_need_not_be_split_are_the_very_object(log, monkeypatch):
     CalibratedClassifier(lambda r: seen.append(r) or r["value"], cv="prefit").fit(rows, Y)
     assert seen[0] is rows
     monkeypatch.setattr(Recorder, "decision_function", lambda self, X: X["value"])
-    CalibratedClassifier(Recorder(), cv="train").fit(rows, Y)
+    CalibratedClassifier(Recorder(), cal.Platt(), cv="train").fit(rows, Y)
     assert log[0][0] is rows
 
 
 def test_polars_frames_pass():
     rows = pl.DataFrame({"value": X[:, 0], "other": X[:, 1]})
-    found = CalibratedClassifier(GaussianNB()).fit(rows, Y)
-    reference = CalibratedClassifier(GaussianNB()).fit(X[:, :2], Y)
+    found = CalibratedClassifier(GaussianNB(), cal.Platt()).fit(rows, Y)
+    reference = CalibratedClassifier(GaussianNB(), cal.Platt()).fit(X[:, :2], Y)
     np.testing.assert_allclose(found.calibrate(rows), reference.calibrate(X[:, :2]), rtol=1e-12)
 
 
@@ -576,7 +599,7 @@ def test_lists_of_texts_pass():
     words = np.array(["cheap pills now", "meeting at noon"])
     texts = [f"{words[1 - label]} {i % 7}" for i, label in enumerate(Y)]
     pipe = make_pipeline(TfidfVectorizer(), LogisticRegression())
-    found = CalibratedClassifier(pipe, cv=3).fit(texts, NAMES, sample_weight=W)
+    found = CalibratedClassifier(pipe, cal.Platt(), cv=3).fit(texts, NAMES, sample_weight=W)
     assert found.predict(["cheap cheap pills"]).tolist() == ["spam"]
     assert found.predict_proba(texts).shape == (len(Y), 2)
 
@@ -584,8 +607,8 @@ def test_lists_of_texts_pass():
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array, sp.coo_array, sp.coo_matrix])
 def test_sparse_rows_pass(kind):
     dense = np.where(np.abs(X) > 0.5, X, 0.0)
-    found = CalibratedClassifier(LogisticRegression()).fit(kind(dense), Y)
-    reference = CalibratedClassifier(LogisticRegression()).fit(dense, Y)
+    found = CalibratedClassifier(LogisticRegression(), cal.Platt()).fit(kind(dense), Y)
+    reference = CalibratedClassifier(LogisticRegression(), cal.Platt()).fit(dense, Y)
     np.testing.assert_allclose(
         found.calibrate(sp.csr_array(NEW)), reference.calibrate(NEW), rtol=1e-6
     )

@@ -62,7 +62,7 @@ def test_a_prefit_model_survives_clone_and_grid_search():
     assert not hasattr(twin, "members_")
     search = GridSearchCV(wrapped, {"calibrator": [cal.Platt(), cal.Isotonic()]}, cv=3)
     assert search.fit(X[120:], Y[120:]).best_score_ > 0.5
-    assert clone(CalibratedClassifier(GaussianNB())).estimator is not model
+    assert clone(CalibratedClassifier(GaussianNB(), cal.Platt())).estimator is not model
 
 
 def test_a_function_that_cannot_be_copied_survives_clone():
@@ -74,7 +74,7 @@ def test_a_function_that_cannot_be_copied_survives_clone():
             raise TypeError("a runtime cannot be copied")
 
     runtime = Runtime()
-    assert clone(CalibratedClassifier(runtime, cv="prefit")).estimator is runtime
+    assert clone(CalibratedClassifier(runtime, cal.Platt(), cv="prefit")).estimator is runtime
 
 
 def test_parameters_of_the_parts_can_be_tuned():
@@ -88,21 +88,21 @@ def test_parameters_of_the_parts_can_be_tuned():
 
 
 def test_jobs_do_not_change_the_result():
-    one = CalibratedClassifier(GaussianNB(), cv=3).fit(X, Y)
-    two = CalibratedClassifier(GaussianNB(), cv=3, n_jobs=2).fit(X, Y)
+    one = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=3).fit(X, Y)
+    two = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=3, n_jobs=2).fit(X, Y)
     assert one.calibrator_.map_ == two.calibrator_.map_
 
 
 def test_random_state_decides_the_rows_held_out():
     def fitted(seed):
-        return CalibratedClassifier(GaussianNB(), cv=0.25, random_state=seed).fit(X, Y)
+        return CalibratedClassifier(GaussianNB(), cal.Platt(), cv=0.25, random_state=seed).fit(X, Y)
 
     assert fitted(1).calibrator_.map_ == fitted(1).calibrator_.map_
     assert fitted(1).calibrator_.map_ != fitted(2).calibrator_.map_
 
 
 def test_refitting_forgets_the_other_kind():
-    model = CalibratedClassifier(GaussianNB()).fit(X, Y)
+    model = CalibratedClassifier(GaussianNB(), cal.Platt()).fit(X, Y)
     rows, y, _ = sample(k=3)
     model.fit(rows, y)
     assert hasattr(model, "calibrators_")
@@ -130,8 +130,8 @@ def test_pickle_keeps_the_predictions():
 
 def test_tags_are_the_estimator_s():
     assert get_tags(CalibratedClassifier(HistGradientBoostingClassifier())).input_tags.allow_nan
-    assert not get_tags(CalibratedClassifier(GaussianNB())).input_tags.sparse
-    assert get_tags(CalibratedClassifier(LogisticRegression())).input_tags.sparse
+    assert not get_tags(CalibratedClassifier(GaussianNB(), cal.Platt())).input_tags.sparse
+    assert get_tags(CalibratedClassifier(LogisticRegression(), cal.Platt())).input_tags.sparse
     assert (
         get_tags(CalibratedClassifier(lambda rows: rows, cv="prefit")).estimator_type
         == "classifier"
@@ -153,8 +153,8 @@ def test_routing_decides_who_gets_weights():
         scale = StandardScaler().set_fit_request(sample_weight=False)
         pipe = make_pipeline(scale, last)
         assert weight_argument(pipe) == "sample_weight"
-        routed = CalibratedClassifier(pipe).fit(X, Y, sample_weight=W)
-    legacy = CalibratedClassifier(pipe).fit(X, Y, sample_weight=W)
+        routed = CalibratedClassifier(pipe, cal.Platt()).fit(X, Y, sample_weight=W)
+    legacy = CalibratedClassifier(pipe, cal.Platt()).fit(X, Y, sample_weight=W)
     assert weight_argument(pipe) == "gaussiannb__sample_weight"
     assert routed.calibrator_.map_ == legacy.calibrator_.map_
 
@@ -198,7 +198,7 @@ def test_saved_multiclass_calibrator_is_one_coded_map(tmp_path):
 
 
 def test_an_ensemble_says_what_to_save_instead():
-    found = CalibratedClassifier(GaussianNB(), ensemble=True).fit(X, Y)
+    found = CalibratedClassifier(GaussianNB(), cal.Platt(), ensemble=True).fit(X, Y)
     with pytest.raises(cal.InputError, match=r"ensemble=False.*members_\[i\]\.calibrators"):
         found.to_fitted()
 
@@ -243,8 +243,8 @@ def test_parameters_out_of_limits(options, words):
 
 @pytest.mark.parametrize("cv", [3, 0.25, "train", "prefit"])
 def test_bad_labels_and_weights_are_refused(cv):
-    estimator = GaussianNB().fit(X, Y) if cv == "prefit" else GaussianNB()
-    model = CalibratedClassifier(estimator, cv=cv)
+    estimator = GaussianNB().fit(X[1:], Y[1:]) if cv == "prefit" else GaussianNB()
+    model = CalibratedClassifier(estimator, cal.Platt(), cv=cv)
     for y, weight, words in [
         (None, None, "requires y"),
         (np.where(Y == 1, np.nan, 0.0), None, "NaN"),
@@ -281,7 +281,7 @@ def test_rows_of_weight_zero_are_no_rows_of_a_class():
     weight = np.where(Y == 1, 0.0, 1.0)
     for cv in (3, 0.25, KFold(3)):
         with pytest.raises(cal.InputError, match="class"):
-            CalibratedClassifier(GaussianNB(), cv=cv).fit(X, Y, sample_weight=weight)
+            CalibratedClassifier(GaussianNB(), cal.Platt(), cv=cv).fit(X, Y, sample_weight=weight)
 
 
 def test_a_fold_that_trains_without_a_class():
@@ -310,10 +310,10 @@ def test_groups_are_checked():
 def test_labels_that_the_prefit_model_does_not_know():
     model = GaussianNB().fit(X, Y)
     with pytest.raises(cal.InputError, match=r"only the classes \[0, 1\], but 'ham'"):
-        CalibratedClassifier(model, cv="prefit").fit(X, NAMES)
+        CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(X, NAMES)
     rows, y, _ = sample(k=3)
     with pytest.raises(cal.InputError, match=r"only the classes \[0, 1\], but 2"):
-        CalibratedClassifier(model, cv="prefit").fit(rows, y)
+        CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(rows, y)
 
 
 def test_a_model_that_renames_its_classes():
@@ -324,14 +324,14 @@ def test_a_model_that_renames_its_classes():
             return self
 
     with pytest.raises(cal.InputError, match=r"must know the classes \['ham', 'spam'\]"):
-        CalibratedClassifier(Renaming()).fit(X, NAMES)
+        CalibratedClassifier(Renaming(), cal.Platt()).fit(X, NAMES)
 
 
 def test_many_named_classes():
     y = np.arange(240) % 40
     names = np.array([f"class {i:02}" for i in range(40)])[y]
     rows = np.eye(40)[y] + np.random.default_rng(0).normal(0, 0.1, (240, 40))
-    found = CalibratedClassifier(GaussianNB()).fit(rows, names.tolist())
+    found = CalibratedClassifier(GaussianNB(), cal.Platt()).fit(rows, names.tolist())
     assert found.classes_.tolist() == sorted(set(names))
     assert found.score(rows, names) == 1.0
 

@@ -18,7 +18,10 @@ _HOMES = {
     "ABB": "calibrators.abb",
     "ACP": "local.acp",
     "AdaBoost": "boosting.adaboost",
+    "Advice": "advice",
+    "AutoCalibrator": "auto",
     "BBQ": "calibrators.bbq",
+    "BLS": "calibrators.bls",
     "Beta": "calibrators.beta",
     "CalibratedClassifier": "wrap",
     "CalibrationWarning": "errors",
@@ -36,6 +39,7 @@ _HOMES = {
     "Identity": "calibrators.identity",
     "InputError": "errors",
     "Isotonic": "calibrators.isotonic",
+    "Leaderboard": "auto",
     "LearningCurve": "diagrams.learning",
     "LocalFitted": "local.rule",
     "LogisticCorrection": "calibrators.logistic_correction",
@@ -49,16 +53,23 @@ _HOMES = {
     "ParameterError": "errors",
     "Platt": "calibrators.platt",
     "PredictionInterval": "local.intervals",
+    "Quadratic": "calibrators.quadratic",
+    "Report": "reports.value",
     "Rescale": "calibrators.rescale",
     "SBB": "calibrators.sbb",
     "ScoreMatrix": "data.matrix",
     "ScoreTable": "data.table",
+    "Standing": "auto",
+    "Segments": "diagrams.segments",
     "SimilarityBinning": "local.sba",
+    "Spline": "calibrators.spline",
     "StructuredScaling": "scaling.structured",
     "Temperature": "scaling.temperature",
     "VectorCalibrator": "vector_base",
     "VectorScaling": "scaling.vector",
+    "VennAbers": "calibrators.venn_abers",
     "accuracy": "metrics",
+    "advise": "advice",
     "auc": "metrics",
     "boosting_panels": "diagrams.panels",
     "boosting_score": "boosting.score",
@@ -71,7 +82,9 @@ _HOMES = {
     "classwise_mce": "metrics",
     "corp": "metrics",
     "degroot_fienberg": "metrics",
+    "ecce": "metrics",
     "ece": "metrics",
+    "ece_test": "metrics",
     "evaluate": "metrics",
     "flach_matsubara": "metrics",
     "hosmer_lemeshow": "metrics",
@@ -79,6 +92,7 @@ _HOMES = {
     "learning_diagram": "diagrams.draw",
     "load": "files",
     "log_loss": "metrics",
+    "loss_difference": "metrics",
     "map_curve": "diagrams.lines",
     "map_diagram": "diagrams.draw",
     "mce": "metrics",
@@ -91,8 +105,12 @@ _HOMES = {
     "reliability_curve": "diagrams.curves",
     "reliability_diagram": "diagrams.draw",
     "reliability_panels": "diagrams.panels",
+    "reliability_segments": "diagrams.segments",
+    "report": "reports.making",
     "rmse": "metrics",
     "save": "files",
+    "smooth_ece": "metrics",
+    "spiegelhalter": "metrics",
     "top_label_ece": "metrics",
     "top_label_mce": "metrics",
 }
@@ -105,12 +123,18 @@ __all__ = [*sorted(_HOMES), *_ROOMS]  # noqa: PLE0604
 if TYPE_CHECKING:
     from calibrant import maps as maps
     from calibrant import multiclass as multiclass
+    from calibrant.advice import Advice as Advice
+    from calibrant.advice import advise as advise
+    from calibrant.auto import AutoCalibrator as AutoCalibrator
+    from calibrant.auto import Leaderboard as Leaderboard
+    from calibrant.auto import Standing as Standing
     from calibrant.base import Calibrator as Calibrator
     from calibrant.boosting.adaboost import AdaBoost as AdaBoost
     from calibrant.boosting.score import boosting_score as boosting_score
     from calibrant.calibrators.abb import ABB as ABB
     from calibrant.calibrators.bbq import BBQ as BBQ
     from calibrant.calibrators.beta import Beta as Beta
+    from calibrant.calibrators.bls import BLS as BLS
     from calibrant.calibrators.elite import ELiTE as ELiTE
     from calibrant.calibrators.enir import ENIR as ENIR
     from calibrant.calibrators.enir import NearIsotonicPath as NearIsotonicPath
@@ -120,8 +144,11 @@ if TYPE_CHECKING:
     from calibrant.calibrators.isotonic import Isotonic as Isotonic
     from calibrant.calibrators.logistic_correction import LogisticCorrection as LogisticCorrection
     from calibrant.calibrators.platt import Platt as Platt
+    from calibrant.calibrators.quadratic import Quadratic as Quadratic
     from calibrant.calibrators.rescale import Rescale as Rescale
     from calibrant.calibrators.sbb import SBB as SBB
+    from calibrant.calibrators.spline import Spline as Spline
+    from calibrant.calibrators.venn_abers import VennAbers as VennAbers
     from calibrant.data.matrix import ScoreMatrix as ScoreMatrix
     from calibrant.data.table import ScoreTable as ScoreTable
     from calibrant.diagrams.classes import class_reliability as class_reliability
@@ -138,6 +165,8 @@ if TYPE_CHECKING:
     from calibrant.diagrams.panels import Panels as Panels
     from calibrant.diagrams.panels import boosting_panels as boosting_panels
     from calibrant.diagrams.panels import reliability_panels as reliability_panels
+    from calibrant.diagrams.segments import Segments as Segments
+    from calibrant.diagrams.segments import reliability_segments as reliability_segments
     from calibrant.errors import CalibrationWarning as CalibrationWarning
     from calibrant.errors import InputError as InputError
     from calibrant.errors import MissingExtraError as MissingExtraError
@@ -162,22 +191,29 @@ if TYPE_CHECKING:
     from calibrant.metrics import classwise_mce as classwise_mce
     from calibrant.metrics import corp as corp
     from calibrant.metrics import degroot_fienberg as degroot_fienberg
+    from calibrant.metrics import ecce as ecce
     from calibrant.metrics import ece as ece
+    from calibrant.metrics import ece_test as ece_test
     from calibrant.metrics import evaluate as evaluate
     from calibrant.metrics import flach_matsubara as flach_matsubara
     from calibrant.metrics import hosmer_lemeshow as hosmer_lemeshow
     from calibrant.metrics import log_loss as log_loss
+    from calibrant.metrics import loss_difference as loss_difference
     from calibrant.metrics import mce as mce
     from calibrant.metrics import multilabel_measures as multilabel_measures
     from calibrant.metrics import murphy as murphy
     from calibrant.metrics import profit as profit
     from calibrant.metrics import rmse as rmse
+    from calibrant.metrics import smooth_ece as smooth_ece
+    from calibrant.metrics import spiegelhalter as spiegelhalter
     from calibrant.metrics import top_label_ece as top_label_ece
     from calibrant.metrics import top_label_mce as top_label_mce
     from calibrant.multiclass.calibrator import CodedCalibrator as CodedCalibrator
     from calibrant.multiclass.classifier import CodedClassifier as CodedClassifier
     from calibrant.multiclass.codes import Code as Code
     from calibrant.multiclass.multilabel import MultiLabelCalibrator as MultiLabelCalibrator
+    from calibrant.reports.making import report as report
+    from calibrant.reports.value import Report as Report
     from calibrant.scaling.dirichlet import Dirichlet as Dirichlet
     from calibrant.scaling.matrix import MatrixScaling as MatrixScaling
     from calibrant.scaling.structured import StructuredScaling as StructuredScaling

@@ -4,25 +4,50 @@ from __future__ import annotations
 
 __all__ = ["DEFAULT", "METHODS"]
 
-#: what `calibrant fit` uses unless told otherwise: two parameters, so hard to overfit, safe on few
-#: rows, and it keeps the order of the scores
-DEFAULT = "platt"
+#: what `calibrant fit` uses unless told otherwise: any shape, safe on few rows, and it keeps the
+#: scores as they are where nothing is better
+DEFAULT = "auto"
 
 METHODS: dict[str, tuple[str, str, str]] = {
+    "auto": (
+        "calibrant.auto",
+        "AutoCalibrator",
+        "BLS if it helps, else the scores as they are: the default",
+    ),
+    "bls": (
+        "calibrant.calibrators.bls",
+        "BLS",
+        "many smooth maps, averaged by evidence: few rows or many",
+    ),
     "platt": (
         "calibrant.calibrators.platt",
         "Platt",
-        "a sigmoid, two parameters: the default, safe on few rows",
+        "a sigmoid, two parameters: safe on few rows",
     ),
     "isotonic": (
         "calibrant.calibrators.isotonic",
         "Isotonic",
         "the best rising steps: any shape, wants a thousand rows",
     ),
+    "venn-abers": (
+        "calibrant.calibrators.venn_abers",
+        "VennAbers",
+        "two isotonic fits: a lower and an upper probability, merged",
+    ),
     "beta": (
         "calibrant.calibrators.beta",
         "Beta",
         "three parameters: bends each end of the scale alone",
+    ),
+    "quadratic": (
+        "calibrant.calibrators.quadratic",
+        "Quadratic",
+        "a sigmoid with a bend, three parameters",
+    ),
+    "spline": (
+        "calibrant.calibrators.spline",
+        "Spline",
+        "a smooth curve, as bent as the data ask for",
     ),
     "histogram": (
         "calibrant.calibrators.histogram",

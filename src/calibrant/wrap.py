@@ -14,8 +14,9 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from calibrant.advice import known_rows, warn_of
+from calibrant.auto import AutoCalibrator
 from calibrant.base import Limit, OneOf, check_parameters
-from calibrant.calibrators.platt import Platt
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
@@ -54,7 +55,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ``cv="prefit"`` it is already fitted, needs no ``fit``, and may be a plain function from
         rows to scores: (n,), where high means the positive class, or (n, k) in the order of the
         sorted classes.
-    calibrator : calibrator of any kind, default: Platt()
+    calibrator : calibrator of any kind, default: AutoCalibrator()
         Cloned before it is fitted. Its ``pos_label`` and ``classes`` count with two classes.
         `SimilarityBinning` gets the rows X as its features; `ACP` gets the intervals of the model's
         probabilities, computed from the rows that the model was fitted on.
@@ -209,6 +210,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             warn_no_weights(estimator)
         pairs = row_pairs(self.cv, data, groups, self.random_state)
         if kind == "prefit":
+            warn_of(known_rows(estimator, X), depth=3)
             scored = [(estimator, data.scores(estimator))]
         else:
             scored = Parallel(n_jobs=self.n_jobs)(
@@ -228,7 +230,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """The estimator and the calibrator, defaults filled in."""
         estimator, calibrator = self.estimator, self.calibrator
         if calibrator is None:
-            calibrator = Platt()
+            calibrator = AutoCalibrator()
         if not isinstance(calibrator, ANY_CALIBRATOR):
             raise ParameterError(
                 "calibrator must be a Calibrator such as Platt() or Isotonic(), or a local one "

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from calibrant import __version__
 from calibrant.cli import jobs
 from calibrant.cli.console import (
-    Bar,
     Guarded,
     command,
     patiently,
@@ -23,11 +20,28 @@ from calibrant.cli.console import (
     show,
     tell,
 )
+from calibrant.cli.evidence import compare, report
+from calibrant.cli.options import (
+    Bins,
+    CalibratorFile,
+    Files,
+    Folds,
+    Json,
+    LabelColumn,
+    Level,
+    MemoryLimit,
+    PosLabel,
+    ProbColumn,
+    RawColumn,
+    Replicates,
+    ScoreColumn,
+    Threads,
+    Weighing,
+    WeightColumn,
+    session_for,
+)
 from calibrant.errors import InputError, ParameterError
 from calibrant.registry import DEFAULT, METHODS
-
-if TYPE_CHECKING:
-    from calibrant.engines.duckdb import Session
 
 __all__ = ["app"]
 
@@ -39,58 +53,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-# --- options that several commands share --------------------------------------------------------
-
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE",
-        show_default=False,
-        help="CSV, TSV, JSON lines (also .gz) or Parquet; several, or globs in quotes.",
-    ),
-]
-CalibratorFile = Annotated[
-    Path, typer.Argument(metavar="CALIBRATOR", show_default=False, help="File that fit wrote.")
-]
-LabelColumn = Annotated[
-    str, typer.Option("--label", "-l", metavar="COL", help="Column of labels, any two values.")
-]
-ProbColumn = Annotated[
-    str, typer.Option("--prob", "-p", metavar="COL", help="Column of probabilities.")
-]
-RawColumn = Annotated[
-    str | None,
-    typer.Option("--raw", metavar="COL", help="Column of scores before calibration, to compare."),
-]
-WeightColumn = Annotated[
-    str | None, typer.Option("--weight", "-w", metavar="COL", help="Column of weights ≥ 0.")
-]
-PosLabel = Annotated[
-    str | None,
-    typer.Option(metavar="LABEL", help="What a high score means; default: the larger label."),
-]
-Bins = Annotated[int, typer.Option(min=1, help="Bins of equal width for ECE and MCE.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Threads = Annotated[
-    int | None, typer.Option(min=1, show_default=False, help="Cores to use; default: all.")
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Such as 2GB; what does not fit is spilled to disk."),
-]
-
-
-@contextmanager
-def _session(title: str, quiet: bool, threads: int | None, memory: str | None) -> Iterator[Session]:
-    """A database for one job, with a progress bar."""
-    from calibrant.engines.duckdb import Session
-
-    with (
-        Bar(title, quiet) as bar,
-        Session(threads=threads, memory_limit=memory, progress=bar) as session,
-    ):
-        yield session
 
 
 def _version(wanted: bool) -> None:
@@ -113,6 +75,7 @@ def calibrant(
       calibrant fit scores.csv --score score --label churned -o calibrator.json
       calibrant apply calibrator.json new.csv -o calibrated.csv
       calibrant evaluate calibrated.csv --prob probability --label churned
+      calibrant compare scores.csv --score score --label churned
 
     Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 130 interrupted.
     """
@@ -121,9 +84,7 @@ def calibrant(
 @app.command()
 def fit(
     files: Files,
-    score: Annotated[
-        str, typer.Option("--score", "-s", metavar="COL", help="Column of scores of any kind.")
-    ],
+    score: ScoreColumn,
     label: LabelColumn,
     weight: WeightColumn = None,
     method: Annotated[
@@ -137,9 +98,7 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="JSON", help="Where the calibrator goes.")
     ] = Path("calibrator.json"),
-    folds: Annotated[
-        int, typer.Option(min=0, help="Folds of the estimate for new rows; 0: no estimate.")
-    ] = 5,
+    folds: Folds = 5,
     plot: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Draw the reliability before and after.")
     ] = None,
@@ -170,7 +129,7 @@ def fit(
     calibrator = jobs.make_calibrator(method, param or [])
     columns = jobs.Columns(score, label, weight, pos_label)
     jobs.check_folds(folds)
-    with _session("reading", json, threads, memory_limit) as session:
+    with session_for("reading", json, threads, memory_limit) as session:
         read = jobs.read_files(session, files, columns)
     cells = f"{len(read.table):,} distinct scores"
     result = patiently(
@@ -182,6 +141,10 @@ def fit(
         say_json(results.fit_document(result, written))
     else:
         results.print_fit(result, written)
+
+
+app.command()(compare)
+app.command()(report)
 
 
 @app.command()
@@ -231,7 +194,7 @@ def apply(
             f"{calibrator} does not know the column of scores. Name it with --score COL."
         )
     jobs.check_output(output)
-    with _session("applying", json, threads, memory_limit) as session:
+    with session_for("applying", json, threads, memory_limit) as session:
         rows = apply_file(
             fitted,
             files,
@@ -259,6 +222,9 @@ def evaluate(
     raw: RawColumn = None,
     pos_label: PosLabel = None,
     bins: Bins = 10,
+    level: Level = 0.95,
+    replicates: Replicates = 1000,
+    weights: Weighing = "counts",
     json: Json = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
@@ -269,14 +235,18 @@ def evaluate(
     Examples:
       calibrant evaluate calibrated.csv --prob probability --label churned
       calibrant evaluate calibrated.csv -p probability -l churned --raw score --json
+      calibrant evaluate c.csv -p p -l y --weight w --weights importance --level 0.9
     """
     from calibrant.metrics import evaluate as measure
-    from calibrant.report import in_words
+    from calibrant.reports import in_words
 
     columns = jobs.Columns(prob, label, weight, pos_label)
-    with _session("reading", json, threads, memory_limit) as session:
+    with session_for("reading", json, threads, memory_limit) as session:
         read, before = jobs.evaluate_files(session, files, columns, raw)
-    evaluation = measure(read.table, raw=before, bins=bins)
+    wanted: dict[str, Any] = {"level": level or None, "replicates": replicates, "weights": weights}
+    evaluation = patiently(
+        lambda: measure(read.table, raw=before, bins=bins, **wanted), "measuring", json
+    )
     if json:
         labels = {"classes": list(read.classes), "pos_label": read.pos_label}
         say_json({**evaluation.to_dict(), **read.facts, **labels})
@@ -311,7 +281,7 @@ def plot(
     """
     jobs.check_output(output, jobs.PICTURES)
     columns = jobs.Columns(prob, label, weight, pos_label)
-    with _session("reading", json, threads, memory_limit) as session:
+    with session_for("reading", json, threads, memory_limit) as session:
         read, before = jobs.evaluate_files(session, files, columns, raw)
     kind = output.suffix[1:].lower()
     jobs.write(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from calibrant.cli import jobs
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
-from calibrant.cli.results import facts
 from calibrant.engines.duckdb import Session, apply_file
-from calibrant.files import save
 from calibrant.metrics import evaluate
-from calibrant.report import Report, in_words, to_html
+from calibrant.reports import in_words
 
 __all__ = ["example", "run"]
 
@@ -83,29 +81,33 @@ def run(folder: Path, json: bool = False) -> None:
     for path, text in zip((scores, new), example(), strict=True):
         jobs.write(path, text)
     with Session() as session:
-        calibrator = jobs.make_calibrator("platt", [])
         columns = jobs.Columns("score", "churned")
         read = jobs.read_files(session, [scores], columns)
-        fitted = jobs.fit_read(read, calibrator, folds=0).fitted
-        save(fitted, saved)
-        apply_file(fitted, [new], calibrated, score="score", session=session)
+        auto = jobs.compare_read(read, jobs.REPORTED, folds=5)
+        jobs.save_fitted(auto.to_fitted(), read, saved)
+        apply_file(jobs.load_map(saved), [new], calibrated, score="score", session=session)
         columns = jobs.Columns("probability", "churned")
         after, before = jobs.evaluate_files(session, [calibrated], columns, "score")
     evaluation = evaluate(after.table, raw=before)
-    png = jobs.draw(after.table, before, fitted_map=fitted)
-    jobs.write(picture, png)
+    jobs.write(picture, jobs.draw(after.table, before, fitted_map=auto))
+    title = "Which customers will leave?"
+    jobs.page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)
     how = f"Measured on the {after.facts['rows']:,} rows of new.csv, which the fit has not seen."
     lines = _commands(folder)
-    report = Report("Which customers will leave?", evaluation, how, facts(fitted), png, lines)
-    jobs.write(page, to_html(report))
     files = dict(zip(_WHAT, (scores, new, saved, calibrated, picture, page), strict=True))
     if json:
         paths = {path.name: str(path) for path in files.values()}
         say_json(
-            {"files": paths, "evaluation": evaluation.to_dict(), "summary": in_words(evaluation)}
+            {
+                "files": paths,
+                "chosen": auto.chosen_,
+                "verdict": auto.explain(),
+                "evaluation": evaluation.to_dict(),
+                "summary": in_words(evaluation),
+            }
         )
         return
-    _print(evaluation, how, lines, {str(path): what for what, path in files.items()})
+    _print(auto, evaluation, how, lines, {str(path): what for what, path in files.items()})
 
 
 _WHAT = (
@@ -114,7 +116,7 @@ _WHAT = (
     "the calibrator",
     "new.csv with one more column, probability",
     "reliability diagram",
-    "all of this on one page",
+    "the verdict, the leaderboard and diagrams on one page",
 )
 
 
@@ -124,11 +126,16 @@ def _commands(folder: Path) -> tuple[str, ...]:
         "calibrant fit scores.csv --score score --label churned",
         "calibrant apply calibrator.json new.csv -o calibrated.csv",
         "calibrant evaluate calibrated.csv --prob probability --raw score --label churned",
+        "calibrant report scores.csv --score score --label churned -o report.html",
     )
 
 
-def _print(evaluation: Any, how: str, lines: tuple[str, ...], files: dict[str, str]) -> None:
-    tell("Platt fitted to scores.csv and applied to new.csv, where the outcomes are known too:")
+def _print(
+    auto: Any, evaluation: Any, how: str, lines: tuple[str, ...], files: dict[str, str]
+) -> None:
+    tell(auto.explain())
+    say()
+    tell("Applied to new.csv, where the outcomes are known too:")
     say()
     show(evaluation)
     tell(in_words(evaluation))

@@ -9,31 +9,40 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.data.table import ScoreTable
 from calibrant.engines.duckdb import FileTable, Session, read_table, whole_file
 from calibrant.errors import InputError, ParameterError
-from calibrant.files import load
+from calibrant.files import load, save
 from calibrant.fitted import Fitted
 from calibrant.registry import METHODS
 
 if TYPE_CHECKING:
+    from calibrant.advice import Advice
+    from calibrant.auto import AutoCalibrator
     from calibrant.base import Calibrator
     from calibrant.metrics import Evaluation
+    from calibrant.reports.value import Report
 
 __all__ = [
+    "COMPARED",
     "Columns",
     "FitResult",
     "check_folds",
+    "check_methods",
     "check_output",
+    "compare_read",
     "draw",
     "evaluate_files",
     "fit_read",
     "load_map",
     "make_calibrator",
+    "page_of",
     "parameters",
     "read_files",
+    "report_read",
+    "save_fitted",
     "write",
 ]
 
@@ -43,6 +52,24 @@ Files = Sequence[str | os.PathLike[str]]
 MOST_CELLS, POOLED_CELLS = 200_000, 100_000
 #: parameters that the command line fills in itself
 OWN = ("pos_label", "classes")
+#: what every comparison holds without being asked
+ALWAYS = ("auto", "identity", "bls")
+#: and what one holds by default: fast methods of each kind
+COMPARED = (
+    "platt",
+    "beta",
+    "quadratic",
+    "temperature",
+    "spline",
+    "isotonic",
+    "venn-abers",
+    "histogram",
+    "bbq",
+    "enir",
+    "elite",
+)
+#: and what a page shows beside them
+REPORTED = ("platt", "beta", "isotonic", "venn-abers", "enir")
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -116,6 +143,13 @@ class FitResult:
     evaluation: Evaluation | None
     before: ScoreTable
     after: ScoreTable | None
+    calibrator: Calibrator
+    advice: tuple[Advice, ...] = ()
+
+    @property
+    def verdict(self) -> str | None:
+        """The automatic choice in words, if there was one."""
+        return self.calibrator.explain() if hasattr(self.calibrator, "explain") else None
 
 
 @dataclass(frozen=True)
@@ -151,20 +185,122 @@ def check_folds(folds: int) -> None:
 
 def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitResult:
     """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
-    from calibrant.folds.tables import out_of_fold
+    import numpy as np
+
+    from calibrant.advice import advise_table
     from calibrant.metrics import evaluate
+    from calibrant.reports.within import within_folds
 
     check_folds(folds)
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
+    if folds and "cv" in calibrator.get_params():
+        calibrator.set_params(cv=folds)
     fitted = calibrator.fit_table(read.table).to_fitted()
     fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})
     table = read.table
+    advice = advise_table(table, calibrator)
     if not folds or _too_few(table):
-        return FitResult(fitted, read, folds, None, table, None)
+        return FitResult(fitted, read, folds, None, table, None, calibrator, advice)
+    values = len(np.unique(fitted.map(table.scores)))
     if len(table) > MOST_CELLS:
         table = table.pool(POOLED_CELLS)
-    after = out_of_fold(calibrator, table, folds)
-    return FitResult(fitted, read, folds, evaluate(after, raw=table), table, after)
+    seen = _unseen(calibrator, table, folds)
+    evaluation = within_folds(
+        evaluate(seen.after, raw=table, level=None),
+        *seen.aucs,
+        scores=len(read.table),
+        values=values,
+    )
+    return FitResult(fitted, read, seen.folds, evaluation, table, seen.after, calibrator, advice)
+
+
+class Unseen(NamedTuple):
+    """Predictions of rows that were held out, AUC within folds before and after, and the folds."""
+
+    after: ScoreTable
+    aucs: tuple[float | None, float | None]
+    folds: int
+
+
+def _unseen(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
+    """What the calibrator says of rows that it has not seen; the automatic choice knows already."""
+    from sklearn.base import clone
+
+    from calibrant.auto.judge import judge_maps
+    from calibrant.auto.parts import parts_of_table
+    from calibrant.calibrators.identity import Identity
+
+    board = getattr(calibrator, "leaderboard_", None)
+    if board is not None:
+        aucs = (board["identity"].auc, board.chosen.auc)
+        return Unseen(calibrator.oof_[calibrator.chosen_], aucs, board.folds)
+    parts, _ = parts_of_table(table, folds, 0)
+    before = Identity().fit_table(table).map_
+    first, _ = judge_maps([before] * len(parts), parts, ranks=True)
+    maps = [clone(calibrator).fit_table(part.rest).map_ for part in parts]
+    judged, after = judge_maps(maps, parts)
+    return Unseen(after, (first.auc, judged.auc), len(parts))
+
+
+def check_methods(methods: Sequence[str]) -> list[str]:
+    """The names of methods as the registry has them, or an error before anything is read."""
+    for name in methods:
+        calibrator_class(name)
+    return [name.strip().lower().replace("_", "-") for name in methods]
+
+
+def compare_read(read: FileTable, methods: Sequence[str], folds: int) -> AutoCalibrator:
+    """The automatic choice among methods by name, fitted and judged."""
+    from calibrant.auto import AutoCalibrator
+
+    names = [name for name in dict.fromkeys(methods) if name not in ALWAYS]
+    candidates = {name: make_calibrator(name, []) for name in names}
+    auto = AutoCalibrator(
+        candidates=candidates, cv=folds, classes=list(read.classes), pos_label=read.pos_label
+    )
+    return auto.fit_table(read.table)
+
+
+def report_read(
+    read: FileTable,
+    methods: Sequence[str],
+    folds: int,
+    *,
+    title: str | None = None,
+    saved_as: Path | None = None,
+) -> Report:
+    """The page on the scores of files: the automatic choice among some methods."""
+    auto = compare_read(read, methods or REPORTED, folds)
+    return page_of(auto, read, title=title, saved_as=saved_as)
+
+
+def page_of(
+    calibrator: Calibrator,
+    read: FileTable,
+    *,
+    title: str | None = None,
+    saved_as: Path | None = None,
+) -> Report:
+    """The page on a calibrator that was fitted to a table of files."""
+    from calibrant.reports.making import report, report_of
+
+    name = "calibrator.json" if saved_as is None else str(saved_as)
+    source = {"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"}
+    names = {"score_name": read.facts["score_column"], "label_name": read.facts["label_column"]}
+    options: dict[str, Any] = {"title": title, "source": source, "saved_as": name, **names}
+    if _too_few(read.table):
+        raise InputError("a report needs at least two rows of each class.")
+    if getattr(calibrator, "leaderboard_", None) is not None:
+        return report_of(calibrator, read.table, **options)
+    options |= {"classes": list(read.classes), "pos_label": read.pos_label}
+    return report(read.table, calibrator=calibrator, **options)
+
+
+def save_fitted(fitted: Fitted | None, read: FileTable, path: Path) -> None:
+    """A calibrator, with what is known of the files that it was fitted to."""
+    if fitted is None:
+        raise InputError("there is no calibrator to save.")
+    save(replace(fitted, provenance={**fitted.provenance, **read.facts}), path)
 
 
 def _too_few(table: ScoreTable) -> bool:

@@ -8,26 +8,33 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.cli.console import command, say, say_pairs, show, tell
-from calibrant.cli.jobs import FitResult, draw, write
+from calibrant.cli.jobs import FitResult, draw, page_of, write
+from calibrant.cli.terminal import reliability_text
 from calibrant.errors import InputError
 from calibrant.files import save
 from calibrant.fitted import Fitted
 from calibrant.local.rule import LocalFitted
-from calibrant.report import Report, in_words, to_html
+from calibrant.reports import in_words
 
-__all__ = ["apply_command", "facts", "fit_document", "page", "print_fit", "write_fit"]
+__all__ = ["apply_command", "facts", "fit_document", "print_fit", "write_fit"]
 
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     """What was fitted, what it improves, where it is, and how to go on."""
     tell(_headline(result))
+    if result.verdict is not None:
+        tell((result.verdict, "bold"))
     if result.evaluation is None and result.folds:
         tell("A class has no second row: there is no estimate for new rows.")
-    if result.evaluation is not None:
+    if result.evaluation is not None and result.after is not None:
+        say()
+        say(reliability_text(result.after, result.before))
         say()
         show(result.evaluation)
         tell(in_words(result.evaluation))
         tell((_how(result), "dim"))
+    for one in result.advice:
+        tell(("look: ", "bold yellow"), one.text)
     say()
     say_pairs({name: str(path) for name, path in written.items() if path is not None})
     say()
@@ -48,7 +55,7 @@ def _headline(result: FitResult) -> str:
 
 def _how(result: FitResult) -> str:
     return (
-        f"After is out of fold ({result.folds} folds): no row was judged by a calibrator that had "
+        f"After is out of fold ({result.folds} fold{'s' * (result.folds != 1)}): no row was judged by a calibrator that had "
         "seen it."
     )
 
@@ -100,6 +107,7 @@ def _worded(value: Any) -> str:
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
     fitted, evaluation = result.fitted, result.evaluation
+    board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
         "method": fitted.method,
@@ -110,22 +118,12 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
         "folds": result.folds,
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "summary": None if evaluation is None else in_words(evaluation),
+        "verdict": result.verdict,
+        "chosen": getattr(result.calibrator, "chosen_", None),
+        "refused": getattr(result.calibrator, "refused_", None),
+        "leaderboard": None if board is None else board.to_dict(),
+        "advice": [one.to_dict() for one in result.advice],
     }
-
-
-def page(result: FitResult, output: Path) -> str:
-    """The report of a fit as HTML."""
-    if result.evaluation is None or result.after is None:
-        raise InputError("a report needs at least two rows of each class.")
-    report = Report(
-        f"Calibration of {result.read.facts['score_column']}",
-        result.evaluation,
-        _how(result),
-        facts(result.fitted),
-        draw(result.after, result.before, fitted_map=result.fitted),
-        (apply_command(output),),
-    )
-    return to_html(report)
 
 
 def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
@@ -140,4 +138,4 @@ def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         picture = draw(result.after, result.before, format=kind, fitted_map=result.fitted)
         write(plot, picture)
     if report is not None and output is not None:
-        write(report, page(result, output))
+        page_of(result.calibrator, result.read, saved_as=output).save(report)

@@ -11,6 +11,7 @@ from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
 from calibrant.maps.segmented import Segmented
 from calibrant.maps.softmax import Softmax
+from calibrant.maps.vector_mixture import VectorMixture
 
 __all__ = [
     "Chain",
@@ -25,5 +26,6 @@ __all__ = [
     "Segmented",
     "Softmax",
     "VectorMap",
+    "VectorMixture",
     "map_from_dict",
 ]

@@ -1,0 +1,378 @@
+"""AutoCalibrator: the choice of a calibrator, with no calibration always in the race."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.advice import Advice, advise_table, warn_of
+from calibrant.auto.classes import MIXTURE, ClassTrial, judge_classes, row_splits
+from calibrant.auto.judge import choose, judge, standings
+from calibrant.auto.leaderboard import BEFORE, Leaderboard
+from calibrant.auto.parts import Part, Splits, as_counts, parts_of_rows, parts_of_table, table_cv
+from calibrant.auto.words import explanation, refusal
+from calibrant.base import Calibrator, Limit, Number, OneOf, check_parameters
+from calibrant.calibrators.bls import BLS
+from calibrant.calibrators.identity import Identity
+from calibrant.data.columns import to_column, to_matrix
+from calibrant.data.door import check_lengths, read_binary, read_weight
+from calibrant.data.matrix import ScoreMatrix, read_matrix, read_score_matrix
+from calibrant.data.table import ScoreTable
+from calibrant.diagrams.trials import check_orientation, named_methods
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitted import Fitted
+from calibrant.maps import Map, Softmax, VectorMap, VectorMixture
+from calibrant.multiclass.calibrator import CodedCalibrator
+from calibrant.vector_base import VectorCalibrator, Views, most_probable, provenance_of
+
+__all__ = ["AutoCalibrator"]
+
+Array = NDArray[np.float64]
+
+#: what calibrates scores alone: of two classes the first, of several any
+KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
+#: distinct distributions are counted on so many rows at most
+MOST_COUNTED = 200_000
+
+
+class Candidates:
+    """The limits of ``candidates``: calibrators of scores, in a list or by name."""
+
+    def allows(self, value: Any) -> bool:
+        inside = value.values() if isinstance(value, Mapping) else value
+        return isinstance(value, (list, tuple, Mapping)) and all(
+            isinstance(one, KINDS) for one in inside
+        )
+
+    def __str__(self) -> str:
+        return "a list of calibrators of scores, or a dict of names, such as [Platt(), Isotonic()]"
+
+
+class AutoCalibrator(Calibrator, Views):
+    """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
+
+    Every candidate is judged on rows that it has not seen, and the scores as they came are always
+    one of them: unless another is better by more than one standard error, they are kept, and
+    ``refused_`` says so.
+
+    Parameters
+    ----------
+    candidates : list, tuple or dict of calibrators, default=None
+        Judged beside `BLS` (of several classes: beside the mixture of temperature scaling,
+        structured scaling and one-vs-rest BLS). A dict gives them names.
+    cv : int, float, splitter or iterable of (train, test) rows, default=5
+        Folds; a fraction of rows to hold out once; or rows as they are to be held out, such as
+        ``TimeSeriesSplit()``.
+    level : float, default=0.95
+        That of the intervals in ``leaderboard_``.
+    weights : {"importance", "counts"}, default="importance"
+        What a weight says: how much a row counts, so that standard errors go by Σw² and a row is
+        in one fold; or how many equal rows it stands for.
+    progress : bool, default=False
+        Show a bar on stderr.
+    random_state : int, default=0
+        Seed of the folds of a table, and of a fraction.
+    pos_label : see `Calibrator`
+        With two classes only.
+    classes : see `Calibrator`
+        With several classes all of them, in sorted order: that of the columns.
+
+    Attributes
+    ----------
+    leaderboard_ : Leaderboard, or None where no row could be held out
+        Log loss and Brier score of each candidate out of fold, with standard errors; the gain over
+        the scores as they came, with an interval; AUC; values; seconds. Prints as a table.
+    chosen_ : str
+        The name of the candidate that was taken; ``"identity"`` for none.
+    refused_ : str or None
+        Where the scores are kept as they are: why, with the figures.
+    calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
+    oof_ : dict of name to ScoreTable
+        Two classes: each candidate's predictions out of fold, with what happened.
+    advice_ : tuple of Advice
+        Two classes: what deserves a look (see `advise`); `fit` also warns of it.
+
+    Notes
+    -----
+    The scores as they came are kept unless the candidate of least log loss is ahead of them by more
+    than one standard error of the paired difference, so the result is not worse than no calibration
+    beyond noise. Else BLS (the mixture) is taken if it is ahead of them as well and that candidate
+    is ahead of it by no more than two; else that one. Folds are dealt from the score table, rows whole (a row of weight 100 is in
+    one fold), fewer than ``cv`` where a class has fewer rows; with ``groups`` or a splitter, by
+    rows. Standard errors take rows of unequal weight by Σw², and with groups count groups. With a
+    single row of a class nothing can be judged, and the scores are kept. Above 200,000 distinct
+    scores candidates are judged on 100,000 cells of them, and fitted to all. Margins (scores of
+    which any lies outside [0, 1]) are compared with their sigmoid.
+
+    Of k ≥ 3 classes the shares of the mixture make the rows held out likeliest, by EM with one
+    pseudo-row for each member; a fold is judged with shares found on the other folds.
+
+    Cost: O(N log N) for the table, and cv + 1 fits of each candidate.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> timid = p**2 / (p**2 + (1 - p) ** 2)
+    >>> auto = AutoCalibrator().fit(p, rng.random(2000) < timid)
+    >>> auto.chosen_, auto.calibrate([0.25, 0.75]).round(1).tolist()
+    ('BLS', [0.1, 0.9])
+    >>> auto = AutoCalibrator().fit(p, rng.random(2000) < p)
+    >>> auto.chosen_, auto.refused_.split(":")[0], auto.calibrate([0.5]).tolist()
+    ('identity', 'The scores are kept as they are', [0.5])
+    """
+
+    multiclass: ClassVar[bool] = True
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "candidates": (Candidates(), OneOf((None,))),
+        "cv": (Splits(),),
+        "level": (Number(0, 1 - 1e-9, open=True),),
+        "weights": (OneOf(("importance", "counts")),),
+        "progress": (OneOf((True, False)),),
+        "random_state": (Number(0, whole=True),),
+    }
+
+    leaderboard_: Leaderboard | None
+    chosen_: str
+    refused_: str | None
+
+    def __init__(
+        self,
+        *,
+        candidates: Any = None,
+        cv: Any = 5,
+        level: float = 0.95,
+        weights: str = "importance",
+        progress: bool = False,
+        random_state: int = 0,
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.candidates = candidates
+        self.cv = cv
+        self.level = level
+        self.weights = weights
+        self.progress = progress
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Judge the candidates, and fit the one that is taken.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
+            Scores of any kind, a binary predict_proba, or logits or probabilities of k classes.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        """
+        check_parameters(self, self._limits)
+        if y is not None and _columns(scores) > 2:
+            return self._fit_classes(scores, y, sample_weight, groups)
+        if y is None or (table_cv(self.cv) and groups is None):
+            super().fit(scores, y, sample_weight)
+            warn_of(self._warnings)
+            return self
+        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
+        check_orientation(self._named((Calibrator,)), rows)
+        counts = self.weights == "counts"
+        table, parts = parts_of_rows(rows, self.cv, groups, self.random_state, counts=counts)
+        self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, parts))
+        warn_of(self._warnings)
+        return self
+
+    def _fit(self, table: ScoreTable) -> Map:
+        if not table_cv(self.cv):
+            raise ParameterError(
+                "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
+                f"split, but {self.cv!r} came."
+            )
+        if self.weights == "counts":
+            table = as_counts(table)
+        parts, notes = parts_of_table(table, int(self.cv), self.random_state)
+        return self._judge(table, parts, notes)
+
+    def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:
+        if not self.candidates:
+            return {}
+        named = named_methods(self.candidates, kinds=kinds, word="candidates", taken=BEFORE)
+        for name in {BLS.__name__, MIXTURE} & set(named):
+            raise ParameterError(
+                f"candidates must have other names than {name!r}, which is always one of them. "
+                "Name yours in a dict."
+            )
+        return named
+
+    def _judge(self, table: ScoreTable, parts: list[Part], notes: tuple[str, ...] = ()) -> Map:
+        own = BLS(weights=self.weights)  # only ratios of importance weights may matter
+        named = {BEFORE: Identity(), "BLS": own, **self._named((Calibrator,))}
+        if not parts:
+            return self._cannot_judge(table)
+        trials, sample = judge(named, table, parts, progress=self.progress)
+        judged = {name: trial.judged for name, trial in trials.items()}
+        distinct = {
+            name: len(np.unique(trial.calibrator.map_(table.scores)))
+            for name, trial in trials.items()
+        }
+        seconds = {name: trial.seconds for name, trial in trials.items()}
+        self._decide(judged, sample, len(parts), distinct, seconds, notes)
+        self.oof_ = {name: trial.oof for name, trial in trials.items()}
+        self.calibrator_ = trials[self.chosen_].calibrator
+        self.advice_ = advise_table(table, self.calibrator_)
+        fitted: Map = self.calibrator_.map_
+        return fitted
+
+    @property
+    def _warnings(self) -> list[Advice]:
+        """Easy data look as if the model had seen them: no reason to warn without another sign."""
+        return [one for one in self.advice_ if one.code != "trained_on_these_rows"]
+
+    def _cannot_judge(self, table: ScoreTable) -> Map:
+        self.calibrator_ = Identity().fit_table(table)
+        self.chosen_, self.leaderboard_, self.oof_, self.advice_ = BEFORE, None, {}, ()
+        rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
+        self.refused_ = (
+            f"The scores are kept as they are: there are fewer than two {rarer}, so that nothing "
+            "can be judged on rows that were not learned from."
+        )
+        fitted: Map = self.calibrator_.map_
+        return fitted
+
+    def _decide(
+        self,
+        judged: Any,
+        sample: Any,
+        folds: int,
+        distinct: Mapping[str, int],
+        seconds: Mapping[str, float],
+        notes: tuple[str, ...],
+    ) -> None:
+        chosen, tied = choose(judged, sample)
+        rows = standings(
+            judged,
+            sample,
+            level=self.level,
+            chosen=chosen,
+            tied=tied,
+            distinct=distinct,
+            seconds=seconds,
+        )
+        self.chosen_ = chosen
+        self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes)
+        self.refused_ = refusal(self.leaderboard_) if chosen == BEFORE else None
+
+    # --- several classes ------------------------------------------------------------------------
+
+    def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+        if self.pos_label is not None:
+            raise InputError(
+                "pos_label must be None for scores of several classes, but "
+                f"{self.pos_label!r} came."
+            )
+        groups = _present(groups, y, sample_weight)
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        named = self._named(KINDS)
+        pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state)
+        if len(matrix) < 2 or not pairs:
+            raise InputError("scores of several classes must have two rows or more to be judged.")
+        trials, sample = judge_classes(named, matrix, pairs, clusters, progress=self.progress)
+        if self.weights == "counts":
+            sample = replace(sample, square=sample.weight)
+        judged = {name: trial.judged for name, trial in trials.items()}
+        distinct = {name: _distinct(trial, matrix) for name, trial in trials.items()}
+        seconds = {name: trial.seconds for name, trial in trials.items()}
+        self._decide(judged, sample, len(pairs), distinct, seconds, ())
+        self.map_ = trials[self.chosen_].map
+        self.calibrator_ = trials[self.chosen_].calibrator
+        self.oof_, self.advice_ = {}, ()
+        self.classes_, self.pos_label_ = classes, None
+        self._provenance = provenance_of(matrix)
+        return self
+
+    def calibrate(self, scores: Any) -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            raise InputError("several classes have one probability each: use predict_proba.")
+        return super().calibrate(scores)
+
+    def predict_proba(self, scores: Any) -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            return self.map_(_read_for(self.map_, scores))
+        return super().predict_proba(scores)
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        check_is_fitted(self, "map_")
+        if not isinstance(self.map_, VectorMap):
+            return super().predict(scores)
+        labels: NDArray[Any] = self.classes_[most_probable(self.map_, _read_for(self.map_, scores))]
+        return labels
+
+    # --- what came of it ------------------------------------------------------------------------
+
+    def explain(self) -> str:
+        """What was chosen and why, in plain words with the figures.
+
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.random(1000)
+        >>> print(AutoCalibrator().fit(p, p > 0.5).explain().split(".")[0])
+        BLS was chosen
+        """
+        check_is_fitted(self, "map_")
+        if self.leaderboard_ is None:
+            return str(self.refused_)
+        return explanation(self.leaderboard_, self.refused_)
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it; the choice is in provenance."""
+        fitted = super().to_fitted()
+        choice: dict[str, Any] = {"chosen": self.chosen_}
+        if self.refused_ is not None:
+            choice["refused"] = self.refused_
+        if self.leaderboard_ is not None:
+            choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
+        provenance = {**fitted.provenance, **choice}
+        return Fitted(
+            fitted.map, fitted.classes, fitted.pos_label, fitted.method, fitted.params, provenance
+        )
+
+
+def _columns(scores: Any) -> int:
+    """How many columns there are; 1 for what has no second dimension."""
+    shape = getattr(scores, "shape", None)
+    if not isinstance(shape, tuple):
+        shape = to_matrix(scores, "scores").shape
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def _present(groups: Any, y: Any, sample_weight: Any) -> Any:
+    """The groups of the rows whose weight is not zero."""
+    if groups is None:
+        return None
+    column = to_column(groups, "groups")
+    check_lengths(y=len(to_column(y, "y")), groups=len(column))
+    weight = read_weight(sample_weight, len(column))
+    return column if weight is None else column[weight > 0]
+
+
+def _read_for(fitted: VectorMap, scores: Any) -> NDArray[Any]:
+    kind = fitted.input if isinstance(fitted, (Softmax, VectorMixture)) else "score"
+    return read_score_matrix(scores, fitted.n_columns, probabilities=kind == "probability")
+
+
+def _distinct(trial: ClassTrial, matrix: ScoreMatrix) -> int:
+    step = -(-len(matrix) // MOST_COUNTED)
+    return len(np.unique(trial.map(matrix.scores[::step]), axis=0))

@@ -1,0 +1,124 @@
+"""A weighted average of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from calibrant.data.matrix import row_blocks
+from calibrant.errors import InputError
+from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of
+from calibrant.maps.softmax import LARGEST_LOGIT
+
+__all__ = ["VectorMixture", "seen_by_members"]
+
+INPUTS = ("score", "logit", "probability")
+
+
+@dataclass(frozen=True, eq=False)
+class VectorMixture(VectorMap):
+    """Σ weight · member(scores): the average of the members' distributions.
+
+    Parameters
+    ----------
+    weights : array of shape (m,)
+        Non-negative, of sum 1 (to 1e-9).
+    members : tuple of m vector maps of the same columns
+    input : {"score", "logit", "probability"}
+        What members see of a row: the row as it is; its softmax; or the row, a distribution.
+    floor : float, default=0.0
+        Of the latter two smaller entries are raised to this (and rows divided by their sums).
+    factor : float, default=1.0
+        1/T: before that, logits are multiplied by it, or probabilities raised to its power. Rows
+        that are far too sure of themselves so keep what the floor would take from them.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Softmax
+    >>> a, b = (Softmax(t, [0.0, 0.0], "probability") for t in (1.0, 0.0))
+    >>> VectorMixture([0.5, 0.5], (a, b))([[0.9, 0.1]]).round(3).tolist()
+    [[0.7, 0.3]]
+    """
+
+    kind: ClassVar[str] = "vector_mixture"
+
+    weights: Array
+    members: tuple[VectorMap, ...]
+    input: str = "score"
+    floor: float = 0.0
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", float_array(self.weights, "mixture weights"))
+        object.__setattr__(self, "members", tuple(self.members))
+        if len(self.weights) != len(self.members) or not self.members:
+            raise InputError(
+                f"a mixture needs one weight per member, but {len(self.weights)} weights came with "
+                f"{len(self.members)} members."
+            )
+        if any(not isinstance(m, VectorMap) or not m.distribution for m in self.members):
+            raise InputError("the members of a vector mixture must be maps to distributions.")
+        if len({m.n_columns for m in self.members}) != 1:
+            raise InputError("the members of a vector mixture must have the same columns.")
+        if self.weights.min() < 0 or abs(self.weights.sum() - 1.0) > 1e-9:
+            raise InputError("the weights of a mixture must be non-negative and sum to 1.")
+        one_of(self.input, INPUTS, "input")
+        floor = finite_float(self.floor, "floor")
+        if not 0.0 <= floor <= 1.0 / self.n_columns:
+            raise InputError(f"floor must lie in [0, 1/{self.n_columns}], but {floor:g} came.")
+        object.__setattr__(self, "floor", floor)
+        factor = finite_float(self.factor, "factor")
+        if factor <= 0:
+            raise InputError(f"factor must be above 0, but {factor:g} came.")
+        object.__setattr__(self, "factor", factor)
+        super().__post_init__()
+
+    @property
+    def n_columns(self) -> int:
+        return self.members[0].n_columns
+
+    def __call__(self, scores: ArrayLike) -> Array:
+        s = np.asarray(scores)
+        if s.ndim != 2 or s.shape[1] != self.n_columns:
+            raise InputError(
+                f"scores must have the shape (n, {self.n_columns}), but {s.shape} came."
+            )
+        result = np.zeros(s.shape)
+        for rows in row_blocks(*s.shape):
+            x = self.features(s[rows])
+            for weight, member in zip(self.weights, self.members, strict=True):
+                result[rows] += weight * member(x)
+        return result
+
+    def features(self, rows: NDArray[Any]) -> Array:
+        """What the members see of some rows."""
+        return seen_by_members(rows, self.input, self.floor, self.factor)
+
+
+def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float = 1.0) -> Array:
+    """Rows as they are, or as distributions whose entries are at least about ``floor``.
+
+    >>> seen_by_members(np.array([[40.0, 0.0]]), "logit", 1e-7, 0.1).round(3).tolist()
+    [[0.982, 0.018]]
+    >>> seen_by_members(np.array([[1.0, 0.0]]), "probability", 0.25).tolist()
+    [[0.8, 0.2]]
+    """
+    x = rows.astype(np.float64)
+    if input == "score":
+        return x
+    if input == "logit":
+        x = softmax(factor * np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT), axis=1)
+    elif factor != 1.0:
+        x = _shares(_shares(np.maximum(x, 0.0), np.max) ** factor, np.sum)
+    return _shares(np.clip(x, floor, 1.0), np.sum)
+
+
+def _shares(x: Array, whole: Callable[..., Any]) -> Array:
+    """Rows divided by their sum or largest entry, unless that is zero."""
+    size = whole(x, axis=1, keepdims=True)
+    return np.asarray(x / np.where(size > 0, size, 1.0))

@@ -457,6 +457,22 @@ def test_the_same_predictions_do_not_differ():
     assert (always.difference, always.p_value) == (0.25 - 0.5625, 0.0)
 
 
+def test_few_of_a_class_are_no_certainty():
+    """Without a positive, two constant predictions differ by the same loss in every row."""
+    p, q = np.full(50, 0.035), np.full(50, 0.01)
+    none = metrics.loss_difference(np.zeros(50, int), p, q, classes=[0, 1])
+    assert none.p_value < 1e-9
+    assert none.note == "0 positives are few: interval and p-value may be far too sure"
+    y = (np.arange(60) < 50).astype(int)
+    p, q = np.full(60, 0.8), np.full(60, 0.85)
+    assert metrics.loss_difference(y, p, q).note == ""
+    absent = np.where(np.arange(60) < 51, 1.0, 0.0)
+    assert metrics.loss_difference(y, p, q, sample_weight=absent).note.startswith("1 negatives")
+    uneven = np.where(np.arange(60) == 59, 1e-197, 1e-200)
+    how = {"sample_weight": uneven, "weights": "importance"}
+    assert metrics.loss_difference(y, p, q, **how).note.startswith("1.02 negatives")
+
+
 def test_dependent_rows_need_groups():
     """Every row ten times: without groups the interval is three times too short."""
     p, y, _ = right(60, 14)

@@ -365,3 +365,40 @@ def test_pictures_are_the_same_every_time():
     for name in ("isotonic", "several", "rare, isotonic", "segments"):
         first, again = (render(FIGURES[name](), "svg") for _ in range(2))
         assert first == again
+
+
+# --- names from the data, and lines of one point ------------------------------------------------
+
+
+def test_names_are_shown_as_they_are():
+    y, p = simulate(300)
+    names = ["_new", "$5 to $6", r"$\frac{", "", "x" * 80]
+    figure = reliability_diagram(y, dict.fromkeys(names, p), band=None)
+    render(figure)
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert shown[:5] == ["ideal", " _new", r"\$5 to \$6", r"\$\frac{", " "]
+    assert len(shown) == 6
+    assert shown[5].endswith("x…")
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    grid = reliability_diagram(y, {"_old": p}, segments=np.array(["a$b$", r"$\frac{"])[y])
+    render(grid)
+    assert {r"a\$b\$", r"\$\frac{"} <= {ax.get_title() for ax in grid.axes}
+    assert " _old" in [text.get_text() for text in grid.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("curve", ["isotonic", "smooth"])
+def test_a_line_of_one_point_is_seen(curve):
+    figure = reliability_diagram([0, 1] * 20, [0.5] * 40, curve=curve)
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert lines["predictions"].get_marker() == "o"
+    low, high = lines["_band"].get_ydata()[:2]
+    assert low < 0.5 < high
+
+
+def test_names_that_look_the_same_are_refused():
+    y, p = simulate(40)
+    with pytest.raises(cal.InputError, match="two are called '1'"):
+        reliability_diagram(y, {1: p, "1": p})
+    with pytest.raises(cal.InputError, match="two are called '1'"):
+        reliability_segments(y, {1: p, "1": p}, y)

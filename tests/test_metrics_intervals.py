@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -396,3 +397,48 @@ def test_an_impossible_class_has_no_interval_of_its_log_loss():
     assert "log_loss" not in e.change
     assert "log_loss" in e.intervals
     assert all(math.isfinite(end) for span in every(e).values() for end in span)
+
+
+# --- at the ends of the range -------------------------------------------------------------------
+
+
+def test_losses_next_to_nothing_have_intervals():
+    """σ(−600) is 1e-261: its squares are numbers, their powers of 3/2 are not."""
+    found = metrics.evaluate([0, 1], [0.2, 0.7], raw=[-600.0, 400.0])
+    low, high = found.intervals_before["brier"]
+    assert 0.0 <= low <= found.before["brier"] <= high < 1e-100
+    assert all(math.isfinite(end) for span in found.intervals_before.values() for end in span)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e90])
+def test_the_scale_of_importance_weights_does_not_matter(scale):
+    weight = np.random.default_rng(3).random(400)
+    options = {"raw": Q, "weights": "importance", **FAST}
+    one, other = (metrics.evaluate(Y, P, sample_weight=weight * s, **options) for s in (1.0, scale))
+    for name, span in one.intervals.items():
+        assert other.intervals[name] == pytest.approx(span, rel=1e-9, abs=1e-12)
+    for name, (_, *span) in one.change.items():
+        if span[0] is not None:
+            assert other.change[name][1:] == pytest.approx(tuple(span), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e-12])
+def test_less_than_two_rows_change_without_intervals(weight):
+    one = metrics.evaluate([1], [0.7], raw=[0.6], classes=[0, 1])
+    found = [one, metrics.evaluate(Y, P, raw=Q, sample_weight=np.full(400, weight), **FAST)]
+    three = np.full((30, 3), 1 / 3)
+    found += [
+        metrics.evaluate(
+            np.arange(30) % 3, three, raw=three[:, ::-1], sample_weight=np.full(30, weight)
+        )
+    ]
+    for each in found:
+        assert each.intervals == {}
+        assert all(low is None and high is None for _, low, high in each.change.values())
+        assert any("rows are too few" in note for note in each.notes)
+
+
+def test_labels_that_json_does_not_know():
+    days = np.array(["2026-01-01", "2026-01-02", "2026-01-03"] * 4, dtype="datetime64[D]")
+    found = metrics.evaluate(days, np.full((12, 3), 1 / 3), level=None)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["labels"][0] == "2026-01-01"

@@ -19,7 +19,7 @@ from calibrant.data.door import (
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 
-__all__ = ["read_raw", "read_several", "read_table"]
+__all__ = ["read_raw", "read_several", "read_table", "refuse_same_names"]
 
 Array = NDArray[np.float64]
 
@@ -94,6 +94,7 @@ def read_several(
             "predictions must be a dict of names to probabilities, with one entry or more, but "
             f"{came} came."
         )
+    refuse_same_names(predictions)
     if y is None:
         _refuse_beside_table(sample_weight=sample_weight, pos_label=pos_label)
         return {str(name): _named_table(name, given) for name, given in predictions.items()}
@@ -108,6 +109,18 @@ def read_several(
         rows = Rows(p, labels.positive, weight, labels.classes, labels.pos_label)
         tables[str(name)] = ScoreTable.from_rows(rows)
     return tables
+
+
+def refuse_same_names(predictions: Mapping[Any, Any]) -> None:
+    """Names that are told apart as keys of a dict, 1 and "1", but not in a picture."""
+    seen: set[str] = set()
+    for name in predictions:
+        if str(name) in seen:
+            raise InputError(
+                f"predictions must have different names, but two are called {str(name)!r}. "
+                "Name one of them otherwise."
+            )
+        seen.add(str(name))
 
 
 def _named_table(name: str, given: Any) -> ScoreTable:

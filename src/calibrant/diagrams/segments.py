@@ -16,6 +16,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.diagrams.curves import Curve, curve_of
 from calibrant.diagrams.frames import frame_of, span_of
 from calibrant.diagrams.panels import Panels
+from calibrant.diagrams.reading import refuse_same_names
 from calibrant.diagrams.rule import Rule
 from calibrant.errors import InputError
 
@@ -150,6 +151,7 @@ def reliability_segments(
         raise InputError(
             f"labels y and predictions p of rows must come with segments, but {came} came."
         )
+    refuse_same_names(predictions)
     labels = read_labels(y, pos_label=pos_label)
     weight = read_weight(sample_weight, len(labels.positive))
     names, codes = _read_segments(segments)

@@ -39,6 +39,8 @@ Span = tuple[float, float]
 
 #: E|x| of a standard normal x
 _FOLDED = math.sqrt(2.0 / math.pi)
+#: below it numbers lose digits
+_TINY = np.finfo(np.float64).tiny
 
 
 class Sample(NamedTuple):
@@ -66,9 +68,14 @@ def _as_counts(t: ScoreTable) -> Sample:
 
 def _as_importance(t: ScoreTable) -> Sample:
     # intervals do not change with the scale of such weights; mean 1 keeps products in range
-    scale = (t.negative_sq.sum() + t.positive_sq.sum()) / t.total
-    squares = t.negative_sq / scale**2, t.positive_sq / scale**2
-    return Sample(t.scores, t.negative / scale, t.positive / scale, *squares)
+    power = -int(np.frexp(t.weight.max())[1])
+    n0, n1 = np.ldexp(t.negative, power), np.ldexp(t.positive, power)
+    q0, q1 = (
+        np.where(q >= _TINY, np.ldexp(q, 2 * power), n**2)  # 1e-200² is 0: as one row
+        for n, q in ((n0, t.negative_sq), (n1, t.positive_sq))
+    )
+    scale = float(q0.sum() + q1.sum()) / float(n0.sum() + n1.sum())
+    return Sample(t.scores, n0 / scale, n1 / scale, q0 / scale**2, q1 / scale**2)
 
 
 #: what a weight may mean: that many rows, or one row that matters that much
@@ -119,7 +126,7 @@ def moments(sample: Sample, losses: tuple[Array, Array]) -> Moments:
     told2 = float(q @ (chance * apart**2))
     told3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * sample.p) * apart**3))
     second, third = (seen2, seen3) if seen2 >= told2 else (told2, told3)
-    skew = third / second**1.5 if second > 0 else 0.0
+    skew = third / second / math.sqrt(second) if second > 0 else 0.0  # 1e-260^1.5 is 0
     return Moments(mean, math.sqrt(second) / total, skew, size)
 
 

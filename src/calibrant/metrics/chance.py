@@ -115,9 +115,10 @@ def ece_test(
     the ECE is at most ``expected``, and the ECE itself where that is far above. An absolute value
     near 0 has no unbiased estimate. In simulations this one takes away two thirds of what chance
     adds to the ECE of right predictions, where the bootstrap correction of [1]_ takes 40 %; for
-    predictions that are wrong both are right on average to about a sixth of the ECE with 500 rows,
-    this one with the larger spread. To subtract ``expected`` would go below the truth there by half
-    of it.
+    predictions that are wrong nearly everywhere both are right on average to about a sixth of the
+    ECE with 500 rows, this one with the larger spread; of an error in one bin of ten both keep much
+    of what chance adds in the others. To subtract ``expected`` would go below the truth by half of
+    it in the first case.
 
     Ties: as in `ece`; a tie divided between groups of equal mass is redrawn as one. Importance
     weights of tied rows are known only by Σw and Σw², and are redrawn as one row of some weight

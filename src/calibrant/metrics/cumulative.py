@@ -100,7 +100,9 @@ def ecce(
     looked at between distinct predictions. O(D) after the table.
 
     A walk of n steps reaches less far than a Brownian motion, so for few rows or few distinct
-    predictions the p-values are too large: the test is then cautious, never reckless. Something
+    predictions the p-values are too large, and the test is cautious. It is not where less than one
+    positive (or negative) is expected in all: a single one that comes is then far out on a normal
+    scale (with 0.1 expected, 9 % of false alarms at the 5 % level and at the 1 % level). Something
     that happened at probability 0 or 1 makes both p-values 0.
 
     It misleads: errors of one sign that are spread thinly over all predictions weigh as much as

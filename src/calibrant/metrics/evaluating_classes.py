@@ -112,13 +112,13 @@ class MulticlassEvaluation(Printed, Frozen):
     change: Changes | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite value is the string "inf"."""
+        """A JSON-ready object; an infinite value is the string "inf", a date its text."""
         return {
             "after": plain_values(self.after),
             "before": None if self.before is None else plain_values(self.before),
             "by_class": {name: list(values) for name, values in self.by_class.items()},
             "weight": self.weight,
-            "labels": list(self.labels),
+            "labels": [_for_json(label) for label in self.labels],
             "notes": list(self.notes),
             "level": self.level,
             "intervals": plain_spans(self.intervals),
@@ -138,6 +138,11 @@ class MulticlassEvaluation(Printed, Frozen):
         worst = int(np.argmax(errors))
         lines.append(f"largest ECE of a class: {errors[worst]:.4f}, {self.labels[worst]!r}")
         return [*lines, *(f"note: {note}" for note in self.notes)]
+
+
+def _for_json(label: Any) -> Any:
+    """A label that JSON knows, or its text (a date, say)."""
+    return label if isinstance(label, (str, int, float)) else str(label)
 
 
 def evaluate_classes(

@@ -100,7 +100,7 @@ def hosmer_lemeshow(
 
     It misleads: with little data it rejects nothing, with much data everything; and it depends on
     the number of groups. Where a group expects fewer than about five positives or negatives, χ² is
-    not the distribution of the statistic: `ece_test` and `ecce` stay valid.
+    not the distribution of the statistic: `ece_test` stays valid, and `ecce` with a few in all.
 
     References
     ----------

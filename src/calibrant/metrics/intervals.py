@@ -185,6 +185,8 @@ def between(
     if rows is None:
         said = "the change has no intervals: two tables do not tell which rows belong together"
         return changes(values[0], values[1], {}), [said]
+    if not found[0].intervals:  # too few rows, as a note says
+        return changes(values[0], values[1], {}), []
     after, before = rows
     margins = tables[1] is not tables[2]
     old_p = sigmoid(before.scores) if margins else before.scores

@@ -89,7 +89,8 @@ def by_row(matrix: ScoreMatrix, how: How) -> ByRow:
     top, confidence = top_labels(matrix)
     table, right = top_table(matrix), top == matrix.codes
     side = Side(confidence, confidence, right, table, table, weighing[how.weights](table), {}, {})
-    variances = np.maximum(told, 0.0) / float(weight.sum()) ** 2
+    total = float(weight.sum())
+    variances = np.maximum(told, 0.0) / total / total
     return ByRow(
         weight, squares, surprise, square, right, side, (float(variances[0]), float(variances[1]))
     )

@@ -27,6 +27,7 @@ from calibrant.diagrams.draw.sheet import (
     axes_at,
     new_figure,
     plain_ticks,
+    plain_words,
     refuse_other_axes,
     title_height,
     wrapped,
@@ -157,7 +158,8 @@ def _labels(curve: LearningCurve) -> list[str]:
     """Each method with its value at the largest size."""
     before, *names = curve.names
     called = [f"{before}, through σ" if curve.linked else before, *names]
-    return [f"{name}: {in_short(m[-1])}" for name, m in zip(called, curve.mean, strict=True)]
+    pairs = zip(map(plain_words, called), curve.mean, strict=True)
+    return [f"{name}: {in_short(m[-1])}" for name, m in pairs]
 
 
 def _band(curve: LearningCurve) -> str:

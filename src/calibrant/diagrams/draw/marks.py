@@ -18,6 +18,7 @@ from calibrant.diagrams.draw.sheet import (
     SMALL,
     VERMILION,
     plain_ticks,
+    plain_words,
 )
 from calibrant.diagrams.frames import Frame, tick_words
 from calibrant.diagrams.lines import MapCurve
@@ -62,7 +63,7 @@ def looks_of(names: Sequence[str]) -> tuple[Look, ...]:
     """A look for each name, the first in front."""
     return tuple(
         Look(
-            name,
+            plain_words(name),
             COLORS[place % len(COLORS)],
             MARKERS[place % len(MARKERS)],
             DASHES[place % len(DASHES)],
@@ -84,7 +85,7 @@ def draw_curves(ax: Axes, curves: Sequence[Curve], looks: Sequence[Look], frame:
     ends = [frame.low, frame.high]
     ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label="ideal")
     for place, (curve, look) in enumerate(zip(curves, looks, strict=True)):
-        if curve.curve == "binned":
+        if curve.curve == "binned" or len(curve.x) == 1:  # a line of one point cannot be seen
             _points(ax, curve, look, frame)
         else:
             every = (0.1 / len(curves) * (1 + 2 * place), 0.2) if len(curves) > 1 else None

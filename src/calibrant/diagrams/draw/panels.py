@@ -158,6 +158,11 @@ def _grid(panels: Panels | Segments) -> _Grid:
     return _Grid(columns, looks_of(["predictions"]), frame_of(panels.curves))
 
 
+def _unset(name: str) -> str:
+    """A name in which dollar signs begin no formula."""
+    return name.replace("$", r"\$")
+
+
 def _even(count: int, most: int) -> int:
     """How many stand beside each other in rows of equal length."""
     return -(-count // -(-count // most))
@@ -181,7 +186,7 @@ def _checked(ax: Any, count: int) -> list[Axes]:
 def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
     for column, ax in zip(grid.columns, axes, strict=True):
         _panel(ax, column, grid)
-        ax.set_title(column.name, fontsize=SMALL, pad=3)
+        ax.set_title(_unset(column.name), fontsize=SMALL, pad=3)
         ax.set_xlabel(x_words(grid.first, grid.frame, short=True), fontsize=SMALL)
         ax.set_ylabel("fraction of positives", fontsize=SMALL)
     band_key(axes[0], grid.first)
@@ -195,7 +200,7 @@ def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
 def _sheet(grid: _Grid, across: int, title: str | None) -> Figure:
     across = min(across, len(grid.columns))
     rows = -(-len(grid.columns) // across)
-    names = [textwrap.fill(column.name, 22) for column in grid.columns]
+    names = [_unset(textwrap.fill(column.name, 22)) for column in grid.columns]
     above = NAME * (1 + max(name.count("\n") for name in names))
     beside = min(across if across < 3 else 4, grid.entries)
     below = BOTTOM + ROW * -(-grid.entries // beside) + 0.06

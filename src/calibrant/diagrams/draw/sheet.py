@@ -22,6 +22,7 @@ __all__ = [
     "axes_at",
     "new_figure",
     "plain_ticks",
+    "plain_words",
     "refuse_other_axes",
     "render",
     "title_height",
@@ -67,6 +68,19 @@ def wrapped(title: str | None, letters: int = 44) -> str | None:
     if title is None:
         return None
     return "\n".join(textwrap.fill(part, letters) for part in title.split("\n"))
+
+
+def plain_words(name: str, letters: int = 48) -> str:
+    """A name from the data as it is: dollar signs begin no formula, a leading underscore or
+    nothing at all does not hide it from the legend, and what is too long for a column is cut.
+
+    >>> plain_words("$5 to $6"), plain_words("_new"), plain_words("x" * 60)[-3:]
+    ('\\\\$5 to \\\\$6', ' _new', 'xx…')
+    """
+    short = " ".join(name.split())
+    short = short if len(short) <= letters else short[: letters - 1] + "…"
+    short = short.replace("$", r"\$")
+    return f" {short}" if short.startswith("_") or not short else short
 
 
 def title_height(title: str | None) -> float:

@@ -28,6 +28,8 @@ class Data:
 
     def __init__(self, s, y, w):
         s, y, w = (np.asarray(v, dtype=float) for v in (s, y, w))
+        if s.min() >= 0 and s.max() <= 1:  # scores of equal log-odds are one
+            s = np.array([min(t for t in s if log_odds(t) == log_odds(v)) for v in s])
         self.scores = np.unique(s[w > 0])
         self.n1 = np.array([w[(s == v) & (y == 1)].sum() for v in self.scores])
         self.n0 = np.array([w[(s == v) & (y == 0)].sum() for v in self.scores])

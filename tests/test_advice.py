@@ -8,6 +8,9 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
 
 import calibrant as cal
 from calibrant.advice import advise_table, trained_on
@@ -139,6 +142,47 @@ def test_falls_are_rarely_seen_where_there_are_none():
         y = (rng.random(1500) < 0.3).astype(int)  # flat: the hardest rising truth
         found += "falling_truth" in codes(cal.advise(s, y))
     assert found <= 1
+
+
+def test_rows_of_few_values_are_not_known_again():
+    """New rows of four yes-or-no columns are all among the old ones, by chance."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((400, 4)) < 0.5).astype(float)
+    y = (rng.random(400) < 0.2 + 0.6 * X[:, 0]).astype(int)
+    for model in (SVC(), KNeighborsClassifier()):
+        assert trained_on(model.fit(X[:200], y[:200]), X[200:]) == ""
+    X = rng.normal(size=(400, 4))
+    for model in (SVC(), KNeighborsClassifier()):
+        assert trained_on(model.fit(X[:200], y[:200]), X[:200]) != ""
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_a_forest_knows_its_rows(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = (rng.random(400) < expit(X[:, 0])).astype(int)
+    model = kind(5, random_state=0).fit(X[:200], y[:200])
+    assert "leaves" in trained_on(model, X[:200])
+    assert trained_on(model, X[200:]) == ""
+    assert trained_on(model, X) == ""
+
+
+def test_scores_of_the_other_label():
+    p, y = calibrated()
+    found = only(cal.advise(1 - p, y), "upside_down")
+    assert "pos_label" in found.text
+    assert found.figures["auc"] == pytest.approx(1 - cal.auc(y, p))
+    assert "falling_truth" not in codes(cal.advise(1 - p, y))  # said once
+    assert "upside_down" not in codes(cal.advise(1 - p, y, pos_label=0))
+    few = np.random.default_rng(0).random(12)
+    assert codes(cal.advise(few, np.arange(12) % 2)) == []  # may be chance
+
+
+def test_scores_that_may_be_percentages():
+    p, y = calibrated()
+    assert "percentages" in codes(cal.advise(100 * p, y))
+    for other in (p, logit(p), 100 * p - 1, 850 * p, 5 * p):
+        assert "percentages" not in codes(cal.advise(other, y))
 
 
 def test_segments():

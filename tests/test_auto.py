@@ -16,11 +16,9 @@ from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, TimeSer
 import calibrant as cal
 import naive_auto as naive
 from calibrant.auto.classes import mixture_weights
+from calibrant.auto.judge import Judged, choose
 from calibrant.auto.parts import parts_of_table
 from calibrant.auto.sample import Sample
-
-#: bent data are rightly warned of, too
-pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
 
 
 def rows(n=600, seed=0, bend=2.0):
@@ -45,7 +43,7 @@ def test_leaderboard_against_plain_loops(weighted):
     candidates = {"platt": cal.Platt(), "steps": cal.Isotonic(smoothing="laplace")}
     auto = cal.AutoCalibrator(candidates=candidates, cv=pairs)
     auto.fit(s, y, w if weighted else None)
-    kinds = {"identity": cal.Identity(), "BLS": cal.BLS(), **candidates}
+    kinds = {"identity": cal.Identity(), "BLS": cal.BLS(weights="importance"), **candidates}
     order = np.concatenate([test for _, test in pairs])
     log, square, right = {}, {}, {}
     for name, kind in kinds.items():
@@ -258,6 +256,38 @@ def test_labels_of_any_kind_and_pos_label():
         cal.AutoCalibrator(
             pos_label="bad", candidates=[cal.Platt(pos_label="good")], cv=splits(400)
         ).fit(s, words)
+
+
+def test_only_ratios_of_importance_weights_matter():
+    s, y = rows(800)
+    w = np.random.default_rng(1).integers(1, 5, len(y)).astype(float)
+    one, many, share = (cal.AutoCalibrator().fit(s, y, w * f) for f in (1.0, 2.0**20, 2.0**-20))
+    for other in (many, share):
+        np.testing.assert_allclose(other.calibrate(s), one.calibrate(s), rtol=1e-4)
+        assert other.leaderboard_["BLS"].gain == pytest.approx(one.leaderboard_["BLS"].gain, 1e-4)
+
+
+def test_our_own_method_is_not_taken_where_it_does_not_help_itself():
+    rng = np.random.default_rng(0)
+    n = 400
+    before = rng.random(n)
+    noise = rng.normal(size=n)
+    noise -= noise.mean()
+    luck = {"identity": before, "BLS": before + 0.001 + noise, "other": before - 0.01}
+    judged = {name: Judged(loss, loss, None) for name, loss in luck.items()}
+    sample = Sample(np.ones(n), np.ones(n))
+    assert sample.mean(luck["BLS"]) > sample.mean(before)  # worse than nothing,
+    behind = luck["BLS"] - luck["other"]
+    assert sample.mean(behind) < 2 * sample.error(behind)  # within two standard errors of the best
+    assert choose(judged, sample)[0] == "other"
+
+
+def test_folds_of_whole_tables_are_whole():
+    table = cal.ScoreTable.from_counts([0.2, 0.3, 0.7], [1157, 49, 97], [343, 51, 103])
+    parts, _ = parts_of_table(table, 5, 0)
+    for part in parts:
+        for column in part.held:
+            assert (column == np.rint(column)).all()
 
 
 def test_zero_weights_are_absent():

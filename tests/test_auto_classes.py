@@ -289,7 +289,7 @@ def test_certain_and_always_right():
     y = np.arange(60) % 3
     auto = cal.AutoCalibrator().fit(np.eye(3)[y], y)
     assert auto.chosen_ == "identity"
-    assert auto.predict_proba(np.eye(3)).tolist() == np.eye(3).tolist()
+    assert auto.predict_proba(np.eye(3)) == pytest.approx(np.eye(3), abs=1e-300)
 
 
 def test_certain_and_sometimes_wrong():
@@ -299,6 +299,17 @@ def test_certain_and_sometimes_wrong():
     assert auto.leaderboard_["identity"].log_loss == np.inf
     p = check(auto, np.eye(3))
     assert np.diag(p) == pytest.approx(0.9, abs=0.05)
+
+
+def test_one_zero_that_was_wrong_is_enough():
+    """One row of which the scores said never: however good the others, they cannot be kept."""
+    z, y = draw(150, factor=1.0, seed=4)
+    p = softmax(z, axis=1)
+    p[7] = 0.5 * (np.arange(3) != y[7])
+    auto = cal.AutoCalibrator().fit(p, y)
+    assert auto.leaderboard_["identity"].log_loss == np.inf
+    assert auto.chosen_ != "identity"
+    assert check(auto, p)[7, y[7]] > 1e-4
 
 
 def test_float32_and_rows_on_disk(tmp_path):

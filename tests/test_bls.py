@@ -172,6 +172,18 @@ def test_turned_round_data_give_the_map_turned_round():
     assert np.abs(one.calibrate(query) - 1 + two.calibrate(1 - query)).max() < 2.6e-4
 
 
+@pytest.mark.parametrize("n", [100, 2000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nothing_prefers_a_side(n, weighted):
+    """Neither do nodes and cells where they are fewer than scores."""
+    s, y = bent(n, kind="margin")
+    w = np.random.default_rng(4).random(n) if weighted else None
+    one, two = cal.BLS(monotone=False).fit(s, y, w), cal.BLS(monotone=False).fit(-s, 1 - y, w)
+    assert np.allclose(one.evidences_, two.evidences_, atol=1e-6)
+    query = np.linspace(-9, 9, 500)
+    assert np.abs(one.calibrate(query) - 1 + two.calibrate(-query)).max() < 2.6e-4
+
+
 @pytest.mark.parametrize(("factor", "shift"), [(1e-6, 0.0), (1e6, 0.0), (2.0, 1e4), (1e300, 0.0)])
 def test_margins_of_any_scale_give_one_map(factor, shift):
     s, y = bent(200, kind="margin")
@@ -191,6 +203,20 @@ def test_many_scores_are_grouped_and_nothing_is_lost(monkeypatch):
     one, two = (cal.log_loss(labels, c.calibrate(new)) for c in (grouped, whole))
     assert abs(one - two) < 2e-5
     assert np.abs(grouped.calibrate(new) - whole.calibrate(new)).max() < 0.01
+
+
+def test_scores_of_equal_log_odds_are_one():
+    """Last bits, as sums of votes have them, are no ranks: the map could not tell them apart."""
+    s = np.repeat([0.01, 0.05, 0.1], 20)
+    y = np.tile([0, 0, 0, 1], 15)
+    noisy = np.where(np.arange(60) % 2, np.nextafter(s, 1), s)
+    assert len(np.unique(naive.log_odds(noisy))) < len(np.unique(noisy))
+    together = naive.log_odds(np.nextafter(0.01, 1)) == naive.log_odds(0.01)
+    assert together
+    c = cal.BLS(monotone=False).fit(noisy, y)
+    assert c.n_cells_ == len(np.unique(naive.log_odds(noisy)))
+    _, evidences = naive.average(noisy, y, np.ones(60), s)
+    assert np.allclose(c.evidences_, evidences, rtol=1e-10, atol=1e-9)
 
 
 def test_ranks_of_the_tiniest_scores_survive():

@@ -115,7 +115,35 @@ def test_fit_out_of_fold_figures_are_those_of_the_library(run, scores):
     _, out, _ = run("fit", path, *arguments, "--folds", 4, "--json")
     table = read_table([path], score="score", label="churned").table
     after = out_of_fold(cal.Isotonic(smoothing="laplace"), table, 4)
-    assert json.loads(out)["evaluation"] == evaluate(after, raw=table, level=None).to_dict()
+    found, expected = json.loads(out)["evaluation"], evaluate(after, raw=table, level=None)
+    for side in ("before", "after"):
+        figures = dict(getattr(expected, side))
+        assert found[side].keys() == figures.keys()
+        assert found[side].pop("auc") == pytest.approx(figures.pop("auc"), abs=0.01)
+        assert found[side] == pytest.approx(figures, rel=1e-12)
+    assert found["distinct_before"] == len(table)
+
+
+def test_fit_of_a_strictly_rising_map_keeps_the_ranking(run, scores):
+    """Folds have a map each, and none of them swaps or ties rows."""
+    path = scores / "scores.csv"
+    for method in ("platt", "auto"):
+        out = run("fit", path, "-s", "score", "-l", "churned", "-m", method)[1]
+        assert "The ranking is kept" in out
+        assert "AUC moved" not in out
+
+
+def test_folds_are_given_by_their_own_option(run, scores):
+    path = scores / "scores.csv"
+    code, _, err = run("fit", path, "-s", "score", "-l", "churned", "--param", "cv=3")
+    assert code == 2
+    assert "but 'cv' came" in err
+
+
+def test_fit_says_how_many_folds_there_were(run):
+    rows = "".join(f"{i / 50},{int(i in (30, 45))}\n" for i in range(50))
+    Path("two.csv").write_text("s,y\n" + rows)
+    assert "After is out of fold (2 folds)" in run("fit", "two.csv", "-s", "s", "-l", "y")[1]
 
 
 def test_apply_needs_no_column_and_keeps_the_rows(run, scores, calibrator):
@@ -306,7 +334,8 @@ def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
     }
     assert found["evaluate"]["rows"] == 4000
     assert [method["name"] for method in found["methods"]] == list(METHODS)
-    assert found["methods"][2]["params"]["kind"] == "step"
+    (steps,) = (one for one in found["methods"] if one["name"] == "isotonic")
+    assert steps["params"]["kind"] == "step"
     assert found["show"] == cal.load(calibrator).to_dict()
     assert set(found["demo"]["files"]) == {path.name for path in Path("d").iterdir()}
 

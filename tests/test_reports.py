@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.model_selection import TimeSeriesSplit
 
 import calibrant as cal
 from calibrant.maps import (
@@ -121,6 +122,46 @@ def test_the_automatic_choice_is_the_default(data):
     assert r.raw.log_loss == board["identity"].log_loss
     assert {m.name for m in r.methods[1:]} == {*board} - {"identity"}
     assert (r.fitted.calibrate(p[:50]) == auto.calibrate(p[:50])).all()
+
+
+def test_the_page_says_what_the_automatic_choice_did():
+    """Between one standard error and the interval the scores are calibrated, and it says so."""
+    seen = set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(1, 3, 150)
+        y, s = rng.random(150) < p, p**1.4 / (p**1.4 + (1 - p) ** 1.4)
+        auto = cal.AutoCalibrator().fit_table(cal.ScoreTable.from_arrays(s, y))
+        first = report(s, y).verdict[0]
+        assert first.startswith("Keep") == (auto.chosen_ == "identity")
+        seen.add((auto.chosen_, auto.leaderboard_["BLS"].gain_low > 0, "likely" in first))
+    assert ("BLS", False, True) in seen
+
+
+def test_folds_in_time_reach_the_page(data):
+    s, y = data
+    made = report(s, y, calibrator=cal.AutoCalibrator(cv=TimeSeriesSplit(3)))
+    auto = cal.AutoCalibrator(cv=TimeSeriesSplit(3)).fit(s, y)
+    assert made.chosen.log_loss == auto.leaderboard_.chosen.log_loss
+    assert made.evaluation.weight == auto.leaderboard_.weight == 2250
+    assert "3 folds" in made.how
+    other = report(s, y, pos_label="no", calibrator=cal.AutoCalibrator(cv=0.25))
+    assert "1 fold)" in other.how
+    assert other.fitted.pos_label == "no"
+
+
+def test_the_order_is_that_within_folds(data):
+    """Maps of several folds thrown together tie and swap rows that no map ties or swaps."""
+    e = report(*data, calibrator=cal.Platt()).evaluation
+    assert e.after["auc"] == pytest.approx(e.before["auc"], abs=1e-12)
+    assert e.change["auc"][0] == pytest.approx(0, abs=1e-12)
+    assert e.distinct == e.distinct_before
+    for spans, values in ((e.intervals, e.after), (e.intervals_before, e.before)):
+        assert spans["auc"][0] < values["auc"] < spans["auc"][1]
+    assert not any("ties are new" in note for note in e.notes)
+    steps = report(*data, calibrator=cal.Histogram(bins=5)).evaluation
+    assert steps.distinct == 5
+    assert any("become 5 distinct" in note for note in steps.notes)
 
 
 def test_what_was_judged_already_is_not_judged_again(data, monkeypatch):
@@ -654,6 +695,8 @@ def test_in_words_is_the_one_of_before():
     e = cal.evaluate(y, [0.6, 0.6, 0.4, 0.4], raw=[0.1, 0.2, 0.8, 0.9])
     assert "This made the scores worse" in in_words(e)
     assert in_words(cal.evaluate(y, [0.1, 0.2, 0.8, 0.9])).startswith("Log loss is")
+    same = cal.evaluate(y, [0.1, 0.2, 0.8, 0.9], raw=[0.1, 0.2, 0.8, 0.9])
+    assert in_words(same).startswith("Log loss stayed at 0.164 and ECE at 0.150.")
 
 
 def test_public_pieces():

@@ -19,6 +19,7 @@ _HOMES = {
     "ACP": "local.acp",
     "AdaBoost": "boosting.adaboost",
     "Advice": "advice",
+    "AdviceWarning": "errors",
     "AutoCalibrator": "auto",
     "BBQ": "calibrators.bbq",
     "BLS": "calibrators.bls",
@@ -167,6 +168,7 @@ if TYPE_CHECKING:
     from calibrant.diagrams.panels import reliability_panels as reliability_panels
     from calibrant.diagrams.segments import Segments as Segments
     from calibrant.diagrams.segments import reliability_segments as reliability_segments
+    from calibrant.errors import AdviceWarning as AdviceWarning
     from calibrant.errors import CalibrationWarning as CalibrationWarning
     from calibrant.errors import InputError as InputError
     from calibrant.errors import MissingExtraError as MissingExtraError

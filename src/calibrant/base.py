@@ -19,7 +19,7 @@ from calibrant import __version__
 from calibrant.data.door import read_binary, read_scores
 from calibrant.data.labels import plain, read_classes
 from calibrant.data.table import ScoreTable
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import AdviceWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
@@ -202,7 +202,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         del rows  # the columns may be copies, and fits are to stay small
         if few := too_few(self, table):
-            warnings.warn(few, CalibrationWarning, stacklevel=2)
+            warnings.warn(few, AdviceWarning, stacklevel=2)
         return self._learn(table, *labels)
 
     def fit_table(self, table: ScoreTable) -> Self:
@@ -290,8 +290,8 @@ def too_few(calibrator: Any, table: ScoreTable) -> str:
         return ""
     return (
         f"{type(calibrator).__name__} wants at least {needed} rows of the rarer class, but "
-        f"{found:.4g} came: what it learns may be noise. Gather more, or use BLS, which falls back "
-        "to the scores as they are."
+        f"{found:.4g} came: what it learns may be noise. Gather more, or keep the scores as "
+        "they are."
     )
 
 

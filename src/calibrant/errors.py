@@ -5,7 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["CalibrationWarning", "InputError", "MissingExtraError", "ParameterError"]
+__all__ = [
+    "AdviceWarning",
+    "CalibrationWarning",
+    "InputError",
+    "MissingExtraError",
+    "ParameterError",
+]
 
 
 class InputError(ValueError):
@@ -22,6 +28,10 @@ class MissingExtraError(ImportError):
 
 class CalibrationWarning(UserWarning):
     """The result is usable, but something about it deserves a look."""
+
+
+class AdviceWarning(CalibrationWarning):
+    """The data or the choice look like a known mistake; see `calibrant.advise`."""
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -11,8 +11,10 @@ from calibrant.advice.tables import (
     falling,
     few_cases,
     lost_order,
+    percentages,
     separated,
     shifted,
+    upside_down,
     zero_or_one,
 )
 from calibrant.advice.value import Advice
@@ -66,6 +68,7 @@ def advise(
     ``held_out``. ``prior_shift``: base rate and mean score four standard errors and 0.4 logits
     apart, and a constant on the logit mends about all of it. ``falling_truth``: the rate of
     positives in bins falls by 0.02 or more, beyond 999 draws of the best rising rates.
+    ``upside_down``: AUC four standard errors below one half. ``percentages``: margins in 0 to 100.
     ``zero_or_one``, ``auc_lost``: what the map does to these rows. ``segments``: Holm's procedure
     at 1 % on z = Σw(y − p)/√Σw²p(1 − p), gaps of a tenth or more. O(N log N).
 
@@ -116,7 +119,9 @@ def _looks(table: ScoreTable, calibrator: Any) -> Iterator[Advice]:
         yield from few_cases(table, calibrator)
     yield from separated(table)
     yield from shifted(table, fitted)
-    yield from falling(table)
+    yield from percentages(table)
+    wrong_way = list(upside_down(table))
+    yield from wrong_way or falling(table)
     if fitted is not None:
         yield from zero_or_one(table, fitted)
         yield from lost_order(table, fitted)

@@ -13,10 +13,14 @@ from calibrant.advice.value import Advice
 from calibrant.data.table import ScoreTable
 from calibrant.metrics.ranking import area, one_class
 
-__all__ = ["better_than_held_out", "known_rows", "trained_on"]
+__all__ = ["auc_error", "better_than_held_out", "known_rows", "trained_on"]
 
 #: standard errors that AUC must be ahead of held-out rows by
 FAR = 3.0
+#: the share of rows that must differ, for a row to be known again
+DIFFERENT = 0.9
+#: draws of a forest's rows that are looked at, at most: all of its trees are drawn at once
+MOST_DRAWN = 50_000_000
 
 
 def better_than_held_out(table: ScoreTable, held_out: ScoreTable) -> Iterator[Advice]:
@@ -24,7 +28,7 @@ def better_than_held_out(table: ScoreTable, held_out: ScoreTable) -> Iterator[Ad
     if one_class(table) or one_class(held_out):
         return
     here, there = area(table), area(held_out)
-    error = math.hypot(_auc_error(here, table), _auc_error(there, held_out))
+    error = math.hypot(auc_error(here, table), auc_error(there, held_out))
     if here - there > FAR * error:
         yield Advice(
             "trained_on_these_rows",
@@ -35,7 +39,7 @@ def better_than_held_out(table: ScoreTable, held_out: ScoreTable) -> Iterator[Ad
         )
 
 
-def _auc_error(auc: float, table: ScoreTable) -> float:
+def auc_error(auc: float, table: ScoreTable) -> float:
     """The standard error of an AUC (Hanley and McNeil 1982)."""
     columns = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
     zero, one = (float(w.sum()) ** 2 / float(q.sum()) for w, q in columns)
@@ -105,6 +109,8 @@ def _holds_all(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
     if kept.ndim != 2 or kept.shape[1] != rows.shape[1] or len(kept) < 2:
         return False
     known = {row.tobytes() for row in np.ascontiguousarray(rows)}
+    if len(known) < DIFFERENT * len(rows):
+        return False  # rows of few values meet by chance
     return all(row.tobytes() in known for row in np.ascontiguousarray(kept))
 
 
@@ -133,7 +139,13 @@ def _same_leaves(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
 def _same_first_tree(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
     first = np.asarray(kept, dtype=object).ravel()[0]
     tree = getattr(first, "tree_", None)
-    return tree is not None and _same_leaves(tree, first, rows)
+    if tree is None or getattr(model, "_n_samples", len(rows)) != len(rows):
+        return False
+    if hasattr(model, "estimators_samples_"):  # a forest: each tree has drawn some of the rows
+        if len(rows) * len(model.estimators_) > MOST_DRAWN:
+            return False
+        rows = rows[np.unique(model.estimators_samples_[0])]
+    return _same_leaves(tree, first, rows)
 
 
 #: what a fitted model may keep of its rows, how that is compared, and in which words

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, isotonic_regression
 from scipy.special import xlogy
 
+from calibrant.advice.leaks import auc_error
 from calibrant.advice.value import Advice
 from calibrant.base import too_few
 from calibrant.data.table import ScoreTable
@@ -18,7 +19,16 @@ from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
 from calibrant.metrics.ranking import area, one_class
 
-__all__ = ["falling", "few_cases", "lost_order", "separated", "shifted", "zero_or_one"]
+__all__ = [
+    "falling",
+    "few_cases",
+    "lost_order",
+    "percentages",
+    "separated",
+    "shifted",
+    "upside_down",
+    "zero_or_one",
+]
 
 Array = NDArray[np.float64]
 
@@ -26,6 +36,10 @@ Array = NDArray[np.float64]
 SUSPICIOUS = 0.999
 #: rows of each class that it takes to suspect anything
 ENOUGH = 30
+#: standard errors that AUC must be below one half by, to be called upside down
+BELOW = 4.0
+#: scores that reach beyond the first, and none beyond the second, may be percentages
+PERCENT = (10.0, 100.0)
 #: a loss of AUC that is worth a word
 AUC_LOST = 1e-3
 #: how far base rate and mean score must be apart: standard errors, and difference of their logits
@@ -56,6 +70,34 @@ def separated(table: ScoreTable) -> Iterator[Advice]:
             f"{table.total:.10g}). If the model was trained on these rows, its scores say nothing "
             "about new ones: calibrate on rows that it has not seen, or with cross-validation.",
             {"auc": auc},
+        )
+
+
+def upside_down(table: ScoreTable) -> Iterator[Advice]:
+    """Scores that are high for the other class."""
+    if one_class(table) or table.rarest < 2:
+        return
+    auc = area(table)
+    errors = (0.5 - auc) / auc_error(auc, table)
+    if errors > BELOW:
+        yield Advice(
+            "upside_down",
+            f"the scores are higher for the negatives (AUC {auc:.4f}, {errors:.1f} standard errors "
+            "below one half): they are probably those of the other label, which pos_label is to "
+            "name. An increasing map can only make all rows alike here.",
+            {"auc": auc, "errors": errors},
+        )
+
+
+def percentages(table: ScoreTable) -> Iterator[Advice]:
+    """Scores that were read as margins, but may be percentages."""
+    low, high = float(table.scores[0]), float(table.scores[-1])
+    if low >= 0.0 and PERCENT[0] < high <= PERCENT[1]:
+        yield Advice(
+            "percentages",
+            f"the scores lie between {low:.4g} and {high:.4g}, and are read as margins, through "
+            "the sigmoid. If they are percentages, divide them by 100.",
+            {"low": low, "high": high},
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from calibrant.errors import CalibrationWarning
+from calibrant.errors import AdviceWarning
 
 __all__ = ["Advice", "warn_of"]
 
@@ -45,6 +45,6 @@ class Advice:
 
 
 def warn_of(advice: Iterable[Advice], depth: int = 3) -> None:
-    """Each piece as a CalibrationWarning, at the caller's caller."""
+    """Each piece as an AdviceWarning (a CalibrationWarning), at the caller's caller."""
     for one in advice:
-        warnings.warn(one.text, CalibrationWarning, stacklevel=depth)
+        warnings.warn(one.text, AdviceWarning, stacklevel=depth)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -102,15 +101,17 @@ class AutoCalibrator(Calibrator, Views):
     The scores as they came are kept unless the candidate of least log loss is ahead of them by more
     than one standard error of the paired difference, so the result is not worse than no calibration
     beyond noise. Else BLS (the mixture) is taken if it is ahead of them as well and that candidate
-    is ahead of it by no more than two; else that one. Folds are dealt from the score table, rows whole (a row of weight 100 is in
-    one fold), fewer than ``cv`` where a class has fewer rows; with ``groups`` or a splitter, by
-    rows. Standard errors take rows of unequal weight by Σw², and with groups count groups. With a
-    single row of a class nothing can be judged, and the scores are kept. Above 200,000 distinct
-    scores candidates are judged on 100,000 cells of them, and fitted to all. Margins (scores of
+    is ahead of it by no more than two; else that one. Folds are dealt from the score table, rows
+    whole (a row of weight 100 is in one fold), fewer than ``cv`` where a class has fewer rows; with
+    ``groups`` or a splitter, by rows. Standard errors take rows of unequal weight by Σw², and with
+    groups count groups. With a single row of a class nothing can be judged, and the scores are
+    kept. Above 200,000 distinct scores candidates are judged on 100,000 cells of them, and fitted
+    to all. Margins (scores of
     which any lies outside [0, 1]) are compared with their sigmoid.
 
-    Of k ≥ 3 classes the shares of the mixture make the rows held out likeliest, by EM with one
-    pseudo-row for each member; a fold is judged with shares found on the other folds.
+    Of k ≥ 3 classes the members see rows softened to the best temperature, and their shares in the
+    mixture make the rows held out likeliest, with 0.3 pseudo-rows for each; a fold is judged with
+    shares found on the other folds. Of more than 50,000 rows so many judge.
 
     Cost: O(N log N) for the table, and cv + 1 fits of each candidate.
 
@@ -234,8 +235,9 @@ class AutoCalibrator(Calibrator, Views):
 
     @property
     def _warnings(self) -> list[Advice]:
-        """Easy data look as if the model had seen them: no reason to warn without another sign."""
-        return [one for one in self.advice_ if one.code != "trained_on_these_rows"]
+        """All but guesses: easy data look as if the model had seen them, points like percent."""
+        guesses = {"trained_on_these_rows", "percentages"}
+        return [one for one in self.advice_ if one.code not in guesses]
 
     def _cannot_judge(self, table: ScoreTable) -> Map:
         self.calibrator_ = Identity().fit_table(table)
@@ -285,9 +287,9 @@ class AutoCalibrator(Calibrator, Views):
         pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state)
         if len(matrix) < 2 or not pairs:
             raise InputError("scores of several classes must have two rows or more to be judged.")
-        trials, sample = judge_classes(named, matrix, pairs, clusters, progress=self.progress)
-        if self.weights == "counts":
-            sample = replace(sample, square=sample.weight)
+        trials, sample = judge_classes(
+            named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
+        )
         judged = {name: trial.judged for name, trial in trials.items()}
         distinct = {name: _distinct(trial, matrix) for name, trial in trials.items()}
         seconds = {name: trial.seconds for name, trial in trials.items()}
@@ -375,4 +377,5 @@ def _read_for(fitted: VectorMap, scores: Any) -> NDArray[Any]:
 
 def _distinct(trial: ClassTrial, matrix: ScoreMatrix) -> int:
     step = -(-len(matrix) // MOST_COUNTED)
-    return len(np.unique(trial.map(matrix.scores[::step]), axis=0))
+    p = trial.map(matrix.scores[::step])
+    return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))

@@ -63,8 +63,8 @@ class ClassTrial:
     calibrator: Any = None
 
 
-def members_for(k: int) -> dict[str, Any]:
-    """The members of the mixture for k classes."""
+def members_for(k: int, weights: str = "importance") -> dict[str, Any]:
+    """The members of the mixture for k classes; what ``weights`` mean is as in `BLS`."""
     kind = "matrix" if k <= MOST_FULL else "vector"
 
     def structured(strength: float) -> StructuredScaling:
@@ -80,7 +80,7 @@ def members_for(k: int) -> dict[str, Any]:
         "temperature": Temperature(),
         "structured, weak ridge": structured(0.01),
         "structured": structured(1.0),
-        "one-vs-rest BLS": CodedCalibrator(BLS()),
+        "one-vs-rest BLS": CodedCalibrator(BLS(weights=weights)),
     }
 
 
@@ -154,13 +154,15 @@ def judge_classes(
     pairs: Pairs,
     clusters: Index | None,
     *,
+    weights: str = "importance",
     progress: bool,
 ) -> tuple[dict[str, ClassTrial], Sample]:
     """The scores as they came, the mixture, its members and every candidate, on unseen rows."""
     held = _Held(matrix, pairs)
-    sample = Sample(held.weight, held.weight**2, None if clusters is None else clusters[held.rows])
+    square = held.weight if weights == "counts" else held.weight**2
+    sample = Sample(held.weight, square, None if clusters is None else clusters[held.rows])
     view = view_of(matrix)
-    seen, members = view.of(matrix), members_for(matrix.n_classes)
+    seen, members = view.of(matrix), members_for(matrix.n_classes, weights)
     steps = (len(named) + len(members)) * (len(pairs) + 1)
     bar = track(range(steps), steps, "calibrators", show=progress)
     trials: dict[str, ClassTrial] = {}
@@ -170,7 +172,10 @@ def judge_classes(
     for _ in bar:  # the bar is closed
         pass
     before = _unchanged(matrix)
-    p = before(matrix.scores[held.rows])
+    rows = matrix.scores[held.rows]
+    p = before(rows)
+    if before.input == "probability":
+        p[rows == 0] = 0.0  # the map says 5e-324, but a zero that was wrong costs all there is
     trials[BEFORE] = ClassTrial(before, 0.0, held.judged(p), p)
     trials[MIXTURE] = mixture
     for name, one in inner.items():
@@ -291,7 +296,7 @@ def mixture_weights(
     return np.asarray(shares / shares.sum())
 
 
-def _unchanged(matrix: ScoreMatrix) -> VectorMap:
+def _unchanged(matrix: ScoreMatrix) -> Softmax:
     """Distributions as they are, logits through the softmax."""
     reading = "probability" if matrix.looks_like_probabilities else "logit"
     return Softmax(np.array(1.0), np.zeros(matrix.n_classes), reading)

@@ -92,7 +92,7 @@ def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Part]
     columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
     parts = []
     for fold in range(folds):
-        held = deal.held(fold)
+        held = _whole(deal.held(fold)) if table.is_whole else deal.held(fold)
         left = (np.maximum(a - b, 0.0) for a, b in zip(columns, held, strict=True))
         rest = ScoreTable.from_counts(table.scores, *left)
         some = (held.negative > 0) | (held.positive > 0)
@@ -100,6 +100,14 @@ def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Part]
             few = Held(*(column[some] for column in held))
             parts.append(Part(rest, table.scores[some], few))
     return parts, notes
+
+
+def _whole(held: Held) -> Held:
+    """Numbers of rows without the rounding of their shares."""
+    near = [np.rint(column) for column in held]
+    return Held(
+        *(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in zip(held, near, strict=True))
+    )
 
 
 def parts_of_rows(

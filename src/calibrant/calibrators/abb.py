@@ -97,6 +97,7 @@ class ABB(Calibrator):
     [[0.01], [0.45]]
     """
 
+    events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
         "tol": (Number(0, 0.1, open=True),),

@@ -30,8 +30,9 @@ __all__ = ["BLS", "BLSMember"]
 
 Array = NDArray[np.float64]
 
-#: at most this many cells are fitted: so many of equal weight, the rest of equal width
-CELLS, BY_WEIGHT = 600, 400
+#: at most this many cells are fitted: so many of equal weight, the rest of equal width; with an odd
+#: prime no cut falls on the middle of one of equal rows, where neither side would be the right one
+CELLS, BY_WEIGHT = 600, 401
 #: how far beyond the outermost scores a map goes on, in log-odds
 BEYOND = 3.0
 #: what members count a priori, where that is not 1: little is to be changed without a reason
@@ -164,6 +165,7 @@ class BLS(Calibrator):
     'platt'
     """
 
+    events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "monotone": (OneOf((True, False)),),
         "levels": (Each(Number(0, 1 - 1e-9, open=True)),),
@@ -221,7 +223,7 @@ class BLS(Calibrator):
             v = _rising(a, v, cells)
         kept = _thinned(a, v, MAP_ERROR / 2)
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
-        places = np.unique(np.linspace(0, len(a) - 1, BAND_PLACES).astype(np.intp))
+        places = _spread_out(a, cells)
         at, point = a[places], v[places]
         for level in sorted(float(level) for level in self.levels):
             low, high = (average.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
@@ -270,24 +272,28 @@ def _cells(table: ScoreTable, axis: Axis, size: float) -> Cells:
     a = in_blocks(logit, table.scores) if axis.on_logit else table.scores
     n0, n1, scale = table.negative, table.positive, size / table.total
     share = table.weight / table.total
-    if len(a) <= CELLS:
-        return Cells(a, axis.linear(a), axis.even(a), share, n0 * scale, n1 * scale)
-    starts = _starts(table, axis)
+    starts = np.flatnonzero(np.append(True, a[1:] > a[:-1]))  # the logit makes ties of last bits
+    few = len(starts) <= CELLS
+    starts = starts if few else _starts(table, axis)
     ends = np.append(starts[1:], len(a)) - 1
     whole = np.add.reduceat(share, starts)
+    n0, n1 = (np.add.reduceat(n, starts) * scale for n in (n0, n1))
+    if few:
+        a = a[starts]
+        return Cells(a, axis.linear(a), axis.even(a), whole, n0, n1)
 
     def mean(value: Array) -> Array:
         return np.clip(np.add.reduceat(value * share, starts) / whole, value[starts], value[ends])
 
     linear, even = mean(in_blocks(axis.linear, a)), mean(in_blocks(axis.even, a))
-    n0, n1 = (np.add.reduceat(n, starts) * scale for n in (n0, n1))
     return Cells(axis.of_even(even), linear, even, whole, n0, n1)
 
 
 def _starts(table: ScoreTable, axis: Axis) -> NDArray[np.intp]:
     """Where cells begin: some of equal weight, some of equal width in the linear coordinate."""
     upto = np.cumsum(table.weight)
-    by_weight = np.searchsorted(upto, upto[-1] * np.arange(1, BY_WEIGHT) / BY_WEIGHT)
+    middle = upto - table.weight / 2.0
+    by_weight = np.searchsorted(middle, upto[-1] * np.arange(1, BY_WEIGHT) / BY_WEIGHT)
     widths = CELLS - BY_WEIGHT
     low, high = axis.linear(np.array([axis.low, axis.high]))
     along = np.arange(1, widths) / widths
@@ -314,6 +320,13 @@ def _rising(a: Array, v: Array, cells: Cells) -> Array:
     p, q = (np.add.reduceat(weight * sigmoid(side * v), starts) / whole for side in (1.0, -1.0))
     block = np.where(sizes > 1, np.log(p) - np.log(q), v[starts])
     return np.maximum.accumulate(np.repeat(block, sizes))
+
+
+def _spread_out(a: Array, cells: Cells) -> NDArray[np.intp]:
+    """The indices of some 256 places among the cells, and of all beyond: there is no other hold."""
+    low, high = np.searchsorted(a, cells.a[[0, -1]])
+    among = np.linspace(low, min(high, len(a) - 1), BAND_PLACES).astype(np.intp)
+    return np.unique(np.concatenate((np.arange(low), among, np.arange(high, len(a)))))
 
 
 def _nearest(a: Array, places: Array) -> NDArray[np.intp]:

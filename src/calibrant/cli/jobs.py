@@ -50,8 +50,8 @@ Files = Sequence[str | os.PathLike[str]]
 
 #: above this many distinct scores the out-of-fold estimate is made on a pooled table
 MOST_CELLS, POOLED_CELLS = 200_000, 100_000
-#: parameters that the command line fills in itself
-OWN = ("pos_label", "classes")
+#: parameters that the command line fills in itself (--folds is cv), or that are no plain values
+OWN = ("pos_label", "classes", "cv", "candidates", "progress")
 #: what every comparison holds without being asked
 ALWAYS = ("auto", "identity", "bls")
 #: and what one holds by default: fast methods of each kind

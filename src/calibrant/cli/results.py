@@ -54,10 +54,8 @@ def _headline(result: FitResult) -> str:
 
 
 def _how(result: FitResult) -> str:
-    return (
-        f"After is out of fold ({result.folds} fold{'s' * (result.folds != 1)}): no row was judged by a calibrator that had "
-        "seen it."
-    )
+    folds = f"{result.folds} fold{'s' * (result.folds != 1)}"
+    return f"After is out of fold ({folds}): no row was judged by a calibrator that had seen it."
 
 
 def apply_command(calibrator: Path | None) -> str:

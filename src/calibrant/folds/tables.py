@@ -80,7 +80,7 @@ class _Hand:
         self.drawn = rng.multinomial(rows[self.many], np.full(k, 1.0 / k))
         single = np.where(rows > MANY, 0, rows)
         self.cell = np.repeat(np.arange(len(rows), dtype=np.int32), single)
-        self.fold = (np.arange(len(self.cell)) % k).astype(np.uint8)
+        self.fold = (np.arange(len(self.cell)) % k).astype(np.min_scalar_type(k - 1))
         rng.shuffle(self.fold)
 
     def share(self, fold: int) -> Array:

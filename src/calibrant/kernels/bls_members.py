@@ -278,8 +278,8 @@ def _rough(cells: Cells, x: Array, centre: tuple[float, float]) -> Iterator[Fit]
     if len(x) > MOST + 2:
         middle = _mid_ranks(cells.share)
         steps = np.linspace(middle[0], middle[-1], MOST + 2)
-        at = np.unique(np.searchsorted(middle, steps[1:-1]))
-        at = np.concatenate(([0], at, [len(x) - 1]))
+        halves = (middle[1:] + middle[:-1]) / 2.0
+        at = np.unique(np.searchsorted(halves, steps))  # the nearest cells
     nodes = _apart(x[at])
     yield from _lines(cells, x, nodes, ramps(nodes), "rough", "rank", centre, ROUGH)
 

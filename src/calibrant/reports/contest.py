@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from calibrant.data.door import Rows, check_lengths, read_probabilities
 from calibrant.data.labels import plain
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.trials import named_methods
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.tables import Held
 from calibrant.maps import VectorMap
@@ -63,6 +65,8 @@ class Contest:
     where: str
     level: float = LEVEL
     calibrator: Any = None  # what was chosen, as far as it can be advised on
+    single: bool = False  # one method stands there, whatever came of it
+    unseen: bool = True  # judged out of fold, by several maps
 
 
 def contest_of(calibrator: Any, data: Data) -> Contest:
@@ -87,7 +91,13 @@ def contest_of(calibrator: Any, data: Data) -> Contest:
 
 def _automatic(calibrator: Any, data: Data) -> Contest:
     auto = clone(calibrator).set_params(classes=list(data.classes), pos_label=data.pos_label)
-    return contest_behind(auto.fit_table(data.table))
+    rows = data.rows
+    if rows is None or isinstance(auto.cv, Integral):
+        return contest_behind(auto.fit_table(data.table))
+    y = np.asarray(data.classes)[np.where(rows.positive, 1, 0) ^ (data.positive_column == 0)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # the page gives the advice
+        return contest_behind(auto.fit(rows.scores, y, rows.weight))
 
 
 def contest_behind(auto: Any) -> Contest:
@@ -108,9 +118,8 @@ _TOO_FEW = "a report needs at least two rows of each class, or nothing can be ju
 
 
 def _out_of_fold(folds: int) -> str:
-    return (
-        f"Judged out of fold ({folds} folds): no row was judged by a calibrator that had seen it."
-    )
+    times = f"{folds} fold{'s' * (folds != 1)}"
+    return f"Judged out of fold ({times}): no row was judged by a calibrator that had seen it."
 
 
 def _fitted(named: dict[str, Calibrator], data: Data) -> Contest:
@@ -140,7 +149,8 @@ def _fitted(named: dict[str, Calibrator], data: Data) -> Contest:
     tables = {name: trial.oof for name, trial in trials.items() if trial.oof is not None}
     taken = trials[chosen].calibrator
     fitted = _named_after(taken.to_fitted(), data)
-    return Contest(rows, tables, fitted, _out_of_fold(len(parts)), _UNSEEN, LEVEL, taken)
+    how, single = _out_of_fold(len(parts)), len(named) == 1
+    return Contest(rows, tables, fitted, how, _UNSEEN, LEVEL, taken, single)
 
 
 def _named_after(fitted: Fitted, data: Data) -> Fitted:
@@ -185,7 +195,7 @@ def _as_given(named: dict[str, Any], data: Data) -> Contest:
     )
     how = "Judged on these rows with calibrators that were made before: they must be other rows."
     taken = maps.get(chosen)
-    return Contest(rows, tables, taken, how, _GIVEN, LEVEL, taken)
+    return Contest(rows, tables, taken, how, _GIVEN, LEVEL, taken, len(named) == 1, unseen=False)
 
 
 def _cells(data: Data, *, rows: bool) -> tuple[Array, Held]:

@@ -27,6 +27,7 @@ from calibrant.reports.facts import data_facts, map_facts, source_facts, version
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.segments import segment_codes, segment_panels
 from calibrant.reports.value import Method, Report, Spread
+from calibrant.reports.within import within_folds
 from calibrant.reports.words import verdict_of
 
 __all__ = ["AS_THEY_ARE", "methods_of", "report", "report_of"]
@@ -167,7 +168,9 @@ def _report_two(
     fitted = contest.fitted
     return Report(
         title=title or f"Calibration of {score_name}",
-        verdict=verdict_of(methods, level=contest.level, where=contest.where),
+        verdict=verdict_of(
+            methods, level=contest.level, where=contest.where, single=contest.single
+        ),
         how=contest.how,
         methods=methods,
         evaluation=_evaluated(contest, chosen, data),
@@ -280,9 +283,17 @@ def _spread(table: ScoreTable, axis: Axis) -> Spread:
 
 
 def _evaluated(contest: Contest, chosen: str, data: Data) -> Evaluation:
-    raw = None if chosen == RAW else data.table
+    raw = None
+    if chosen != RAW:  # a splitter may leave rows out
+        same = np.isclose(contest.tables[RAW].total, data.table.total, rtol=1e-9)
+        raw = data.table if same else contest.tables[RAW]
     # as the gain has it: a row of weight 100 is one observation
-    return evaluate(contest.tables[chosen], raw=raw, level=contest.level, weights="importance")
+    made = evaluate(contest.tables[chosen], raw=raw, level=contest.level, weights="importance")
+    if not contest.unseen:
+        return made
+    standing = {row.name: row for row in contest.standings}
+    aucs = (standing[RAW].auc, standing[chosen].auc)
+    return within_folds(made, *aucs, scores=len(data.table), values=standing[chosen].distinct)
 
 
 def _map_curve(fitted: Fitted | None, table: ScoreTable) -> MapCurve | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 
+from calibrant.auto.sample import Sample
 from calibrant.base import Calibrator
 from calibrant.data.labels import plain
 from calibrant.data.matrix import ScoreMatrix, check_distributions, read_matrix, read_score_matrix
@@ -55,6 +56,7 @@ class Seen:
     where: str
     single: bool
     level: float = LEVEL
+    sample: Sample | None = None
 
     @property
     def codes(self) -> Index:
@@ -116,7 +118,9 @@ def report_classes(
     facts["fingerprint of the data"] = fingerprint(matrix.scores, matrix.codes, seen.weight)
     return Report(
         title=title or f"Calibration of {score_name}",
-        verdict=verdict_of(methods, level=contest.level, where=contest.where),
+        verdict=verdict_of(
+            methods, level=contest.level, where=contest.where, single=contest.single
+        ),
         how=contest.how,
         methods=methods,
         evaluation=evaluation,
@@ -170,7 +174,9 @@ def _automatic(auto: Any, matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
     if auto.candidates:
         named = named_methods(auto.candidates, kinds=KINDS, word="candidates", taken=RAW)
     pairs, clusters = row_splits(matrix, classes, auto.cv, None, auto.random_state)
-    trials, _ = judge_classes(named, matrix, pairs, clusters, progress=False)
+    trials, sample = judge_classes(
+        named, matrix, pairs, clusters, weights=auto.weights, progress=False
+    )
     rows = np.concatenate([test for _, test in pairs])
     fitted = {
         name: Fitted(trial.map, _labels(classes), None, name, {}, provenance_of(matrix))
@@ -179,7 +185,7 @@ def _automatic(auto: Any, matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
     outputs = {name: trial.oof for name, trial in trials.items()}
     how = _out_of_fold(len(pairs))
     where = "On rows it had not seen"
-    return Seen(matrix, classes, rows, outputs, fitted, how, where, False, auto.level)
+    return Seen(matrix, classes, rows, outputs, fitted, how, where, False, auto.level, sample)
 
 
 def _fitted(named: Mapping[str, Any], matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
@@ -251,7 +257,6 @@ def _predicted(name: str, value: Any, matrix: ScoreMatrix, classes: NDArray[Any]
 
 def _contest(seen: Seen) -> Contest:
     from calibrant.auto.judge import Judged, choose, standings
-    from calibrant.auto.sample import Sample
 
     weight, rows = seen.weight, np.arange(len(seen.rows))
     judged = {}
@@ -261,7 +266,7 @@ def _contest(seen: Seen) -> Contest:
             surprise = -np.log(own)
         square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
         judged[name] = Judged(surprise, square, _auc(seen.of(name)))
-    sample = Sample(weight, weight**2)
+    sample = seen.sample or Sample(weight, weight**2)
     chosen, tied = choose(judged, sample)
     if seen.single:
         chosen = next(name for name in judged if name != RAW)
@@ -275,7 +280,8 @@ def _contest(seen: Seen) -> Contest:
         seconds=dict.fromkeys(judged, 0.0),
     )
     tables = {name: top_table(seen.of(name)) for name in seen.outputs}
-    return Contest(board, tables, seen.fitted.get(chosen), seen.how, seen.where, seen.level)
+    fitted = seen.fitted.get(chosen)
+    return Contest(board, tables, fitted, seen.how, seen.where, seen.level, single=seen.single)
 
 
 def _distinct(p: Array) -> int:

@@ -25,7 +25,7 @@ def in_words(evaluation: Evaluation) -> str:
     if before is None:
         return f"Log loss is {shown(after['log_loss'])}, ECE {shown(after['ece'])}."
     parts = [_loss(before["log_loss"], after["log_loss"])]
-    parts[0] += f" and ECE {_from_to(before['ece'], after['ece'])}."
+    parts[0] += f" and ECE {_error(before['ece'], after['ece'])}."
     if "auc" in after and "auc" in before:
         parts.append(_ranking(before["auc"], after["auc"]))
     if math.isinf(after["log_loss"]):
@@ -42,6 +42,10 @@ def _loss(old: float, new: float) -> str:
         return f"Log loss stayed at {shown(new)}"
     change = f" ({100 * (new - old) / old:+.0f} %)".replace("-", "−") if old else ""
     return f"Log loss {'fell' if new < old else 'rose'} {_from_to(old, new)}{change}"
+
+
+def _error(old: float, new: float) -> str:
+    return f"at {shown(new)}" if shown(old) == shown(new) else _from_to(old, new)
 
 
 def _ranking(old: float, new: float) -> str:
@@ -70,17 +74,24 @@ def shown(value: float) -> str:
 
 
 def verdict_of(
-    methods: tuple[Method, ...], *, level: float = 0.95, where: str = "On rows it had not seen"
+    methods: tuple[Method, ...],
+    *,
+    level: float = 0.95,
+    where: str = "On rows it had not seen",
+    single: bool = True,
 ) -> tuple[str, str]:
     """Two sentences on the chosen method against the scores as they are: what to do, and why.
 
-    The first of the methods is the scores as they are.
+    The first of the methods is the scores as they are. With ``single`` the chosen one stands there
+    because nothing else was asked about; else it was preferred to them, and so is to be used.
     """
     raw, chosen = methods[0], next(m for m in methods if m.chosen)
     if chosen is raw:
         return _keep(raw, methods[1:], level, where)
     facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}"
-    return _TO_DO[_certain(chosen)].format(chosen.name), f"{where}, {facts}; {_order(raw, chosen)}."
+    certain = _certain(chosen)
+    to_do = _LIKELY if certain == 0 and not single else _TO_DO[certain]
+    return to_do.format(chosen.name), f"{where}, {facts}; {_order(raw, chosen)}."
 
 
 _TO_DO = {
@@ -88,6 +99,7 @@ _TO_DO = {
     0: "Keep the scores as they are: {} shows no gain beyond noise.",
     -1: "Keep the scores as they are: {} makes them worse.",
 }
+_LIKELY = "Calibrate these scores with {}: a gain is likely, though not beyond doubt."
 
 
 def _keep(raw: Method, rest: tuple[Method, ...], level: float, where: str) -> tuple[str, str]:

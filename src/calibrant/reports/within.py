@@ -1,0 +1,72 @@
+"""What folds thrown together cannot tell: the order of rows, and how many values there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calibrant.metrics import Evaluation
+from calibrant.metrics.printing import Changes, Spans
+
+__all__ = ["within_folds"]
+
+#: how the note on ties begins that is about the folds' maps, not about the one map
+_TIES = "ties are new"
+_HOW = "AUC counts the pairs within folds"
+
+
+def within_folds(
+    evaluation: Evaluation,
+    auc_before: float | None,
+    auc_after: float | None,
+    *,
+    scores: int,
+    values: int,
+) -> Evaluation:
+    """An evaluation of predictions out of fold, with the AUC and the values of a single map.
+
+    Predictions of several folds come from as many maps. Thrown together they are in an order that
+    none of the maps has made, and one score has several values. So AUC is that of the pairs within
+    folds (its intervals keep their width), and values are those of the map fitted to all rows.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of predictions out of fold, with the raw scores beside them.
+    auc_before, auc_after : float or None
+        Shares of pairs in the right order within the folds; None where there are none.
+    scores, values : int
+        Distinct scores, and what they become under the map fitted to all rows.
+    """
+    if evaluation.before is None:
+        return evaluation
+    notes = [note for note in evaluation.notes if _TIES not in note]
+    if values < scores:
+        notes.append(f"{scores} distinct scores become {values} distinct predictions: {_TIES}")
+    made = replace(evaluation, distinct=values, distinct_before=scores, notes=tuple(notes))
+    if auc_before is None or auc_after is None or "auc" not in evaluation.after:
+        return made
+    return replace(
+        made,
+        after={**evaluation.after, "auc": auc_after},
+        before={**evaluation.before, "auc": auc_before},
+        intervals=_moved(evaluation.intervals, auc_after - evaluation.after["auc"]),
+        intervals_before=_moved(evaluation.intervals_before, auc_before - evaluation.before["auc"]),
+        change=_changed(evaluation.change, auc_after - auc_before),
+        notes=(*notes, _HOW),
+    )
+
+
+def _moved(spans: Spans | None, by: float) -> Spans | None:
+    if spans is None or "auc" not in spans:
+        return spans
+    low, high = spans["auc"]
+    return {**spans, "auc": (min(max(low + by, 0.0), 1.0), min(max(high + by, 0.0), 1.0))}
+
+
+def _changed(changes: Changes | None, value: float) -> Changes | None:
+    if changes is None or "auc" not in changes:
+        return changes
+    old, low, high = changes["auc"]
+    by = value - old
+    ends = (value, None if low is None else low + by, None if high is None else high + by)
+    return {**changes, "auc": ends}

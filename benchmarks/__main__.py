@@ -6,6 +6,7 @@ import argparse
 
 from benchmarks import (
     acp,
+    auto,
     binning,
     bls,
     boosting,
@@ -34,6 +35,7 @@ MEASUREMENTS = {
     "venn_abers": venn_abers.run,
     "spline": spline.run,
     "evaluate": evaluate.run,
+    "auto": auto.run,
 }
 
 

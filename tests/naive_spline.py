@@ -53,7 +53,12 @@ def minimum(u, t0, t1, precision, mean=None, cone=None):
         found = minimize(
             value, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-9}
         )
-        return found.x
+        theta = found.x
+        for _ in range(2):  # it stops early where the bottom is flat; Newton's steps go on
+            near = theta - np.linalg.solve(hessian(theta), gradient(theta))
+            better = np.abs(gradient(near)).max() < np.abs(gradient(theta)).max()
+            theta = near if better else theta
+        return theta
     rows = LinearConstraint(cone, 0, np.inf)
     found = minimize(
         value,

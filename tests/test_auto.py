@@ -155,7 +155,7 @@ def test_whole_weights_by_rows():
 
 def test_calibrated_scores_are_kept():
     kept = 0
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         p = rng.random(500)
         auto = cal.AutoCalibrator().fit(p, rng.random(500) < p)
@@ -165,7 +165,7 @@ def test_calibrated_scores_are_kept():
             assert "kept as they are" in auto.refused_
             assert f"{auto.leaderboard_['BLS'].log_loss:.4f}" in auto.refused_
             assert auto.explain().startswith(auto.refused_)
-    assert kept >= 14
+    assert kept >= 7
 
 
 def test_what_is_clearly_wrong_is_mended():

@@ -353,7 +353,7 @@ def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
 
 def test_memory_is_a_few_matrices():
     """One prediction out of fold for each of six candidates, and what a fit needs."""
-    z, y = draw(4000, k=8)
+    z, y = draw(2000, k=6)
     cal.AutoCalibrator().fit(z[:100], y[:100])  # what is made once is made
     tracemalloc.start()
     try:

@@ -26,7 +26,9 @@ LAMBDAS = st.sampled_from([1e-4, 1e-2, 0.3, 1.0, 30.0, 1e4, 1e9])
 
 
 def distinct(s, w):
-    return len(np.unique(s[w > 0]))
+    """How many scores there are; neighbouring floats may have the same log-odds."""
+    kept = s[w > 0]
+    return len(np.unique(log_odds(kept) if kept.min() > 0 and kept.max() < 1 else kept))
 
 
 def log_odds(p):
@@ -386,6 +388,12 @@ def test_beyond_the_margins_the_parabola_is_not_followed():
     c = cal.Quadratic().fit([-3.0, -1.0, 0.0, 1.0, 2.0, 5.0], [1, 0, 0, 0, 1, 1])
     ends = c.calibrate([-3.0, 5.0])
     assert c.calibrate([-1e6, 1e6]) == pytest.approx(ends, abs=1e-12)
+
+
+def test_one_margin_gives_a_flat_map():
+    c = cal.Quadratic(shrink=2.0).fit([2.0] * 4, [0, 1, 1, 1])
+    assert np.ptp(c.calibrate([-9.0, 0.0, 2.0, 9.0])) == 0.0
+    assert 0.5 < c.calibrate([2.0])[0] < 0.75
 
 
 def test_narrow_scores_get_no_bend():

@@ -168,7 +168,7 @@ class BLS(Calibrator):
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "monotone": (OneOf((True, False)),),
-        "levels": (Each(Number(0, 1 - 1e-9, open=True)),),
+        "levels": (Each(Number(0, 0.999999, open=True)),),
         "power": (Number(0, 10),),
         "moderation": (Number(0, 1),),
         "weights": (OneOf(("counts", "importance")),),

@@ -131,7 +131,9 @@ class Quadratic(Calibrator):
             mean, deviation = (0.0, 0.0, 0.0), RIDGE**-0.5
             targets = (1.0 / (n0 + 2.0), (n1 + 1.0) / (n1 + 2.0))
         else:
-            straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), MARGIN_SLOPE)
+            first, last = scale.x(table.scores[[0, -1]]).tolist()
+            slope = MARGIN_SLOPE if first < last else 0.0  # one margin has no scale
+            straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), slope)
             mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
             deviation = SHRINK[self.shrink] if isinstance(self.shrink, str) else float(self.shrink)
             targets = (0.0, 1.0)

@@ -107,7 +107,7 @@ def _descend(
         slope = float(here.gradient @ direction)
         if -slope <= enough:
             last = problem.at(here.theta + direction)
-            return last if last.objective <= here.objective else here
+            return last if last.objective <= here.objective + enough else here
         longest = length = min(1.0, FURTHEST / float(np.abs(direction).max()))
         while True:
             there = problem.at(here.theta + length * direction)

@@ -302,6 +302,25 @@ def test_zero_weights_are_absent():
     assert one.map_ == other.map_
 
 
+def test_given_splits_speak_of_all_rows():
+    s, y = rows(300)
+    w = np.ones(300)
+    w[::3] = 0.0
+    fold = np.arange(300) % 4
+    given = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
+    masks = [(fold != f, fold == f) for f in range(4)]
+    some = w > 0
+    own = [(np.flatnonzero(fold[some] != f), np.flatnonzero(fold[some] == f)) for f in range(4)]
+    expected = cal.AutoCalibrator(cv=own).fit(s[some], y[some]).leaderboard_["BLS"].log_loss
+    for cv in (given, masks):
+        auto = cal.AutoCalibrator(cv=cv).fit(s, y, w)
+        assert auto.leaderboard_["BLS"].log_loss == pytest.approx(expected, rel=1e-9)
+    z, y = classes(300)
+    expected = cal.AutoCalibrator(cv=own).fit(z[some], y[some]).leaderboard_["mixture"].log_loss
+    found = cal.AutoCalibrator(cv=given).fit(z, y, w).leaderboard_["mixture"].log_loss
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
 def test_a_table_gives_the_same_as_its_rows():
     s, y = rows(500)
     by_rows = cal.AutoCalibrator().fit(s, y)

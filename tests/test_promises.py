@@ -34,7 +34,7 @@ def fit(case, s, y, w=None):
 
 @ALL
 @given(data=st.one_of(rows(), rows(weight=REAL)))
-@settings(max_examples=60)
+@settings(max_examples=30)
 @example(data=(np.array([0.5]), np.array([1]), np.array([1.0])))
 @example(data=(np.array([0.0, 1.0]), np.array([0, 1]), np.array([1.0, 1.0])))
 @example(data=(np.array([-1.7e308, 1.7e308]), np.array([0, 1]), np.array([1.0, 1.0])))
@@ -49,7 +49,7 @@ def test_probabilities_are_finite_and_in_range(case, data):
 
 @ALL
 @given(data=rows())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_monotone(case, data):
     if not case.monotone:
         pytest.skip("does not promise to be monotone")
@@ -62,7 +62,7 @@ def test_monotone(case, data):
 
 @ALL
 @given(data=rows())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_weights_are_repetitions(case, data):
     s, y, w = data
     times = w.astype(int)
@@ -72,7 +72,7 @@ def test_weights_are_repetitions(case, data):
 
 @ALL
 @given(data=rows(weight=REAL, score=TAME_PROBABILITIES), seed=st.integers(0, 9))
-@settings(max_examples=30)
+@settings(max_examples=16)
 def test_order_of_rows_does_not_matter(case, data, seed):
     s, y, w = data
     order = np.random.default_rng(seed).permutation(len(s))
@@ -85,7 +85,7 @@ def test_order_of_rows_does_not_matter(case, data, seed):
 
 @ALL
 @given(data=rows(), at=st.integers(0, 30))
-@settings(max_examples=30)
+@settings(max_examples=16)
 def test_merged_tables_are_concatenated_rows(case, data, at):
     s, y, w = data
     at = min(at, len(s))
@@ -128,7 +128,7 @@ def test_round_trips(case, tmp_path):
         rows(score=TAME_PROBABILITIES, both_classes=True, min_size=4, weight=REAL),
     )
 )
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_equals_its_slow_twin(case, data):
     if case.twin is None:
         pytest.skip("has no twin of its own; its parts are tested elsewhere")
@@ -197,7 +197,7 @@ def test_any_two_labels_give_the_same_map(case):
 
 @ALL
 @given(s=st.lists(st.one_of(PROBABILITIES, MARGINS), min_size=1, max_size=20))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_shapes_of_scores(case, s):
     s = np.clip(np.array(s), 0, 1)
     c = fit(case, [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])

@@ -40,7 +40,7 @@ def one_thread():
 
 def has_fixed_middle(calibrator):
     """Whether some score keeps its probability whatever the labels, so that the base rate stays."""
-    kinds = (cal.Identity, cal.LogisticCorrection, cal.Rescale, cal.Temperature)
+    kinds = (cal.Identity, cal.LogisticCorrection, cal.Rescale, cal.Temperature, cal.AutoCalibrator)
     return isinstance(calibrator, kinds) or getattr(calibrator, "kind", None) == "ab"
 
 
@@ -78,7 +78,13 @@ def adapt(base):
 
 
 ADAPTERS = {base: adapt(base) for base in CALIBRATORS}
-INSTANCES = [base() for base in CALIBRATORS] + [case.calibrator for case in CASES]
+#: a fit takes tens of milliseconds: one set of options each
+SLOW = (cal.AutoCalibrator, cal.BLS, cal.Spline)
+#: by default weights say how much rows count, which is not how often
+COUNTS = {cal.AutoCalibrator: {"cv": 2, "weights": "counts"}}
+INSTANCES = [base(**COUNTS.get(base, {})) for base in CALIBRATORS] + [
+    case.calibrator for case in CASES if not isinstance(case.calibrator, SLOW)
+]
 ADAPTED = {
     repr(adapted): adapted
     for adapted in (ADAPTERS[type(c)](**c.get_params(deep=False)) for c in INSTANCES)
@@ -92,11 +98,12 @@ def test_adapter_passes_every_check(estimator, check):
 
 @parametrize_with_checks(
     [
-        CalibratedClassifier(),
-        CalibratedClassifier(ensemble=True),
-        CalibratedClassifier(cv="train"),
-        CalibratedClassifier(cv=0.25),
+        CalibratedClassifier(calibrator=cal.Platt()),
+        CalibratedClassifier(calibrator=cal.Platt(), ensemble=True),
+        CalibratedClassifier(calibrator=cal.Platt(), cv="train"),
+        CalibratedClassifier(calibrator=cal.Platt(), cv=0.25),
         CalibratedClassifier(calibrator=cal.Isotonic(), method="decision_function"),
+        CalibratedClassifier(calibrator=cal.AutoCalibrator(cv=2, weights="counts")),
     ]
 )
 def test_wrapper_passes_every_check(estimator, check):
@@ -248,7 +255,8 @@ def routing():
 @pytest.mark.usefixtures("routing")
 def test_routing_offers_weights_and_not_scores(calibrator):
     requests = calibrator.get_metadata_routing()
-    assert set(requests.fit.requests) == {"sample_weight"}
+    groups = {"groups"} if isinstance(calibrator, cal.AutoCalibrator) else set()
+    assert set(requests.fit.requests) == {"sample_weight"} | groups
     assert not requests.predict.requests
     assert not requests.predict_proba.requests
     with pytest.raises(TypeError, match="scores"):

@@ -13,7 +13,15 @@ from calibrant.advice import Advice, advise_table, warn_of
 from calibrant.auto.classes import MIXTURE, ClassTrial, judge_classes, row_splits
 from calibrant.auto.judge import choose, judge, standings
 from calibrant.auto.leaderboard import BEFORE, Leaderboard
-from calibrant.auto.parts import Part, Splits, as_counts, parts_of_rows, parts_of_table, table_cv
+from calibrant.auto.parts import (
+    Part,
+    Splits,
+    as_counts,
+    for_present,
+    parts_of_rows,
+    parts_of_table,
+    table_cv,
+)
 from calibrant.auto.words import explanation, refusal
 from calibrant.base import Calibrator, Limit, Number, OneOf, check_parameters
 from calibrant.calibrators.bls import BLS
@@ -284,7 +292,10 @@ class AutoCalibrator(Calibrator, Views):
         groups = _present(groups, y, sample_weight)
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         named = self._named(KINDS)
-        pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state)
+        cv = self.cv
+        if (weight := read_weight(sample_weight, len(to_column(y, "y")))) is not None:
+            cv = for_present(cv, weight > 0)
+        pairs, clusters = row_splits(matrix, classes, cv, groups, self.random_state)
         if len(matrix) < 2 or not pairs:
             raise InputError("scores of several classes must have two rows or more to be judged.")
         trials, sample = judge_classes(

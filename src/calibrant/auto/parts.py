@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "Splits",
     "as_counts",
     "cluster_of",
+    "for_present",
     "parts_of_rows",
     "parts_of_table",
     "table_cv",
@@ -110,12 +111,26 @@ def _whole(held: Held) -> Held:
     )
 
 
+def for_present(cv: Any, present: NDArray[np.bool_]) -> Any:
+    """Splits given as indices or masks of all rows, as indices of the rows that are present."""
+    if present.all() or isinstance(cv, Real) or hasattr(cv, "split"):
+        return cv
+    position = np.cumsum(present) - 1
+
+    def kept(rows: Any) -> Index:
+        chosen = np.arange(len(present))[np.asarray(rows)]
+        return np.asarray(position[chosen[present[chosen]]])
+
+    return [(kept(train), kept(test)) for train, test in cv]
+
+
 def parts_of_rows(
     rows: Rows, cv: Any, groups: Any, random_state: Any, *, counts: bool
 ) -> tuple[ScoreTable, list[Part]]:
     """The table of all rows, and folds as a splitter, groups or a fraction ask for."""
     weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
-    present = np.flatnonzero(weight > 0)
+    here = weight > 0
+    present = np.flatnonzero(here)
     codes = rows.positive.astype(np.intp)
     clusters = None
     if groups is not None:
@@ -126,6 +141,7 @@ def parts_of_rows(
     weight = weight[present]
     some = Rows(rows.scores[present], rows.positive[present], weight, rows.classes, rows.pos_label)
     data = ModelRows(some.scores, codes[present], weight, rows.classes, 1, "auto")
+    cv = for_present(cv, here)
     pairs = row_pairs(cv, data, groups, random_state, complete=False)
     clusters = cluster_of(pairs, clusters)
     seen = np.concatenate([test for _, test in pairs])

@@ -18,7 +18,7 @@ from calibrant import InputError, ParameterError, ScoreTable, metrics
 from calibrant.metrics import _redraw
 from calibrant.metrics._cells import Cells, cells_of
 from calibrant.metrics.cumulative import maximum_beyond, range_beyond
-from calibrant.metrics.smooth import smooth_curve, smooth_error
+from calibrant.metrics.smooth import smooth_error
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from studies import experiment
 
@@ -258,38 +258,6 @@ def test_smooth_ece_of_right_predictions_falls_with_n():
 def test_smooth_ece_of_errors_of_one_sign_is_their_mean():
     assert metrics.smooth_ece([1, 1], [0.5, 0.9]) == metrics.SmoothECE(pytest.approx(0.3), 0.0)
     assert metrics.smooth_ece([1, 1], [1.0, 1.0]).value == 0
-
-
-def test_smooth_curve():
-    rng = np.random.default_rng(9)
-    p = rng.random(300)
-    y = rng.random(300) < p**2
-    table, grid = ScoreTable.from_arrays(p, y), np.linspace(0, 1, 41)
-    curve = smooth_curve(table, 0.1, grid)
-    images = (p, -p, 2 - p)
-    kernel = sum(np.exp(-0.5 * ((grid[:, None] - x) / 0.1) ** 2) for x in images)
-    assert curve.rate == close(kernel @ y / kernel.sum(axis=1))
-    assert curve.density == close(kernel.mean(axis=1) / 0.1 / math.sqrt(2 * math.pi))
-    wide = smooth_curve(table, 5.0, grid)
-    assert wide.rate == pytest.approx(y.mean(), abs=1e-6)
-    assert wide.density == pytest.approx(1.0, abs=1e-6)
-    narrow = smooth_curve(
-        ScoreTable.from_counts([0.25, 0.5], [1, 0], [0, 1]), 1e-6, [0.0, 0.3, 1.0]
-    )
-    assert narrow.rate.tolist() == [0.0, 0.0, 1.0]
-    with pytest.raises(InputError, match="grid"):
-        smooth_curve(table, 0.1, [1.5])
-    with pytest.raises(ParameterError, match="sigma"):
-        smooth_curve(table, 0.0, grid)
-
-
-def test_smooth_curve_of_many_predictions_is_pooled():
-    p, y, _ = right(20_000, 10)
-    table, grid = ScoreTable.from_arrays(p, y), np.linspace(0, 1, 21)
-    kernel = sum(np.exp(-0.5 * ((grid[:, None] - x) / 0.05) ** 2) for x in (p, -p, 2 - p))
-    exact = kernel @ y / kernel.sum(axis=1)
-    bound = 2 * 0.121 * (1 / 2048 / 0.05) ** 2  # cells of at most this width; a ratio of two sums
-    assert smooth_curve(table, 0.05, grid).rate == pytest.approx(exact, abs=bound)
 
 
 # --- cumulative differences ---------------------------------------------------------------------

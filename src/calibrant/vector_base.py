@@ -14,7 +14,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
-from calibrant.base import SCALES, Limit, Number, OneOf, check_parameters, jsonable
+from calibrant.base import SCALES, Calibrator, Limit, Number, OneOf, check_parameters, jsonable
+from calibrant.data.columns import to_matrix
 from calibrant.data.labels import plain
 from calibrant.data.matrix import (
     ScoreMatrix,
@@ -26,15 +27,17 @@ from calibrant.data.matrix import (
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted
 from calibrant.losses import SMALLEST
-from calibrant.maps import Map, Softmax, VectorMap
+from calibrant.maps import Map, Softmax, VectorMap, VectorMixture
 
 __all__ = [
     "GATE",
     "SCALES",
     "SMOOTHED",
+    "OneOrMany",
     "Reading",
     "VectorCalibrator",
     "Views",
+    "count_columns",
     "most_probable",
     "provenance_of",
     "read_for",
@@ -164,9 +167,53 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         return tags
 
 
+class OneOrMany(Calibrator, Views):
+    """A calibrator of one score, or of a column for each of three or more classes."""
+
+    multiclass: ClassVar[bool] = True
+
+    def calibrate(self, scores: Any) -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            raise InputError("several classes have one probability each: use predict_proba.")
+        return super().calibrate(scores)
+
+    def predict_proba(self, scores: Any) -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            return self.map_(read_for(self.map_, scores, len(self.classes_)))
+        return super().predict_proba(scores)
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        check_is_fitted(self, "map_")
+        if not isinstance(self.map_, VectorMap):
+            return super().predict(scores)
+        clean = read_for(self.map_, scores, len(self.classes_))
+        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
+        return labels
+
+    def _refuse_pos_label(self) -> None:
+        if self.pos_label is not None:
+            raise InputError(
+                "pos_label must be None for scores of several classes, but "
+                f"{self.pos_label!r} came."
+            )
+
+
+def count_columns(scores: Any) -> int:
+    """How many columns there are; 1 for what has no second dimension."""
+    shape = getattr(scores, "shape", None)
+    if not isinstance(shape, tuple):
+        shape = to_matrix(scores, "scores").shape
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
 def read_for(fitted: Map, scores: Any, columns: int) -> NDArray[Any]:
     """Scores for a fitted map, distributions where it was fitted to such."""
-    wanted = isinstance(fitted, Softmax) and fitted.input == "probability"
+    wanted = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "probability"
     return read_score_matrix(scores, columns, probabilities=wanted)
 
 

@@ -18,8 +18,8 @@ from calibrant.advice.tables import (
     zero_or_one,
 )
 from calibrant.advice.value import Advice
-from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths, read_binary
+from calibrant.data.segments import read_segments
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -93,14 +93,14 @@ def advise(
         better = list(better_than_held_out(table, other))
         advice = [one for one in advice if one.code not in {b.code for b in better}] + better
     if segments is not None:
-        column = to_column(segments, "segments")
-        check_lengths(y=len(rows.scores), segments=len(column))
+        values, codes = read_segments(segments)
+        check_lengths(y=len(rows.scores), segments=len(codes))
         fitted = _map(calibrator)
         if fitted is None and not table.looks_like_probabilities:
             p = sigmoid(rows.scores)
         else:
             p = rows.scores if fitted is None else fitted(rows.scores)
-        advice += segment_gaps(p, rows.positive, rows.weight, column)
+        advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
     return tuple(advice)
 
 

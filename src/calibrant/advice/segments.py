@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from calibrant.advice.value import Advice
-from calibrant.data.labels import plain
 
 __all__ = ["segment_gaps"]
 
@@ -24,15 +23,17 @@ NAMED = 5
 
 
 def segment_gaps(
-    p: Array, positive: NDArray[np.bool_], weight: Array | None, segments: NDArray[Any]
+    p: Array,
+    positive: NDArray[np.bool_],
+    weight: Array | None,
+    names: list[Any],
+    code: NDArray[np.intp],
 ) -> Iterator[Advice]:
     """Segments whose share of positives is not what was predicted, by Holm's procedure.
 
-    z = Σw(y − p) / √Σw²p(1 − p) in each segment.
+    ``names`` and ``code`` as `read_segments` gives them; z = Σw(y − p) / √Σw²p(1 − p) in each.
     """
     w = np.ones(len(p)) if weight is None else weight
-    names, code = np.unique(segments, return_inverse=True)
-    code = code.reshape(-1)
     total, squares, missed, spread, ones, expected = (
         np.bincount(code, values, minlength=len(names))
         for values in (
@@ -59,7 +60,7 @@ def segment_gaps(
     if not found:
         return
     shown = "; ".join(
-        f"{plain(names[i])!r}: predicted {expected[i] / total[i]:.3g}, came "
+        f"{names[i]!r}: predicted {expected[i] / total[i]:.3g}, came "
         f"{ones[i] / total[i]:.3g} (weight {total[i]:.6g})"
         for i in found[:NAMED]
     )
@@ -71,7 +72,7 @@ def segment_gaps(
         {
             "segments": [
                 {
-                    "name": plain(names[i]),
+                    "name": names[i],
                     "predicted": float(expected[i] / total[i]),
                     "came": float(ones[i] / total[i]),
                     "weight": float(total[i]),

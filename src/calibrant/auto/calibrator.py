@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import Advice, advise_table, warn_of
-from calibrant.auto.classes import MIXTURE, ClassTrial, judge_classes, row_splits
+from calibrant.auto.classes import MIXTURE, count_distinct, judge_classes, row_splits
 from calibrant.auto.judge import choose, judge, standings
 from calibrant.auto.leaderboard import BEFORE, Leaderboard
 from calibrant.auto.parts import (
@@ -26,16 +26,16 @@ from calibrant.auto.words import explanation, refusal
 from calibrant.base import Calibrator, Limit, Number, OneOf, check_parameters
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.identity import Identity
-from calibrant.data.columns import to_column, to_matrix
+from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths, read_binary, read_weight
-from calibrant.data.matrix import ScoreMatrix, read_matrix, read_score_matrix
+from calibrant.data.matrix import read_matrix
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.trials import check_orientation, named_methods
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
-from calibrant.maps import Map, Softmax, VectorMap, VectorMixture
+from calibrant.maps import Map
 from calibrant.multiclass.calibrator import CodedCalibrator
-from calibrant.vector_base import VectorCalibrator, Views, most_probable, provenance_of
+from calibrant.vector_base import OneOrMany, VectorCalibrator, count_columns, provenance_of
 
 __all__ = ["AutoCalibrator"]
 
@@ -43,8 +43,6 @@ Array = NDArray[np.float64]
 
 #: what calibrates scores alone: of two classes the first, of several any
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
-#: distinct distributions are counted on so many rows at most
-MOST_COUNTED = 200_000
 
 
 class Candidates:
@@ -60,7 +58,7 @@ class Candidates:
         return "a list of calibrators of scores, or a dict of names, such as [Platt(), Isotonic()]"
 
 
-class AutoCalibrator(Calibrator, Views):
+class AutoCalibrator(OneOrMany):
     """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
 
     Every candidate is judged on rows that it has not seen, and the scores as they came are always
@@ -136,7 +134,6 @@ class AutoCalibrator(Calibrator, Views):
     ('identity', 'The scores are kept as they are', [0.5])
     """
 
-    multiclass: ClassVar[bool] = True
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "candidates": (Candidates(), OneOf((None,))),
         "cv": (Splits(),),
@@ -186,7 +183,7 @@ class AutoCalibrator(Calibrator, Views):
             Rows of one group are held out together.
         """
         check_parameters(self, self._limits)
-        if y is not None and _columns(scores) > 2:
+        if y is not None and count_columns(scores) > 2:
             return self._fit_classes(scores, y, sample_weight, groups)
         if y is None or (table_cv(self.cv) and groups is None):
             super().fit(scores, y, sample_weight)
@@ -284,11 +281,7 @@ class AutoCalibrator(Calibrator, Views):
     # --- several classes ------------------------------------------------------------------------
 
     def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
-        if self.pos_label is not None:
-            raise InputError(
-                "pos_label must be None for scores of several classes, but "
-                f"{self.pos_label!r} came."
-            )
+        self._refuse_pos_label()
         groups = _present(groups, y, sample_weight)
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         named = self._named(KINDS)
@@ -302,7 +295,9 @@ class AutoCalibrator(Calibrator, Views):
             named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
         )
         judged = {name: trial.judged for name, trial in trials.items()}
-        distinct = {name: _distinct(trial, matrix) for name, trial in trials.items()}
+        distinct = {
+            name: count_distinct(trial.map(matrix.scores)) for name, trial in trials.items()
+        }
         seconds = {name: trial.seconds for name, trial in trials.items()}
         self._decide(judged, sample, len(pairs), distinct, seconds, ())
         self.map_ = trials[self.chosen_].map
@@ -311,28 +306,6 @@ class AutoCalibrator(Calibrator, Views):
         self.classes_, self.pos_label_ = classes, None
         self._provenance = provenance_of(matrix)
         return self
-
-    def calibrate(self, scores: Any) -> Array:
-        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
-        check_is_fitted(self, "map_")
-        if isinstance(self.map_, VectorMap):
-            raise InputError("several classes have one probability each: use predict_proba.")
-        return super().calibrate(scores)
-
-    def predict_proba(self, scores: Any) -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
-        check_is_fitted(self, "map_")
-        if isinstance(self.map_, VectorMap):
-            return self.map_(_read_for(self.map_, scores))
-        return super().predict_proba(scores)
-
-    def predict(self, scores: Any) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self, "map_")
-        if not isinstance(self.map_, VectorMap):
-            return super().predict(scores)
-        labels: NDArray[Any] = self.classes_[most_probable(self.map_, _read_for(self.map_, scores))]
-        return labels
 
     # --- what came of it ------------------------------------------------------------------------
 
@@ -363,14 +336,6 @@ class AutoCalibrator(Calibrator, Views):
         )
 
 
-def _columns(scores: Any) -> int:
-    """How many columns there are; 1 for what has no second dimension."""
-    shape = getattr(scores, "shape", None)
-    if not isinstance(shape, tuple):
-        shape = to_matrix(scores, "scores").shape
-    return int(shape[1]) if len(shape) == 2 else 1
-
-
 def _present(groups: Any, y: Any, sample_weight: Any) -> Any:
     """The groups of the rows whose weight is not zero."""
     if groups is None:
@@ -379,14 +344,3 @@ def _present(groups: Any, y: Any, sample_weight: Any) -> Any:
     check_lengths(y=len(to_column(y, "y")), groups=len(column))
     weight = read_weight(sample_weight, len(column))
     return column if weight is None else column[weight > 0]
-
-
-def _read_for(fitted: VectorMap, scores: Any) -> NDArray[Any]:
-    kind = fitted.input if isinstance(fitted, (Softmax, VectorMixture)) else "score"
-    return read_score_matrix(scores, fitted.n_columns, probabilities=kind == "probability")
-
-
-def _distinct(trial: ClassTrial, matrix: ScoreMatrix) -> int:
-    step = -(-len(matrix) // MOST_COUNTED)
-    p = trial.map(matrix.scores[::step])
-    return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))

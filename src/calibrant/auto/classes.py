@@ -32,7 +32,17 @@ from calibrant.progress import track
 from calibrant.scaling.structured import StructuredScaling
 from calibrant.scaling.temperature import Temperature
 
-__all__ = ["MIXTURE", "ClassTrial", "judge_classes", "members_for", "mixture_weights", "row_splits"]
+__all__ = [
+    "MIXTURE",
+    "ClassTrial",
+    "as_they_came",
+    "count_distinct",
+    "judge_classes",
+    "members_for",
+    "mixture_weights",
+    "row_splits",
+    "unchanged",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -40,6 +50,8 @@ Pairs = list[tuple[Index, Index]]
 
 #: what the average of the members is called
 MIXTURE = "mixture"
+#: distinct distributions are counted on so many rows at most
+MOST_COUNTED = 200_000
 #: a full matrix has k² entries: above so many classes only its diagonal is fitted
 MOST_FULL = 50
 #: the least probability that members see: half the smallest that came, kept within this
@@ -171,12 +183,8 @@ def judge_classes(
     others = {name: _tried(one, matrix, held, bar) for name, one in named.items()}
     for _ in bar:  # the bar is closed
         pass
-    before = _unchanged(matrix)
-    rows = matrix.scores[held.rows]
-    p = before(rows)
-    if before.input == "probability":
-        p[rows == 0] = 0.0  # the map says 5e-324, but a zero that was wrong costs all there is
-    trials[BEFORE] = ClassTrial(before, 0.0, held.judged(p), p)
+    p = as_they_came(matrix, held.rows)
+    trials[BEFORE] = ClassTrial(unchanged(matrix), 0.0, held.judged(p), p)
     trials[MIXTURE] = mixture
     for name, one in inner.items():
         trials[name] = replace(one, map=view.map([1.0], (one.map,)))
@@ -296,7 +304,22 @@ def mixture_weights(
     return np.asarray(shares / shares.sum())
 
 
-def _unchanged(matrix: ScoreMatrix) -> Softmax:
+def count_distinct(p: Array) -> int:
+    """Different distributions, counted on not too many rows."""
+    p = p[:: -(-len(p) // MOST_COUNTED)]
+    return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))
+
+
+def as_they_came(matrix: ScoreMatrix, rows: Index) -> Array:
+    """The distributions of some rows without a calibrator."""
+    before, scores = unchanged(matrix), matrix.scores[rows]
+    p = before(scores)
+    if before.input == "probability":
+        p[scores == 0] = 0.0  # the map says 5e-324, but a zero that was wrong costs all there is
+    return p
+
+
+def unchanged(matrix: ScoreMatrix) -> Softmax:
     """Distributions as they are, logits through the softmax."""
     reading = "probability" if matrix.looks_like_probabilities else "logit"
     return Softmax(np.array(1.0), np.zeros(matrix.n_classes), reading)

@@ -24,7 +24,6 @@ from calibrant.kernels.path_scores import (
     part_that_matters,
     score_models,
 )
-from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 
 __all__ = ["ENIR", "NearIsotonicPath", "near_isotonic_path"]
@@ -344,8 +343,7 @@ class ENIR(Calibrator):
                 )
         link = not table.looks_like_probabilities
         if link:  # σ may make far scores equal
-            columns = table.negative, table.positive, table.negative_sq, table.positive_sq
-            table = ScoreTable.from_counts(sigmoid(table.scores), *columns)
+            table = table.through_sigmoid()
         self.path_ = near_isotonic_path(table)
         lambdas, fits = authors_models(table.scores, table.negative, table.positive)
         criterion = self._criterion(table.total)

@@ -6,7 +6,6 @@ import math
 
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.curves import Curve, reliability_curve
-from calibrant.losses import sigmoid
 
 __all__ = ["reliability_text"]
 
@@ -56,8 +55,7 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
 
 def _curve(table: ScoreTable, bins: int) -> Curve:
     if not table.looks_like_probabilities:
-        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-        table = ScoreTable.from_counts(sigmoid(table.scores), *columns)
+        table = table.through_sigmoid()
     return reliability_curve(table, bins=bins, kind="mass", band=None)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.door import Rows, read_binary, read_counts
 from calibrant.data.frozen import Frozen, own
 from calibrant.errors import InputError, ParameterError
+from calibrant.losses import sigmoid
 
 __all__ = ["ScoreTable"]
 
@@ -262,6 +263,10 @@ class ScoreTable(Frozen):
         starts = np.unique(np.concatenate(([0], by_mass, by_width)))
         del mass
         return self._merged(starts[starts < len(self)])
+
+    def through_sigmoid(self) -> ScoreTable:
+        """The table of σ(score): margins as probabilities; far scores may become equal."""
+        return ScoreTable.from_counts(sigmoid(self.scores), *self._columns())
 
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500

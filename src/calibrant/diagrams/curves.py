@@ -13,7 +13,6 @@ from calibrant.diagrams.points import Curve
 from calibrant.diagrams.reading import read_raw, read_table
 from calibrant.diagrams.rule import Rule
 from calibrant.diagrams.shapes import shape_of
-from calibrant.losses import sigmoid
 
 __all__ = ["Comparison", "Curve", "compare_curves", "curve_of", "reliability_curve"]
 
@@ -221,12 +220,6 @@ def compare_curves(
     ends = float(before.scores[0]), float(before.scores[-1])
     linked = not before.looks_like_probabilities
     if linked:
-        before = through_sigmoid(before)
+        before = before.through_sigmoid()
     common = span_of([after, before], rule.axes)
     return Comparison(curve_of(after, rule, common), curve_of(before, rule, common), linked, ends)
-
-
-def through_sigmoid(margins: ScoreTable) -> ScoreTable:
-    """The table of margins as probabilities."""
-    columns = (margins.negative, margins.positive, margins.negative_sq, margins.positive_sq)
-    return ScoreTable.from_counts(sigmoid(margins.scores), *columns)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import to_column
 from calibrant.data.door import Rows, check_lengths, read_labels, read_probabilities, read_weight
 from calibrant.data.frozen import Frozen
+from calibrant.data.segments import read_segments, segment_names
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.curves import Curve, curve_of
 from calibrant.diagrams.frames import frame_of, span_of
@@ -20,7 +20,7 @@ from calibrant.diagrams.reading import refuse_same_names
 from calibrant.diagrams.rule import Rule
 from calibrant.errors import InputError
 
-__all__ = ["Segments", "reliability_segments"]
+__all__ = ["Segments", "reliability_segments", "segments_by"]
 
 Index = NDArray[np.intp]
 
@@ -145,6 +145,13 @@ def reliability_segments(
     ('2025', '2026')
     """
     rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    return segments_by(rule, y, p, segments, sample_weight, pos_label)
+
+
+def segments_by(
+    rule: Rule, y: Any, p: Any, segments: Any, sample_weight: Any, pos_label: Any
+) -> Segments:
+    """The curves of each segment by a rule."""
     predictions = p if isinstance(p, Mapping) else {ONLY: p}
     if not predictions or isinstance(y, ScoreTable):
         came = "a ScoreTable" if isinstance(y, ScoreTable) else "no prediction"
@@ -154,7 +161,13 @@ def reliability_segments(
     refuse_same_names(predictions)
     labels = read_labels(y, pos_label=pos_label)
     weight = read_weight(sample_weight, len(labels.positive))
-    names, codes = _read_segments(segments)
+    values, codes = read_segments(segments)
+    if len(values) > MOST:
+        raise InputError(
+            f"segments must have at most {MOST} different values, but {len(values)} came. Group "
+            "rare ones together, or cut numbers into ranges."
+        )
+    names = segment_names(values)
     check_lengths(segments=len(codes), y=len(labels.positive))
     tables: dict[str, dict[str, ScoreTable]] = {name: {} for name in names}
     for called, given in predictions.items():
@@ -180,35 +193,3 @@ def _segments(tables: Mapping[str, Mapping[str, ScoreTable]], rule: Rule) -> Seg
         for own in tables.values()
     )
     return Segments(tuple(tables), panels)
-
-
-def _read_segments(segments: Any) -> tuple[list[str], Index]:
-    """The names of the segments in order, and which of them each row is in."""
-    column = to_column(segments, "segments")
-    if column.ndim != 1:
-        raise InputError(
-            f"segments must be 1-d, one per row, but their shape is {column.shape}. Pass a column."
-        )
-    if column.dtype.kind == "f" and np.isnan(column).any():
-        raise InputError(
-            f"segments must not be missing, but {int(np.isnan(column).sum())} of {len(column)} are "
-            f"NaN (first at row {int(np.argmax(np.isnan(column)))}). Give them a name of their own."
-        )
-    places: dict[Any, int] = {}
-    try:
-        codes = np.array([places.setdefault(value, len(places)) for value in column.tolist()])
-    except TypeError as wrong:
-        raise InputError(f"segments must be 1-d, a single value per row: {wrong}.") from wrong
-    if len(places) > MOST:
-        raise InputError(
-            f"segments must have at most {MOST} different values, but {len(places)} came. Group "
-            "rare ones together, or cut numbers into ranges."
-        )
-    try:
-        order = sorted(places)
-    except TypeError:  # values of several kinds
-        order = sorted(places, key=lambda value: (type(value).__name__, str(value)))
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[[places[value] for value in order]] = np.arange(len(order))
-    names = [str(value) for value in order]
-    return names if len(set(names)) == len(names) else list(map(repr, order)), rank[codes]

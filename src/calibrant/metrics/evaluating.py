@@ -10,7 +10,6 @@ import numpy as np
 from calibrant.data.door import Labels, Rows, check_lengths, read_scores
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.losses import sigmoid
 from calibrant.metrics._classes import has_several
 from calibrant.metrics._input import (
     check_whole,
@@ -240,7 +239,7 @@ def _compared(
 ) -> Evaluation:
     """After and before; ``pair`` are the rows of both, if there are rows."""
     margins = not scored.looks_like_probabilities
-    linked = _through_sigmoid(scored) if margins else scored
+    linked = scored.through_sigmoid() if margins else scored
     values, notes = _measures(table, table, bins)
     old_values, old_notes = _measures(linked, scored, bins)
     facts = (table.total, table.total_positive, len(table))
@@ -324,13 +323,6 @@ def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
             f"{mine[0]:.10g} and {mine[1]:.10g}."
         )
     return raw
-
-
-def _through_sigmoid(table: ScoreTable) -> ScoreTable:
-    return ScoreTable.from_counts(
-        sigmoid(table.scores),
-        *(table.negative, table.positive, table.negative_sq, table.positive_sq),
-    )
 
 
 def _merge_notes(before: list[str], after: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,10 @@ from scipy.fft import dct
 from scipy.optimize import brentq
 
 from calibrant.data.table import ScoreTable
-from calibrant.errors import InputError
 from calibrant.metrics._cells import Cells, Readable
-from calibrant.metrics._input import check_number, observe
+from calibrant.metrics._input import observe
 
-__all__ = ["SmoothCurve", "SmoothECE", "smooth_curve", "smooth_ece", "smooth_error"]
+__all__ = ["SmoothECE", "smooth_ece", "smooth_error"]
 
 Array = NDArray[np.float64]
 
@@ -182,67 +181,3 @@ def _integral_of_absolute(values: Array) -> float:
     both = size[:-1][some] ** 2 + size[1:][some] ** 2
     area[some] = both / (2.0 * sides[some])
     return float(area.mean())
-
-
-# --- the curve ----------------------------------------------------------------------------------
-
-
-class SmoothCurve(NamedTuple):
-    """The result of `smooth_curve`: at each p of ``grid`` the smoothed frequency of positives, and
-    the density of predictions there."""
-
-    grid: Array
-    rate: Array
-    density: Array
-
-
-def smooth_curve(table: ScoreTable, sigma: float, grid: Any) -> SmoothCurve:
-    """The frequency of positives around each p of a grid, by the kernel of `smooth_ece`.
-
-    Parameters
-    ----------
-    table : ScoreTable
-        Its scores are probabilities.
-    sigma : float
-        The standard deviation of the kernel, such as ``smooth_ece(table).value``.
-    grid : array-like of shape (m,)
-        Where to look, in [0, 1].
-
-    Notes
-    -----
-    rate(t) = Σ w y K_σ(t, p) / Σ w K_σ(t, p) (Nadaraya and Watson), density(t) = Σ w K_σ(t, p)/Σw.
-    Far from all predictions the rate is that of the nearest one, never NaN. O(m·D) up to 4,096
-    distinct predictions, beyond that from a table pooled to so many.
-
-    Examples
-    --------
-    >>> table = ScoreTable.from_counts([0.2, 0.8], [8, 2], [2, 8])
-    >>> smooth_curve(table, 0.05, [0.0, 0.2, 0.5, 0.9]).rate.round(6).tolist()
-    [0.2, 0.2, 0.5, 0.8]
-    """
-    sigma = check_number("sigma", sigma, 1e-100)
-    table = observe(table, None, None, None).pool(CELLS)
-    t = np.asarray(grid, dtype=np.float64)
-    if t.ndim != 1 or not ((t >= 0.0) & (t <= 1.0)).all():
-        raise InputError("grid must be 1-d with probabilities in [0, 1].")
-    rate, density = np.empty(len(t)), np.empty(len(t))
-    step = max(1, (1 << 20) // len(table))
-    for first in range(0, len(t), step):
-        part = slice(first, first + step)
-        rate[part], density[part] = _around(table, sigma, t[part])
-    return SmoothCurve(t, rate, density)
-
-
-def _around(table: ScoreTable, sigma: float, t: Array) -> tuple[Array, Array]:
-    """Rate and density; kernels are relative to that of the nearest prediction, so none is lost."""
-    apart = (t[:, None] - table.scores) / sigma
-    nearest = np.abs(apart).min(axis=1, keepdims=True)
-    kernel = np.zeros_like(apart)
-    images = math.ceil((REACH * sigma + 1.0) / 2.0)
-    for turn in range(-images, images + 1):
-        for place in (apart, (t[:, None] + table.scores) / sigma):
-            away = place - 2.0 * turn / sigma
-            kernel += np.exp(0.5 * (nearest - away) * (nearest + away))
-    weight = kernel @ table.weight
-    height = np.exp(-0.5 * nearest[:, 0] ** 2) / (sigma * math.sqrt(2.0 * math.pi) * table.total)
-    return np.clip(kernel @ table.positive / weight, 0.0, 1.0), weight * height

@@ -27,7 +27,7 @@ from calibrant.metrics import auc
 if TYPE_CHECKING:
     from calibrant.auto import Standing
 
-__all__ = ["RAW", "Contest", "Data", "contest_behind", "contest_of"]
+__all__ = ["RAW", "Contest", "Data", "contest_behind", "contest_of", "out_of_fold_words"]
 
 Array = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ def contest_behind(auto: Any) -> Contest:
     # seconds differ from run to run; the page must not
     facts = {key: v for key, v in fitted.provenance.items() if key != "leaderboard"}
     fitted = replace(fitted, provenance=facts)
-    how = _out_of_fold(board.folds)
+    how = out_of_fold_words(board.folds)
     chosen = auto.calibrator_
     return Contest(board.rows, auto.oof_, fitted, how, _UNSEEN, board.level, chosen)
 
@@ -117,7 +117,7 @@ def contest_behind(auto: Any) -> Contest:
 _TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
 
 
-def _out_of_fold(folds: int) -> str:
+def out_of_fold_words(folds: int) -> str:
     times = f"{folds} fold{'s' * (folds != 1)}"
     return f"Judged out of fold ({times}): no row was judged by a calibrator that had seen it."
 
@@ -149,7 +149,7 @@ def _fitted(named: dict[str, Calibrator], data: Data) -> Contest:
     tables = {name: trial.oof for name, trial in trials.items() if trial.oof is not None}
     taken = trials[chosen].calibrator
     fitted = _named_after(taken.to_fitted(), data)
-    how, single = _out_of_fold(len(parts)), len(named) == 1
+    how, single = out_of_fold_words(len(parts)), len(named) == 1
     return Contest(rows, tables, fitted, how, _UNSEEN, LEVEL, taken, single)
 
 

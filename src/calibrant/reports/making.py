@@ -12,6 +12,7 @@ from calibrant.advice.segments import segment_gaps
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_binary
 from calibrant.data.labels import plain, read_classes
+from calibrant.data.segments import read_segments, segment_names
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.bins import histogram_of, window
 from calibrant.diagrams.curves import reliability_curve
@@ -25,7 +26,7 @@ from calibrant.reports.axes import Axis, logit_axis, probability_axis
 from calibrant.reports.contest import RAW, Contest, Data, contest_behind, contest_of
 from calibrant.reports.facts import data_facts, map_facts, source_facts, version_facts
 from calibrant.reports.recipes import recipes_for
-from calibrant.reports.segments import segment_codes, segment_panels
+from calibrant.reports.segments import segment_panels
 from calibrant.reports.value import Method, Report, Spread
 from calibrant.reports.within import within_folds
 from calibrant.reports.words import verdict_of
@@ -227,9 +228,9 @@ def _advice(data: Data, contest: Contest, segments: Any) -> tuple[str, ...]:
     found = list(advise_table(data.table, contest.calibrator))
     rows, fitted = data.rows, contest.fitted
     if segments is not None and rows is not None and fitted is not None:
-        names, codes = segment_codes(segments)
+        values, codes = read_segments(segments)
         p = fitted.map(rows.scores)
-        found += segment_gaps(p, rows.positive, rows.weight, names[codes])
+        found += segment_gaps(p, rows.positive, rows.weight, segment_names(values), codes)
     return tuple(one.text[:1].upper() + one.text[1:] for one in found)
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.identity import Identity
-from calibrant.data.columns import to_column
 from calibrant.data.door import Rows, check_lengths
-from calibrant.data.labels import plain
+from calibrant.data.segments import read_segments, segment_names
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.bins import clopper_pearson
 from calibrant.diagrams.curves import reliability_curve
@@ -20,7 +19,7 @@ from calibrant.maps import Map
 from calibrant.reports.contest import Data
 from calibrant.reports.value import Panel
 
-__all__ = ["MOST", "figures_of", "segment_codes", "segment_panels"]
+__all__ = ["MOST", "figures_of", "segment_panels"]
 
 #: more segments than this are put together
 MOST = 24
@@ -41,7 +40,8 @@ def segment_panels(
         raise InputError(
             "segments need a map of the score, but probabilities came. Pass a calibrator."
         )
-    names, codes = _few(*segment_codes(segments), data.rows)
+    values, codes = read_segments(segments)
+    names, codes = _few(np.array(segment_names(values), dtype=object), codes, data.rows)
     before = Identity().fit_table(data.table).map_
     panels = []
     for code, name in enumerate(names):
@@ -49,23 +49,6 @@ def segment_panels(
         if table:
             panels.append(_panel(name, table, before, fitted.map, level))
     return tuple(sorted(panels, key=lambda panel: -(panel.figures["weight"] or 0.0)))
-
-
-def segment_codes(segments: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The names of all segments, whatever they were, in order, and which one each row is in.
-
-    >>> names, codes = segment_codes([7, 3, 7])
-    >>> names.tolist(), codes.tolist()
-    (['3', '7'], [1, 0, 1])
-    """
-    values = to_column(segments, "segments")
-    if values.dtype.kind == "O":  # words and numbers side by side cannot be sorted as they are
-        words = [str(value) for value in values]
-        place = {word: i for i, word in enumerate(sorted(set(words)))}
-        codes = np.fromiter((place[word] for word in words), np.intp, len(words))
-        return np.array(list(place), dtype=object), codes
-    found, codes = np.unique(values, return_inverse=True)
-    return np.array([str(plain(value)) for value in found], dtype=object), codes.reshape(-1)
 
 
 def _few(

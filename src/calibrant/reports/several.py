@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 
+from calibrant.auto.calibrator import KINDS
+from calibrant.auto.classes import (
+    as_they_came,
+    count_distinct,
+    judge_classes,
+    row_splits,
+    unchanged,
+)
+from calibrant.auto.judge import Judged, choose, standings
 from calibrant.auto.sample import Sample
 from calibrant.base import Calibrator
 from calibrant.data.labels import plain
@@ -19,28 +28,24 @@ from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.trials import named_methods
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
-from calibrant.maps import Softmax, VectorMap
+from calibrant.maps import VectorMap
 from calibrant.metrics import evaluate
 from calibrant.metrics._classes import class_table, class_tables, top_table
 from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.calibrator import CodedCalibrator
-from calibrant.reports.contest import FOLDS, LEVEL, RAW, Contest
+from calibrant.reports.contest import FOLDS, LEVEL, RAW, Contest, out_of_fold_words
 from calibrant.reports.facts import counted, fingerprint, map_facts, source_facts, version_facts
 from calibrant.reports.making import methods_of
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.segments import MOST, figures_of
 from calibrant.reports.value import Panel, Report
 from calibrant.reports.words import verdict_of
-from calibrant.vector_base import VectorCalibrator, provenance_of
+from calibrant.vector_base import provenance_of
 
 __all__ = ["report_classes"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
-#: distinct distributions are counted on so many rows at most
-MOST_COUNTED = 200_000
 
 
 @dataclass(frozen=True)
@@ -151,25 +156,11 @@ def _seen(calibrator: Any, matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
     return _fitted(named, matrix, classes)
 
 
-def _unchanged(matrix: ScoreMatrix) -> Softmax:
-    """Distributions as they are, logits through the softmax."""
-    reading = "probability" if matrix.looks_like_probabilities else "logit"
-    return Softmax(np.array(1.0), np.zeros(matrix.n_classes), reading)
-
-
 def _labels(classes: NDArray[Any]) -> tuple[Any, ...]:
     return tuple(plain(label) for label in classes)
 
 
-def _out_of_fold(folds: int) -> str:
-    return (
-        f"Judged out of fold ({folds} folds): no row was judged by a calibrator that had seen it."
-    )
-
-
 def _automatic(auto: Any, matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
-    from calibrant.auto.classes import judge_classes, row_splits
-
     named = {}
     if auto.candidates:
         named = named_methods(auto.candidates, kinds=KINDS, word="candidates", taken=RAW)
@@ -183,19 +174,20 @@ def _automatic(auto: Any, matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
         for name, trial in trials.items()
     }
     outputs = {name: trial.oof for name, trial in trials.items()}
-    how = _out_of_fold(len(pairs))
+    how = out_of_fold_words(len(pairs))
     where = "On rows it had not seen"
     return Seen(matrix, classes, rows, outputs, fitted, how, where, False, auto.level, sample)
 
 
 def _fitted(named: Mapping[str, Any], matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
-    from calibrant.auto.classes import row_splits
-
     pairs, _ = row_splits(matrix, classes, FOLDS, None, 0)
     rows = np.concatenate([test for _, test in pairs])
-    before = _unchanged(matrix)
-    outputs = {RAW: before(matrix.scores[rows])}
-    maps = {RAW: Fitted(before, _labels(classes), None, "Identity", {}, provenance_of(matrix))}
+    outputs = {RAW: as_they_came(matrix, rows)}
+    maps = {
+        RAW: Fitted(
+            unchanged(matrix), _labels(classes), None, "Identity", {}, provenance_of(matrix)
+        )
+    }
     for name, calibrator in named.items():
         parts = [
             _fit(calibrator, matrix.take(train), classes).map_(matrix.scores[test])
@@ -203,7 +195,7 @@ def _fitted(named: Mapping[str, Any], matrix: ScoreMatrix, classes: NDArray[Any]
         ]
         outputs[name] = np.concatenate(parts)
         maps[name] = _fit(calibrator, matrix, classes).to_fitted()
-    how = _out_of_fold(len(pairs))
+    how = out_of_fold_words(len(pairs))
     where = "On rows it had not seen"
     return Seen(matrix, classes, rows, outputs, maps, how, where, len(named) == 1)
 
@@ -256,7 +248,6 @@ def _predicted(name: str, value: Any, matrix: ScoreMatrix, classes: NDArray[Any]
 
 
 def _contest(seen: Seen) -> Contest:
-    from calibrant.auto.judge import Judged, choose, standings
 
     weight, rows = seen.weight, np.arange(len(seen.rows))
     judged = {}
@@ -276,17 +267,12 @@ def _contest(seen: Seen) -> Contest:
         level=seen.level,
         chosen=chosen,
         tied=tied,
-        distinct={name: _distinct(p) for name, p in seen.outputs.items()},
+        distinct={name: count_distinct(p) for name, p in seen.outputs.items()},
         seconds=dict.fromkeys(judged, 0.0),
     )
     tables = {name: top_table(seen.of(name)) for name in seen.outputs}
     fitted = seen.fitted.get(chosen)
     return Contest(board, tables, fitted, seen.how, seen.where, seen.level, single=seen.single)
-
-
-def _distinct(p: Array) -> int:
-    """Different distributions, counted on not too many rows."""
-    return len(np.unique(p[:: -(-len(p) // MOST_COUNTED)], axis=0))
 
 
 def _auc(matrix: ScoreMatrix) -> float | None:

@@ -7,20 +7,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.base import (
     SCALES,
-    Calibrator,
     Limit,
     check_parameters,
     inner_interval,
     on_logit_scale,
 )
-from calibrant.data.columns import to_matrix
 from calibrant.data.matrix import ScoreMatrix, read_matrix
 from calibrant.data.table import ScoreTable
-from calibrant.errors import InputError
 from calibrant.kernels.newton import STEEPEST, fit_logistic
 from calibrant.kernels.softmax import RIDGE, fit_temperature
 from calibrant.losses import logit
@@ -28,11 +24,10 @@ from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.base import in_blocks
 from calibrant.vector_base import (
     SMOOTHED,
+    OneOrMany,
     Reading,
-    Views,
-    most_probable,
+    count_columns,
     provenance_of,
-    read_for,
     reading,
 )
 
@@ -46,7 +41,7 @@ FLATTEST = 1e-3
 ROUGH = 1 << 20
 
 
-class Temperature(Calibrator, Views):
+class Temperature(OneOrMany):
     """P = σ(z / T), or softmax(z / T), with one temperature T > 0, by maximum likelihood.
 
     Scores of one column, or the two of a binary predict_proba, calibrate two classes; a column for
@@ -99,7 +94,6 @@ class Temperature(Calibrator, Views):
     (1.674, [[0.75, 0.125, 0.125]])
     """
 
-    multiclass: ClassVar[bool] = True
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
@@ -131,15 +125,11 @@ class Temperature(Calibrator, Views):
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        if y is None or _columns(scores) < 3:
+        if y is None or count_columns(scores) < 3:
             super().fit(scores, y, sample_weight)
             return self
         check_parameters(self, self._limits)
-        if self.pos_label is not None:
-            raise InputError(
-                "pos_label must be None for scores of several classes, but "
-                f"{self.pos_label!r} came."
-            )
+        self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         self.map_ = self._fit_matrix(matrix)
         self.classes_, self.pos_label_ = classes, None
@@ -181,37 +171,6 @@ class Temperature(Calibrator, Views):
         found = fit_temperature(read.source(), smoothing=self.label_smoothing, start=start)
         self.temperature_ = 1.0 / found.factor
         return read.map(found.factor, np.zeros(matrix.n_classes))
-
-    def calibrate(self, scores: Any) -> Array:
-        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
-        check_is_fitted(self, "map_")
-        if isinstance(self.map_, VectorMap):
-            raise InputError("several classes have one probability each: use predict_proba.")
-        return super().calibrate(scores)
-
-    def predict_proba(self, scores: Any) -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
-        check_is_fitted(self, "map_")
-        if isinstance(self.map_, VectorMap):
-            return self.map_(read_for(self.map_, scores, len(self.classes_)))
-        return super().predict_proba(scores)
-
-    def predict(self, scores: Any) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self, "map_")
-        if not isinstance(self.map_, VectorMap):
-            return super().predict(scores)
-        clean = read_for(self.map_, scores, len(self.classes_))
-        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
-        return labels
-
-
-def _columns(scores: Any) -> int:
-    """How many columns there are; 1 for what has no second dimension."""
-    shape = getattr(scores, "shape", None)
-    if not isinstance(shape, tuple):
-        shape = to_matrix(scores, "scores").shape
-    return int(shape[1]) if len(shape) == 2 else 1
 
 
 def _size(z: Array, weight: Array) -> float:

@@ -45,7 +45,7 @@ from calibrant.diagrams.lines import MapCurve, map_curve
 from calibrant.diagrams.panels import Panels, panels_of
 from calibrant.diagrams.reading import read_several
 from calibrant.diagrams.rule import Rule, one_of
-from calibrant.diagrams.segments import reliability_segments
+from calibrant.diagrams.segments import segments_by
 from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -141,25 +141,9 @@ def reliability_diagram(
         refuse_other_axes(ax)
     rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
     several = isinstance(p, Mapping) or isinstance(y, Mapping)
-    beside = {"raw": raw, "names": names, "fitted_map": fitted_map}
     if segments is not None:
-        _refuse_beside("segments", **beside)
-        found = reliability_segments(
-            y,
-            p,
-            segments,
-            curve=curve,
-            bins=bins,
-            kind=kind,
-            band=band,
-            level=level,
-            sigma=sigma,
-            axes=axes,
-            n_boot=n_boot,
-            random_state=random_state,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
+        _refuse_beside("segments", raw=raw, names=names, fitted_map=fitted_map)
+        found = segments_by(rule, y, p, segments, sample_weight, pos_label)
         if apart:
             return panel_diagram(found, ax=ax, title=title)
         drawing = _overlay(found.overlaid, None)

@@ -70,3 +70,10 @@ def test_coverage(study, world, weights, n):
     runs = 300 if n < 20_000 else 100
     tallies = study.coverage(world, weights, n, runs, 100, seed=1)
     check(tallies, runs, WEAK.get((world, weights, n), 0.95))
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("factor", [1.0, 2.0], ids=["right", "too sure"])
+def test_intervals_of_several_classes(root, factor, runs):
+    found = experiment(root, "coverage_classes").coverage(factor, 300, runs, 100)
+    assert min(found.values()) >= least(runs), found

@@ -1,11 +1,13 @@
 # Two commands do all the set-up on a machine that has Python (>= 3.11) and make:
 #   make demo   run the main job on a bundled example
 #   make test   run the whole test suite
+#   make papers-quick   every table of the papers with few repetitions: minutes, needs the datasets
+#   make papers         all repetitions: hours; goes on where it was interrupted
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow bench check format pictures clean help
+.PHONY: demo test slow bench papers papers-quick format pictures clean help
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -43,6 +45,12 @@ slow: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+papers: $(VENV)/.test
+	$(BIN)/python -m experiments all
+
+papers-quick: $(VENV)/.test
+	$(BIN)/python -m experiments all --quick
 
 pictures: $(VENV)/.test
 	$(BIN)/python docs/make_pictures.py

@@ -1,0 +1,105 @@
+"""``python -m experiments PAPER``: a paper's tables, computed again and set beside its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from experiments import RESULTS, say, table
+from experiments.papers import NAMES, paper
+from experiments.papers.cells import Paper
+from experiments.papers.render import fill_docs, pictures, render
+from experiments.papers.run import Outcome, Workers, cost, run_table
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser.add_argument("paper", nargs="?", choices=[*NAMES, "all"], help="which paper, or all")
+    parser.add_argument("--table", help="only this table")
+    parser.add_argument("--quick", action="store_true", help="every table, fewer repetitions")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--into", type=Path, default=RESULTS, help="folder of the results")
+    parser.add_argument("--only", choices=["pages", "pictures", "cost"], help="compute no cells")
+    return parser.parse_args()
+
+
+def contents() -> str:
+    """The papers and their tables."""
+    lines = ["Name a paper, or all:"]
+    for name in NAMES:
+        found = paper(name)
+        lines.append(f"\n{name}: {found.title}")
+        lines += [f"  {part.name:<12} {part.title}" for part in found.tables]
+    return "\n".join(lines)
+
+
+def compute(found: Paper, told: argparse.Namespace, workers: Workers) -> list[Outcome]:
+    """The cells that a run asks for, table by table."""
+    wanted = found.tables if told.table is None else (found.table(told.table),)
+    outcomes = []
+    for part in wanted:
+        if workers.stopping:
+            break
+        start = time.monotonic()
+        outcome = run_table(found, part, told.into, told.quick, workers)
+        spent = time.monotonic() - start
+        say(f"{found.name} {part.name}: {outcome.done} cells in {spent:.0f} s")
+        for text in outcome.missing:
+            say(f"  left out: {text}")
+        for text in outcome.failed[:5]:
+            say(f"  failed: {text}")
+        outcomes.append(outcome)
+    return outcomes
+
+
+def show(found: Paper, told: argparse.Namespace) -> None:
+    """The pages of a paper, from what there is."""
+    for path in render(found, told.into):
+        say(f"wrote {path}")
+    if told.into == RESULTS:
+        fill_docs(found, told.into, DOCS)
+
+
+def costs(papers: list[Paper], folder: Path) -> str:
+    """What the full run takes, from the seconds of the cells that are there."""
+    rows, total = [], 0.0
+    for found in papers:
+        for name, cells, done, spent, ahead in cost(folder, found):
+            rows.append((found.name, name, cells, done, f"{spent:.2f}", f"{ahead:.2f}"))
+            total += ahead
+    head = ("paper", "table", "cells", "done", "hours spent", "hours to go")
+    return table(head, rows) + f"\n\n{total:.1f} hours of one core to go.\n"
+
+
+def main() -> int:
+    told = arguments()
+    if told.paper is None:
+        say(contents())
+        return 0
+    papers = [paper(name) for name in (NAMES if told.paper == "all" else (told.paper,))]
+    if told.only == "cost":
+        say(costs(papers, told.into))
+        return 0
+    if told.only == "pictures":
+        for found in papers:
+            for name in pictures(found, told.into, DOCS / "papers" / "pictures"):
+                say(f"drew {name}")
+        return 0
+    outcomes: list[Outcome] = []
+    with Workers(told.jobs) as workers:
+        for found in papers:
+            if told.only is None:
+                outcomes += compute(found, told, workers)
+            show(found, told)
+            if workers.stopping:
+                return 130
+    return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

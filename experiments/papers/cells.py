@@ -1,0 +1,156 @@
+"""A table as cells: each is computed once, kept at once, and not computed again.
+
+A cell is one line of a CSV file: its keys, the figures found, and the seconds they took. The line
+is written when the cell is done, so that an interrupted run loses only what was being computed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+__all__ = ["Cell", "Claim", "Journal", "Paper", "Row", "Table"]
+
+Cell = dict[str, str | int]
+Row = Mapping[str, float | str | int]
+
+SECONDS = "seconds"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table (or figure) of a paper: its cells, how one is computed, how all are shown.
+
+    ``cells(quick)`` lists the cells of a quick or of a full run, the former among the latter, all
+    with the same keys. ``run(**cell)`` gives one row of figures, the same for the same cell.
+    ``page`` makes Markdown of the rows that there are. ``repeats`` is the key that only repeats.
+    """
+
+    name: str
+    title: str
+    cells: Callable[[bool], list[Cell]]
+    run: Callable[..., Row]
+    page: Callable[[pd.DataFrame], str]
+    repeats: str = "seed"
+    figures: Callable[[pd.DataFrame, Path], list[str]] | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.cells(True)[0])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, its figures, ours, and whether it holds (None: cannot be judged)."""
+
+    text: str
+    published: str
+    ours: str
+    holds: bool | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: its tables, and its claims as judged by the results of them, by table."""
+
+    name: str
+    title: str
+    tables: tuple[Table, ...]
+    claims: Callable[[dict[str, pd.DataFrame]], list[Claim]]
+    notes: str
+
+    def table(self, name: str) -> Table:
+        found = {table.name: table for table in self.tables}
+        if name not in found:
+            raise KeyError(f"{self.name} has no table {name!r}; it has {', '.join(found)}")
+        return found[name]
+
+
+class Journal:
+    """The finished cells of a table, in a file that grows by a line for each."""
+
+    def __init__(self, path: Path, keys: list[str]) -> None:
+        self.path, self.keys = path, keys
+        self.columns: list[str] = []
+        self.rows = self._read()
+
+    def _read(self) -> list[dict[str, str]]:
+        """What is there; a line that an interrupted run left half-written is dropped."""
+        if not self.path.is_file():
+            return []
+        text = self.path.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        rows = list(csv.DictReader(io.StringIO(whole)))
+        missing = [key for key in self.keys if rows and key not in rows[0]]
+        if missing:
+            raise ValueError(
+                f"{self.path} must have the columns {', '.join(self.keys)}, but lacks "
+                f"{', '.join(missing)}: it is of another version of the table. Remove it, or write "
+                "the results elsewhere (--into)."
+            )
+        self.columns = list(rows[0]) if rows else []
+        if whole != text:
+            self._write(rows)
+        return rows
+
+    def name(self, cell: Mapping[str, object]) -> tuple[str, ...]:
+        return tuple(str(cell[key]) for key in self.keys)
+
+    def todo(self, cells: Iterable[Cell]) -> list[Cell]:
+        """The cells that are not there yet."""
+        done = {self.name(row) for row in self.rows}
+        return [cell for cell in cells if self.name(cell) not in done]
+
+    def add(self, cell: Cell, row: Row, seconds: float) -> None:
+        """Keep a finished cell: one line more, or the file anew where it brings new columns."""
+        line = {
+            **{key: str(value) for key, value in cell.items()},
+            **{key: _text(value) for key, value in row.items()},
+            SECONDS: f"{seconds:.3g}",
+        }
+        self.rows.append(line)
+        if self.path.is_file() and set(line) <= set(self.columns):
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                file.write(self._lines([line], header=False))
+        else:
+            self._write(self.rows)
+
+    def sort(self, cells: Iterable[Cell]) -> None:
+        """Bring the lines into the order of the table, whatever the order they were found in."""
+        place = {self.name(cell): i for i, cell in enumerate(cells)}
+        rows = sorted(self.rows, key=lambda row: place.get(self.name(row), len(place)))
+        if rows != self.rows:
+            self.rows = rows
+            self._write(rows)
+
+    def frame(self) -> pd.DataFrame:
+        """The rows, with numbers as numbers."""
+        return pd.read_csv(self.path) if self.rows else pd.DataFrame(columns=self.keys)
+
+    def _write(self, rows: list[dict[str, str]]) -> None:
+        found = dict.fromkeys([*self.keys, *(name for row in rows for name in row)])
+        self.columns = [name for name in found if name != SECONDS] + [SECONDS]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(self._lines(rows, header=True), encoding="utf-8", newline="")
+        os.replace(part, self.path)
+
+    def _lines(self, rows: list[dict[str, str]], header: bool) -> str:
+        out = io.StringIO()
+        writer = csv.DictWriter(out, self.columns, restval="", lineterminator="\n")
+        if header:
+            writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+
+def _text(value: float | str | int) -> str:
+    """Six digits are more than any table shows."""
+    return value if isinstance(value, str) else f"{value:.6g}"

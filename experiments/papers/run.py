@@ -1,0 +1,197 @@
+"""Computing the cells of tables, in processes, so that nothing finished is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from experiments import say
+from experiments.data import DataMissingError
+from experiments.papers import paper as by_name
+from experiments.papers.cells import SECONDS, Cell, Journal, Paper, Row, Table
+
+__all__ = ["Outcome", "Workers", "cost", "journal", "results", "run_table"]
+
+#: one thread for each process: the cores are taken by processes
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Outcome(NamedTuple):
+    """What became of a run: cells computed, data that are missing, cells that failed."""
+
+    done: int
+    missing: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """A cell's row, or why there is none."""
+
+    row: Row | None
+    seconds: float
+    missing: str = ""
+
+
+def journal(folder: Path, paper: Paper, table: Table) -> Journal:
+    """The finished cells of a table."""
+    return Journal(folder / f"{paper.name}_{table.name}.csv", table.keys)
+
+
+def results(folder: Path, paper: Paper) -> dict[str, pd.DataFrame]:
+    """The finished cells of each table of a paper."""
+    return {table.name: journal(folder, paper, table).frame() for table in paper.tables}
+
+
+def run_cell(paper: str, table: str, cell: Cell) -> Found:
+    """One cell, wherever it is computed."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # models that have not quite converged are scores too
+        try:
+            row = by_name(paper).table(table).run(**cell)
+        except DataMissingError as error:
+            return Found(None, 0.0, str(error))
+    return Found(row, time.perf_counter() - start)
+
+
+class Workers:
+    """Processes that compute cells, and the wish to stop.
+
+    The first interrupt lets the cells at work finish and be kept; a second one ends everything.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs, self.stopping = jobs, False
+        self.pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        self.before = signal.signal(signal.SIGINT, self._interrupt)
+        if self.jobs > 1:
+            for name in THREADS:
+                os.environ.setdefault(name, "1")
+            self.pool = ProcessPoolExecutor(
+                self.jobs, mp_context=get_context("spawn"), initializer=_deaf
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self.before)
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        if self.stopping:
+            raise KeyboardInterrupt
+        self.stopping = True
+        say("interrupted: the cells at work are finished and kept (once more: stop at once)")
+
+    def computed(
+        self, paper: str, table: str, cells: list[Cell]
+    ) -> Iterator[tuple[Cell, Found | BaseException]]:
+        """Cells with what was found, in the order in which they are done."""
+        if self.pool is None:
+            for cell in cells:
+                if not self.stopping:
+                    try:
+                        yield cell, run_cell(paper, table, cell)
+                    except Exception as error:
+                        yield cell, error
+            return
+        work = {self.pool.submit(run_cell, paper, table, cell): cell for cell in cells}
+        while work:
+            finished, _ = wait(work, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in finished:
+                error = future.exception()
+                yield work.pop(future), future.result() if error is None else error
+            if self.stopping:
+                work = {future: cell for future, cell in work.items() if not future.cancel()}
+
+
+def _deaf() -> None:
+    """The parent process answers to interrupts, not the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def run_table(paper: Paper, table: Table, folder: Path, quick: bool, workers: Workers) -> Outcome:
+    """The cells of a table that are not there yet, kept as they come."""
+    kept = journal(folder, paper, table)
+    todo = kept.todo(table.cells(quick))
+    missing: dict[str, None] = {}
+    failed, done = [], 0
+    with _Progress(f"{paper.name} {table.name}", len(todo)) as progress:
+        for cell, found in workers.computed(paper.name, table.name, todo):
+            if isinstance(found, BaseException):
+                failed.append(f"{cell}: {type(found).__name__}: {found}")
+            elif found.row is None:
+                missing[found.missing] = None
+            else:
+                kept.add(cell, found.row, found.seconds)
+                done += 1
+            progress.step()
+    kept.sort(table.cells(False))
+    return Outcome(done, tuple(missing), tuple(failed))
+
+
+class _Progress:
+    """A bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.total, self.done, self.told = name, total, 0, time.monotonic()
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        self.bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+        self.alive = console.is_terminal
+
+    def __enter__(self) -> _Progress:
+        if self.alive:
+            self.bar.start()
+            self.task = self.bar.add_task(self.name, total=self.total)
+        return self
+
+    def step(self) -> None:
+        self.done += 1
+        if self.alive:
+            self.bar.advance(self.task)
+        elif time.monotonic() - self.told > 30:
+            self.told = time.monotonic()
+            say(f"{self.name}: {self.done} of {self.total} cells")
+
+    def __exit__(self, *_: object) -> None:
+        if self.alive:
+            self.bar.stop()
+
+
+def cost(folder: Path, paper: Paper) -> list[tuple[str, int, int, float, float]]:
+    """Per table: cells of the full run, those that are there, hours they took, hours to go.
+
+    A cell that is not there is taken to last as long as those that differ from it by repetition
+    only, else as long as the mean of the table's.
+    """
+    rows = []
+    for table in paper.tables:
+        kept = journal(folder, paper, table)
+        frame, cells = kept.frame(), table.cells(False)
+        todo = kept.todo(cells)
+        alike = [key for key in table.keys if key != table.repeats]
+        known: dict[tuple[str, ...], list[float]] = {}
+        for row in kept.rows:
+            known.setdefault(tuple(row[key] for key in alike), []).append(float(row[SECONDS]))
+        mean = float(frame[SECONDS].mean()) if len(frame) else float("nan")
+        ahead = 0.0
+        for cell in todo:
+            like = known.get(tuple(str(cell[key]) for key in alike))
+            ahead += sum(like) / len(like) if like else mean
+        spent = float(frame[SECONDS].sum()) if len(frame) else 0.0
+        rows.append((table.name, len(cells), len(cells) - len(todo), spent / 3600, ahead / 3600))
+    return rows

@@ -1,0 +1,269 @@
+"""The frame of the papers' tables: nothing finished is lost, nothing published is made up."""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import types
+
+import pandas as pd
+import pytest
+
+from studies import experiment
+
+
+@pytest.fixture(scope="module")
+def cells(root):
+    return experiment(root, "papers.cells")
+
+
+@pytest.fixture(scope="module")
+def run(root):
+    return experiment(root, "papers.run")
+
+
+@pytest.fixture(scope="module")
+def render(root):
+    return experiment(root, "papers.render")
+
+
+@pytest.fixture(scope="module")
+def beside(root):
+    return experiment(root, "papers.beside")
+
+
+@pytest.fixture(scope="module")
+def published(root):
+    return experiment(root, "papers.published")
+
+
+@pytest.fixture
+def toy(cells, run, root):
+    """A paper of one table: five cells, of which the quick run has two."""
+    counted = []
+
+    def one(kind, seed):
+        counted.append((kind, seed))
+        if kind == "gone":
+            raise experiment(root, "data").DataMissingError("put gone.csv there")
+        if kind == "bad":
+            raise ZeroDivisionError("no rows")
+        return {"AUC": 0.5 + seed / 100, **({"extra": "word, with comma"} if seed == 2 else {})}
+
+    def listed(quick):
+        return [{"kind": "ok", "seed": seed} for seed in range(2 if quick else 5)]
+
+    table = cells.Table("1", "One", listed, one, lambda frame: f"mean {frame['AUC'].mean():.3f}")
+    claim = cells.Claim("It works.", "yes", "yes", True)
+    paper = cells.Paper("toy2000", "A toy", (table,), lambda found: [claim], "Notes.")
+    module = types.ModuleType("experiments.papers.toy2000")
+    module.PAPER, module.counted = paper, counted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "experiments.papers.toy2000", module)
+        yield module
+
+
+def _run(run, toy, folder, quick=False):
+    with run.Workers(1) as workers:
+        return run.run_table(toy.PAPER, toy.PAPER.tables[0], folder, quick, workers)
+
+
+def test_a_finished_cell_is_not_computed_again(run, toy, tmp_path):
+    assert _run(run, toy, tmp_path, quick=True).done == 2
+    assert _run(run, toy, tmp_path).done == 3
+    assert _run(run, toy, tmp_path).done == 0
+    assert toy.counted == [("ok", seed) for seed in range(5)]
+    found = run.results(tmp_path, toy.PAPER)["1"]
+    assert found["seed"].tolist() == [0, 1, 2, 3, 4]
+    assert found["AUC"].tolist() == [0.5, 0.51, 0.52, 0.53, 0.54]
+    assert found["extra"].tolist()[2] == "word, with comma"
+    assert found.columns[-1] == "seconds"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_line_torn_by_an_interrupt_is_dropped_and_computed_again(run, toy, tmp_path):
+    _run(run, toy, tmp_path)
+    path = tmp_path / "toy2000_1.csv"
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole[:-9], encoding="utf-8")
+    toy.counted.clear()
+    assert _run(run, toy, tmp_path).done == 1
+    assert toy.counted == [("ok", 4)]
+    assert len(run.results(tmp_path, toy.PAPER)["1"]) == 5
+
+
+def test_rows_found_in_any_order_are_kept_in_the_order_of_the_table(cells, tmp_path):
+    kept = cells.Journal(tmp_path / "t.csv", ["seed"])
+    for seed in (2, 0, 1):
+        kept.add({"seed": seed}, {"x": seed / 3}, 0.1)
+    kept.sort([{"seed": seed} for seed in range(3)])
+    again = cells.Journal(tmp_path / "t.csv", ["seed"])
+    assert again.frame()["seed"].tolist() == [0, 1, 2]
+    assert again.frame()["x"].tolist() == [0, 0.333333, 0.666667]
+
+
+def test_a_file_of_another_table_is_refused(cells, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="lacks seed"):
+        cells.Journal(tmp_path / "t.csv", ["seed"])
+
+
+def test_missing_data_and_failures_are_told_and_the_rest_goes_on(run, toy, cells, tmp_path):
+    old = toy.PAPER.tables[0]
+    kinds = ["gone", "ok", "bad", "gone"]
+    listed = [{"kind": kind, "seed": seed} for seed, kind in enumerate(kinds)]
+    table = cells.Table("1", "One", lambda quick: listed, old.run, old.page)
+    toy.PAPER = cells.Paper("toy2000", "A toy", (table,), toy.PAPER.claims, "")
+    outcome = _run(run, toy, tmp_path)
+    assert outcome.done == 1
+    assert outcome.missing == ("put gone.csv there",)
+    (failure,) = outcome.failed
+    assert "ZeroDivisionError: no rows" in failure
+
+
+def test_the_cost_of_a_full_run_is_told_from_what_there_is(run, toy, tmp_path):
+    _run(run, toy, tmp_path, quick=True)
+    ((name, all_cells, done, spent, ahead),) = run.cost(tmp_path, toy.PAPER)
+    assert (name, all_cells, done) == ("1", 5, 2)
+    assert ahead == pytest.approx(1.5 * spent, rel=0.01)
+
+
+def test_pages_say_what_they_rest_on(run, render, toy, tmp_path):
+    _run(run, toy, tmp_path, quick=True)
+    render.render(toy.PAPER, tmp_path)
+    text = (tmp_path / "toy2000.md").read_text(encoding="utf-8")
+    assert "| It works. | yes | yes | yes |  |" in text
+    assert "mean 0.505" in text
+    assert "*From 2 of 5 cells of the full run.*" in text
+    html = (tmp_path / "toy2000.html").read_text(encoding="utf-8")
+    assert "<td>It works.</td>" in html
+    assert "<title>A toy</title>" in html
+
+
+def test_blocks_of_a_page_are_filled_from_results(render):
+    text = "# T\n\n<!-- claims -->\nold\n<!-- end -->\n\nprose\n\n<!-- table 1 -->\n<!-- end -->\n"
+    parts = {"claims": "new", "table 1": "| a |"}
+    filled = render.fill(text, parts)
+    assert "<!-- claims -->\n\nnew\n\n<!-- end -->" in filled
+    assert "prose" in filled
+    assert "old" not in filled
+    assert render.fill(filled, parts) == filled
+    with pytest.raises(KeyError, match="'table 1'"):
+        render.fill(text, {"claims": "new"})
+
+
+SLOW_TOY = """
+import sys, time, types
+from pathlib import Path
+sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else {root!r})
+from experiments.papers.cells import Paper, Table
+def one(seed):
+    time.sleep(0.4)
+    return {{"x": seed}}
+def listed(quick):
+    return [{{"seed": seed}} for seed in range(200)]
+table = Table("1", "One", listed, one, lambda frame: "")
+module = types.ModuleType("experiments.papers.slow2000")
+module.PAPER = Paper("slow2000", "Slow", (table,), lambda found: [], "")
+sys.modules["experiments.papers.slow2000"] = module
+if __name__ == "__main__":
+    from experiments.papers.run import Workers, run_table
+    with Workers({jobs}) as workers:
+        print(run_table(module.PAPER, table, Path({folder!r}), False, workers).done, flush=True)
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_keeps_what_is_finished(root, tmp_path, jobs):
+    script = tmp_path / "slow.py"
+    text = SLOW_TOY.format(root=str(root), folder=str(tmp_path), jobs=jobs)
+    script.write_text(textwrap.dedent(text), encoding="utf-8")
+    kept = tmp_path / "slow2000_1.csv"
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while not (kept.is_file() and len(kept.read_text(encoding="utf-8").splitlines()) > 2):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "finished and kept" in said
+    done = int(said.splitlines()[-1])
+    assert 2 <= done < 100
+    assert pd.read_csv(kept)["x"].tolist() == list(range(done))
+
+
+# --- published beside ours ------------------------------------------------------------------------
+
+
+def test_within_the_spread(beside):
+    runs = [0.4, 0.5, 0.6]  # sd .1
+    assert beside.beside(0.75, runs).within is True
+    assert beside.beside(0.7505, runs).within is True  # rounding of the third digit
+    assert beside.beside(0.751, runs).within is False
+    assert beside.beside(math.nan, runs).within is None
+    assert beside.beside(0.5, [0.5]).within is None
+    assert beside.beside(math.nan, runs).printed == "not legible in our copy"
+    assert beside.beside(0.5, [math.nan, 0.5, 0.7]).runs == 2
+    assert beside.beside(0.5, []).runs == 0
+    exact = beside.beside(0.5, [0.5, 0.5])
+    assert exact.within is True
+    assert beside.beside(0.6, [0.5, 0.5]).within is False
+
+
+def test_order_of_methods(beside):
+    published = {"a": 0.1, "b": 0.2, "c": 0.2, "d": 0.4, "e": math.nan}
+    ours = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 2.5, "e": 0.0, "f": 9.0}
+    assert beside.order_kept(published, ours) == (4, 5)  # b and c are equal there; c and d turned
+
+
+def test_tables_beside(beside):
+    cells = {"a": beside.beside(0.1, [0.1, 0.2]), "b": beside.beside(0.9, [0.3, 0.301])}
+    tall = beside.tall({"AUC": cells})
+    assert "| AUC | a | 0.100 | 0.150 ± 0.071 | yes | 1 of 1 pairs |" in tall
+    assert "|  | b | 0.900 | 0.300 ± 0.001 | no |  |" in tall
+    wide = beside.wide({"adult": cells})
+    assert "| adult | 0.100 / 0.150 ± 0.071 | 0.900 / 0.300 ± 0.001 † | 1 of 1 pairs |" in wide
+
+
+# --- the published figures ------------------------------------------------------------------------
+
+TEXTS = {
+    "naeini2015": "000", "niculescu2005": "001", "bella2009": "002", "naeini2018": "003",
+    "zadrozny2002": "004",
+}  # fmt: skip
+
+
+def test_every_published_figure_stands_on_its_line_of_the_paper(shared, published):
+    """Figures as they are printed; percentages of the claims and marks of tests in other words."""
+    lines = {}
+    for paper, number in TEXTS.items():
+        (path,) = (shared / "papers").glob(f"{number}_*.txt")
+        lines[paper] = path.read_text(encoding="utf-8").split("\n")
+    found = published.everything()
+    figures = found[found["value"].str.fullmatch(r"-?[\d.]+", na=False)]
+    figures = figures[~figures["measure"].str.endswith("superior")]
+    assert len(figures) > 1000
+    for row in figures.itertuples():
+        line = lines[row.paper][row.line - 1].replace("- **", "-").replace("- <b>", "-")
+        wanted = row.value.lstrip("-")
+        if row.table == "claims":
+            wanted = f"{round(100 * float(wanted))}%"
+        assert wanted in re.sub(r"</?b>", "", line), (row.paper, row.table, row.value)
+    spreads = found[found["sd"].notna()]
+    assert len(spreads) == 12
+
+
+def test_a_published_figure_by_its_words(published):
+    assert published.figure("naeini2015", "1c", method="ABB", measure="RMSE") == 0.343
+    with pytest.raises(KeyError, match="must be one"):
+        published.figure("naeini2015", "1c", method="ABB")
+    with pytest.raises(KeyError, match="no table"):
+        published.published("naeini2015", "9")
+    lost = published.published("naeini2015", "1j").query("measure == 'AUC'")
+    assert lost["value"].isna().all()

@@ -6,7 +6,6 @@ CIFAR-10.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
 import calibrant as cal
-from experiments.data import data_folder
+from experiments.data import read_arrays, read_classes
 from experiments.study import encode
 
 Array = NDArray[np.float64]
@@ -85,21 +84,7 @@ class Rows(NamedTuple):
 
 def read_table(name: str) -> tuple[pd.DataFrame, Labels]:
     """Features and class codes of at most `MOST` rows of a dataset."""
-    manifest = json.loads((data_folder() / "manifest.json").read_text(encoding="utf-8"))
-    entry = next(entry for entry in manifest["datasets"] if entry["name"] == name)
-    frame = pd.read_csv(data_folder() / entry["file"], dtype=str, keep_default_na=False)
-    if len(frame) > MOST:
-        frame = frame.sample(MOST, random_state=0)
-    y = np.unique(frame["label"].to_numpy(dtype=str), return_inverse=True)[1]
-    known = {"label", "split", *entry["non_feature_columns"]}
-    columns = {
-        column: values.where(values != "", "(missing)")
-        if column in entry["nominal"]
-        else pd.to_numeric(values.where(values != "", None))
-        for column, values in frame.items()
-        if column not in known
-    }
-    return pd.DataFrame(columns).reset_index(drop=True), y.astype(np.intp)
+    return read_classes(name, MOST)
 
 
 def split(y: Labels, seed: int) -> tuple[Labels, Labels, Labels]:
@@ -121,7 +106,7 @@ def split(y: Labels, seed: int) -> tuple[Labels, Labels, Labels]:
 def of_models(name: str, seed: int) -> Iterator[tuple[str, Rows]]:
     """The distributions of each kind of model trained on a dataset."""
     if name == NEWS:
-        data = np.load(data_folder() / "20newsgroups-19997.npz")
+        data = read_arrays("20newsgroups-19997")
         X: Any = csr_matrix((data["data"].astype(np.float64), data["indices"], data["indptr"]))
         y, models = data["label"].astype(np.intp), NEWS_MODELS
         train, pool, test = split(y, seed)
@@ -141,7 +126,7 @@ def of_models(name: str, seed: int) -> Iterator[tuple[str, Rows]]:
 def of_network(name: str, seed: int) -> Iterator[tuple[str, Rows]]:
     """Logits of a ResNet-50 in the split of its source; probabilities of a VGG-16 in halves."""
     if name == "cifar-resnet":
-        data = np.load(data_folder() / "nn-cifar10-resnet50-logits.npz")
+        data = read_arrays("nn-cifar10-resnet50-logits")
         z, y, new, y_new = (
             data[f"{part}_{what}"] for part in ("val", "test") for what in ("logits", "labels")
         )
@@ -150,7 +135,7 @@ def of_network(name: str, seed: int) -> Iterator[tuple[str, Rows]]:
             Rows(z.astype(float), y.astype(int), new.astype(float), y_new.astype(int)),
         )
         return
-    data = np.load(data_folder() / "nn-cifar10-vgg16-probs.npz")
+    data = read_arrays("nn-cifar10-vgg16-probs")
     p, y = data["test_probs"].astype(np.float64), data["test_labels"].astype(np.intp)
     order = np.random.default_rng(seed).permutation(len(y))
     fit, test = order[: len(y) // 2], order[len(y) // 2 :]

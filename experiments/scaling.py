@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import calibrant as cal
 from experiments import RESULTS, keep, say, table
-from experiments.data import DataMissingError, data_folder
+from experiments.data import DataMissingError, read_arrays
 from experiments.study import options
 
 Array = NDArray[np.float64]
@@ -52,7 +52,7 @@ class Rows(NamedTuple):
 
 def resnet() -> Rows:
     """Logits, with the split of the source."""
-    data = np.load(data_folder() / "nn-cifar10-resnet50-logits.npz")
+    data = read_arrays("nn-cifar10-resnet50-logits")
     z = data["test_logits"].astype(np.float64)
     p = np.exp(z - z.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
@@ -62,7 +62,7 @@ def resnet() -> Rows:
 
 def vgg(seed: int) -> Rows:
     """Probabilities, cut into halves at random."""
-    data = np.load(data_folder() / "nn-cifar10-vgg16-probs.npz")
+    data = read_arrays("nn-cifar10-vgg16-probs")
     p, y = data["test_probs"].astype(np.float64), data["test_labels"].astype(np.intp)
     order = np.random.default_rng(seed).permutation(len(y))
     fit, test = order[: len(y) // 2], order[len(y) // 2 :]

@@ -82,6 +82,7 @@ _HOMES = {
     "classwise_ece": "metrics",
     "classwise_mce": "metrics",
     "corp": "metrics",
+    "critical_difference_diagram": "diagrams.draw.ranks",
     "degroot_fienberg": "metrics",
     "ecce": "metrics",
     "ece": "metrics",
@@ -117,11 +118,12 @@ _HOMES = {
 }
 
 #: rooms that are public as a whole
-_ROOMS = ("maps", "multiclass")
+_ROOMS = ("compare", "maps", "multiclass")
 
 __all__ = [*sorted(_HOMES), *_ROOMS]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from calibrant import compare as compare
     from calibrant import maps as maps
     from calibrant import multiclass as multiclass
     from calibrant.advice import Advice as Advice
@@ -160,6 +162,9 @@ if TYPE_CHECKING:
     from calibrant.diagrams.draw import panel_diagram as panel_diagram
     from calibrant.diagrams.draw import reliability_diagram as reliability_diagram
     from calibrant.diagrams.draw.classes import class_diagram as class_diagram
+    from calibrant.diagrams.draw.ranks import (
+        critical_difference_diagram as critical_difference_diagram,
+    )
     from calibrant.diagrams.learning import LearningCurve as LearningCurve
     from calibrant.diagrams.learning import learning_curve as learning_curve
     from calibrant.diagrams.lines import map_curve as map_curve

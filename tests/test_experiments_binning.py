@@ -1,4 +1,4 @@
-"""The studies behind the Bayesian binning methods, at a size for tests."""
+"""The study behind the λ of the Bayesian binning methods, at a size for tests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from studies import experiment
 
 
 @pytest.fixture(scope="module")
-def simulated(root):
-    return experiment(root, "binning_simulated")
-
-
-@pytest.fixture(scope="module")
 def study(root):
     return experiment(root, "binning_lambda")
 
@@ -25,89 +20,6 @@ def study(root):
 @pytest.fixture
 def data(root):
     return experiment(root, "data")
-
-
-@pytest.fixture(scope="module")
-def xor(simulated):
-    return simulated.draws("XOR", 45, ("LR", "Hist", "ABB"))
-
-
-@pytest.fixture(scope="module")
-def circular(simulated):
-    return simulated.draws("circular", 25, ("LR", "IsoReg", "ABB", *simulated.ACP))
-
-
-def _of(summary, method):
-    return summary[summary["method"] == method].set_index("measure")
-
-
-@pytest.mark.parametrize("measure", ["AUC", "ACC", "RMSE"])
-def test_abb_on_xor_is_within_the_spread_of_the_published_figures(simulated, xor, measure):
-    near = simulated.near_diagonal(xor)
-    assert near["seed"].nunique() >= 12
-    row = _of(simulated.beside_published("XOR", near), "ABB").loc[measure]
-    assert row["sd"] < 0.03  # a spread that would let anything pass is no evidence
-    assert abs(row["published"] - row["mean"]) <= 2.5 * row["sd"]
-    assert row["within"]
-
-
-@pytest.mark.parametrize("measure", ["AUC", "ACC", "RMSE"])
-def test_abb_on_rings_is_within_the_spread_of_the_published_figures(simulated, circular, measure):
-    row = _of(simulated.beside_published("circular", circular), "ABB").loc[measure]
-    assert row["sd"] < 0.03
-    assert abs(row["published"] - row["mean"]) <= 2.5 * row["sd"]
-
-
-def test_xor_depends_on_the_direction_of_the_draw(simulated, xor):
-    """Far from a diagonal no function of the score tells the classes apart."""
-    near = simulated.near_diagonal(xor)
-    far = xor[xor["off diagonal"] > 35]
-    for method in ("Hist", "ABB"):
-        best, worst = (part[part["method"] == method]["AUC"].mean() for part in (near, far))
-        assert best > 0.9
-        assert worst < 0.7
-
-
-def test_isotonic_cannot_follow_the_rings(circular):
-    mean = circular.groupby("method")["AUC"].mean()
-    assert mean["LR"] < 0.55
-    assert mean["IsoReg"] < 0.7
-    assert mean["ABB"] > 0.8
-
-
-def test_every_published_figure_has_a_measure_beside_it(simulated, xor):
-    names = set(xor.columns)
-    for figures in simulated.PUBLISHED.values():
-        assert set(figures) <= names
-        for row in figures.values():
-            assert set(row) == {*simulated.METHODS, *simulated.ACP}
-            assert all(0 < figure < 1 for figure in row.values())
-
-
-def test_a_figure_outside_the_spread_is_called_so(simulated):
-    draws = pd.DataFrame({"method": "ABB", "AUC": [0.50, 0.51, 0.52], "ECE": [0.06, 0.07, 0.05]})
-    row = _of(simulated.beside_published("XOR", draws), "ABB")
-    assert not row.loc["AUC", "within"]
-    assert row.loc["AUC", "apart"] == pytest.approx((0.941 - 0.51) / 0.01)
-    assert row.loc["ECE", "within"]
-    assert "| ABB | AUC | 0.510 ± 0.010 | 0.941 | +43.1 | no |" in simulated.as_table(
-        row.reset_index()
-    )
-
-
-@pytest.mark.parametrize(
-    ("direction", "degrees"), [((1, 1), 0), ((-2, 2), 0), ((1, 0), 45), ((0, -3), 45)]
-)
-def test_angle_from_the_diagonal(simulated, direction, degrees):
-    assert simulated.from_diagonal(np.array(direction, float)) == pytest.approx(degrees)
-
-
-def test_published_reading_of_ece_is_the_root_of_a_tenth(simulated):
-    rng = np.random.default_rng(1)
-    p = rng.random(400)  # no ties: both readings sort alike
-    found = simulated.measures((rng.random(400) < p).astype(int), p)
-    assert found["ECE"] == pytest.approx(math.sqrt(found["ECE, plain"] / 10))
-    assert found["MCE"] == pytest.approx(found["MCE, ties together"])
 
 
 def test_missing_data_are_named(data, monkeypatch, tmp_path):
@@ -193,21 +105,9 @@ def test_standings_rank_and_compare(study):
     assert p["bad"] == pytest.approx(2 / 2**8)  # eight of eight, two-sided
 
 
-def test_committed_results_are_of_these_studies(root, simulated, study):
-    """The pages in experiments/results speak of the methods and measures that the code has."""
-    page = (root / "experiments" / "results" / "binning_simulated.md").read_text(encoding="utf-8")
-    for method in simulated.METHODS:
-        assert f"| {method} | AUC |" in page
+def test_committed_results_are_of_this_study(root, study):
+    """The results in experiments/results speak of the methods and sizes that the code has."""
     table = pd.read_csv(root / "experiments" / "results" / "binning_lambda.csv")
     assert set(table["method"]) == set(study.METHODS)
     assert set(table["n"]) == set(study.SIZES)
     assert table[["log loss", "Brier"]].notna().all().all()
-
-
-@pytest.mark.parametrize("measure", ["AUC", "ACC", "RMSE", "MCE", "ECE"])
-def test_narrow_intervals_give_the_published_figures_of_acp(simulated, circular, measure):
-    summary = simulated.beside_published("circular", circular)
-    row = _of(summary, "ACP, 10 % intervals").loc[measure]
-    assert row["within"]
-    assert row["sd"] < 0.1
-    assert not _of(summary, "ACP").loc["RMSE", "within"]  # 95 % intervals average the shape away

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -476,3 +477,14 @@ def test_multilabel_refusals(target, words):
         cal.MultiLabelCalibrator().fit([[0.1, 0.2]], [[0, 1]])
     with pytest.raises(cal.ParameterError, match="different names"):
         cal.MultiLabelCalibrator(cal.Platt(), labels=["a"]).fit([[0.1, 0.2]], [[0, 1]])
+
+
+def test_examples_of_the_docs_run(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (root / "docs" / "multiclass.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) >= 6
+    names = {}
+    for code in blocks:
+        exec(code, names)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from experiments import RESULTS, say, table
 from experiments.papers import NAMES, paper
 from experiments.papers.cells import Paper
-from experiments.papers.render import fill_docs, pictures, render
+from experiments.papers.render import blocks, fill_docs, pictures, render
 from experiments.papers.run import Outcome, Workers, cost, run_table
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -59,10 +59,11 @@ def compute(found: Paper, told: argparse.Namespace, workers: Workers) -> list[Ou
 
 def show(found: Paper, told: argparse.Namespace) -> None:
     """The pages of a paper, from what there is."""
-    for path in render(found, told.into):
+    parts = blocks(found, told.into)
+    for path in render(found, told.into, parts):
         say(f"wrote {path}")
     if told.into == RESULTS:
-        fill_docs(found, told.into, DOCS)
+        fill_docs(found, parts, DOCS)
 
 
 def costs(papers: list[Paper], folder: Path) -> str:

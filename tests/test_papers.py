@@ -11,6 +11,7 @@ import textwrap
 import time
 import types
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -135,7 +136,7 @@ def test_the_cost_of_a_full_run_is_told_from_what_there_is(run, toy, tmp_path):
 
 def test_pages_say_what_they_rest_on(run, render, toy, tmp_path):
     _run(run, toy, tmp_path, quick=True)
-    render.render(toy.PAPER, tmp_path)
+    render.render(toy.PAPER, tmp_path, render.blocks(toy.PAPER, tmp_path))
     text = (tmp_path / "toy2000.md").read_text(encoding="utf-8")
     assert "| It works. | yes | yes | yes |  |" in text
     assert "mean 0.505" in text
@@ -174,6 +175,7 @@ sys.modules["experiments.papers.slow2000"] = module
 if __name__ == "__main__":
     from experiments.papers.run import Workers, run_table
     with Workers({jobs}) as workers:
+        print("ready", flush=True)
         print(run_table(module.PAPER, table, Path({folder!r}), False, workers).done, flush=True)
 """
 
@@ -198,6 +200,23 @@ def test_an_interrupt_keeps_what_is_finished(root, tmp_path, jobs):
     assert pd.read_csv(kept)["x"].tolist() == list(range(done))
 
 
+def test_a_second_interrupt_ends_everything(root, tmp_path):
+    script = tmp_path / "slow.py"
+    text = SLOW_TOY.format(root=str(root), folder=str(tmp_path), jobs=2).replace("0.4", "300")
+    script.write_text(textwrap.dedent(text), encoding="utf-8")
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        assert "finished and kept" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in said
+    assert not list(tmp_path.glob("*.csv"))
+
+
 # --- published beside ours ------------------------------------------------------------------------
 
 
@@ -211,6 +230,7 @@ def test_within_the_spread(beside):
     assert beside.beside(math.nan, runs).printed == "not legible in our copy"
     assert beside.beside(0.5, [math.nan, 0.5, 0.7]).runs == 2
     assert beside.beside(0.5, []).runs == 0
+    assert beside.beside(np.float64(0.9), np.array(runs)).within is False
     exact = beside.beside(0.5, [0.5, 0.5])
     assert exact.within is True
     assert beside.beside(0.6, [0.5, 0.5]).within is False
@@ -267,3 +287,43 @@ def test_a_published_figure_by_its_words(published):
         published.published("naeini2015", "9")
     lost = published.published("naeini2015", "1j").query("measure == 'AUC'")
     assert lost["value"].isna().all()
+
+
+# --- what is committed ----------------------------------------------------------------------------
+
+NAMES = tuple(TEXTS)
+
+
+def test_every_paper_is_there(root):
+    assert set(experiment(root, "papers").NAMES) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_and_documentation_are_those_of_the_results(root, render, name):
+    """If this fails after a run, `python -m experiments all --only pages` mends it."""
+    paper, folder = experiment(root, "papers").paper(name), root / "experiments" / "results"
+    page = (folder / f"{name}.md").read_text(encoding="utf-8")
+    parts = render.blocks(paper, folder)
+    assert page == render.page(paper, folder, parts)
+    assert (folder / f"{name}.html").read_text(encoding="utf-8") == render.as_html(
+        paper.title, page
+    )
+    docs = (root / "docs" / "papers" / f"{name}.md").read_text(encoding="utf-8")
+    assert "<!-- claims -->" in docs
+    assert docs == render.fill(docs, parts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_quick_run_is_a_part_of_the_full_one_and_is_committed(root, run, name):
+    paper, folder = experiment(root, "papers").paper(name), root / "experiments" / "results"
+    assert paper.name == name
+    names = [table.name for table in paper.tables]
+    assert len(set(names)) == len(names)
+    for table in paper.tables:
+        quick, full = table.cells(True), table.cells(False)
+        assert quick
+        assert all(list(cell) == table.keys for cell in full)
+        told = [tuple(cell.items()) for cell in full]
+        assert len(set(told)) == len(told)
+        assert {tuple(cell.items()) for cell in quick} <= set(told)
+        assert not run.journal(folder, paper, table).todo(quick), table.name

@@ -42,7 +42,7 @@ class Beside(NamedTuple):
         """None where there is nothing to stand beside, or no spread to judge by."""
         if math.isnan(self.published) or self.runs < 2:
             return None
-        return self.apart <= SPREAD
+        return bool(self.apart <= SPREAD)
 
     @property
     def ours(self) -> str:
@@ -60,6 +60,7 @@ class Beside(NamedTuple):
 
 def beside(published: float, found: Iterable[float], digits: int = 3) -> Beside:
     """A published figure beside the figures of our runs (missing ones left out)."""
+    published = float(published)
     values = np.asarray([value for value in found if not pd.isna(value)], dtype=float)
     if not len(values):
         return Beside(published, math.nan, math.nan, 0, digits)

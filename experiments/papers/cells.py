@@ -1,6 +1,6 @@
 """A table as cells: each is computed once, kept at once, and not computed again.
 
-A cell is one line of a CSV file: its keys, the figures found, and the seconds they took. The line
+A cell is one line of a CSV file: its keys, the figures found, and the CPU seconds they took. The line
 is written when the cell is done, so that an interrupted run loses only what was being computed.
 """
 

@@ -64,9 +64,8 @@ def blocks(paper: Paper, folder: Path) -> dict[str, str]:
     return parts
 
 
-def page(paper: Paper, folder: Path) -> str:
-    """Everything about a paper, as Markdown."""
-    parts = blocks(paper, folder)
+def page(paper: Paper, folder: Path, parts: dict[str, str]) -> str:
+    """Everything about a paper, as Markdown, of the blocks of its results."""
     text = [f"# {paper.title}", paper.notes.strip(), "## What the paper claims", parts["claims"]]
     for table in paper.tables:
         text += [f"## {table.title}", parts[f"table {table.name}"], how_far(paper, table, folder)]
@@ -86,9 +85,9 @@ def as_html(title: str, markdown: str) -> str:
     )
 
 
-def render(paper: Paper, folder: Path) -> list[Path]:
+def render(paper: Paper, folder: Path, parts: dict[str, str]) -> list[Path]:
     """Write the page of a paper as Markdown and as HTML."""
-    text = page(paper, folder)
+    text = page(paper, folder, parts)
     written = []
     for suffix, content in ((".md", text), (".html", as_html(paper.title, text))):
         path = folder / f"{paper.name}{suffix}"
@@ -111,12 +110,12 @@ def fill(text: str, parts: dict[str, str]) -> str:
     return BLOCK.sub(put, text)
 
 
-def fill_docs(paper: Paper, folder: Path, docs: Path) -> Path | None:
+def fill_docs(paper: Paper, parts: dict[str, str], docs: Path) -> Path | None:
     """Bring the blocks of docs/papers/<paper>.md up to date, if there is such a page."""
     path = docs / "papers" / f"{paper.name}.md"
     if not path.is_file():
         return None
-    path.write_text(fill(path.read_text(encoding="utf-8"), blocks(paper, folder)), encoding="utf-8")
+    path.write_text(fill(path.read_text(encoding="utf-8"), parts), encoding="utf-8")
     return path
 
 

@@ -6,9 +6,10 @@ import os
 import signal
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A cell's row, or why there is none."""
+    """A cell's row and the CPU seconds it took, or why there is none."""
 
     row: Row | None
     seconds: float
@@ -55,14 +56,14 @@ def results(folder: Path, paper: Paper) -> dict[str, pd.DataFrame]:
 
 def run_cell(paper: str, table: str, cell: Cell) -> Found:
     """One cell, wherever it is computed."""
-    start = time.perf_counter()
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # models that have not quite converged are scores too
         try:
             row = by_name(paper).table(table).run(**cell)
         except DataMissingError as error:
             return Found(None, 0.0, str(error))
-    return Found(row, time.perf_counter() - start)
+    return Found(row, time.process_time() - start)
 
 
 class Workers:
@@ -85,10 +86,13 @@ class Workers:
             )
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         signal.signal(signal.SIGINT, self.before)
         if self.pool is not None:
-            self.pool.shutdown(cancel_futures=True)
+            if kind is not None:  # nobody waits for the cells at work any more
+                for child in active_children():
+                    child.terminate()
+            self.pool.shutdown()
 
     def _interrupt(self, number: int, frame: object) -> None:
         if self.stopping:
@@ -108,14 +112,15 @@ class Workers:
                     except Exception as error:
                         yield cell, error
             return
-        work = {self.pool.submit(run_cell, paper, table, cell): cell for cell in cells}
-        while work:
+        ahead, work = deque(cells), {}
+        while work or (ahead and not self.stopping):
+            while ahead and not self.stopping and len(work) < self.jobs:  # none waits in a queue
+                cell = ahead.popleft()
+                work[self.pool.submit(run_cell, paper, table, cell)] = cell
             finished, _ = wait(work, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in finished:
                 error = future.exception()
                 yield work.pop(future), future.result() if error is None else error
-            if self.stopping:
-                work = {future: cell for future, cell in work.items() if not future.cancel()}
 
 
 def _deaf() -> None:

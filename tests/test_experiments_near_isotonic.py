@@ -25,110 +25,6 @@ def path_study(root):
     return experiment(root, "near_isotonic_path")
 
 
-@pytest.fixture(scope="module")
-def simulated(root):
-    return experiment(root, "near_isotonic_simulated")
-
-
-# --- the simulated data of the paper --------------------------------------------------------------
-
-LINEAR, SHARP, SOFT = (
-    "linear kernel, C = 1",
-    "quadratic kernel, C = 1",
-    "quadratic kernel, C = 0.05",
-)
-
-
-@pytest.fixture(scope="module")
-def linear(simulated):
-    return simulated.runs(LINEAR, 10, ("SVM", "Isotonic", "BBQ", "ENIR authors", "ENIR"))
-
-
-@pytest.fixture(scope="module")
-def quadratic(simulated):
-    methods = ("SVM", "Isotonic", "ENIR")
-    return {name: simulated.runs(name, 6, methods) for name in (SHARP, SOFT)}
-
-
-def _of(summary, method):
-    return summary[summary["method"] == method].set_index("measure")
-
-
-@pytest.mark.parametrize("method", ["Isotonic", "BBQ", "ENIR authors", "ENIR"])
-def test_table_1a_is_reproduced(simulated, linear, method):
-    found = _of(simulated.beside_published(LINEAR, linear), method)
-    assert found["within"].dropna()[["AUC", "ACC", "RMSE", "ECE", "MCE"]].all()
-    # a spread that would let anything pass is no evidence
-    assert (found.loc[["AUC", "ACC", "RMSE", "ECE"], "sd"] < 0.025).all()
-
-
-def test_only_a_method_that_may_fall_recovers_what_the_linear_score_hides(linear):
-    mean = linear.groupby("method")["AUC"].mean()
-    assert mean["SVM"] < 0.56
-    assert mean["Isotonic"] < 0.7
-    assert min(mean["BBQ"], mean["ENIR"]) > 0.82
-
-
-def test_large_ece_of_isotonic_is_made_by_the_order_of_ties(linear):
-    mean = linear[linear["method"] == "Isotonic"].mean(numeric_only=True)
-    assert mean["ECE"] > 0.3
-    assert mean["ECE, ties together"] < 0.05
-    assert mean["ECE, equal width"] < 0.05
-
-
-def test_table_1b_needs_a_smaller_cost_than_1(simulated, quadratic):
-    soft, sharp = (
-        _of(simulated.beside_published(name, quadratic[name]), "SVM") for name in (SOFT, SHARP)
-    )
-    assert soft.loc[["AUC", "ACC", "RMSE", "ECE", "MCE"], "within"].all()
-    assert not sharp.loc[["RMSE", "ECE"], "within"].any()
-
-
-def test_enir_loses_nothing_where_isotonic_is_right(quadratic):
-    mean = quadratic[SOFT].groupby("method").mean(numeric_only=True)
-    assert mean.loc["ENIR", "RMSE"] == pytest.approx(mean.loc["Isotonic", "RMSE"], abs=0.01)
-    assert mean.loc["ENIR", "RMSE"] < mean.loc["SVM", "RMSE"] / 2
-
-
-def test_kernel_and_data_are_the_papers(simulated):
-    rng = np.random.default_rng(0)
-    u, v = rng.normal(size=(2, 3)), rng.normal(size=(4, 3))
-    d = u @ v.T
-    np.testing.assert_allclose(simulated.quadratic(u, v), d + d**2)
-    X, y = simulated.circular(rng)
-    radius = np.hypot(*X.T)
-    assert y.sum() == simulated.ROWS / 2
-    assert ((radius > 2) == (y == 1)).all()
-    assert radius[y == 0].mean() == pytest.approx(1, abs=0.1)  # uniform in radius, not in area
-
-
-def test_a_published_figure_is_held_against_runs_and_against_means_of_ten(simulated):
-    seeds = range(12)
-    auc = [0.80 + 0.01 * (-1) ** seed for seed in seeds]
-    results = pd.DataFrame({"seed": seeds, "method": "ENIR", "AUC": auc, "RMSE": 0.381, "own": 0.3})
-    found = _of(simulated.beside_published(LINEAR, results), "ENIR")
-    assert found.loc["AUC", "ten"] == pytest.approx(0.8)
-    assert not found.loc["AUC", "within"]  # .85 is five standard deviations of a run away
-    assert found.loc["RMSE", "within"]
-    assert found.loc["RMSE", "expected"]  # .38 after rounding
-    text = simulated.as_table(found.reset_index())
-    assert "| ENIR | AUC | 0.800 | 0.800 ± 0.010 | 0.85 | no | no |" in text
-    assert "| ENIR | own | 0.300 | 0.300 ± 0.000 |  |  |  |" in text
-    nearer = results.assign(AUC=np.array(auc) + 0.03)
-    found = _of(simulated.beside_published(LINEAR, nearer), "ENIR")
-    assert found.loc["AUC", "within"]
-    assert not found.loc["AUC", "expected"]
-
-
-def test_every_published_figure_has_a_method_and_a_measure(simulated, linear):
-    columns = {column for _, column in simulated.METHODS.values()}
-    for figures in simulated.PUBLISHED.values():
-        assert set(figures) <= set(linear.columns)
-        for row in figures.values():
-            assert set(row) <= columns
-            assert all(0 <= figure <= 1 for figure in row.values())
-
-
 # --- the study on real data -----------------------------------------------------------------------
 
 
@@ -272,7 +168,7 @@ def test_path_page_has_a_row_for_each_fit(path_study, rows_along):
 # --- what is kept ---------------------------------------------------------------------------------
 
 
-def test_committed_results_are_of_these_studies(root, study, path_study, simulated):
+def test_committed_results_are_of_these_studies(root, study, path_study):
     """The pages in experiments/results speak of the methods and measures that the code has."""
     folder = root / "experiments" / "results"
     kept = pd.read_csv(folder / "near_isotonic.csv")
@@ -284,6 +180,3 @@ def test_committed_results_are_of_these_studies(root, study, path_study, simulat
     kept = pd.read_csv(folder / "near_isotonic_path.csv", dtype={"fit": str})
     assert set(kept["task"]) == set(path_study.TASKS)
     assert {f"{share:g}" for share in path_study.SHARES} <= set(kept["fit"])
-    kept = pd.read_csv(folder / "near_isotonic_simulated.csv")
-    assert set(kept["method"]) == set(simulated.METHODS)
-    assert set(kept["problem"]) == set(simulated.PROBLEMS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,7 +26,35 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--into", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--only", choices=["pages", "pictures", "cost"], help="compute no cells")
-    return parser.parse_args()
+    told = parser.parse_args()
+    if told.jobs < 1:
+        parser.error(f"--jobs must be at least 1, but {told.jobs} came")
+    if told.table is not None:
+        if told.paper in (None, "all"):
+            parser.error("--table needs the paper that the table is in")
+        names = [part.name for part in paper(told.paper).tables]
+        if told.table not in names:
+            parser.error(
+                f"--table must be one of {', '.join(names)} for {told.paper}, but "
+                f"{told.table!r} came"
+            )
+    return told
+
+
+def unwritable(folder: Path) -> str:
+    """Why results cannot be kept in a folder; nothing if they can. Hours may hang on it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        why = error.strerror or str(error)
+        return f"results cannot be written to {folder} ({why}): name another folder by --into"
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether these are the results that the documentation quotes."""
+    return folder.resolve() == RESULTS.resolve()
 
 
 def contents() -> str:
@@ -62,7 +91,7 @@ def show(found: Paper, told: argparse.Namespace) -> None:
     parts = blocks(found, told.into)
     for path in render(found, told.into, parts):
         say(f"wrote {path}")
-    if told.into == RESULTS:
+    if is_ours(told.into):
         fill_docs(found, parts, DOCS)
 
 
@@ -86,9 +115,14 @@ def main() -> int:
     if told.only == "cost":
         say(costs(papers, told.into))
         return 0
+    problem = unwritable(told.into)
+    if problem:
+        sys.stderr.write(problem + "\n")
+        return 2
     if told.only == "pictures":
+        drawn = (DOCS / "papers" if is_ours(told.into) else told.into) / "pictures"
         for found in papers:
-            for name in pictures(found, told.into, DOCS / "papers" / "pictures"):
+            for name in pictures(found, told.into, drawn):
                 say(f"drew {name}")
         return 0
     outcomes: list[Outcome] = []

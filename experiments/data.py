@@ -78,7 +78,7 @@ class Task(NamedTuple):
 
 
 def _folder() -> Path:
-    return Path(os.environ.get(VARIABLE, ROOT.parent / "shared" / "data"))
+    return Path(os.environ.get(VARIABLE) or ROOT.parent / "shared" / "data")
 
 
 def data_folder() -> Path:
@@ -87,20 +87,23 @@ def data_folder() -> Path:
     if not (folder / MANIFEST).is_file():
         raise DataMissingError(
             f"the datasets must be in {folder}, but there is no {MANIFEST}. Set {VARIABLE} to the "
-            "folder that holds it."
+            "folder that holds it, or to nothing: shared/data or OpenML are looked at then."
         )
     return folder
 
 
 def _is_local() -> bool:
     """Whether a folder is asked for, or there is one."""
-    return VARIABLE in os.environ or (_folder() / MANIFEST).is_file()
+    return bool(os.environ.get(VARIABLE)) or (_folder() / MANIFEST).is_file()
 
 
-def _entries() -> list[Entry]:
+def _entries(wanted: str = "") -> list[Entry]:
     """All datasets: those of the folder; where there is none and none is asked for, OpenML's."""
     if _is_local():
-        text = (data_folder() / MANIFEST).read_text(encoding="utf-8")
+        try:
+            text = (data_folder() / MANIFEST).read_text(encoding="utf-8")
+        except DataMissingError as error:
+            raise DataMissingError(f"{wanted} is missing: {error}" if wanted else error) from None
         found: list[Entry] = json.loads(text)["datasets"]
         return found
     return data_openml.entries()
@@ -200,7 +203,7 @@ def task(name: str) -> Task:
 
 def _find(name: str) -> tuple[Entry, dict[str, Any] | None]:
     """The dataset of a task or of its own name, and the task if it is one."""
-    every = [entry for entry in _entries() if _is_table(entry)]
+    every = [entry for entry in _entries(name) if _is_table(entry)]
     for entry in every:
         for rule in entry["tasks"]:
             if rule["name"] == name:
@@ -382,7 +385,7 @@ def read_split(name: str) -> NDArray[np.str_]:
 
 def read_arrays(name: str) -> dict[str, NDArray[Any]]:
     """The arrays of a dataset that is no table: word counts, or the outputs of a network."""
-    found = [entry for entry in _entries() if entry["file"] == f"{name}.npz"]
+    found = [entry for entry in _entries(name) if entry["file"] == f"{name}.npz"]
     if not found:
         raise DataMissingError(
             f"{name} is missing, and OpenML does not have it in this form: put {name}.npz, with "

@@ -582,6 +582,22 @@ def test_bad_ranks_are_refused(mean, datasets, words):
         compare.Ranks([f"m{i}" for i in range(len(mean))], mean, datasets)
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"best": [5]}, "best must have 2 entries, but 1 came"),
+        ({"best": [5, 11]}, "best must be whole, from 0 to 10, but 11 came"),
+        ({"best": [5, 4.5]}, "best must be whole"),
+        ({"tied": -6}, "tied must be whole, from 0 to 60, but -6 came"),
+        ({"tied": 66}, "tied must be whole, from 0 to 60"),
+        ({"tied": "many"}, "tied must be whole"),
+    ],
+)
+def test_bad_wins_and_ties_of_ranks_are_refused(more, words):
+    with pytest.raises(cal.InputError, match=words):
+        compare.Ranks(["a", "b"], [1.25, 1.75], 10, **more)
+
+
 def test_ranks_without_their_ties_cannot_be_corrected():
     ranks = compare.Ranks(["a", "b"], [1.25, 1.75], 10)
     with pytest.raises(cal.InputError, match="sizes of the ties"):

@@ -168,6 +168,15 @@ def test_a_folder_without_manifest_is_no_folder(data, tmp_path, monkeypatch):
     for ask in (lambda: data.tasks(1), data.data_folder, lambda: data.task("adult")):
         with pytest.raises(data.DataMissingError, match=r"no manifest\.json.*CALIBRANT_DATA"):
             ask()
+    for ask in (data.task, data.read_classes, data.read_split, data.read_arrays):
+        with pytest.raises(data.DataMissingError, match=r"^spect is missing: .*CALIBRANT_DATA"):
+            ask("spect")
+
+
+def test_a_variable_set_to_nothing_is_not_set(data, monkeypatch, tmp_path):
+    monkeypatch.setattr(data, "ROOT", tmp_path / "project")
+    monkeypatch.setenv("CALIBRANT_DATA", "")
+    assert data.task("spect").entry["openml"][1] == "SPECT"
 
 
 # --- from OpenML ----------------------------------------------------------------------------------

@@ -102,10 +102,24 @@ def test_rows_found_in_any_order_are_kept_in_the_order_of_the_table(cells, tmp_p
     kept = cells.Journal(tmp_path / "t.csv", ["seed"])
     for seed in (2, 0, 1):
         kept.add({"seed": seed}, {"x": seed / 3}, 0.1)
-    kept.sort([{"seed": seed} for seed in range(3)])
+    listed = [{"seed": seed} for seed in range(3)]
+    assert kept.frame(listed)["seed"].tolist() == [0, 1, 2]  # a killed run has not sorted them
+    kept.sort(listed)
+    assert pd.read_csv(tmp_path / "t.csv")["seed"].tolist() == [0, 1, 2]
     again = cells.Journal(tmp_path / "t.csv", ["seed"])
-    assert again.frame()["seed"].tolist() == [0, 1, 2]
-    assert again.frame()["x"].tolist() == [0, 0.333333, 0.666667]
+    assert again.frame(listed)["x"].tolist() == [0, 0.333333, 0.666667]
+
+
+def test_cells_that_a_table_has_no_more_are_kept_but_not_shown(run, toy, cells, tmp_path):
+    _run(run, toy, tmp_path)
+    old = toy.PAPER.tables[0]
+    listed = [{"kind": "ok", "seed": seed} for seed in (3, 1, 7)]
+    table = cells.Table("1", "One", lambda quick: listed, old.run, old.page)
+    toy.PAPER = cells.Paper("toy2000", "A toy", (table,), toy.PAPER.claims, "")
+    assert run.results(tmp_path, toy.PAPER)["1"]["seed"].tolist() == [3, 1]
+    assert _run(run, toy, tmp_path).done == 1
+    assert run.results(tmp_path, toy.PAPER)["1"]["seed"].tolist() == [3, 1, 7]
+    assert len(pd.read_csv(tmp_path / "toy2000_1.csv")) == 6
 
 
 def test_a_file_of_another_table_is_refused(cells, tmp_path):
@@ -134,6 +148,18 @@ def test_the_cost_of_a_full_run_is_told_from_what_there_is(run, toy, tmp_path):
     assert ahead == pytest.approx(1.5 * spent, rel=0.01)
 
 
+def test_the_cost_grows_with_the_work(run, cells, tmp_path):
+    listed = [{"kind": k, "steps": s, "seed": 0} for k in "ab" for s in (1, 10)]
+    table = cells.Table("1", "One", lambda quick: listed, dict, str, work="steps")
+    paper = cells.Paper("toy2000", "A toy", (table,), lambda found: [], "")
+    kept = run.journal(tmp_path, paper, table)
+    kept.add(listed[0], {"x": 1}, 36.0)
+    kept.add({"kind": "gone", "steps": 1, "seed": 0}, {"x": 1}, 999.0)  # of an older table
+    ((_, all_cells, done, spent, ahead),) = run.cost(tmp_path, paper)
+    assert (all_cells, done, spent) == (4, 1, 0.01)
+    assert ahead == pytest.approx(0.01 * (10 + 1 + 10))
+
+
 def test_pages_say_what_they_rest_on(run, render, toy, tmp_path):
     _run(run, toy, tmp_path, quick=True)
     render.render(toy.PAPER, tmp_path, render.blocks(toy.PAPER, tmp_path))
@@ -156,6 +182,57 @@ def test_blocks_of_a_page_are_filled_from_results(render):
     assert render.fill(filled, parts) == filled
     with pytest.raises(KeyError, match="'table 1'"):
         render.fill(text, {"claims": "new"})
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(root, monkeypatch):
+    main = experiment(root, "__main__")
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["experiments", *map(str, words)])
+        return main.main()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["bella2009", "--table", "9"], r"one of 1, 2-3, .* for bella2009, but '9' came"),
+        (["all", "--table", "1"], "--table needs the paper"),
+        (["bella2009", "--jobs", "0"], "--jobs must be at least 1, but 0 came"),
+        (["bella2010"], "invalid choice: 'bella2010'"),
+    ],
+)
+def test_what_the_command_does_not_know_is_refused(command, capsys, words, said):
+    with pytest.raises(SystemExit) as ended:
+        command(*words)
+    assert ended.value.code == 2
+    assert re.search(said, capsys.readouterr().err)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_hours_of_work(command, capsys, tmp_path):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert command("bella2009", "--table", "1", "--into", folder) == 2
+        assert "name another folder by --into" in capsys.readouterr().err
+
+
+def test_without_data_each_dataset_is_told_and_the_page_is_written(
+    command, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "nowhere"))
+    words = ("bella2009", "--table", "1", "--jobs", 1, "--into", tmp_path / "new" / "results")
+    assert command(*words) == 0
+    said = capsys.readouterr().out
+    assert "bella2009 1: 0 cells" in said
+    assert "left out: labor is missing: the datasets must be in" in said
+    page = (tmp_path / "new" / "results" / "bella2009.md").read_text(encoding="utf-8")
+    assert "*Not run yet.*" in page
+    assert "*From 0 of 20 cells of the full run.*" in page
 
 
 SLOW_TOY = """
@@ -249,6 +326,17 @@ def test_tables_beside(beside):
     assert "|  | b | 0.900 | 0.300 ± 0.001 | no |  |" in tall
     wide = beside.wide({"adult": cells})
     assert "| adult | 0.100 / 0.150 ± 0.071 | 0.900 / 0.300 ± 0.001 † | 1 of 1 pairs |" in wide
+
+
+def test_footnotes_say_what_is_positive_and_who_says_so(beside):
+    said = "adult: positive is >50K, income above $50,000 (11,687 of 48,842 rows), as Naeini 2015"
+    silent = "What is positive, which no paper says, in the usual reading: "
+    spam = "spambase: 1, spam (1,813 of 4,601 rows)"
+    sick = "sick: sick (231 of 3,772 rows)"
+    assert beside.positives(["adult"]) == f"{said} says."
+    assert beside.positives(["spambase", "adult", "sick"]) == (
+        f"{said} says. {silent}{spam}; {sick}."
+    )
 
 
 # --- the published figures ------------------------------------------------------------------------

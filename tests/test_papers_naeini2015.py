@@ -343,6 +343,17 @@ def test_a_claim_fails_with_the_figures(part, kept):
     assert claims.repeated("x", worse, ("1b",)).holds is False
 
 
+def test_a_note_says_where_the_published_figures_do_not_meet_a_claim(part, kept):
+    """Of SPECT's measures the published SBB keeps no AUC; ours, made to, does."""
+    claims = part("claims")
+    pair, told = [("SBB", "base")], "the published figures do not meet it"
+    ours = claims.compared("x", kept, claims.SPECT, pair, wanted=("AUC",), margin=0.01)
+    assert (ours.holds, ours.note) == (False, f"{told} either")
+    good = {name: kept[name].assign(**{"SBB AUC": 1.0}) for name in kept}
+    ours = claims.compared("x", good, claims.SPECT, pair, wanted=("AUC",), margin=0.01)
+    assert (ours.holds, ours.note) == (True, told)
+
+
 def test_spect_is_judged_by_the_papers_own_rows(part):
     cell = part("pages").by_first(0.5, [0.6, 0.7, 0.8])
     assert cell.mean == 0.6

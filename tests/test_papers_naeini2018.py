@@ -378,6 +378,10 @@ def test_difference_of_elite_and_enir(part):
     assert str(found).startswith("**+0.002")
     assert elite.seconds(frame, "LR", "ELiTE paper") == pytest.approx(18.0)
     assert elite.Difference(0.1, 0.2).verdict("AUC") == "not shown"
+    many = np.where(np.arange(20) < 11, 0.0, 0.01 + base / 1e3)  # the median is 0
+    tied = _runs(**{"ENIR paper_ACC": base, "ELiTE paper_ACC": base + many})
+    found = elite.difference(tied, "LR", "ACC", elite.Pair("ELiTE paper", "ENIR paper", ""))
+    assert (found.median, found.verdict("ACC")) == (0.0, "better")
 
 
 def test_ranks_are_among_datasets_that_all_models_have(part):

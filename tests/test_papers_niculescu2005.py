@@ -169,7 +169,7 @@ def test_means_need_every_problem(part):
 
 
 def test_published_means_are_of_the_four_problems(root, part):
-    """The mean of eight is printed, too; that of the four public problems is another one."""
+    """The mean of eight is printed, too; that of the four problems at hand is another one."""
     frame = experiment(root, "papers.published").published("niculescu2005", "2")
     raw = frame[(frame["model"] == "stumps") & (frame["method"] == "raw")].set_index("dataset")
     four = raw.loc[["COV_TYPE", "ADULT", "LETTER.P1", "LETTER.P2"], "value"].mean()
@@ -179,10 +179,18 @@ def test_published_means_are_of_the_four_problems(root, part):
 
 
 @pytest.mark.parametrize(
-    ("change", "holds"), [(-0.23, True), (-0.18, True), (-0.16, False), (0.23, False)]
+    ("change", "holds"),
+    [(-0.23, True), (-0.18, True), (-0.16, False), (-0.30, True), (-0.32, False), (0.23, False)],
 )
 def test_a_change_holds_by_sign_and_size(part, change, holds):
-    assert part("claims").is_enough(change, -0.23) == holds
+    assert part("claims").as_claimed(change, -0.23) == holds
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(-0.284, "−28 %"), (0.016, "+2 %"), (-0.001, "0 %"), (0.001, "0 %")]
+)
+def test_nothing_has_no_sign(part, value, text):
+    assert part("claims").percent(value) == text
 
 
 # --- figures ------------------------------------------------------------------------------------
@@ -251,7 +259,7 @@ def test_pages_and_claims_are_made_of_the_committed_results(paper, committed, pa
     found = paper.claims(committed)
     assert len(found) == 24
     assert all("nan" not in claim.ours for claim in found)
-    assert sum(claim.holds is True for claim in found) > sum(not claim.holds for claim in found)
+    assert {claim.holds for claim in found} == {True, False}
 
 
 def test_claims_wait_for_all_problems(paper, committed):

@@ -11,9 +11,21 @@ import numpy as np
 import pandas as pd
 
 from experiments import table
+from experiments.data import definition
 from experiments.papers.published import NOT_LEGIBLE
 
-__all__ = ["SPREAD", "Beside", "beside", "count", "order_kept", "orders", "pick", "tall", "wide"]
+__all__ = [
+    "SPREAD",
+    "Beside",
+    "beside",
+    "count",
+    "order_kept",
+    "orders",
+    "pick",
+    "positives",
+    "tall",
+    "wide",
+]
 
 #: how many standard deviations of a run from our mean count as within the spread
 SPREAD = 2.5
@@ -124,6 +136,17 @@ def count(cells: Iterable[Beside]) -> str:
     """How many of the published figures lie within the spread, in words."""
     judged = [cell.within for cell in cells if cell.within is not None]
     return f"{sum(judged)} of {len(judged)}"
+
+
+def positives(tasks: Iterable[str]) -> str:
+    """The footnote of a table: what is positive in each task, and which paper says so."""
+    silent, told = "; no paper says so: the usual reading", [definition(task) for task in tasks]
+    said = [f"{text}." for text in told if not text.endswith(silent)]
+    others = [text.removesuffix(silent) for text in told if text.endswith(silent)]
+    if others:
+        words = "; ".join(text.replace(": positive is ", ": ", 1) for text in others)
+        said.append(f"What is positive, which no paper says, in the usual reading: {words}.")
+    return " ".join(said)
 
 
 def pick(frame: pd.DataFrame, method: str, measure: str) -> Sequence[float]:

@@ -1,7 +1,7 @@
 """A table as cells: each is computed once, kept at once, and not computed again.
 
-A cell is one line of a CSV file: its keys, the figures found, and the CPU seconds they took. The line
-is written when the cell is done, so that an interrupted run loses only what was being computed.
+A cell is one line of a CSV file: its keys, the figures found, and the CPU seconds they took. The
+line is written when the cell is done, so that an interrupted run loses only the cells at work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Table:
 
     ``cells(quick)`` lists the cells of a quick or of a full run, the former among the latter, all
     with the same keys. ``run(**cell)`` gives one row of figures, the same for the same cell.
-    ``page`` makes Markdown of the rows that there are. ``repeats`` is the key that only repeats.
+    ``page`` makes Markdown of the rows that there are. ``repeats`` is the key that only repeats,
+    ``work`` the one (if any) that the time of a cell grows with.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Table:
     run: Callable[..., Row]
     page: Callable[[pd.DataFrame], str]
     repeats: str = "seed"
+    work: str = ""
     figures: Callable[[pd.DataFrame, Path], list[str]] | None = None
 
     @property
@@ -130,9 +132,17 @@ class Journal:
             self.rows = rows
             self._write(rows)
 
-    def frame(self) -> pd.DataFrame:
-        """The rows, with numbers as numbers."""
-        return pd.read_csv(self.path) if self.rows else pd.DataFrame(columns=self.keys)
+    def frame(self, cells: Iterable[Cell]) -> pd.DataFrame:
+        """The rows of these cells in their order, with numbers as numbers.
+
+        Lines of cells that the table does not have any more stay in the file, but not here.
+        """
+        if not self.rows:
+            return pd.DataFrame(columns=self.keys)
+        place = {self.name(row): i for i, row in enumerate(self.rows)}
+        names = map(self.name, cells)
+        found = pd.read_csv(self.path)
+        return found.iloc[[place[name] for name in names if name in place]].reset_index(drop=True)
 
     def _write(self, rows: list[dict[str, str]]) -> None:
         found = dict.fromkeys([*self.keys, *(name for row in rows for name in row)])

@@ -88,6 +88,7 @@ def as_html(title: str, markdown: str) -> str:
 def render(paper: Paper, folder: Path, parts: dict[str, str]) -> list[Path]:
     """Write the page of a paper as Markdown and as HTML."""
     text = page(paper, folder, parts)
+    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for suffix, content in ((".md", text), (".html", as_html(paper.title, text))):
         path = folder / f"{paper.name}{suffix}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from threadpoolctl import threadpool_limits
 
 from experiments import say
 from experiments.data import DataMissingError
@@ -51,13 +53,13 @@ def journal(folder: Path, paper: Paper, table: Table) -> Journal:
 
 def results(folder: Path, paper: Paper) -> dict[str, pd.DataFrame]:
     """The finished cells of each table of a paper."""
-    return {table.name: journal(folder, paper, table).frame() for table in paper.tables}
+    return {t.name: journal(folder, paper, t).frame(t.cells(False)) for t in paper.tables}
 
 
 def run_cell(paper: str, table: str, cell: Cell) -> Found:
     """One cell, wherever it is computed."""
     start = time.process_time()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):  # whatever the number of processes
         warnings.simplefilter("ignore")  # models that have not quite converged are scores too
         try:
             row = by_name(paper).table(table).run(**cell)
@@ -132,6 +134,7 @@ def run_table(paper: Paper, table: Table, folder: Path, quick: bool, workers: Wo
     """The cells of a table that are not there yet, kept as they come."""
     kept = journal(folder, paper, table)
     todo = kept.todo(table.cells(quick))
+    todo.sort(key=lambda cell: cell.get(table.repeats, 0))  # all of a repetition, then the next
     missing: dict[str, None] = {}
     failed, done = [], 0
     with _Progress(f"{paper.name} {table.name}", len(todo)) as progress:
@@ -180,23 +183,27 @@ class _Progress:
 def cost(folder: Path, paper: Paper) -> list[tuple[str, int, int, float, float]]:
     """Per table: cells of the full run, those that are there, hours they took, hours to go.
 
-    A cell that is not there is taken to last as long as those that differ from it by repetition
-    only, else as long as the mean of the table's.
+    A cell that is not there is taken to last as long as the mean of those that differ from it by
+    repetition only, else of those that share the most of its leading keys; all of it in
+    proportion to the key that tells the work.
     """
     rows = []
     for table in paper.tables:
-        kept = journal(folder, paper, table)
-        frame, cells = kept.frame(), table.cells(False)
+        kept, cells = journal(folder, paper, table), table.cells(False)
         todo = kept.todo(cells)
-        alike = [key for key in table.keys if key != table.repeats]
-        known: dict[tuple[str, ...], list[float]] = {}
-        for row in kept.rows:
-            known.setdefault(tuple(row[key] for key in alike), []).append(float(row[SECONDS]))
-        mean = float(frame[SECONDS].mean()) if len(frame) else float("nan")
+        done = [row for row in kept.rows if kept.name(row) in set(map(kept.name, cells))]
+        alike = [key for key in table.keys if key not in {table.repeats, table.work}]
+        rates: dict[tuple[str, ...], list[float]] = {}
+        for row in done:
+            rate = float(row[SECONDS]) / float(row.get(table.work, 1))
+            for length in range(len(alike) + 1):
+                rates.setdefault(tuple(row[key] for key in alike[:length]), []).append(rate)
         ahead = 0.0
         for cell in todo:
-            like = known.get(tuple(str(cell[key]) for key in alike))
-            ahead += sum(like) / len(like) if like else mean
-        spent = float(frame[SECONDS].sum()) if len(frame) else 0.0
-        rows.append((table.name, len(cells), len(cells) - len(todo), spent / 3600, ahead / 3600))
+            names = [str(cell[key]) for key in alike]
+            known = (rates.get(tuple(names[:length])) for length in range(len(names), -1, -1))
+            like = next((found for found in known if found), [math.nan])
+            ahead += sum(like) / len(like) * float(cell.get(table.work, 1))
+        spent = sum(float(row[SECONDS]) for row in done)
+        rows.append((table.name, len(cells), len(done), spent / 3600, ahead / 3600))
     return rows

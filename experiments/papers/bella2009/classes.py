@@ -103,8 +103,9 @@ def cells(quick: bool) -> list[Cell]:
 TEXT = """No figures are published. One model of all classes per repetition; similarity binning sees
 its whole distribution, PAV one question at a time: each class against the rest, or one class
 against another, of whose share in the pair it is told. Means over models and repetitions. MSE is
-divided by rows and classes. 10-NN is the model of that name. In bold, the smallest figure of a
-line."""
+divided by rows and classes. 10-NN is the model of that name. The datasets are our choice; each
+label is a class, and of more than {most:,} rows so many are drawn. In bold, the smallest figure of
+a line."""
 DUELS = """Similarity binning against each of the others: datasets with the smaller figure, and
 Wilcoxon's two-sided p over datasets, which with seven of them is .016 at the least."""
 
@@ -112,7 +113,7 @@ Wilcoxon's two-sided p over datasets, which with seven of them is .016 at the le
 def page(frame: pd.DataFrame) -> str:
     """Methods by dataset, in both settings, and similarity binning against the others."""
     full = complete(frame)
-    parts = [TEXT]
+    parts = [TEXT.format(most=MOST)]
     for measure in ("MSE", "CalBin"):
         found = by_dataset(full, measure)
         for setting, names in SETTINGS.items():

@@ -62,7 +62,7 @@ def cells(quick: bool) -> list[Cell]:
 
 TEXT = """Means over datasets, models and repetitions, smaller is better; in brackets, on how many
 datasets the variant is better than plain similarity binning, and Wilcoxon's two-sided p over
-datasets. CalBin with ties together."""
+datasets. CalBin with ties together. What is positive: as in Tables 2 and 3."""
 
 
 def page(frame: pd.DataFrame) -> str:

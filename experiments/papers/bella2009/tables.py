@@ -16,7 +16,7 @@ from experiments.papers.bella2009.repetition import (
     METHODS,
 )
 from experiments.papers.bella2009.summaries import by_dataset, by_model, complete, p_text, runs
-from experiments.papers.beside import Beside, beside, count, orders, wide
+from experiments.papers.beside import Beside, beside, count, orders, positives, wide
 from experiments.papers.published import published
 
 __all__ = ["AVERAGE", "cells_beside", "distance", "page", "page_sizes", "printed", "published_wins"]
@@ -185,8 +185,9 @@ def _ranked(frame: pd.DataFrame, measure: str, setting: str) -> list[str]:
     friedman = cal.compare.friedman(found, larger_is_better=False)
     holm = cal.compare.holm(found, control=names[0], larger_is_better=False)
     ranks = cal.compare.average_ranks(found, larger_is_better=False)
+    differ = friedman.f_p_value <= holm.level
     said = [
-        ", ".join(name.removesuffix(f" {setting}") for name in who) or "–"
+        ", ".join(name.removesuffix(f" {setting}") for name in who if differ) or "–"
         for who in (holm.superior, holm.inferior)
     ]
     value = friedman.f_statistic
@@ -207,7 +208,8 @@ MODELS = """Each of the four kinds of model by itself: MSE / CalBin (ties togeth
 over the datasets. The paper's own figures by model, and its tests, were in a supplement that is not
 at hand."""
 TESTS = """Mean ranks over datasets (1 is best), Friedman's F (Iman and Davenport) and the methods
-that SBA is better or worse than by Holm's test at 5 %. "model": not calibrated."""
+that SBA is better or worse than by Holm's test at 5 %, where F rejects at 5 %. "model": not
+calibrated."""
 
 
 def page(frame: pd.DataFrame) -> str:
@@ -221,7 +223,8 @@ def page(frame: pd.DataFrame) -> str:
         "By base classifier": f"{MODELS}\n\n{models_page(frame)}",
         "By base classifier, tests": f"{TESTS}\n\n{tests_by_model(frame)}",
     }
-    return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
+    text = "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
+    return f"{text}\n\n{positives(DATASETS)}"
 
 
 def page_sizes(frame: pd.DataFrame) -> str:
@@ -233,4 +236,5 @@ def page_sizes(frame: pd.DataFrame) -> str:
         pairs = [(int(found.loc[name, m]), int(line[m])) for m in ("size", "nominal", "numeric")]
         same = "yes" if all(a == b for a, b in pairs) else "no"
         rows.append((DATASETS.index(name) + 1, name, *(f"{a} / {b}" for a, b in pairs), same))
-    return table(("#", "dataset", "size", "nominal", "numeric", "the same"), rows)
+    said = table(("#", "dataset", "size", "nominal", "numeric", "the same"), rows)
+    return f"{said}\n\n{positives(line['dataset'] for line in frame.to_dict('records'))}"

@@ -93,6 +93,7 @@ _TABLES = (
         orders.cells,
         orders.run,
         pages.page_orders,
+        work="n",
         figures=draw_orders,
     ),
 )

@@ -115,10 +115,11 @@ def compared(
         return all(won >= needed * total for won, total in counts.values())
 
     known = all(total for _, total in mine.values())
-    notes = [] if met(printed) else ["the published figures do not meet it either"]
+    holds = met(mine) if known else None
+    also = " either" if holds is False else ""
+    notes = [] if met(printed) else [f"the published figures do not meet it{also}"]
     if words != mine:
         notes.append(f"Adult with nominal attributes only: {_in_words(words)}")
-    holds = met(mine) if known else None
     return Claim(text, _in_words(printed), _in_words(mine), holds, "; ".join(notes))
 
 

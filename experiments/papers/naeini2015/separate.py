@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import table
+from experiments.papers.beside import positives
 from experiments.papers.cells import Cell
 from experiments.papers.naeini2015 import adult, simulated
 from experiments.papers.naeini2015.methods import METHODS, calibrated, measures
@@ -69,4 +70,5 @@ def page(frame: pd.DataFrame) -> str:
         "RMSE when calibrated on 600 of the rows that trained the model, less RMSE when calibrated "
         "on 600 others (mean over draws ± standard error; above 0: other rows are better). Adult "
         f"with all attributes.\n\n{table(('problem', 'draws', *names), rows)}"
+        f"\n\n{positives(['adult'])}"
     )

@@ -40,10 +40,14 @@ LEVEL = 0.05
 
 
 class Difference(NamedTuple):
-    """The median of ELiTE minus ENIR over the datasets, and Wilcoxon's p."""
+    """The median of ELiTE minus ENIR over the datasets, Wilcoxon's p, and where its ranks lean.
+
+    A median of 0 says nothing of the side; where the ranks are not known, the median tells it.
+    """
 
     median: float
     p: float
+    lean: float | None = None
 
     def __str__(self) -> str:
         shown = f"{self.median:+.4f} (p = {self.p:.2g})"
@@ -53,7 +57,8 @@ class Difference(NamedTuple):
         """What is shown of ELiTE."""
         if not self.p <= LEVEL:
             return "not shown"
-        return "better" if (self.median > 0) == (measure in LARGER) else "worse"
+        lean = self.median if self.lean is None else self.lean
+        return "better" if (lean > 0) == (measure in LARGER) else "worse"
 
 
 @lru_cache
@@ -69,7 +74,7 @@ def difference(frame: pd.DataFrame, model: str, measure: str, pair: Pair = PAIRS
     """Over the datasets that are there."""
     found = grid(frame, model, (pair.elite, pair.enir), f"{measure}{pair.suffix}")
     told = cal.compare.wilcoxon(found[pair.elite], found[pair.enir])
-    return Difference(told.median_difference, told.p_value)
+    return Difference(told.median_difference, told.p_value, told.plus - told.minus)
 
 
 def seconds(frame: pd.DataFrame, model: str, method: str) -> float:

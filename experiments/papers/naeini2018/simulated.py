@@ -118,15 +118,20 @@ def as_mean_of_ten(cell: Beside) -> bool:
 
 
 def readings(frame: pd.DataFrame, problem: str) -> str:
-    """What has nothing to stand beside: ELiTE, and the other readings of ECE and MCE."""
+    """What has nothing to stand beside: the other readings of ECE and MCE, and all of ELiTE."""
     part = frame[frame["problem"] == problem]
     others = [name for name in MEASURES if name not in PAPERS_MEASURES]
-    rows = []
-    for name in METHODS:
-        shown = others if name in COLUMN else list(MEASURES)
-        texts = {m: beside(math.nan, pick(part, name, m), digits=3).ours for m in shown}
-        rows.append((name, *(texts.get(m, "above") for m in MEASURES)))
-    return table(("method", *MEASURES), rows)
+    lost = [name for name in METHODS if name not in COLUMN]
+    return "\n\n".join(
+        table(
+            ("method", *shown),
+            [
+                (name, *(beside(math.nan, pick(part, name, m), digits=3).ours for m in shown))
+                for name in names
+            ],
+        )
+        for names, shown in ((list(METHODS), others), (lost, list(PAPERS_MEASURES)))
+    )
 
 
 def page(frame: pd.DataFrame) -> str:

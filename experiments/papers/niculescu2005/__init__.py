@@ -16,6 +16,10 @@ from experiments.papers.niculescu2005.notes import NOTES
 
 __all__ = ["PAPER"]
 
+#: no key is run through first: both splits of a style together, since selection is among what both
+#: have
+IN_ORDER = ""
+
 PAPER = Paper(
     name="niculescu2005",
     title="Niculescu-Mizil and Caruana (2005): Obtaining calibrated probabilities from boosting",
@@ -26,6 +30,8 @@ PAPER = Paper(
             table2.cells,
             table2.run,
             table2_page.page,
+            work="steps",
+            repeats=IN_ORDER,
         ),
         Table(
             "figure1",
@@ -33,6 +39,7 @@ PAPER = Paper(
             figure1.cells,
             figure1.run,
             figure1.page,
+            work="steps",
             figures=figure1.draw,
         ),
         Table(
@@ -41,6 +48,7 @@ PAPER = Paper(
             figure2.cells,
             figure2.run,
             figure2.page,
+            work="steps",
             figures=figure2.draw,
         ),
         Table(
@@ -49,6 +57,7 @@ PAPER = Paper(
             figure5.cells,
             figure5.run,
             figure5.page,
+            work="steps",
             figures=figure5.draw,
         ),
         Table(
@@ -57,6 +66,8 @@ PAPER = Paper(
             figure6.cells,
             figure6.run,
             figure6.page,
+            work="steps",
+            repeats=IN_ORDER,
             figures=figure6.draw,
         ),
     ),

@@ -1,4 +1,4 @@
-"""The public problems of the paper: 4,000 rows to train on, 1,000 to select on, the rest to test.
+"""The problems of the paper that are at hand: 4,000 rows to train on, 1,000 to select on.
 
 The paper does not say how many rows it trained on; these are the numbers of the authors' companion
 papers.

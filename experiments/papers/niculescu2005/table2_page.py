@@ -7,8 +7,8 @@ import math
 import pandas as pd
 
 from experiments import table
-from experiments.papers.beside import Beside, beside, count, wide
-from experiments.papers.niculescu2005.problems import OTHER, PROBLEMS
+from experiments.papers.beside import Beside, beside, count, positives, wide
+from experiments.papers.niculescu2005.problems import OTHER, PROBLEMS, TASKS
 from experiments.papers.niculescu2005.selection import MEAN, chosen, mean_of_problems
 from experiments.papers.niculescu2005.styles import LEARNERS
 from experiments.papers.niculescu2005.table2 import METHODS
@@ -76,7 +76,7 @@ def _selected(best: pd.DataFrame, learner: str) -> str:
 
 
 def page(frame: pd.DataFrame) -> str:
-    """Cross-entropy beside the published, squared error, and the selection."""
+    """Cross-entropy beside the published, squared error, the selection, and the labels."""
     best = chosen(frame)
     parts = []
     for learner in (name for name in ("stumps", "trees") if name in set(best["learner"])):
@@ -101,4 +101,5 @@ def page(frame: pd.DataFrame) -> str:
     parts += ["### What was selected by cross-entropy", "Style and steps, split by split."]
     for learner in (name for name in LEARNERS if name in set(best["learner"])):
         parts += [f"Boosted {learner}:", _selected(best, learner)]
+    parts.append(positives(TASKS.values()))
     return "\n\n".join(parts)

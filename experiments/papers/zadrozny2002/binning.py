@@ -9,6 +9,7 @@ import pandas as pd
 
 import calibrant as cal
 from experiments import table
+from experiments.papers.beside import positives
 from experiments.papers.cells import Cell, Row, Table
 from experiments.papers.zadrozny2002.picture import COLOURS, canvas, keep, tidy
 from experiments.papers.zadrozny2002.scores import DRAWN, fitted, scores
@@ -91,7 +92,7 @@ HEADS = (
 
 
 def page(frame: pd.DataFrame) -> str:
-    return PAGE + table(HEADS, lines(frame))
+    return f"{PAGE}{table(HEADS, lines(frame))}\n\n{positives(['adult'])}"
 
 
 def draw(frame: pd.DataFrame, folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import table
+from experiments.papers.beside import positives
 from experiments.papers.cells import Cell, Row, Table
 from experiments.papers.zadrozny2002.picture import COLOURS, canvas, keep, tidy
 from experiments.papers.zadrozny2002.scores import DRAWN, fitted, scores
@@ -170,7 +171,8 @@ def page(figure: str, frame: pd.DataFrame) -> str:
             f" test rows; {steps - up} of {steps} steps fall by more than two standard errors.\n\n"
         )
         parts.append(text + table([heads.get(name, name) for name in names], shown))
-    return "\n\n".join(parts)
+    tasks = dict.fromkeys(panel.dataset for panel in FIGURES[figure])
+    return "\n\n".join([*parts, positives(tasks)])
 
 
 def _cell(name: str, value: Any) -> str:

@@ -10,8 +10,7 @@ import pandas as pd
 
 import calibrant as cal
 from experiments import table
-from experiments.data import definition
-from experiments.papers.beside import Beside, count, tall
+from experiments.papers.beside import Beside, count, positives, tall
 from experiments.papers.cells import Cell, Row, Table
 from experiments.papers.published import published
 from experiments.papers.zadrozny2002.coding import Array
@@ -170,7 +169,7 @@ nearer. "Sigmoid of log-odds" is not in the paper.
 
 {svm}
 
-{definition}."""
+{positives}"""
 
 
 def adult_page(frame: pd.DataFrame) -> str:
@@ -181,7 +180,7 @@ def adult_page(frame: pd.DataFrame) -> str:
         both=both(frame),
         nb=codings(frame, "adult", "NB"),
         svm=codings(frame, "adult", "SVM"),
-        definition=definition("adult"),
+        positives=positives(["adult"]),
     )
 
 
@@ -193,14 +192,14 @@ the two classes weigh the same in the machine's loss, so that its raw errors are
 
 {svm}
 
-{definition}."""
+{positives}"""
 
 
 def tic_page(frame: pd.DataFrame) -> str:
     return TIC.format(
         nb=codings(frame, "tic", "NB"),
         svm=codings(frame, "tic", "SVM"),
-        definition=definition("tic"),
+        positives=positives(["tic"]),
     )
 
 

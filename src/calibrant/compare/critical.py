@@ -52,8 +52,8 @@ class CriticalDifference(Result):
 
     def differ(self, first: str, second: str) -> bool:
         """Whether two methods' mean ranks are at least the critical difference apart."""
-        a, b = (self.ranks[self.names.index(name)] for name in (first, second))
-        return abs(a - b) >= self.critical_difference
+        rank = dict(zip(self.names, self.ranks, strict=True))
+        return abs(rank[first] - rank[second]) >= self.critical_difference
 
     def spans(self) -> list[tuple[float, float]]:
         """The best and the worst mean rank of each group."""

@@ -81,7 +81,14 @@ class Ranks(Result):
         object.__setattr__(self, "names", check_names(self.names, k))
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "datasets", int(count))
+        if self.tied is not None:
+            _check_whole("tied", self.tied, int(count) * (k**3 - k))
+            object.__setattr__(self, "tied", int(self.tied))
         if self.best is not None:
+            if len(self.best) != k:
+                raise InputError(f"best must have {k} entries, but {len(self.best)} came.")
+            for wins in self.best:
+                _check_whole("best", wins, int(count))
             object.__setattr__(self, "best", tuple(int(wins) for wins in self.best))
 
     def __len__(self) -> int:
@@ -97,6 +104,12 @@ class Ranks(Result):
     def order(self) -> tuple[int, ...]:
         """The columns, the best first; equal ranks in the order they came."""
         return tuple(sorted(range(len(self.mean)), key=self.mean.__getitem__))
+
+
+def _check_whole(name: str, value: Any, most: int) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not 0 <= int(value) <= most:
+        raise InputError(f"{name} must be whole, from 0 to {most}, but {value!r} came.")
 
 
 def average_ranks(scores: Any, *, larger_is_better: bool, names: Any = None) -> Ranks:

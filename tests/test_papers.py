@@ -307,6 +307,7 @@ def test_within_the_spread(beside):
     assert beside.beside(math.nan, runs).printed == "not legible in our copy"
     assert beside.beside(0.5, [math.nan, 0.5, 0.7]).runs == 2
     assert beside.beside(0.5, []).runs == 0
+    assert beside.beside(0.5, runs)._replace(published_sd=0.04).printed == "0.500 ± 0.040"
     assert beside.beside(np.float64(0.9), np.array(runs)).within is False
     exact = beside.beside(0.5, [0.5, 0.5])
     assert exact.within is True

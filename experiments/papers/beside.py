@@ -34,7 +34,8 @@ SPREAD = 2.5
 class Beside(NamedTuple):
     """A published figure, and the mean and standard deviation of so many runs of ours.
 
-    ``digits`` of the published figure say how far its rounding reaches.
+    ``digits`` of the published figure say how far its rounding reaches; ``published_sd`` is the
+    standard deviation that the paper prints with it, if it does.
     """
 
     published: float
@@ -42,6 +43,7 @@ class Beside(NamedTuple):
     sd: float
     runs: int
     digits: int = 3
+    published_sd: float = math.nan
 
     @property
     def apart(self) -> float:
@@ -63,7 +65,11 @@ class Beside(NamedTuple):
 
     @property
     def printed(self) -> str:
-        return NOT_LEGIBLE if math.isnan(self.published) else f"{self.published:.{self.digits}f}"
+        if math.isnan(self.published):
+            return NOT_LEGIBLE
+        spread = self.published_sd
+        told = "" if math.isnan(spread) else f" ± {spread:.{self.digits}f}"
+        return f"{self.published:.{self.digits}f}{told}"
 
     @property
     def verdict(self) -> str:

@@ -108,7 +108,8 @@ def stands(frame: pd.DataFrame, **keys: str) -> dict[str, dict[str, Beside]]:
         calibration = "PAV" if row["model"].startswith("PAV") else "raw"
         found = runs[f"{calibration} {row['method']} {row['measure']}"]
         name = f"{row['model']} {row['method']}"
-        groups[row["measure"]][name] = beside(float(row["value"]), found, digits=5)
+        cell = beside(float(row["value"]), found, digits=5)
+        groups[row["measure"]][name] = cell._replace(published_sd=float(row["sd"]))
     return groups
 
 
@@ -155,7 +156,7 @@ def by_words(frame: pd.DataFrame, data: str) -> str:
             lines.append((words, *mses, *errors, *far))
     if beside_them:
         told = stands(frame, **MAIN)
-        mses = (told["MSE"][n].printed if n in told["MSE"] else "–" for n in names)
+        mses = (f"{told['MSE'][n].published:.5f}" if n in told["MSE"] else "–" for n in names)
         errors = (f"{told['error'][n].published:.4f}" for n in ("NB Norm", "PAV NB Norm"))
         lines.append(("published", *mses, *errors, ""))
     more = ["mean distance of MSE"] if beside_them else []

@@ -11,16 +11,27 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["Cell", "Claim", "Journal", "Paper", "Row", "Table"]
+__all__ = ["Cell", "Claim", "Journal", "Paper", "Row", "Table", "repeated"]
 
 Cell = dict[str, str | int]
 Row = Mapping[str, float | str | int]
 
 SECONDS = "seconds"
+
+
+def repeated(times: int, **keys: Iterable[str | int]) -> list[Cell]:
+    """Every combination of the keys with seeds 0, 1, …: all of a repetition, then the next.
+
+    >>> repeated(2, model=["NB", "LR"])[1:3]
+    [{'model': 'LR', 'seed': 0}, {'model': 'NB', 'seed': 1}]
+    """
+    every = [dict(zip(keys, values, strict=True)) for values in product(*keys.values())]
+    return [{**cell, "seed": seed} for seed in range(times) for cell in every]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from experiments.data import read_classes
 from experiments.papers.bella2009.models import MODELS_OF_MANY, Rows, coded
 from experiments.papers.bella2009.repetition import splits
 from experiments.papers.bella2009.summaries import by_dataset, complete, differs
-from experiments.papers.cells import Cell
+from experiments.papers.cells import Cell, repeated
 
 __all__ = ["CODED", "DATASETS", "METHODS", "cells", "page", "pair_scores", "run"]
 
@@ -92,12 +92,7 @@ def run(dataset: str, model: str, seed: int) -> dict[str, float]:
 
 
 def cells(quick: bool) -> list[Cell]:
-    return [
-        {"dataset": dataset, "model": model, "seed": seed}
-        for seed in range(QUICK if quick else SEEDS)
-        for dataset in DATASETS
-        for model in MODELS_OF_MANY
-    ]
+    return repeated(QUICK if quick else SEEDS, dataset=DATASETS, model=MODELS_OF_MANY)
 
 
 TEXT = """No figures are published. One model of all classes per repetition; similarity binning sees

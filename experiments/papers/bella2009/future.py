@@ -12,7 +12,7 @@ from experiments import table
 from experiments.papers.bella2009.models import MODELS
 from experiments.papers.bella2009.repetition import DATASETS, rows_of, splits
 from experiments.papers.bella2009.summaries import by_dataset, differs
-from experiments.papers.cells import Cell
+from experiments.papers.cells import Cell, repeated
 
 __all__ = ["VARIANTS", "cells", "page", "run"]
 
@@ -52,12 +52,7 @@ def run(dataset: str, model: str, seed: int) -> dict[str, float]:
 
 
 def cells(quick: bool) -> list[Cell]:
-    return [
-        {"dataset": dataset, "model": model, "seed": seed}
-        for seed in range(QUICK if quick else SEEDS)
-        for dataset in DATASETS
-        for model in MODELS
-    ]
+    return repeated(QUICK if quick else SEEDS, dataset=DATASETS, model=MODELS)
 
 
 TEXT = """Means over datasets, models and repetitions, smaller is better; in brackets, on how many

@@ -23,7 +23,7 @@ from experiments.papers.bella2009.repetition import (
 )
 from experiments.papers.bella2009.summaries import by_dataset
 from experiments.papers.bella2009.tables import AVERAGE, distance, printed
-from experiments.papers.cells import Cell
+from experiments.papers.cells import Cell, repeated
 
 __all__ = ["CUTS", "READINGS", "cells", "cut_binning", "page", "run"]
 
@@ -126,12 +126,7 @@ def run(dataset: str, model: str, seed: int) -> dict[str, float]:
 
 
 def cells(quick: bool) -> list[Cell]:
-    return [
-        {"dataset": dataset, "model": model, "seed": seed}
-        for seed in range(QUICK if quick else SEEDS)
-        for dataset in DATASETS
-        for model in MODELS
-    ]
+    return repeated(QUICK if quick else SEEDS, dataset=DATASETS, model=MODELS)
 
 
 TEXT = """Binning, Platt and SBA in setting V are farther from the published figures than the rest.

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 import calibrant as cal
 from experiments.data import read, task
 from experiments.papers.bella2009.models import MODELS, Model, Rows, coded
-from experiments.papers.cells import Cell
+from experiments.papers.cells import Cell, repeated
 
 __all__ = [
     "BY_LABEL", "DATASETS", "MEASURES", "METHODS", "UNIVARIATE", "calbin_of_rows", "cells",
@@ -128,12 +128,7 @@ def run(dataset: str, model: str, seed: int) -> dict[str, float]:
 
 def cells(quick: bool) -> list[Cell]:
     """Repetitions of four models on 20 datasets; the same rows for all models."""
-    return [
-        {"dataset": dataset, "model": model, "seed": seed}
-        for seed in range(QUICK if quick else SEEDS)
-        for dataset in DATASETS
-        for model in MODELS
-    ]
+    return repeated(QUICK if quick else SEEDS, dataset=DATASETS, model=MODELS)
 
 
 # --- Table 1 --------------------------------------------------------------------------------------

@@ -288,6 +288,7 @@ def test_a_second_interrupt_ends_everything(root, tmp_path):
         time.sleep(3)
         process.send_signal(signal.SIGINT)
         assert "finished and kept" in process.stdout.readline()
+        time.sleep(1.5)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in said

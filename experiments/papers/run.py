@@ -98,8 +98,10 @@ class Workers:
 
     def _interrupt(self, number: int, frame: object) -> None:
         if self.stopping:
-            raise KeyboardInterrupt
-        self.stopping = True
+            if time.monotonic() - self.asked > 1:  # some shells pass one interrupt on twice
+                raise KeyboardInterrupt
+            return
+        self.stopping, self.asked = True, time.monotonic()
         say("interrupted: the cells at work are finished and kept (once more: stop at once)")
 
     def computed(

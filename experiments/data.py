@@ -298,14 +298,20 @@ def _online(entry: Entry) -> _Rows:
     return _Rows(frame, features, nominal)
 
 
+#: datasets that were asked for in vain, and why: each cell of a table may ask again
+_IN_VAIN: dict[str, str] = {}
+
+
 @lru_cache(maxsize=8)
 def _fetched(name: str) -> pd.DataFrame | str:
-    """The rows, or why there are none: asked once, since each cell of a table may ask again."""
+    """The rows, or why there are none."""
     entry = next(entry for entry in data_openml.entries() if entry["name"] == name)
-    try:
-        return data_openml.fetch(entry)
-    except (OSError, ValueError, HTTPException) as error:
-        return f"{type(error).__name__}: {error}"
+    if name not in _IN_VAIN:
+        try:
+            return data_openml.fetch(entry)
+        except (OSError, ValueError, HTTPException) as error:
+            _IN_VAIN[name] = f"{type(error).__name__}: {error}"
+    return _IN_VAIN[name]
 
 
 def _part(frame: pd.DataFrame, entry: Entry, rule: dict[str, Any] | None) -> pd.DataFrame:

@@ -207,8 +207,10 @@ def online(data, tmp_path, monkeypatch):
     monkeypatch.setattr(data, "ROOT", tmp_path / "project")
     monkeypatch.setattr("sklearn.datasets.fetch_openml", stand_in)
     data._fetched.cache_clear()
+    data._IN_VAIN.clear()
     yield SimpleNamespace(answers=answers, asked=asked)
     data._fetched.cache_clear()
+    data._IN_VAIN.clear()
 
 
 def test_rows_come_from_openml(data, online):

@@ -3,11 +3,13 @@
 #   make test   run the whole test suite
 #   make papers-quick   every table of the papers with few repetitions: minutes, needs the datasets
 #   make papers         all repetitions: hours; goes on where it was interrupted
+# With Java on the machine the tests of the Spark engine run, too.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+TESTS := $(if $(shell command -v java),test-spark,test)
 
-.PHONY: demo test slow bench papers papers-quick format pictures clean help
+.PHONY: demo test slow cluster bench papers papers-quick format pictures clean help
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -23,11 +25,11 @@ $(VENV)/.cli: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(TESTS)]'
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(TESTS),bench]'
 	@touch $@
 
 demo: $(VENV)/.cli
@@ -38,10 +40,13 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term --cov-fail-under=95
 
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m slow
+
+cluster: $(VENV)/.test
+	$(BIN)/python -m pytest -m cluster
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

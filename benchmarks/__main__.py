@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME ...] [--max 1e7]``: run the named measurements, or all."""
+"""``python -m benchmarks [NAME ...] [--max 1e8]``: run the named measurements, or all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from benchmarks import (
     boosting,
     combine,
     elite,
+    engines,
     evaluate,
     fit,
     near_isotonic,
@@ -35,6 +36,7 @@ MEASUREMENTS = {
     "venn_abers": venn_abers.run,
     "spline": spline.run,
     "evaluate": evaluate.run,
+    "engines": engines.run,
     "auto": auto.run,
 }
 
@@ -49,7 +51,7 @@ def main() -> None:
     unknown = set(options.names) - set(MEASUREMENTS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(MEASUREMENTS)}")
-    sizes = [n for n in (10**3, 10**4, 10**5, 10**6, 10**7) if n <= options.max]
+    sizes = [n for n in (10**3, 10**4, 10**5, 10**6, 10**7, 10**8) if n <= options.max]
     for name in options.names or MEASUREMENTS:
         MEASUREMENTS[name](sizes)
 

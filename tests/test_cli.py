@@ -495,12 +495,12 @@ def test_a_calibrator_from_python_needs_the_column(run):
 
 
 def test_mistakes_of_the_program_are_not_hidden(monkeypatch, scores):
-    from calibrant.cli import jobs
+    from calibrant.cli import choices
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(jobs, "make_calibrator", broken)
+    monkeypatch.setattr(choices, "make_calibrator", broken)
     with pytest.raises(ZeroDivisionError):
         main(["fit", str(scores / "scores.csv"), "-s", "score", "-l", "churned"])
 
@@ -514,12 +514,12 @@ def test_the_console_script_is_main():
 
 
 def test_an_interruption_in_this_process(run, monkeypatch, scores):
-    from calibrant.cli import jobs
+    from calibrant.cli import choices
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs, "make_calibrator", interrupted)
+    monkeypatch.setattr(choices, "make_calibrator", interrupted)
     code, out, err = run("fit", scores / "scores.csv", "-s", "score", "-l", "churned")
     assert (code, out) == (130, "")
     assert err == "interrupted: no partial output was left behind.\n"

@@ -38,6 +38,7 @@ FIRST = {
     "CodedCalibrator": ("calibrator", "code", "combine"),
     "CodedClassifier": ("estimator",),
     "MultiLabelCalibrator": ("calibrator",),
+    "SegmentedCalibrator": ("calibrator",),
     "SimilarityBinning": ("k",),
 }
 #: calibrators of several classes or labels at once
@@ -50,6 +51,10 @@ MANY = [
     "StructuredScaling",
     "VectorScaling",
 ]
+
+
+#: a calibrator for each part of the rows
+PARTS = ["SegmentedCalibrator"]
 
 
 def test_every_local_calibrator_and_model_has_a_public_name():
@@ -88,7 +93,7 @@ def test_every_calibrator_of_many_classes_has_a_public_name():
 
 
 def test_public_names_of_models_and_local_calibrators():
-    assert set(BEYOND) <= set(cal.__all__)
+    assert {*BEYOND, *PARTS} <= set(cal.__all__)
 
 
 def test_every_file_of_a_method_has_a_public_name():
@@ -116,10 +121,10 @@ def test_every_method_has_a_name_on_the_command_line():
 def test_every_method_has_a_section_in_the_docs(root):
     page = (root / "docs" / "methods.md").read_text(encoding="utf-8")
     found = set(re.findall(r"^## (\w+)$", page, flags=re.MULTILINE))
-    assert found == {*CALIBRATORS, *BEYOND, *MANY}
+    assert found == {*CALIBRATORS, *BEYOND, *MANY, *PARTS}
 
 
-@pytest.mark.parametrize("name", CALIBRATORS + BEYOND + MANY)
+@pytest.mark.parametrize("name", CALIBRATORS + BEYOND + MANY + PARTS)
 def test_docstrings_are_complete_and_in_order(name):
     kind = getattr(cal, name)
     doc = inspect.getdoc(kind)

@@ -62,6 +62,7 @@ _HOMES = {
     "ScoreTable": "data.table",
     "Standing": "auto",
     "Segments": "diagrams.segments",
+    "SegmentedCalibrator": "segment",
     "SimilarityBinning": "local.sba",
     "Spline": "calibrators.spline",
     "StructuredScaling": "scaling.structured",
@@ -71,6 +72,7 @@ _HOMES = {
     "VennAbers": "calibrators.venn_abers",
     "accuracy": "metrics",
     "advise": "advice",
+    "apply": "engines.apply",
     "auc": "metrics",
     "boosting_panels": "diagrams.panels",
     "boosting_score": "boosting.score",
@@ -88,6 +90,7 @@ _HOMES = {
     "ece": "metrics",
     "ece_test": "metrics",
     "evaluate": "metrics",
+    "fit_isotonic": "engines.isotonic",
     "flach_matsubara": "metrics",
     "hosmer_lemeshow": "metrics",
     "learning_curve": "diagrams.learning",
@@ -111,8 +114,10 @@ _HOMES = {
     "report": "reports.making",
     "rmse": "metrics",
     "save": "files",
+    "segment_tables": "engines.tables",
     "smooth_ece": "metrics",
     "spiegelhalter": "metrics",
+    "table": "engines.tables",
     "top_label_ece": "metrics",
     "top_label_mce": "metrics",
 }
@@ -173,6 +178,10 @@ if TYPE_CHECKING:
     from calibrant.diagrams.panels import reliability_panels as reliability_panels
     from calibrant.diagrams.segments import Segments as Segments
     from calibrant.diagrams.segments import reliability_segments as reliability_segments
+    from calibrant.engines.apply import apply as apply
+    from calibrant.engines.isotonic import fit_isotonic as fit_isotonic
+    from calibrant.engines.tables import segment_tables as segment_tables
+    from calibrant.engines.tables import table as table
     from calibrant.errors import AdviceWarning as AdviceWarning
     from calibrant.errors import CalibrationWarning as CalibrationWarning
     from calibrant.errors import InputError as InputError
@@ -226,6 +235,7 @@ if TYPE_CHECKING:
     from calibrant.scaling.structured import StructuredScaling as StructuredScaling
     from calibrant.scaling.temperature import Temperature as Temperature
     from calibrant.scaling.vector import VectorScaling as VectorScaling
+    from calibrant.segment import SegmentedCalibrator as SegmentedCalibrator
     from calibrant.vector_base import VectorCalibrator as VectorCalibrator
     from calibrant.wrap import CalibratedClassifier as CalibratedClassifier
 

@@ -16,6 +16,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
+from calibrant.data.blocks import SMOOTHING
+from calibrant.data.cells import cell_facts
 from calibrant.data.door import read_binary, read_scores
 from calibrant.data.labels import plain, read_classes
 from calibrant.data.table import ScoreTable
@@ -105,8 +107,6 @@ class Limit(Protocol):
 
 #: how a method reads scores: as they are, by their logit, or by what they look like
 SCALES = OneOf(("auto", "logit", "raw"))
-#: pseudo-count that each class gets in a bin, by the name of the smoothing
-SMOOTHING = {"none": 0.0, "laplace": 1.0, "jeffreys": 0.5}
 
 
 def on_logit_scale(scale: str, table: ScoreTable) -> bool:
@@ -229,6 +229,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "positive_weight": table.total_positive,
             "distinct_scores": len(table),
             "effective_size": table.effective_size,
+            **cell_facts(table),
         }
         return self
 

@@ -16,7 +16,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.labels import plain
 from calibrant.data.matrix import read_score_matrix
 from calibrant.errors import InputError
-from calibrant.maps import Map, Softmax, VectorMap, map_from_dict
+from calibrant.maps import Map, Segmented, Softmax, VectorMap, map_from_dict
 
 __all__ = ["Fitted", "Label", "check_header", "check_label"]
 
@@ -83,19 +83,41 @@ class Fitted(Frozen):
                 return column
         return None
 
-    def calibrate(self, scores: Any) -> Array:
-        """The calibrated probability of ``pos_label`` for each score, shape (n,)."""
+    def calibrate(self, scores: Any, segments: Any = None) -> Array:
+        """The calibrated probability of ``pos_label`` for each score, shape (n,).
+
+        ``segments`` says which segment each row is in: needed by a calibrator of segments, and
+        refused by all others.
+        """
         if isinstance(self.map, VectorMap):
             raise InputError(
                 "a multiclass calibrator gives one probability per class: use predict_proba."
             )
-        return self.map(read_scores(scores, positive_column=self.positive_column or 0))
+        self._check_segments(segments)
+        clean = read_scores(scores, positive_column=self.positive_column or 0)
+        if isinstance(self.map, Segmented):
+            return self.map(clean, segments)
+        return self.map(clean)
 
-    def predict_proba(self, scores: Any) -> Array:
+    def _check_segments(self, segments: Any) -> None:
+        segmented = isinstance(self.map, Segmented)
+        if segmented and segments is None:
+            raise InputError(
+                "this calibrator has a map for each segment, so each row's segment must be given, "
+                "but none came. Pass segments=[...]; for the map of all rows use map.default."
+            )
+        if segments is not None and not segmented:
+            raise InputError(
+                "segments must not be given: this calibrator has one map for all rows. Leave them "
+                "out, or fit a SegmentedCalibrator."
+            )
+
+    def predict_proba(self, scores: Any, segments: Any = None) -> Array:
         """The probability of each class, columns in the order of ``classes``."""
         if isinstance(self.map, VectorMap):
+            self._check_segments(segments)
             return self.map(self._columns(scores, self.map))
-        p = self.calibrate(scores)
+        p = self.calibrate(scores, segments=segments)
         pair = (1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p)
         return np.column_stack(pair)
 
@@ -106,12 +128,12 @@ class Fitted(Frozen):
         wanted = isinstance(fitted, Softmax) and fitted.input == "probability"
         return read_score_matrix(scores, fitted.n_columns, probabilities=wanted)
 
-    def predict(self, scores: Any) -> NDArray[Any]:
+    def predict(self, scores: Any, segments: Any = None) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         """
-        p = self.predict_proba(scores)
+        p = self.predict_proba(scores, segments=segments)
         if isinstance(self.map, VectorMap) and not self.map.distribution:
             return (p >= 0.5).astype(np.int64)
         return np.asarray(self.classes)[np.argmax(p, axis=1), ...]

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from calibrant.base import SMOOTHING, Calibrator, Limit, OneOf
+from calibrant.data.blocks import isotonic_blocks, isotonic_cuts
 from calibrant.data.table import ScoreTable
 from calibrant.maps import Map, Piecewise
 
@@ -89,46 +89,18 @@ class Isotonic(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        starts, values = _blocks(table, SMOOTHING[self.smoothing])
+        starts, values = isotonic_blocks(table, SMOOTHING[self.smoothing])
         self.blocks_ = np.append(starts, len(table))
         if len(starts) == 1:
             return Piecewise.constant(float(values[0]))
         if self.kind == "step":
-            return Piecewise.step(_cuts(table, starts[1:] - 1, self.cut), values)
+            return Piecewise.step(isotonic_cuts(table, starts[1:] - 1, self.cut), values)
         if self.kind == "linear":
             ends = np.append(starts[1:], len(table)) - 1
             index = np.column_stack((starts, ends)).ravel()
             keep = np.append(True, index[1:] != index[:-1])  # a block of one score has one knot
             return Piecewise.linear(table.scores[index[keep]], np.repeat(values, 2)[keep])
         return _centred(table, starts, values)
-
-
-def _blocks(table: ScoreTable, pseudo: float) -> tuple[NDArray[np.intp], Array]:
-    """First index of every block, and its value n₁/n (+ smoothing), strictly increasing."""
-    rate = table.rate
-    # a stretch that nowhere rises is one block or part of one: pool it before PAV
-    starts = np.append(0, np.flatnonzero(rate[1:] > rate[:-1]) + 1)
-    del rate
-    n1 = np.add.reduceat(table.positive, starts)
-    n = n1 + np.add.reduceat(table.negative, starts)
-    pooled = isotonic_regression(n1 / n, weights=n).blocks[:-1]
-    starts, n1, n = starts[pooled], np.add.reduceat(n1, pooled), np.add.reduceat(n, pooled)
-    if pseudo:
-        n1, n = n1 + pseudo, n + 2 * pseudo
-        again = isotonic_regression(n1 / n, weights=n).blocks[:-1]
-        starts, n1, n = starts[again], np.add.reduceat(n1, again), np.add.reduceat(n, again)
-    values = np.maximum.accumulate(n1 / n)  # rounding may cross neighbours by one bit
-    new = np.append(True, values[1:] > values[:-1])
-    return starts[new], values[new]
-
-
-def _cuts(table: ScoreTable, last: NDArray[np.intp], where: str) -> Array:
-    """The cut after each block's last score."""
-    if where == "mid":
-        return table.cuts(last)
-    if where == "left":
-        return table.scores[last + 1]
-    return np.nextafter(table.scores[last], np.inf)
 
 
 def _centred(table: ScoreTable, starts: NDArray[np.intp], values: Array) -> Map:

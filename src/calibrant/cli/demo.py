@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli import jobs
+from calibrant.cli import choices, jobs
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
-from calibrant.engines.duckdb import Session, apply_file
+from calibrant.engines.opening import open_engine
 from calibrant.metrics import evaluate
 from calibrant.reports import in_words
 
@@ -80,14 +80,14 @@ def run(folder: Path, json: bool = False) -> None:
     page = folder / "report.html"
     for path, text in zip((scores, new), example(), strict=True):
         jobs.write(path, text)
-    with Session() as session:
+    with open_engine() as engine:
         columns = jobs.Columns("score", "churned")
-        read = jobs.read_files(session, [scores], columns)
-        auto = jobs.compare_read(read, jobs.REPORTED, folds=5)
+        read = jobs.read_files(engine, [scores], columns)
+        auto = jobs.compare_read(read, choices.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read, saved)
-        apply_file(jobs.load_map(saved), [new], calibrated, score="score", session=session)
+        engine.apply(jobs.load_map(saved), [new], calibrated, score="score")
         columns = jobs.Columns("probability", "churned")
-        after, before = jobs.evaluate_files(session, [calibrated], columns, "score")
+        after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
     evaluation = evaluate(after.table, raw=before)
     jobs.write(picture, jobs.draw(after.table, before, fitted_map=auto))
     title = "Which customers will leave?"

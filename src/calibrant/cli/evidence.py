@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import jobs
+from calibrant.cli import choices, jobs
 from calibrant.cli.console import patiently, say, say_json, show, tell
 from calibrant.cli.options import (
     Files,
     Json,
     LabelColumn,
     MemoryLimit,
+    Place,
     PosLabel,
     ScoreColumn,
     Threads,
     WeightColumn,
-    session_for,
+    engine_for,
 )
 
 __all__ = ["compare", "report"]
@@ -52,9 +53,9 @@ def compare(
     BLS and the scores as they are (identity) always take part.
     """
     columns = jobs.Columns(score, label, weight, pos_label)
-    methods = jobs.check_methods(method or jobs.COMPARED)
-    with session_for("reading", json, threads, memory_limit) as session:
-        read = jobs.read_files(session, files, columns)
+    methods = choices.check_methods(method or choices.COMPARED)
+    with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
+        read = jobs.read_files(opened, files, columns)
     title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
     auto = patiently(lambda: jobs.compare_read(read, methods, folds), title, json)
     board = auto.leaderboard_
@@ -103,9 +104,9 @@ def report(
     jobs.check_output(output, (".html", ".htm"))
     jobs.check_output(save)
     columns = jobs.Columns(score, label, weight, pos_label)
-    methods = jobs.check_methods(method or ())
-    with session_for("reading", json, threads, memory_limit) as session:
-        read = jobs.read_files(session, files, columns)
+    methods = choices.check_methods(method or ())
+    with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
+        read = jobs.read_files(opened, files, columns)
     what = f"judging {len(read.table):,} distinct scores"
     page = patiently(
         lambda: jobs.report_read(read, methods, folds, title=title, saved_as=save), what, json

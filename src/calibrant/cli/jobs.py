@@ -2,47 +2,49 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant.cli.choices import ALWAYS, REPORTED, make_calibrator
+from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.table import ScoreTable
-from calibrant.engines.duckdb import FileTable, Session, read_table, whole_file
+from calibrant.engines.duckdb import whole_file
+from calibrant.engines.rows import FileTable, read_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.files import load, save
 from calibrant.fitted import Fitted
-from calibrant.registry import METHODS
+from calibrant.maps import Segmented
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
     from calibrant.auto import AutoCalibrator
     from calibrant.base import Calibrator
+    from calibrant.data.lazy import LazyRows
+    from calibrant.engines.opening import Engine
     from calibrant.metrics import Evaluation
+    from calibrant.metrics.intervals import How
     from calibrant.reports.value import Report
 
 __all__ = [
-    "COMPARED",
     "Columns",
     "FitResult",
     "check_folds",
-    "check_methods",
     "check_output",
     "compare_read",
     "draw",
     "evaluate_files",
     "fit_read",
     "load_map",
-    "make_calibrator",
+    "measure_files",
     "page_of",
-    "parameters",
     "read_files",
     "report_read",
     "save_fitted",
+    "segment_column",
+    "too_few",
     "write",
 ]
 
@@ -50,84 +52,7 @@ Files = Sequence[str | os.PathLike[str]]
 
 #: above this many distinct scores the out-of-fold estimate is made on a pooled table
 MOST_CELLS, POOLED_CELLS = 200_000, 100_000
-#: parameters that the command line fills in itself (--folds is cv), or that are no plain values
-OWN = ("pos_label", "classes", "cv", "candidates", "progress")
-#: what every comparison holds without being asked
-ALWAYS = ("auto", "identity", "bls")
-#: and what one holds by default: fast methods of each kind
-COMPARED = (
-    "platt",
-    "beta",
-    "quadratic",
-    "temperature",
-    "spline",
-    "isotonic",
-    "venn-abers",
-    "histogram",
-    "bbq",
-    "enir",
-    "elite",
-)
-#: and what a page shows beside them
-REPORTED = ("platt", "beta", "isotonic", "venn-abers", "enir")
 PICTURES = (".png", ".svg", ".pdf")
-
-
-# --- methods ------------------------------------------------------------------------------------
-
-
-def calibrator_class(method: str) -> type[Calibrator]:
-    """The class behind a name on the command line."""
-    name = method.strip().lower().replace("_", "-")
-    if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ParameterError(
-            f"the method must be one of {', '.join(METHODS)}, but {method!r} came.{hint}"
-        )
-    module, cls, _ = METHODS[name]
-    found: type[Calibrator] = getattr(importlib.import_module(module), cls)
-    return found
-
-
-def parameters(method: str) -> dict[str, Any]:
-    """The parameters of a method and their defaults."""
-    defaults = calibrator_class(method)().get_params(deep=False)
-    return {name: value for name, value in defaults.items() if name not in OWN}
-
-
-def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
-    """An unfitted calibrator from its name and ``key=value`` words.
-
-    >>> make_calibrator("isotonic", ["kind=centred"])
-    Isotonic(kind='centred')
-    """
-    from sklearn.base import clone
-
-    known = parameters(method)
-    chosen = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise ParameterError(f"a parameter must be written key=value, but {setting!r} came.")
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            allowed = f"takes {', '.join(known)}" if known else "takes no parameters"
-            raise ParameterError(f"{method} {allowed}, but {key!r} came.{hint}")
-        chosen[key] = _value(value)
-    calibrator = calibrator_class(method)(**chosen)
-    # a trial on two scores refuses a wrong value now, not after hours of reading
-    clone(calibrator).fit_table(ScoreTable.from_counts([0.25, 0.75], [2, 1], [1, 2]))
-    return calibrator
-
-
-def _value(word: str) -> Any:
-    """A number, true, false or null as JSON has it; all else is a word."""
-    try:
-        return json.loads(word)
-    except json.JSONDecodeError:
-        return word
 
 
 # --- jobs ---------------------------------------------------------------------------------------
@@ -143,8 +68,14 @@ class FitResult:
     evaluation: Evaluation | None
     before: ScoreTable
     after: ScoreTable | None
-    calibrator: Calibrator
+    calibrator: Any
     advice: tuple[Advice, ...] = ()
+
+    @property
+    def segments(self) -> tuple[Any, ...]:
+        """What became of each segment, if there are some."""
+        found: tuple[Any, ...] = getattr(self.calibrator, "segments_", ())
+        return found
 
     @property
     def verdict(self) -> str | None:
@@ -160,21 +91,21 @@ class Columns:
     label: str
     weight: str | None = None
     pos_label: str | None = None
+    segment: str | None = None
 
 
 def read_files(
-    session: Session, files: Files, columns: Columns, *, probabilities: bool = False
+    engine: Engine,
+    files: Files,
+    columns: Columns,
+    *,
+    cells: CellsOption = "auto",
+    probabilities: bool = False,
 ) -> FileTable:
     """The score table of files."""
-    return read_table(
-        files,
-        score=columns.score,
-        label=columns.label,
-        weight=columns.weight,
-        pos_label=columns.pos_label,
-        probabilities=probabilities,
-        session=session,
-    )
+    names = Names(columns.score, columns.label, columns.weight)
+    rows = engine.rows(files, names, "probability" if probabilities else "score")
+    return read_rows(rows, cells=cells, pos_label=columns.pos_label)
 
 
 def check_folds(folds: int) -> None:
@@ -199,7 +130,7 @@ def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitR
     fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})
     table = read.table
     advice = advise_table(table, calibrator)
-    if not folds or _too_few(table):
+    if not folds or too_few(table):
         return FitResult(fitted, read, folds, None, table, None, calibrator, advice)
     values = len(np.unique(fitted.map(table.scores)))
     if len(table) > MOST_CELLS:
@@ -242,13 +173,6 @@ def _unseen(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
     return Unseen(after, (first.auc, judged.auc), len(parts))
 
 
-def check_methods(methods: Sequence[str]) -> list[str]:
-    """The names of methods as the registry has them, or an error before anything is read."""
-    for name in methods:
-        calibrator_class(name)
-    return [name.strip().lower().replace("_", "-") for name in methods]
-
-
 def compare_read(read: FileTable, methods: Sequence[str], folds: int) -> AutoCalibrator:
     """The automatic choice among methods by name, fitted and judged."""
     from calibrant.auto import AutoCalibrator
@@ -288,7 +212,7 @@ def page_of(
     source = {"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"}
     names = {"score_name": read.facts["score_column"], "label_name": read.facts["label_column"]}
     options: dict[str, Any] = {"title": title, "source": source, "saved_as": name, **names}
-    if _too_few(read.table):
+    if too_few(read.table):
         raise InputError("a report needs at least two rows of each class.")
     if getattr(calibrator, "leaderboard_", None) is not None:
         return report_of(calibrator, read.table, **options)
@@ -303,28 +227,62 @@ def save_fitted(fitted: Fitted | None, read: FileTable, path: Path) -> None:
     save(replace(fitted, provenance={**fitted.provenance, **read.facts}), path)
 
 
-def _too_few(table: ScoreTable) -> bool:
+def too_few(table: ScoreTable) -> bool:
     """Whether a class has no second case, so that a fold would leave nothing to learn from."""
     counts = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
     return any(w.sum() ** 2 < 1.999 * w2.sum() or not w.any() for w, w2 in counts)
 
 
 def evaluate_files(
-    session: Session, files: Files, columns: Columns, raw: str | None = None
+    engine: Engine, files: Files, columns: Columns, raw: str | None = None
 ) -> tuple[FileTable, ScoreTable | None]:
     """The table of a column of probabilities and, if asked for, that of the scores behind it."""
-    read = read_files(session, files, columns, probabilities=True)
+    read = read_files(engine, files, columns, probabilities=True)
     if raw is None:
         return read, None
-    return read, read_files(session, files, replace(columns, score=raw)).table
+    return read, read_files(engine, files, replace(columns, score=raw)).table
+
+
+def measure_files(
+    engine: Engine,
+    files: Files,
+    columns: Columns,
+    raw: str | None,
+    *,
+    cells: CellsOption,
+    bins: int,
+    how: How | None,
+) -> tuple[Evaluation, dict[str, Any]]:
+    """The measures of a column of probabilities, and what is worth knowing of the files."""
+    from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
+
+    names = Names(columns.score, columns.label, columns.weight)
+    new = engine.rows(files, names, "probability")
+    old = None if raw is None else engine.rows(files, names._replace(score=raw))
+
+    def ask(rows: LazyRows) -> tuple[Evaluation, int]:
+        if old is None:
+            found = evaluate_rows(rows, None, bins, how, cells)
+        else:
+            beside = lambda other: evaluate_rows(rows, other, bins, how, cells)  # noqa: E731
+            found, _ = old.ask(beside, columns.pos_label)
+        return found, rows.look().rows if columns.weight else round(found.weight)
+
+    try:
+        (evaluation, count), coding = new.ask(ask, columns.pos_label)
+    except OutsideError:
+        new.refuse_outside()  # which row it is, if that can be told
+        raise
+    labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
+    return evaluation, {**new.facts(count), **labels}
 
 
 # --- outputs ------------------------------------------------------------------------------------
 
 
-def check_output(path: Path | None, endings: Sequence[str] = ()) -> None:
+def check_output(path: Path | None, endings: Sequence[str] = (), *, folder: bool = False) -> None:
     """Refuse a place that cannot be written to before hours of work, not after."""
-    if path is None:
+    if path is None or (folder and path.is_dir()):
         return
     if path.is_dir():
         raise InputError(f"the output must be a file, but {path} is a folder.")
@@ -345,6 +303,19 @@ def load_map(path: Path) -> Fitted:
             "in Python: calibrant.load(...).predict_proba(scores, ...)."
         )
     return fitted
+
+
+def segment_column(fitted: Fitted, asked: str | None) -> str | None:
+    """The column of segments: as asked for, or as in the fit; None for a calibrator without."""
+    if asked is not None or not isinstance(fitted.map, Segmented):
+        return asked
+    known = fitted.provenance.get("segment_column")
+    if not isinstance(known, str):
+        raise InputError(
+            "the calibrator has a map for each segment, but does not know their column. Name it "
+            "with --segment COL."
+        )
+    return known
 
 
 def draw(

@@ -5,33 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from calibrant.cli.console import Bar
 
 if TYPE_CHECKING:
-    from calibrant.engines.duckdb import Session
+    from calibrant.data.lazy_checks import CellsOption
+    from calibrant.engines.opening import Engine
 
 __all__ = [
     "Bins",
     "CalibratorFile",
+    "Cells",
+    "EngineName",
     "Files",
     "Folds",
     "Json",
     "LabelColumn",
     "Level",
+    "Master",
     "MemoryLimit",
+    "Place",
     "PosLabel",
     "ProbColumn",
     "RawColumn",
     "Replicates",
     "ScoreColumn",
+    "SegmentColumn",
     "Threads",
     "Weighing",
     "WeightColumn",
-    "session_for",
+    "engine_for",
+    "read_cells",
 ]
 
 Files = Annotated[
@@ -91,15 +98,58 @@ Weighing = Annotated[
 ]
 
 
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", metavar="duckdb|spark", help="What reads and writes the files."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Of Spark; default: all cores of this machine (local[*])."),
+]
+Cells = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|exact|N",
+        help="Keep scores one by one, or put them into N cells; auto: cells beyond a million.",
+    ),
+]
+SegmentColumn = Annotated[
+    str | None,
+    typer.Option("--segment", metavar="COL", help="Column of segments: a map for each of them."),
+]
+
+
+class Place(NamedTuple):
+    """Where the work is done: which engine, with how much of the machine."""
+
+    engine: str = "duckdb"
+    master: str | None = None
+    threads: int | None = None
+    memory: str | None = None
+
+
 @contextmanager
-def session_for(
-    title: str, quiet: bool, threads: int | None, memory: str | None
-) -> Iterator[Session]:
-    """A database for one job, with a progress bar."""
-    from calibrant.engines.duckdb import Session
+def engine_for(title: str, quiet: bool, place: Place) -> Iterator[Engine]:
+    """An engine for one job, with a progress bar."""
+    from calibrant.engines.opening import open_engine
 
     with (
         Bar(title, quiet) as bar,
-        Session(threads=threads, memory_limit=memory, progress=bar) as session,
+        open_engine(
+            place.engine,
+            threads=place.threads,
+            memory_limit=place.memory,
+            progress=bar,
+            master=place.master,
+        ) as engine,
     ):
-        yield session
+        yield engine
+
+
+def read_cells(word: str) -> CellsOption:
+    """The option --cells as the library takes it."""
+    from calibrant.data.lazy_checks import check_cells
+
+    cells: Any = int(word) if word.isdecimal() else word
+    check_cells(cells)
+    return cells  # type: ignore[no-any-return]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from rich import box
+from rich.table import Table
 
 from calibrant.cli.console import command, say, say_pairs, show, tell
 from calibrant.cli.jobs import FitResult, draw, page_of, write
@@ -14,9 +18,11 @@ from calibrant.errors import InputError
 from calibrant.files import save
 from calibrant.fitted import Fitted
 from calibrant.local.rule import LocalFitted
+from calibrant.metrics.evaluation import MEASURES, Evaluation
+from calibrant.metrics.printing import shown_value
 from calibrant.reports import in_words
 
-__all__ = ["apply_command", "facts", "fit_document", "print_fit", "write_fit"]
+__all__ = ["apply_command", "facts", "fit_document", "print_fit", "segment_table", "write_fit"]
 
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
@@ -24,6 +30,8 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     tell(_headline(result))
     if result.verdict is not None:
         tell((result.verdict, "bold"))
+    if result.segments:
+        tell((_of_segments(result), "bold"))
     if result.evaluation is None and result.folds:
         tell("A class has no second row: there is no estimate for new rows.")
     if result.evaluation is not None and result.after is not None:
@@ -47,10 +55,51 @@ def _headline(result: FitResult) -> str:
     names = read.facts["files"]
     of = names[0] if len(names) == 1 else f"{len(names)} files"
     share = 100 * read.table.total_positive / read.table.total
+    scores = f"{len(read.table):,} distinct scores."
+    if read.table.made:
+        moved = f"no score was moved by more than {read.table.error:.2g}"
+        scores = f"{len(read.table):,} of {read.table.made}; {moved}."
     return (
         f"{fitted.method} fitted to {read.facts['rows']:,} rows of {of}: {share:.3g} % are "
-        f"{fitted.pos_label!r}, {len(read.table):,} distinct scores."
+        f"{fitted.pos_label!r}, {scores}"
     )
+
+
+def _of_segments(result: FitResult) -> str:
+    """How many segments there are, and how far they go their own way."""
+    own = [one for one in result.segments if one.share > 0]
+    said = f"{len(result.segments):,} segments, {len(own):,} of them with a map of their own"
+    if own:
+        shares = sorted(one.share for one in own)
+        middle = shares[len(shares) // 2]
+        said += f" (its share is {shares[0]:.2g} to {shares[-1]:.2g}, half below {middle:.2g})"
+    reasons: dict[str, int] = {}
+    for one in result.segments:
+        if one.reason:
+            reasons[one.reason] = reasons.get(one.reason, 0) + 1
+    listed = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())
+    return f"{said}.{f' The others have that of all rows ({listed}).' if listed else ''}"
+
+
+#: measures of a segment that are shown
+_SHOWN = ("log_loss", "brier", "ece", "auc")
+
+
+def segment_table(found: Mapping[str, Evaluation], column: str) -> Table:
+    """The measures of segments as a table."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(column)
+    for title in ("weight", "positive", *(MEASURES[name].label for name in _SHOWN)):
+        table.add_column(title, justify="right")
+    for name, one in found.items():
+        values = (one.after.get(measure) for measure in _SHOWN)
+        table.add_row(
+            name,
+            f"{one.weight:,.6g}",
+            f"{100 * one.positive_weight / one.weight:.3g} %",
+            *("–" if value is None else shown_value(value) for value in values),
+        )
+    return table
 
 
 def _how(result: FitResult) -> str:
@@ -90,6 +139,11 @@ _PROVENANCE = {
     "score_column": "score column",
     "label_column": "label column",
     "weight_column": "weight column",
+    "segment_column": "segment column",
+    "segments": "segments",
+    "segments_of_their_own": "with a map of their own",
+    "cells": "scores were put into",
+    "moved_by_at_most": "no score was moved by more than",
     "calibrant": "calibrant",
 }
 
@@ -116,6 +170,7 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
         "folds": result.folds,
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "summary": None if evaluation is None else in_words(evaluation),
+        "segments": [asdict(one) for one in result.segments] if result.segments else None,
         "verdict": result.verdict,
         "chosen": getattr(result.calibrator, "chosen_", None),
         "refused": getattr(result.calibrator, "refused_", None),

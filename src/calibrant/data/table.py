@@ -36,7 +36,9 @@ class ScoreTable(Frozen):
     negative_sq, positive_sq : arrays of shape (D,)
         Σw², from which intervals take the effective sample size.
     error : float
-        The furthest that any score was moved by `pool`; 0 for an exact table.
+        The furthest that any score was moved by `pool` or into a cell; 0 for an exact table.
+    made : str
+        How scores were put together, in words; empty for an exact table.
 
     Notes
     -----
@@ -60,6 +62,7 @@ class ScoreTable(Frozen):
     negative_sq: Array
     positive_sq: Array
     error: float = 0.0
+    made: str = ""
 
     # --- building -------------------------------------------------------------------------------
 
@@ -141,6 +144,53 @@ class ScoreTable(Frozen):
             total = table + total
         return total
 
+    @classmethod
+    def from_cells(
+        cls,
+        low: Array,
+        high: Array,
+        moment: Array,
+        columns: tuple[Array, Array, Array, Array],
+        made: str,
+    ) -> ScoreTable:
+        """The table of cells that do not overlap, each at the weighted mean of its scores.
+
+        ``low`` and ``high`` are the smallest and the largest score of each cell, ``moment`` is
+        Σw·score, and ``columns`` are Σw and Σw² of negatives and positives. Exact if no cell holds
+        two different scores.
+
+        >>> one = np.ones(2)
+        >>> cells = np.array([0.1, 0.5]), np.array([0.3, 0.5]), np.array([0.4, 1.0])
+        >>> table = ScoreTable.from_cells(*cells, (one, one, one, one), "2 cells")
+        >>> table.scores.tolist(), round(table.error, 3)
+        ([0.2, 0.5], 0.1)
+        """
+        weight = columns[0] + columns[1]
+        with np.errstate(invalid="ignore", over="ignore"):
+            mean = np.where(low == high, low, moment / weight)
+        mean = np.clip(np.where(np.isfinite(mean), mean, low / 2 + high / 2), low, high)
+        table = _grouped(mean, columns)
+        error = float(np.max(np.maximum(mean - low, high - mean), initial=0.0))
+        return replace(table, error=error, made=made) if error else table
+
+    @classmethod
+    def gather(cls, tables: Iterable[ScoreTable]) -> ScoreTable:
+        """The table of all rows of several, pooled ones too: the last step, like `pool`.
+
+        >>> a = ScoreTable.from_counts([1, 2], [2, 0], [0, 1])
+        >>> ScoreTable.gather([a, a]) == a + a
+        True
+        """
+        parts = [table for table in tables if table]
+        if not parts:
+            return cls.empty()
+        columns = tuple(map(np.concatenate, zip(*(part._columns() for part in parts), strict=True)))
+        if all(part.negative is part.negative_sq for part in parts):  # unit weights: Σw² is Σw
+            columns = (columns[0], columns[1], columns[0], columns[1])
+        table = _grouped(np.concatenate([part.scores for part in parts]), columns)
+        worst = max(parts, key=lambda part: part.error)
+        return replace(table, error=worst.error, made=worst.made)
+
     def __add__(self, other: ScoreTable) -> ScoreTable:
         if not isinstance(other, ScoreTable):
             return NotImplemented
@@ -149,15 +199,7 @@ class ScoreTable(Frozen):
                 "tables to be added must be exact, but a pooled one came (its scores were moved by "
                 f"up to {max(self.error, other.error):.3g}). Add first, pool last."
             )
-        if not len(self):
-            return other
-        if not len(other):
-            return self
-        mine, theirs = self._columns(), other._columns()
-        columns = tuple(np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
-        if mine[0] is mine[2] and theirs[0] is theirs[2]:  # unit weights: Σw² is Σw
-            columns = (columns[0], columns[1], columns[0], columns[1])
-        return _grouped(np.concatenate((self.scores, other.scores)), columns)
+        return ScoreTable.gather((self, other))
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -287,6 +329,7 @@ class ScoreTable(Frozen):
         return replace(
             ScoreTable(own(mean), own(n0), own(n1), own(q0), own(q1)),
             error=max(error, self.error, np.finfo(float).tiny),
+            made=f"{len(mean):,} cells of {self.made or f'{len(self):,} scores'}",
         )
 
     def __repr__(self) -> str:

@@ -76,9 +76,8 @@ class Logistic(Map):
         return in_blocks(self._of_score, np.asarray(scores, dtype=np.float64))
 
     def of_logit(self, z: Array) -> Array:
-        """The map as a function of the score's logit."""
-        if self.clip is not None:
-            z = np.clip(z, *logit(np.array(self.clip)))
+        """The map as a function of the score's logit; beyond those of 0 and 1 it is theirs."""
+        z = np.clip(z, *logit(np.array(self.clip or (0.0, 1.0))))
         return self._evaluate(z, FEATURES_OF_LOGIT)
 
     def _of_score(self, s: Array) -> Array:

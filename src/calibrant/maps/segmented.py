@@ -1,28 +1,49 @@
-"""One map per segment, with a fallback for the others."""
+"""One map per segment, shrunk to a common one, which is also the fallback for all others."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from calibrant.data.columns import to_column
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Array, Map, VectorMap, float_array, in_unit, one_of
+from calibrant.maps.chain import Chain
+from calibrant.maps.mixture import Mixture
 
-__all__ = ["Segmented"]
+__all__ = ["Key", "Segmented", "find_segments", "segment_codes", "segment_key"]
+
+Key = str | int
+Index = NDArray[np.intp]
+
+#: rows whose keys are looked up at a time, so that few Python objects exist at once
+BLOCK = 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Segmented(Map):
-    """maps[i] for the scores of segment keys[i], ``default`` for segments never seen.
+    """λᵢ · maps[i] + (1 − λᵢ) · default in segment keys[i], ``default`` in all other segments.
 
     Parameters
     ----------
     default : map of one score
+        For every segment that has no key, and what the others are shrunk to.
     keys : tuple of str or int
-    maps : tuple of maps, one per key
+        The segments. ``1`` and ``"1"`` are two of them.
+    maps : tuple of maps of one score, one per key
+    weights : array of λ in [0, 1], one per key, optional
+        Without it all are 1.
+    input : {"score", "default"}, default="score"
+        What ``maps`` take: the score itself, or what ``default`` makes of it.
+
+    Notes
+    -----
+    Rows are brought together by segment with one sort: O(n log n), and one call of each map.
 
     Examples
     --------
@@ -33,13 +54,19 @@ class Segmented(Map):
     [0.2, 0.1, 0.5]
     >>> m([1.0]).tolist()
     [0.5]
+    >>> Segmented(c(0.5), ("fr",), (c(0.1),), [0.75])([1.0, 1.0], ["fr", "it"]).round(6).tolist()
+    [0.2, 0.5]
     """
 
     kind: ClassVar[str] = "segmented"
+    #: version 1 had neither weights nor input
+    version: ClassVar[int] = 2
 
     default: Map
     keys: tuple[Any, ...]
     maps: tuple[Map, ...]
+    weights: Array | None = None
+    input: str = "score"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", tuple(self.keys))
@@ -51,23 +78,169 @@ class Segmented(Map):
         for member in (self.default, *self.maps):
             if not isinstance(member, Map) or isinstance(member, VectorMap):
                 raise InputError("the members of a segmented map must be maps of one score.")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", float_array(self.weights, "segment weights"))
+            if len(self.weights) != len(self.keys):
+                raise InputError("a segmented map needs one weight per key, or none at all.")
+            in_unit(self.weights, "segment weights")
+        one_of(self.input, ("score", "default"), "input of a segmented map")
         super().__post_init__()
 
-    def __call__(self, scores: ArrayLike, segments: ArrayLike | None = None) -> Array:
+    def __call__(self, scores: ArrayLike, segments: Any = None) -> Array:
         s = np.asarray(scores, dtype=np.float64)
         if segments is None:
             return self.default(s)
-        values = np.asarray(segments)
-        if values.shape != s.shape:
+        codes = find_segments(segments, {key: i for i, key in enumerate(self.keys)})
+        if codes.shape != s.shape:
             raise InputError(
-                f"segments must name one segment per score, but {values.shape} came for {s.shape}."
+                f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
             )
-        distinct, of_row = np.unique(values, return_inverse=True)
-        by_key = dict(zip(self.keys, self.maps, strict=True))
-        result = np.empty(s.shape)
-        order = np.argsort(of_row, kind="stable")
-        bounds = np.searchsorted(of_row[order], np.arange(len(distinct) + 1))
-        for i, key in enumerate(distinct.tolist()):
-            rows = order[bounds[i] : bounds[i + 1]]
-            result[rows] = by_key.get(key, self.default)(s[rows])
+        if self.keys and (codes == len(self.keys)).all():
+            self._check_kind(segments)
+        return self._of_codes(s, codes)
+
+    def _check_kind(self, segments: Any) -> None:
+        """Refuse text where the keys are numbers and the reverse: nobody would find his own."""
+        values = segment_codes(segments)[0]
+        words, keys = ({isinstance(key, str) for key in found} for found in (values, self.keys))
+        if values and not words & keys:
+            are, came = ("text", "numbers") if keys == {True} else ("numbers", "text")
+            raise InputError(
+                f"segments must be {are}, as the {len(self.keys)} known ones are (such as "
+                f"{self.keys[0]!r}), but {came} came (such as {values[0]!r}). Convert the column."
+            )
+
+    def _of_codes(self, s: Array, codes: Index) -> Array:
+        """Probabilities of scores whose segments are known by number; others: number of keys."""
+        n = len(self.keys)
+        common = self.default(s)
+        taken = common if self.input == "default" else s
+        # small integers sort in linear time
+        order = np.argsort(codes.astype(np.min_scalar_type(n)), kind="stable")
+        bounds = np.cumsum(np.bincount(codes, minlength=n + 1))[:n]
+        result = common.copy()
+        begin = 0
+        for i, end in enumerate(bounds.tolist()):
+            if end > begin:
+                rows = order[begin:end]
+                result[rows] = self._mixed(i, self.maps[i](taken[rows]), common[rows])
+            begin = end
         return result
+
+    def __repr__(self) -> str:
+        kinds = sorted({type(member).__name__ for member in self.maps})
+        members = f" of kind {' and '.join(kinds)}" if kinds else ""
+        return f"Segmented({len(self.keys)} segments{members}, default={self.default!r})"
+
+    def _mixed(self, i: int, own: Array, common: Array) -> Array:
+        if self.weights is None or self.weights[i] == 1.0:
+            return own
+        share = float(self.weights[i])
+        return np.asarray(share * own + (1.0 - share) * common)
+
+    def member(self, key: Key | None = None) -> Map:
+        """The map of one segment (None, or a key that is not known: the default) on its own.
+
+        >>> from calibrant.maps import Identity, Piecewise
+        >>> m = Segmented(Identity(), (7,), (Piecewise.constant(0.1),), [0.5])
+        >>> m.member(7)([0.3]).tolist() == m([0.3], [7]).tolist()
+        True
+        """
+        if key not in self.keys:
+            return self.default
+        i = self.keys.index(key)
+        own: Map = self.maps[i]
+        if self.input == "default":
+            own = Chain((self.default, own))
+        share = 1.0 if self.weights is None else float(self.weights[i])
+        if share == 1.0:
+            return own
+        return Mixture(np.array([share, 1.0 - share]), (own, self.default))
+
+
+def segment_key(value: Any) -> Key:
+    """A segment's name as a file can hold it: a string or a whole number.
+
+    Booleans are 0 and 1, and floats must be whole (a column of integers with gaps becomes floats).
+
+    >>> segment_key(np.int64(3)), segment_key(3.0), segment_key(True), segment_key("3")
+    (3, 3, 1, '3')
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    raise InputError(
+        f"segments must be strings or whole numbers, but {value!r} of type {type(value).__name__} "
+        "came. Convert them, for example with astype(str)."
+    )
+
+
+def find_segments(segments: Any, known: Mapping[Key, int]) -> Index:
+    """The number of each row's segment; ``len(known)`` for a segment that is not known.
+
+    >>> find_segments(["b", 1, "1"], {"b": 0, 1: 1}).tolist()
+    [0, 1, 2]
+    """
+    column = _column(segments)
+    codes = np.empty(column.shape, dtype=np.intp)
+    for begin in range(0, len(column), BLOCK):
+        values = column[begin : begin + BLOCK].tolist()
+        # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
+        found = map(known.get, values, repeat(len(known)))
+        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
+    return codes
+
+
+def segment_codes(segments: Any) -> tuple[list[Key], Index]:
+    """The different segments in the order in which they come, and which of them each row is in.
+
+    >>> keys, codes = segment_codes(np.array([7.0, 3.0, 7.0]))
+    >>> keys, codes.tolist()
+    ([7, 3], [0, 1, 0])
+    """
+    column = _column(segments)
+    places: dict[Any, int] = {}
+    codes = np.empty(column.shape, dtype=np.intp)
+    for begin in range(0, len(column), BLOCK):
+        values = column[begin : begin + BLOCK].tolist()
+        for value in dict.fromkeys(values):
+            places.setdefault(value, len(places))
+        found = map(places.__getitem__, values)
+        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
+    return [segment_key(value) for value in places], codes
+
+
+def _column(segments: Any) -> NDArray[Any]:
+    """A column of segments, complete and of kinds that can be keys."""
+    column = to_column(segments, "segments")
+    if column.ndim != 1:
+        raise InputError(
+            "segments must name one segment per score (1-d), but their shape is "
+            f"{column.shape}. Pass a column."
+        )
+    if column.dtype.kind == "f":
+        _check_whole(column)
+    elif column.dtype.kind == "O":
+        kinds = {type(value): value for value in column.tolist()}
+        for value in kinds.values():
+            segment_key(value if not isinstance(value, float) else 0)
+        if any(issubclass(kind, float) for kind in kinds):
+            _check_whole(np.array([v if isinstance(v, float) else 0.0 for v in column.tolist()]))
+    elif column.dtype.kind not in "biuU" and len(column):
+        segment_key(column[0])
+    return column
+
+
+def _check_whole(column: NDArray[Any]) -> None:
+    """Floats must be whole, so that they are equal to the integers they stand for."""
+    bad = ~np.isfinite(column) | (column != np.floor(column))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"segments must be complete, and strings or whole numbers: {int(bad.sum())} of "
+            f"{len(column)} are not (first at row {row}: {column[row]}). Give missing ones a name "
+            "of their own, and convert fractions to strings."
+        )

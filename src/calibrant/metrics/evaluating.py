@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from calibrant.data.door import Labels, Rows, check_lengths, read_scores
+from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics._classes import has_several
@@ -27,10 +28,29 @@ from calibrant.metrics.proper import infinite_because, mean_log_loss, mean_squar
 from calibrant.metrics.ranking import area, one_class, share_correct
 from calibrant.metrics.windows import not_whole, window_error
 
-__all__ = ["evaluate"]
+__all__ = ["Measured", "alone", "compared", "evaluate", "measured"]
 
 #: CalBin looks at every case; above this many (from a table) it would take longer than all else
 MOST_WINDOWS = 50_000_000
+
+
+class Measured(NamedTuple):
+    """The measures of a set of predictions, what to say about them, and what intervals need.
+
+    ``table`` holds the predictions as probabilities, ``ranked`` as they came: σ may have merged
+    large margins. ``counted``: each score of the table is one that came, and none is missing.
+    """
+
+    values: dict[str, float]
+    notes: list[str]
+    table: ScoreTable
+    ranked: ScoreTable
+    counted: bool = True
+
+    @property
+    def margins(self) -> bool:
+        """Whether the scores were read through the sigmoid."""
+        return self.table is not self.ranked
 
 
 @overload
@@ -53,8 +73,28 @@ def evaluate(
 @overload
 def evaluate(
     y: Any,
+    p: str,
+    *,
+    label: str,
+    raw: str | None = None,
+    bins: int = 10,
+    sample_weight: str | None = None,
+    pos_label: Any = None,
+    classes: Any = None,
+    level: float | None = 0.95,
+    replicates: int = 1000,
+    weights: str = "counts",
+    random_state: int | None = 0,
+    cells: CellsOption = "auto",
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    y: Any,
     p: Any = None,
     *,
+    label: None = None,
     raw: Any = None,
     bins: int = 10,
     sample_weight: Any = None,
@@ -71,6 +111,7 @@ def evaluate(
     y: Any,
     p: Any = None,
     *,
+    label: str | None = None,
     raw: Any = None,
     bins: int = 10,
     sample_weight: Any = None,
@@ -80,6 +121,7 @@ def evaluate(
     replicates: int = 1000,
     weights: str = "counts",
     random_state: int | None = 0,
+    cells: CellsOption = "auto",
 ) -> Evaluation | MulticlassEvaluation:
     """All measures of a set of probabilities, and of the raw scores they were made from.
 
@@ -88,11 +130,15 @@ def evaluate(
 
     Parameters
     ----------
-    y : array-like of shape (n,), or ScoreTable
-        Labels; or a table whose scores are the probabilities (then p is left out).
+    y : array-like of shape (n,), ScoreTable, or a frame beside ``label``
+        Labels; or a table whose scores are the probabilities (then p is left out); or a frame of
+        any size (DuckDB, Polars, Spark, Ibis, pandas, Arrow), whose columns p, raw and
+        sample_weight then name.
     p : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
         Predicted probabilities of the positive class, a binary predict_proba, or one column for
         each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
+    label : str, optional
+        The column of labels of a frame.
     raw : array-like like p, or ScoreTable if y is one, optional
         The scores of the same rows before calibration. Where any lies outside [0, 1] they are read
         as margins, through σ (of k ≥ 3 classes: logits, through softmax), and a note says so.
@@ -113,6 +159,9 @@ def evaluate(
         Values are the same.
     random_state : int or None, default=0
         Seed of the drawing; None draws anew each time.
+    cells : "auto", "exact" or even int, default="auto"
+        Only for frames, see `table`: whether predictions are fetched one by one ("auto": up to a
+        million different ones) or in cells. Either way all measures but the AUC are exact.
 
     Returns
     -------
@@ -134,6 +183,10 @@ def evaluate(
     if there are ten cases of each class. The order of rows does not matter. With ``raw`` as rows
     the change has intervals, too, for the same rows on both sides; the verdict is "unclear" where
     such an interval holds 0.
+
+    Frames are grouped where they are. With more than a million different predictions a GROUP BY
+    cell, and a second pass over the few cells that decide the isotonic fit, leave only ``auc`` with
+    an error, whose bound a note tells, and ``calbin`` out; memory here is O(cells).
 
     References
     ----------
@@ -201,6 +254,12 @@ def evaluate(
     """
     bins = check_whole("bins", bins, 1)
     how = read_how(level, replicates, weights, random_state)
+    from calibrant.metrics.evaluating_lazy import evaluate_frame, refuse_frames
+
+    if label is not None:
+        columns, labels = (p, label, raw, sample_weight), (pos_label, classes)
+        return evaluate_frame(y, columns, labels, bins, how, cells)
+    refuse_frames(y, p, cells)
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
@@ -216,59 +275,13 @@ def evaluate(
             pair = rows, _raw_rows(rows, raw, classes)
             scored = ScoreTable.from_rows(pair[1])
     if scored is None:
-        return _alone(table, bins, how)
-    return _compared(table, scored, pair, bins, how)
+        return alone(measured(table, bins), bins, how)
+    return compared(measured(table, bins), measured(scored, bins), pair, bins, how)
 
 
-def _alone(table: ScoreTable, bins: int, how: How | None) -> Evaluation:
-    values, notes = _measures(table, table, bins)
-    facts = (table.total, table.total_positive, len(table))
-    if how is None:
-        return Evaluation(values, None, *facts, None, tuple(notes))
-    found = found_intervals(table, table, values, bins, how)
-    notes += [*found.notes, *weight_note(table.total, table.effective_size, how.weights)]
-    return Evaluation(values, None, *facts, None, tuple(notes), how.level, found.intervals)
-
-
-def _compared(
-    table: ScoreTable,
-    scored: ScoreTable,
-    pair: tuple[Rows, Rows] | None,
-    bins: int,
-    how: How | None,
-) -> Evaluation:
-    """After and before; ``pair`` are the rows of both, if there are rows."""
-    margins = not scored.looks_like_probabilities
-    linked = scored.through_sigmoid() if margins else scored
-    values, notes = _measures(table, table, bins)
-    old_values, old_notes = _measures(linked, scored, bins)
-    facts = (table.total, table.total_positive, len(table))
-    said = ["raw scores lie outside [0, 1] and were read as margins, through the sigmoid"] * margins
-    intervals: tuple[Any, ...] = ()
-    last: list[str] = []
-    if how is not None:
-        found = found_intervals(table, table, values, bins, how)
-        old = found_intervals(linked, scored, old_values, bins, how)
-        notes += found.notes
-        old_notes += old.notes
-        tables, both = (table, linked, scored), (values, old_values)
-        change, last = between(pair, tables, both, (found, old), bins, how)
-        last += weight_note(table.total, table.effective_size, how.weights)
-        intervals = (how.level, found.intervals, old.intervals, change)
-    said += _merge_notes(old_notes, notes)
-    if len(table) < len(scored):
-        said.append(_ties_note(scored, table, old_values, values))
-    notes = [*said, *last]
-    return Evaluation(values, old_values, *facts, len(scored), tuple(notes), *intervals)
-
-
-def _measures(
-    table: ScoreTable, ranked: ScoreTable, bins: int
-) -> tuple[dict[str, float], list[str]]:
-    """All measures of a table, in order, and what to say about them.
-
-    ``ranked`` holds the scores as they came, for the AUC: σ may have merged large margins.
-    """
+def measured(ranked: ScoreTable, bins: int) -> Measured:
+    """All measures of a table, in order; margins are read through the sigmoid."""
+    table = ranked if ranked.looks_like_probabilities else ranked.through_sigmoid()
     values, notes = {}, []
     square = mean_square(table)
     groups = group(table, bins)
@@ -293,13 +306,59 @@ def _measures(
     values["discrimination"] = max(rate * (1.0 - rate) - parts.refinement, 0.0)  # rounding
     if table.error:
         notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
-    return values, notes
+    return Measured(values, notes, table, ranked)
 
 
 def _too_many(table: ScoreTable) -> str:
     if table.total <= MOST_WINDOWS:
         return ""
     return f"calbin was left out: it looks at each of {table.total:.3g} cases; call calbin for it"
+
+
+def alone(new: Measured, bins: int, how: How | None) -> Evaluation:
+    """One side, with intervals if they are wanted."""
+    table, notes = new.table, list(new.notes)
+    facts = (table.total, table.total_positive, len(table))
+    if how is None:
+        return Evaluation(new.values, None, *facts, None, tuple(notes))
+    found = found_intervals(table, new.ranked, new.values, bins, how)
+    notes += [*found.notes, *weight_note(table.total, table.effective_size, how.weights)]
+    return Evaluation(new.values, None, *facts, None, tuple(notes), how.level, found.intervals)
+
+
+def compared(
+    new: Measured,
+    old: Measured,
+    pair: tuple[Rows, Rows] | None,
+    bins: int,
+    how: How | None,
+    apart: str = "",
+) -> Evaluation:
+    """After and before; ``pair`` are the rows of both, if there are rows.
+
+    ``apart`` says why the change has no intervals where neither rows nor tables came.
+    """
+    table, notes, old_notes = new.table, list(new.notes), list(old.notes)
+    facts = (table.total, table.total_positive, len(table))
+    said = ["raw scores lie outside [0, 1] and were read as margins, through the sigmoid"]
+    said *= old.margins
+    intervals: tuple[Any, ...] = ()
+    last: list[str] = []
+    if how is not None:
+        found = found_intervals(table, new.ranked, new.values, bins, how)
+        before = found_intervals(old.table, old.ranked, old.values, bins, how)
+        notes += found.notes
+        old_notes += before.notes
+        tables, both = (table, old.table, old.ranked), (new.values, old.values)
+        change, last = between(pair, tables, both, (found, before), bins, how)
+        last = [apart] if apart else last
+        last += weight_note(table.total, table.effective_size, how.weights)
+        intervals = (how.level, found.intervals, before.intervals, change)
+    said += _merge_notes(old_notes, notes)
+    if new.counted and len(table) < len(old.ranked):
+        said.append(_ties_note(new, old))
+    notes = [*said, *last]
+    return Evaluation(new.values, old.values, *facts, len(old.ranked), tuple(notes), *intervals)
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:
@@ -332,10 +391,10 @@ def _merge_notes(before: list[str], after: list[str]) -> list[str]:
     return common + [f"{side}: {n}" for side, notes in sides for n in notes if n not in common]
 
 
-def _ties_note(
-    scored: ScoreTable, table: ScoreTable, before: dict[str, float], after: dict[str, float]
-) -> str:
-    note = f"{len(scored)} distinct scores became {len(table)} distinct predictions: ties are new"
+def _ties_note(new: Measured, old: Measured) -> str:
+    many = f"{'' if old.counted else 'at least '}{len(old.ranked)}"
+    note = f"{many} distinct scores became {len(new.table)} distinct predictions: ties are new"
+    before, after = old.values, new.values
     if "auc" not in after or before["auc"] == after["auc"]:
         return note
     return f"{note}, AUC moved from {before['auc']:.4g} to {after['auc']:.4g}"

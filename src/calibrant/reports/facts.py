@@ -76,7 +76,11 @@ def data_facts(data: Data, score_name: str, label_name: str) -> dict[str, str]:
         facts["weight"] = counted(table.total)
         facts["effective rows"] = f"{table.effective_size:,.0f}"
     facts[f"of them {positive!r}"] = f"{counted(table.total_positive)} ({share:.3g} %)"
-    facts["distinct scores"] = f"{len(table):,}"
+    if table.error:
+        moved = f"no score was moved by more than {table.error:.2g}"
+        facts["scores"] = f"{len(table):,} of {table.made}; {moved}"
+    else:
+        facts["distinct scores"] = f"{len(table):,}"
     columns = (table.scores, table.negative, table.positive, table.negative_sq, table.positive_sq)
     facts["fingerprint of the data"] = fingerprint(*columns)
     return facts

@@ -2,7 +2,15 @@
 
 from calibrant.engines.duckdb.apply import apply_file
 from calibrant.engines.duckdb.files import whole_file
-from calibrant.engines.duckdb.read import FileTable, read_table
+from calibrant.engines.duckdb.read import FileRows, FileTable, file_rows, read_table
 from calibrant.engines.duckdb.session import Session
 
-__all__ = ["FileTable", "Session", "apply_file", "read_table", "whole_file"]
+__all__ = [
+    "FileRows",
+    "FileTable",
+    "Session",
+    "apply_file",
+    "file_rows",
+    "read_table",
+    "whole_file",
+]

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.engines.duckdb.columns import is_one_of, number, text
+from calibrant.engines.duckdb.columns import is_one_of, number, segment, text
 from calibrant.engines.duckdb.diagnose import INFINITE, MISSING, TEXT, refuse
 from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
 from calibrant.engines.duckdb.files import Source, identifier, kind_of, literal, whole_file
 from calibrant.engines.duckdb.read import look_at
 from calibrant.engines.duckdb.session import Session, given_or_new
+from calibrant.engines.segments import check_segment, text_keys
 from calibrant.errors import InputError, ParameterError, import_extra
 from calibrant.fitted import Fitted
+from calibrant.maps import Segmented
 
 __all__ = ["apply_file"]
 
@@ -36,6 +38,7 @@ def apply_file(
     *,
     score: str,
     into: str = "probability",
+    segment: str | None = None,
     on_missing: str = "error",
     overwrite_column: bool = False,
     session: Session | None = None,
@@ -50,8 +53,12 @@ def apply_file(
         Its ending says what is written: .csv, .tsv, .jsonl (each also .gz) or .parquet.
     score : name of the column of scores
     into : name of the new column
+    segment : name of the column of segments, where the calibrator has a map for each
+        Segments are told by their text, so that 1 and ``"1"`` are the same here. Segments never
+        seen get the map of all rows.
     on_missing : {"error", "null"}, default="error"
-        What to do with rows that have no score; "null" leaves their probability empty.
+        What to do with rows that have no score, or no segment where one is needed; "null" leaves
+        their probability empty.
     overwrite_column : bool, default=False
         Allow ``into`` to replace a column of that name, in its place.
     session : Session, optional
@@ -91,14 +98,18 @@ def apply_file(
             "the calibrator must be for two classes, but it is a multiclass one, which gives one "
             "probability per class: use its predict_proba in Python."
         )
+    check_segment(fitted, segment)
     out = Path(out)
     with given_or_new(session) as open_session:
-        sources = look_at(open_session, files, [score])
+        sources = look_at(open_session, files, [score, *([segment] if segment else [])])
         _refuse_itself(out, sources)
         names = _names(sources, into, overwrite_column)
-        rows = " UNION ALL ".join(_select(source, names, score, into) for source in sources)
+        rows = " UNION ALL ".join(
+            _select(source, names, score, into, segment) for source in sources
+        )
         calibrate = _calibrate(fitted, on_missing == "null")
-        with open_session.function(FUNCTION, calibrate), whole_file(out) as temporary:
+        kinds = ("DOUBLE", "VARCHAR") if segment else ("DOUBLE",)
+        with open_session.function(FUNCTION, calibrate, kinds), whole_file(out) as temporary:
             command = _copy(rows, names, out, temporary, sources[0])
             threads = _keep_order(open_session, command)
             try:
@@ -106,31 +117,47 @@ def apply_file(
             except InputError as failed:
                 if _StopError.__name__ not in str(failed):
                     raise
-                checks = (TEXT, INFINITE, *((MISSING,) if on_missing == "error" else ()))
-                refuse(open_session, sources, score, role="score", checks=checks)
+                missing = (MISSING,) if on_missing == "error" else ()
+                refuse(
+                    open_session, sources, score, role="score", checks=(TEXT, INFINITE, *missing)
+                )
+                if segment:
+                    refuse(
+                        open_session, sources, segment, role="segment", checks=missing, absent=()
+                    )
                 raise
             finally:
                 if threads is not None:
                     open_session.query(f"SET threads = {threads}")
 
 
-def _calibrate(fitted: Fitted, allow_missing: bool) -> Callable[[Any], Any]:
-    """The map as a function of an Arrow column: NULL is a missing score, infinity a wrong one."""
+def _calibrate(fitted: Fitted, allow_missing: bool) -> Callable[..., Any]:
+    """The map as a function of Arrow columns: NULL is a missing value, infinity a wrong one."""
     pyarrow = import_extra("pyarrow", extra="cli")
 
-    def calibrate(column: Any) -> Any:
-        scores = column.to_numpy(zero_copy_only=False)
-        usable = np.isfinite(scores)
-        if usable.all():
-            return pyarrow.array(fitted.calibrate(scores))
-        if not allow_missing or np.isinf(scores).any():
+    def answer(scores: Any, known: Any, calibrate: Callable[[Any], Any]) -> Any:
+        usable = np.isfinite(scores) & known
+        if not usable.all() and (not allow_missing or np.isinf(scores).any()):
             raise _StopError
         result = np.zeros(len(scores))
         if usable.any():
-            result[usable] = fitted.calibrate(scores[usable])
+            result[usable] = calibrate(usable)
         return pyarrow.array(result, mask=~usable)
 
-    return calibrate
+    def of_scores(column: Any) -> Any:
+        scores = column.to_numpy(zero_copy_only=False)
+        return answer(scores, True, lambda usable: fitted.calibrate(scores[usable]))
+
+    if not isinstance(fitted.map, Segmented):
+        return of_scores
+    by_text = text_keys(fitted.map)
+
+    def of_segments(column: Any, segments: Any) -> Any:
+        scores, names = (c.to_numpy(zero_copy_only=False) for c in (column, segments))
+        known = np.array([name is not None for name in names])
+        return answer(scores, known, lambda usable: by_text(scores[usable], names[usable]))
+
+    return of_segments
 
 
 def _keep_order(session: Session, command: str) -> int | None:
@@ -164,13 +191,18 @@ def _names(sources: list[Source], into: str, overwrite: bool) -> list[str]:
     return [*first.names, *([] if into in first.names else [into])]
 
 
-def _select(source: Source, names: list[str], score: str, into: str) -> str:
+def _select(
+    source: Source, names: list[str], score: str, into: str, segment_name: str | None
+) -> str:
     place = source.find(score, "score")
     x, raw = number(source, place, "score"), f"{text(source, place)}::VARCHAR"
     missing = f"{raw} IS NULL OR {is_one_of(raw, MISSING_WORDS)}"
     # what is neither missing nor a number becomes infinite, which is always refused
     checked = f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT ({missing}) THEN 'inf'::DOUBLE END"
     new = f"{FUNCTION}({checked})"
+    if segment_name:
+        group = segment(source, source.find(segment_name, "segment"))
+        new = f"{FUNCTION}({checked}, {group}::VARCHAR)"
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from calibrant.engines.duckdb.files import Source, literal
 from calibrant.errors import InputError
 
-__all__ = ["document", "is_one_of", "number", "spelling", "text"]
+__all__ = ["document", "is_one_of", "number", "segment", "spelling", "text"]
 
 #: a column of these types can be read as numbers
 NUMERIC = re.compile(
@@ -50,6 +50,19 @@ def spelling(source: Source, column: int) -> str:
     if kind == "JSON":  # with its quotes, so that "1" and 1 stay apart
         return f"nullif({expression}::VARCHAR, 'null')"
     return f"{expression}::VARCHAR"
+
+
+def segment(source: Source, column: int) -> str:
+    """SQL of the segment that a row is in, NULL where there is none."""
+    kind, expression = source.types[column], source.columns[column]
+    if NESTED.match(kind) or kind in ("FLOAT", "DOUBLE"):
+        raise InputError(
+            f"segment column {source.names[column]!r} of {source.path.name} must hold words or "
+            f"whole numbers, but its type is {kind}. Pick another column."
+        )
+    if source.kind == "csv":
+        return f"nullif(trim({expression}), '')"
+    return text(source, column)
 
 
 def is_one_of(expression: str, words: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def _survey(
 ) -> str:
     """SQL: the number of rows, then for each check its count, first row and the value there."""
     place = source.find(column, role)
-    if role == "label":
+    if role in ("label", "segment"):
         raw, value = spelling(source, place), "NULL::DOUBLE"
     else:
         raw, value = f"{text(source, place)}::VARCHAR", number(source, place, role)

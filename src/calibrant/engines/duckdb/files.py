@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from calibrant.data.naming import unknown_column
 from calibrant.errors import InputError
 
 __all__ = [
@@ -86,20 +87,12 @@ class Source:
         raise InputError(self._unknown(name, role))
 
     def _unknown(self, name: str, role: str) -> str:
-        asked = f"column {name!r}{f' ({role})' if role else ''}"
-        lower = {known.strip().lower(): known for known in self.names}
-        asked_for = name.strip().lower()
-        near = difflib.get_close_matches(asked_for, lower, n=1, cutoff=0.5) or [
-            known for known in lower if asked_for and known.startswith(asked_for)
-        ]
-        shown = ", ".join(repr(known) for known in self.names[:30])
-        more = f" and {len(self.names) - 30} more" if len(self.names) > 30 else ""
-        hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
+        said, hint = unknown_column(name, role, self.names, self.path.name), ""
         if self.kind == "csv" and all(_is_number(known) for known in self.names):
             hint = " These look like data: the file needs a header line with the columns' names."
         elif self.kind == "csv" and len(self.names) == 1:
-            hint += " Only one column was found: separate fields by a comma, semicolon, tab or |."
-        return f"{self.path.name} has no {asked}. Its columns are {shown}{more}.{hint}"
+            hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
+        return said + hint
 
 
 # --- names --------------------------------------------------------------------------------------

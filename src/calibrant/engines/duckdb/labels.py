@@ -6,14 +6,14 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.labels import plain, read_labels
+from calibrant.data.lazy_checks import Coding
 from calibrant.engines.duckdb.files import MISSING
 from calibrant.errors import InputError
 
-__all__ = ["Classes", "classes_of", "typed"]
+__all__ = ["classes_of", "typed"]
 
 Label = str | int | float | bool
 
@@ -21,16 +21,6 @@ WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
 TRUTH = {"true": True, "false": False}
 #: partners of one label alone, as at the library's other door
 ALONE = (0, 1, -1)
-
-
-@dataclass(frozen=True)
-class Classes:
-    """The two classes in order, the positive one, and the spellings in the file of each."""
-
-    classes: tuple[Label, Label]
-    pos_label: Label
-    negative: tuple[str, ...]
-    positive: tuple[str, ...]
 
 
 def typed(spellings: list[str]) -> dict[str, Label]:
@@ -81,11 +71,11 @@ def missing_words(spellings: list[str]) -> list[str]:
     return words if rest and not any(isinstance(value, str) for value in values) else []
 
 
-def classes_of(values: Mapping[str, Label], column: str, pos_label: Any = None) -> Classes:
+def classes_of(values: Mapping[str, Label], column: str, pos_label: Any = None) -> Coding:
     """Two classes from the distinct labels of a column, or an InputError that shows them.
 
     >>> classes_of({"no": "no", "yes": "yes"}, "bought", "no")
-    Classes(classes=('no', 'yes'), pos_label='no', negative=('yes',), positive=('no',))
+    Coding(classes=('no', 'yes'), pos_label='no', negative=('yes',), positive=('no',))
     """
     labels = list(dict.fromkeys(values.values()))
     fraction = next((v for v in labels if isinstance(v, float) and v != math.floor(v)), None)
@@ -111,7 +101,7 @@ def classes_of(values: Mapping[str, Label], column: str, pos_label: Any = None) 
     coded = read_labels(labels, pos_label=_match(labels, pos_label, column))
     positive = plain(coded.pos_label)
     low, high = (plain(label) for label in coded.classes)
-    return Classes(
+    return Coding(
         (low, high),
         positive,
         tuple(word for word, value in values.items() if value != positive),

@@ -122,7 +122,16 @@ class Session:
         return self.run(sql, lambda result: result.fetchall())
 
     def run(self, sql: str, take: Callable[[Any], T]) -> T:
-        """``take`` of a query's result, off the main thread so that Ctrl-C works at once."""
+        """``take`` of a query's result."""
+        return self.call(lambda: take(self._connection.execute(sql)))
+
+    def relation(self, sql: str) -> Any:
+        """A query that is not run yet."""
+        return self._connection.sql(sql)
+
+    def call(self, ask: Callable[[], T]) -> T:
+        """What a function of this database answers, off the main thread so that Ctrl-C works at
+        once."""
         done: list[T] = []
         failed: list[BaseException] = []
         # an event and not join(), after whose interruption a running thread may look ended
@@ -130,7 +139,7 @@ class Session:
 
         def work() -> None:
             try:
-                done.append(take(self._connection.execute(sql)))
+                done.append(ask())
             except BaseException as error:
                 failed.append(error)
             finally:
@@ -157,11 +166,13 @@ class Session:
         raise InputError(_reworded(error)) from error
 
     @contextmanager
-    def function(self, name: str, function: Callable[[Any], Any]) -> Iterator[None]:
-        """Make a function of an Arrow column of doubles known to SQL, for a while."""
+    def function(
+        self, name: str, function: Callable[..., Any], kinds: tuple[str, ...] = ("DOUBLE",)
+    ) -> Iterator[None]:
+        """Make a function of Arrow columns that gives doubles known to SQL, for a while."""
         import_extra("pyarrow", extra="cli")
         self._connection.create_function(
-            name, function, ["DOUBLE"], "DOUBLE", type="arrow", null_handling="special"
+            name, function, list(kinds), "DOUBLE", type="arrow", null_handling="special"
         )
         try:
             yield

@@ -1,0 +1,99 @@
+"""The command that applies a calibrator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.cli import jobs
+from calibrant.cli.console import say, say_json
+from calibrant.cli.options import (
+    CalibratorFile,
+    EngineName,
+    Files,
+    Json,
+    Master,
+    MemoryLimit,
+    Place,
+    Threads,
+    engine_for,
+)
+from calibrant.errors import InputError
+
+__all__ = ["apply"]
+
+
+def apply(
+    calibrator: CalibratorFile,
+    files: Files,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="What to write: .csv, .tsv, .jsonl or .parquet."
+        ),
+    ],
+    score: Annotated[
+        str | None,
+        typer.Option(
+            "--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."
+        ),
+    ] = None,
+    into: Annotated[
+        str, typer.Option(metavar="COL", help="Name of the new column.")
+    ] = "probability",
+    segment: Annotated[
+        str | None,
+        typer.Option(
+            "--segment", metavar="COL", help="Column of segments; default: as in the fit."
+        ),
+    ] = None,
+    on_missing: Annotated[
+        str, typer.Option(metavar="error|null", help="What to do with rows without a score.")
+    ] = "error",
+    overwrite_column: Annotated[
+        bool, typer.Option("--overwrite-column", help="Let it replace a column of that name.")
+    ] = False,
+    engine: EngineName = "duckdb",
+    master: Master = None,
+    json: Json = False,
+    threads: Threads = None,
+    memory_limit: MemoryLimit = None,
+) -> None:
+    """Add a column of calibrated probabilities to files of any size.
+
+    \b
+    Examples:
+      calibrant apply calibrator.json new.csv -o calibrated.csv
+      calibrant apply c.json 'day-*.parquet' -o all.parquet --into p_churn
+
+    Rows keep their order and all other columns their values. Spark writes a folder of that name,
+    and its rows have no order.
+    """
+    fitted = jobs.load_map(calibrator)
+    column = score or fitted.provenance.get("score_column")
+    if not isinstance(column, str):
+        raise InputError(
+            f"{calibrator} does not know the column of scores. Name it with --score COL."
+        )
+    if "://" not in output:
+        jobs.check_output(Path(output), folder=engine == "spark")
+    place = Place(engine, master, threads, memory_limit)
+    with engine_for("applying", json, place) as opened:
+        rows = opened.apply(
+            fitted,
+            files,
+            output,
+            score=column,
+            into=into,
+            segment=jobs.segment_column(fitted, segment),
+            on_missing=on_missing,
+            overwrite_column=overwrite_column,
+        )
+    if json:
+        document = {"output": output, "rows": rows, "score": column, "column": into}
+        say_json({**document, "pos_label": fitted.pos_label})
+    else:
+        say(f"{rows:,} rows written to ", (output, "bold"))
+        say(f"Column {into!r} is the probability of {fitted.pos_label!r}.")

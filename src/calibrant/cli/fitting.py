@@ -1,0 +1,123 @@
+"""The command that learns a calibrator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibrant.cli import choices, jobs
+from calibrant.cli.console import patiently, say_json
+from calibrant.cli.options import (
+    Cells,
+    EngineName,
+    Files,
+    Folds,
+    Json,
+    LabelColumn,
+    Master,
+    MemoryLimit,
+    Place,
+    PosLabel,
+    ScoreColumn,
+    SegmentColumn,
+    Threads,
+    WeightColumn,
+    engine_for,
+    read_cells,
+)
+from calibrant.errors import ParameterError
+from calibrant.registry import DEFAULT
+
+__all__ = ["fit"]
+
+
+def fit(
+    files: Files,
+    score: ScoreColumn,
+    label: LabelColumn,
+    weight: WeightColumn = None,
+    segment: SegmentColumn = None,
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="See: calibrant methods.")
+    ] = DEFAULT,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Parameter of the method; may be repeated."),
+    ] = None,
+    shrinkage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cv|bayes|N", help="With --segment: how far segments go their own way; cv."
+        ),
+    ] = None,
+    pos_label: PosLabel = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="JSON", help="Where the calibrator goes.")
+    ] = Path("calibrator.json"),
+    folds: Folds = 5,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Draw the reliability before and after.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="HTML", help="Write a page about what improved.")
+    ] = None,
+    cells: Cells = "auto",
+    engine: EngineName = "duckdb",
+    master: Master = None,
+    json: Json = False,
+    threads: Threads = None,
+    memory_limit: MemoryLimit = None,
+) -> None:
+    """Learn a calibrator from scores and labels, and say what it improves.
+
+    \b
+    Examples:
+      calibrant fit scores.csv --score p --label y
+      calibrant fit 'day-*.parquet' -s margin -l bought --pos-label yes -o c.json
+      calibrant fit s.csv -s p -l y -m isotonic --param kind=centred --plot r.png
+      calibrant fit 'day-*.parquet' -s p -l y --segment country
+      calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
+
+    What it prints is out of fold: no row is judged by a calibrator that has seen it.
+    """
+    from calibrant.cli import results
+
+    jobs.check_output(output)
+    jobs.check_output(plot, jobs.PICTURES)
+    jobs.check_output(report, (".html", ".htm"))
+    jobs.check_folds(folds)
+    if not folds and (plot or report):
+        raise ParameterError("a plot or report shows out-of-fold results: folds must not be 0.")
+    if shrinkage and not segment:
+        raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
+    columns = jobs.Columns(score, label, weight, pos_label, segment)
+    place = Place(engine, master, threads, memory_limit)
+    wanted = read_cells(cells)
+    work: Any
+    if segment:
+        from calibrant.cli import segments
+
+        if report:
+            raise ParameterError("there is no report on segments yet: leave --report out.")
+        many = segments.make(method, param or [], shrinkage)
+        with engine_for("reading", json, place) as opened:
+            tables = segments.read(opened, files, columns, wanted)
+        title = f"fitting {len(tables.by_key):,} segments"
+        work = lambda: segments.fit(tables, many, folds)  # noqa: E731
+    else:
+        calibrator = choices.make_calibrator(method, param or [])
+        with engine_for("reading", json, place) as opened:
+            read = jobs.read_files(opened, files, columns, cells=wanted)
+        title = (
+            f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
+        )
+        work = lambda: jobs.fit_read(read, calibrator, folds=folds)  # noqa: E731
+    result = patiently(work, title, json)
+    written = {"calibrator": output, "plot": plot, "report": report}
+    results.write_fit(result, written)
+    if json:
+        say_json(results.fit_document(result, written))
+    else:
+        results.print_fit(result, written)

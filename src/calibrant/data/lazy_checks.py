@@ -1,0 +1,240 @@
+"""What may be wrong with a lazy frame: its columns, its labels, its rows; and the words for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from calibrant.data.columns import is_missing
+from calibrant.data.door import HEAVIEST
+from calibrant.data.labels import plain, read_labels
+from calibrant.data.naming import unknown_column
+from calibrant.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = [
+    "BadRowsError",
+    "CellsOption",
+    "Coding",
+    "Names",
+    "check_cells",
+    "check_columns",
+    "find_coding",
+    "refuse_classes",
+    "refuse_rows",
+    "within",
+]
+
+CellsOption = int | Literal["auto", "exact"]
+Run = Callable[[Callable[[], Any]], Any]
+
+#: rows that are looked at first to learn the labels, and labels that are fetched before giving up
+HEAD, MANY = 10_000, 1_000
+#: the fewest cells that are worth it, and the most
+FEW, LOTS = 16, 2**26
+
+
+class BadRowsError(Exception):
+    """Some row has no usable score, label or weight; which one is found out afterwards."""
+
+
+class Names(NamedTuple):
+    """The columns that are read."""
+
+    score: str
+    label: str
+    weight: str | None = None
+    segment: str | None = None
+
+
+@dataclass(frozen=True)
+class Coding:
+    """The two classes in order, the positive one, and the values of the column for each."""
+
+    classes: tuple[Any, Any]
+    pos_label: Any
+    negative: tuple[Any, ...]
+    positive: tuple[Any, ...]
+
+
+def check_cells(cells: Any) -> None:
+    """Refuse anything but "auto", "exact" or an even number of cells."""
+    whole = isinstance(cells, Integral) and not isinstance(cells, (bool, np.bool_))
+    if whole and FEW <= cells <= LOTS and cells % 2 == 0:
+        return
+    if not isinstance(cells, str) or cells not in ("auto", "exact"):
+        raise ParameterError(
+            f'cells must be "auto", "exact" or an even number from {FEW} to {LOTS:,}, but '
+            f"{cells!r} came."
+        )
+
+
+def check_columns(schema: nw.Schema, names: Names) -> None:
+    """Refuse columns that are not there, or cannot be numbers."""
+    for role, name in names._asdict().items():
+        if name is None and role in ("weight", "segment"):
+            continue
+        if not isinstance(name, str):
+            raise InputError(f"{role} must be the name of a column, but {name!r} came.")
+        if name not in schema.names():
+            raise InputError(unknown_column(name, role, schema.names(), "the frame"))
+        kind = schema[name]
+        if role in ("score", "weight") and not (kind.is_numeric() or str(kind) == "Boolean"):
+            raise InputError(
+                f"{role} column {name!r} must be numbers, but its type is {kind}. Pick another "
+                "column or cast it."
+            )
+        if role == "segment" and (kind.is_nested() or kind.is_float() or kind.is_decimal()):
+            raise InputError(
+                f"segment column {name!r} must hold words or whole numbers, but its type is "
+                f"{kind}. Pick another column or cast it."
+            )
+        if kind.is_nested():
+            raise InputError(
+                f"{role} column {name!r} must hold plain values, but its type is {kind}."
+            )
+
+
+# --- labels -------------------------------------------------------------------------------------
+
+
+def find_coding(
+    frame: nw.LazyFrame[Any], label: str, pos_label: Any, classes: Any, run: Run
+) -> Coding:
+    """The two classes: from the first rows if they show both, else from all."""
+    found = _distinct(frame.head(HEAD), label, run)
+    if len(found) < 2:
+        found = _distinct(frame, label, run)
+    if not found:
+        refuse_labels(frame, label, run)
+    values = [_simple(value) for value in found]
+    refuse_classes(values, label, known=classes is not None)
+    coded = read_labels(values, pos_label=pos_label, classes=classes)
+    low, high = (plain(value) for value in coded.classes)
+    sides: dict[bool, list[Any]] = {False: [], True: []}
+    for value, positive in zip(found, coded.positive, strict=True):
+        sides[bool(positive)].append(value)
+    return Coding((low, high), plain(coded.pos_label), tuple(sides[False]), tuple(sides[True]))
+
+
+def _distinct(frame: nw.LazyFrame[Any], label: str, run: Run) -> list[Any]:
+    found = run(frame.select(label).unique().head(MANY).collect).get_column(label).to_list()
+    return [value for value in found if not is_missing(value)]
+
+
+def _simple(label: Any) -> Any:
+    """Decimal numbers as the numbers that a file can hold."""
+    if not isinstance(label, Decimal) or not label.is_finite():
+        return label
+    return int(label) if label == label.to_integral_value() else float(label)
+
+
+def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -> None:
+    """Refuse the distinct labels of a column that are not two classes; one will do if its partner
+    is ``known``."""
+    nested = [label for label in labels if isinstance(label, (dict, list, tuple, np.ndarray))]
+    if nested:
+        raise InputError(f"label column {column!r} must hold plain values, but {nested[0]!r} came.")
+    soft = [v for v in labels if isinstance(v, float) and math.isfinite(v) and v != math.floor(v)]
+    if soft:
+        raise InputError(
+            f"label column {column!r} must hold two classes, but fractions (soft labels) came, "
+            f"such as {min(soft)!r}. Is it the score column? Otherwise give each row twice, as a "
+            "positive of weight y and a negative of weight 1 − y."
+        )
+    if len(labels) > 2:
+        shown = ", ".join(sorted(map(repr, labels))[:5])
+        more = ", ..." if len(labels) > 5 else ""
+        raise InputError(
+            f"label column {column!r} must hold two classes, but at least {len(labels)} came: "
+            f"{shown}{more}. Keep two, or make a column that says whether a row is of the class of "
+            "interest."
+        )
+    alone = len(labels) == 1 and not known
+    if alone and not (isinstance(labels[0], (bool, int, float)) and labels[0] in (0, 1, -1)):
+        raise InputError(
+            f"label column {column!r} must hold two classes, but only one class came: "
+            f"{labels[0]!r}. Add rows of the other class."
+        )
+
+
+def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
+    """Whether a column holds one of a few values."""
+    import narwhals as nw
+
+    if not values:
+        return nw.lit(False)
+    return column == values[0] if len(values) == 1 else column.is_in(values)
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def refuse_rows(frame: nw.LazyFrame[Any], names: Names, coding: Coding, run: Run) -> None:
+    """An InputError that says what is wrong with how many rows; used only after a failure."""
+    import narwhals as nw
+
+    score = nw.col(names.score).cast(nw.Float64)
+    checks = {
+        "missing": score.is_null(),
+        "NaN": score.is_nan() & ~score.is_null(),  # in pandas NaN is NULL
+        "infinite": (score == float("inf")) | (score == float("-inf")),
+    }
+    advice = "Drop or impute them first."
+    _refuse(frame, f"score column {names.score!r} must be finite", checks, advice, run)
+    if names.weight:
+        weight = nw.col(names.weight).cast(nw.Float64)
+        checks = {
+            "missing": weight.is_null(),
+            "NaN": weight.is_nan() & ~weight.is_null(),
+            "negative": weight < 0.0,
+            f"above {HEAVIEST:g}": (weight > HEAVIEST) & ~weight.is_nan(),  # in SQL NaN is above
+        }
+        must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
+        _refuse(frame, must, checks, "Correct or drop those rows.", run)
+    refuse_labels(frame, names.label, run)
+    found = [_simple(value) for value in _distinct(frame, names.label, run)]
+    refuse_classes(found, names.label, known=True)
+    read_labels(found, classes=coding.classes)
+
+
+def refuse_labels(frame: nw.LazyFrame[Any], label: str, run: Run) -> None:
+    """An InputError if labels are missing, or there are no rows at all."""
+    import narwhals as nw
+
+    column = nw.col(label)
+    checks = {"missing": column.is_null()}
+    if frame.collect_schema()[label].is_float():
+        checks["NaN"] = column.is_nan() & ~column.is_null()
+    advice = "Drop those rows."
+    if not _refuse(frame, f"label column {label!r} must be complete", checks, advice, run):
+        raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
+
+
+def _refuse(
+    frame: nw.LazyFrame[Any], must: str, checks: dict[str, nw.Expr], advice: str, run: Run
+) -> int:
+    """Refuse rows that fail a check; how many rows there are."""
+    import narwhals as nw
+
+    counts = [
+        nw.when(wrong).then(1).otherwise(0).sum().alias(f"n{i}")
+        for i, wrong in enumerate(checks.values())
+    ]
+    rows, *found = run(frame.select(nw.len().alias("rows"), *counts).collect).row(0)
+    came = [
+        f"{int(n):,} of {rows:,} {'is' if n == 1 else 'are'} {word}"
+        for word, n in zip(checks, found, strict=True)
+        if n
+    ]
+    if came:
+        raise InputError(f"{must}: {' and '.join(came)}. {advice}")
+    return int(rows)

@@ -1,0 +1,256 @@
+"""Calibrated probabilities as one more column of a frame, wherever its rows are."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from calibrant.data.door import read_scores
+from calibrant.data.naming import plain_names, unknown_column
+from calibrant.engines.backends import any_case, open_frame
+from calibrant.engines.by_segment import by_segment
+from calibrant.engines.expressions import express, start
+from calibrant.engines.sheet import Sheet
+from calibrant.errors import InputError, ParameterError
+from calibrant.maps import Map, Segmented, VectorMap
+
+__all__ = ["apply"]
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+ON_MISSING = ("error", "null")
+
+
+def apply(
+    calibrator: Any,
+    frame: Any,
+    *,
+    score: str,
+    into: str = "probability",
+    segment: str | None = None,
+    on_missing: Literal["error", "null"] = "error",
+) -> Any:
+    """The frame with one more column: the calibrated probability of each row's score.
+
+    Where the frame is lazy, so is the result: an expression in the frame's own engine, or a join
+    to a small table, and no function that the engine's workers would have to install.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator, Fitted, or Map of one score
+    frame : DuckDB relation, Polars LazyFrame, PySpark DataFrame or Ibis table
+        Or a pandas, Polars or Arrow table in memory.
+    score : str
+        The column of scores: numbers of any type.
+    into : str, default="probability"
+        The new column. It must not exist yet.
+    segment : str, optional
+        The column of segments, text or whole numbers; needed where the calibrator has a map per
+        segment. Segments never seen get the map that is common to all.
+    on_missing : {"error", "null"}, default="error"
+        What to do with scores that are NULL, NaN or infinite, and with segments that are NULL.
+        ``"error"``: refuse them as ``calibrate`` does; one aggregate counts them before anything
+        is returned. ``"null"``: nothing is run, and such rows get NULL.
+
+    Returns
+    -------
+    frame of the same kind
+        The same rows and columns, and ``into`` last. A Polars LazyFrame keeps its order of rows.
+
+    Notes
+    -----
+    Every row gets what ``calibrate`` gives it, to 1e-12 (engines differ in the last bit of ln and
+    exp), out of range too: flat ends, or the formula's own. At a jump the side is always that of
+    ``calibrate``. A line so steep that it rises by more than 1e-12 within the rounding of a logit
+    is the one exception. Formulas cost a scan; maps of more than a few pieces a join with a table
+    of some thousand rows, held in memory by each worker.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> import polars as pl
+    >>> c = cal.Platt(scale="raw").fit([-1.0, 0.0, 1.0, 2.0], [0, 1, 0, 1])
+    >>> lazy = apply(c, pl.LazyFrame({"margin": [-1.0, 2.0]}), score="margin", into="p")
+    >>> lazy.collect()["p"].round(3).to_list() == c.calibrate([-1.0, 2.0]).round(3).tolist()
+    True
+    """
+    if on_missing not in ON_MISSING:
+        raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
+    map_ = _map_of(calibrator)
+    opened = open_frame(frame)
+    _check_segment(map_, segment)
+    schema = opened.collect_schema()
+    _check_columns(opened, schema, score, into, segment)
+    if isinstance(opened, nw.DataFrame):
+        return _in_memory(map_, opened, score, into, segment, on_missing).to_native()
+    if on_missing == "error":
+        _refuse_missing(opened, score, segment)
+    return _lazily(map_, opened, score, into, segment)
+
+
+def _map_of(calibrator: Any) -> Map:
+    """The map of a calibrator of any form, if it is one of a single score."""
+    map_ = getattr(calibrator, "map_", calibrator)
+    if not isinstance(map_, Map) and hasattr(calibrator, "to_fitted"):
+        map_ = getattr(calibrator.to_fitted(), "map", None)
+    if not isinstance(map_, Map):
+        raise InputError(
+            "calibrator must be a fitted calibrator of one score, what load returns, or a map, but "
+            f"{type(calibrator).__name__} came."
+        )
+    if isinstance(map_, VectorMap):
+        raise InputError(
+            "a multiclass calibrator gives one probability per class and reads as many scores: use "
+            "its predict_proba in memory."
+        )
+    return map_
+
+
+# --- checks that need no data -------------------------------------------------------------------
+
+
+def _check_segment(map_: Map, segment: str | None) -> None:
+    if isinstance(map_, Segmented) and segment is None:
+        raise InputError(
+            "this calibrator has a map per segment: name the column of segments with segment=."
+        )
+    if not isinstance(map_, Segmented) and segment is not None:
+        raise InputError("segment= is only for calibrators with a map per segment; this has one.")
+
+
+def _check_columns(
+    frame: Frame, schema: nw.Schema, score: str, into: str, segment: str | None
+) -> None:
+    names = schema.names()
+    for name, role in ((score, "score"), (segment, "segment")):
+        if name is not None and name not in names:
+            raise InputError(unknown_column(name, role, names, "the frame"))
+    same = str.lower if any_case(frame) else str
+    if any(same(name) == same(into) for name in names):
+        raise InputError(
+            f"the frame already has a column {into!r}. Give the new one another name with into=."
+        )
+    if not (schema[score].is_numeric() or schema[score] == nw.Boolean):
+        raise InputError(
+            f"score column {score!r} must be numbers, but its type is {schema[score]}. Pick "
+            "another column or cast it."
+        )
+    if segment is not None:
+        _kind_of(schema, segment)
+
+
+def _kind_of(schema: nw.Schema, segment: str) -> type:
+    """Which kind of key a segment column can hold."""
+    kind = schema[segment]
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return str
+    if kind.is_integer() or kind == nw.Boolean:
+        return int
+    raise InputError(
+        f"segment column {segment!r} must be text or whole numbers, but its type is {kind}. Cast "
+        "it to what the calibrator was fitted with."
+    )
+
+
+# --- lazy frames --------------------------------------------------------------------------------
+
+
+def _refuse_missing(frame: nw.LazyFrame[Any], score: str, segment: str | None) -> None:
+    """Count the rows without a usable score or a segment, and refuse them."""
+    frame, called = plain_names(frame)
+    s = nw.col(called[score]).cast(nw.Float64)
+    kinds = {
+        "NULL": s.is_null(),
+        "NaN": s.is_nan(),
+        "infinite": ~s.is_nan() & ~s.is_finite(),
+    }
+    if segment is not None:
+        kinds["without a segment"] = nw.col(called[segment]).is_null()
+    flags = (nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0)) for is_so in kinds.values())
+    names = [f"n{i}" for i in range(len(kinds))]
+    marked = frame.select(*(flag.alias(name) for flag, name in zip(flags, names, strict=True)))
+    sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in names]
+    row = marked.select(*sums, nw.len().cast(nw.Float64).alias("rows")).collect().row(0)
+    *counts, rows = (int(value or 0) for value in row)
+    if any(counts):
+        what = " and ".join(
+            f"{count:,} of {rows:,} {'is' if count == 1 else 'are'} {word}"
+            for count, word in zip(counts, kinds, strict=True)
+            if count
+        )
+        columns = f"score column {score!r} must be finite"
+        if segment is not None:
+            columns += f" and segment column {segment!r} complete"
+        raise InputError(
+            f"{columns}: {what}. Filter or impute them first, or give them no probability: "
+            'on_missing="null".'
+        )
+
+
+def _lazily(map_: Map, frame: nw.LazyFrame[Any], score: str, into: str, segment: str | None) -> Any:
+    frame, called = plain_names(frame)
+    sheet = Sheet(frame)
+    number = nw.col(called[score]).cast(nw.Float64)
+    name = sheet.add(nw.when(number.is_finite()).then(number))  # NULL for all that is no number
+    # engines disagree on what the larger of NULL and a number is
+    known = ~nw.col(name).is_null()
+    if isinstance(map_, Segmented) and segment is not None:
+        own = nw.col(called[segment])
+        kind = _kind_of(frame.collect_schema(), called[segment])
+        _check_keys(map_, kind, segment)
+        column = own.cast(nw.String() if kind is str else nw.Int64())
+        value = by_segment(map_, column, kind, start(name), sheet)
+        known = known & ~own.is_null()
+    else:
+        value = express(map_, start(name), sheet)
+    found = nw.when(known).then(value).alias(into)
+    native: Any = sheet.frame.select(*(nw.col(own) for own in called.values()), found).to_native()
+    return native if list(called) == list(called.values()) else native.toDF(*called, into)
+
+
+def _check_keys(map_: Segmented, kind: type, segment: str) -> None:
+    if map_.keys and not any(type(key) is kind for key in map_.keys):
+        are, came = ("whole numbers", "text") if kind is str else ("text", "whole numbers")
+        raise InputError(
+            f"the calibrator's segments are {are}, but column {segment!r} is {came}, so that no "
+            "row would find its own. Cast the column."
+        )
+
+
+# --- frames in memory ---------------------------------------------------------------------------
+
+
+def _in_memory(
+    map_: Map,
+    frame: nw.DataFrame[Any],
+    score: str,
+    into: str,
+    segment: str | None,
+    on_missing: str,
+) -> nw.DataFrame[Any]:
+    column = frame.get_column(score)
+    if on_missing == "error" and len(column):
+        scores = read_scores(column.to_native(), name=f"score column {score!r}")
+    else:
+        scores = column.cast(nw.Float64).to_numpy() + 0.0
+    good = np.isfinite(scores)
+    p = np.full(len(scores), np.nan)
+    if isinstance(map_, Segmented) and segment is not None:
+        _check_keys(map_, _kind_of(frame.collect_schema(), segment), segment)
+        named = ~frame.get_column(segment).is_null().to_numpy()
+        if on_missing == "error" and not named.all():
+            raise InputError(
+                f"segment column {segment!r} must be complete: {int((~named).sum()):,} of "
+                f"{len(named):,} are NULL. Give those rows a segment of their own, or no "
+                'probability: on_missing="null".'
+            )
+        good &= named
+        theirs = frame.filter(good.tolist()).get_column(segment)
+        p[good] = map_(scores[good], theirs.to_native())
+    else:
+        p[good] = map_(scores[good])
+    made = nw.new_series(into, p, nw.Float64, backend=frame.implementation)
+    result = frame.with_columns(made)
+    return result if good.all() else result.with_columns(nw.when(~nw.col(into).is_nan()).then(into))

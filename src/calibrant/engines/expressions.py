@@ -1,0 +1,393 @@
+"""Maps as expressions of a database column: arithmetic, a few comparisons, or a lookup by join.
+
+A comparison decides as NumPy decides, whatever the last bit of an engine's logarithm: knots are
+moved to the scale of the column that is compared, to the exact double (`lookup.regions`). What an
+engine's ln and exp change is the value within a piece, in its last digits.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.engines.lookup import (
+    LARGEST_DOUBLE,
+    Grid,
+    Regions,
+    grid_of,
+    packed,
+    regions,
+)
+from calibrant.engines.sheet import Sheet
+from calibrant.errors import InputError, ParameterError
+from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
+
+__all__ = ["Axis", "express", "line", "logistic", "start", "trend"]
+
+Array = NDArray[np.float64]
+
+#: up to so many steps, and lines, are chosen by comparisons, more by a join
+FEW, VERY_FEW = 16, 4
+#: and so many that lie in crowded cells
+CROWDED = 256
+#: so many pieces of a cell share a row of the table
+WIDE = 2
+#: how far rounding may move a line written as base + slope · s
+LOST = 2.5e-13
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a map reads: the score, or what other maps have made of it.
+
+    Parameters
+    ----------
+    value : expression, as the engine computes it
+    chooser : name of a column whose bits are the same in every engine
+    function : NumPy's function from chooser to value, or None where they are the same
+    trend : 1 or −1 where the function rises or falls, 0 where it does neither
+    """
+
+    value: nw.Expr
+    chooser: str
+    function: Callable[[Array], Array] | None = None
+    trend: int = 1
+
+    def then(self, value: nw.Expr, step: Callable[[Array], Array], trend: int) -> Axis:
+        """The axis after one more function, given as expression and in NumPy."""
+        before = self.function
+        composed = step if before is None else lambda s: step(before(s))
+        return Axis(value, self.chooser, composed, self.trend * trend)
+
+
+def start(column: str) -> Axis:
+    """The axis of a column itself."""
+    return Axis(nw.col(column), column)
+
+
+# --- each kind of map ---------------------------------------------------------------------------
+
+
+@functools.singledispatch
+def express(map_: Map, axis: Axis, sheet: Sheet) -> nw.Expr:
+    """The map of an axis as an expression; lookups are joined to the sheet's frame on the way."""
+    raise InputError(
+        f"a map of kind {map_.kind!r} cannot be written as an expression of one column. Apply it "
+        "in memory: calibrate, or predict_proba for several classes."
+    )
+
+
+@express.register
+def _(map_: Identity, axis: Axis, sheet: Sheet) -> nw.Expr:
+    return axis.value.clip(0.0, 1.0)
+
+
+@express.register
+def _(map_: Interval, axis: Axis, sheet: Sheet) -> nw.Expr:
+    return express(map_.point, axis, sheet)
+
+
+@express.register
+def _(map_: Segmented, axis: Axis, sheet: Sheet) -> nw.Expr:
+    return express(map_.default, axis, sheet)  # as within other maps; see `by_segment`
+
+
+@express.register
+def _(map_: Logistic, axis: Axis, sheet: Sheet) -> nw.Expr:
+    terms = {name: sheet.constant(c) for name, c in map_.terms if c}
+    clip = None if map_.clip is None else tuple(sheet.constant(end) for end in map_.clip)
+    return logistic(axis.value, sheet.constant(map_.intercept), terms, clip, sheet)
+
+
+@express.register
+def _(map_: Chain, axis: Axis, sheet: Sheet) -> nw.Expr:
+    *first, last = map_.steps
+    for step in first:
+        axis = after(step, axis, sheet)
+    return express(last, axis, sheet)
+
+
+@express.register
+def _(map_: Mixture, axis: Axis, sheet: Sheet) -> nw.Expr:
+    whole = collapsed(map_)
+    if whole is not None:
+        return express(whole, axis, sheet)
+    total = sheet.constant(0.0)
+    for weight, member in zip(map_.weights, map_.members, strict=True):
+        if weight > 0.0:
+            total = total + sheet.constant(weight) * express(member, axis, sheet)
+    return total.clip(0.0, 1.0)
+
+
+@express.register
+def _(map_: Piecewise, axis: Axis, sheet: Sheet) -> nw.Expr:
+    axis = on_scale(map_, axis, sheet)
+    found = regions(map_.x, axis.function, falling=axis.trend < 0)
+    columns = pieces(map_)
+    few = FEW if "value" in columns else VERY_FEW
+    if len(found.low) <= few:
+        value = _tree(found, columns, axis, sheet)
+    else:
+        value = _look_up(found, columns, axis, sheet)
+    return linked(value, map_, sheet)
+
+
+def linked(value: nw.Expr, map_: Piecewise, sheet: Sheet) -> nw.Expr:
+    """The probability of a piece's value."""
+    if map_.is_step:  # done in NumPy
+        return value
+    return sigmoid_of(value, sheet) if map_.output == "logit" else value.clip(0.0, 1.0)
+
+
+def _look_up(found: Regions, columns: Mapping[str, Array], axis: Axis, sheet: Sheet) -> nw.Expr:
+    """By a join with the cells: one row for each if all hold few pieces, but for some pieces in
+    crowded cells, which comparisons choose; else a row for each piece in each cell."""
+    grid = grid_of(found.low)
+    cell, region = sheet.listed(grid, found)
+    pack = packed(cell, region, WIDE)
+    low, high, piece = found
+    crowded = Regions(low[pack.crowded], high[pack.crowded], piece[pack.crowded])
+    if len(pack.crowded) > (CROWDED if sheet.lazy_branches else 0):
+        return _look_up_each(found, columns, grid, axis, sheet)
+    table: dict[str, Array] = {}
+    for i, own in enumerate(pack.regions):
+        table |= {f"{name}.{i}": c[found.piece[own]] for name, c in columns.items()}
+        table[f"border.{i}"] = found.low[own]
+    del table["border.0"]
+    key = sheet.cell(axis.chooser, grid)
+    joined = sheet.look_up(key, pack.cell.astype(np.int32), table)
+    at = [
+        line(axis.value, {n: joined[f"{n}.{i}"] for n in columns}) for i in range(len(pack.regions))
+    ]
+    value = at[0]
+    for i, later in enumerate(at[1:], start=1):
+        value = nw.when(nw.col(axis.chooser) < joined[f"border.{i}"]).then(value).otherwise(later)
+    if not len(pack.crowded):
+        return value
+    known = joined[f"{next(iter(columns))}.0"]
+    return nw.when(known.is_null()).then(_tree(crowded, columns, axis, sheet)).otherwise(value)
+
+
+def _look_up_each(
+    found: Regions, columns: Mapping[str, Array], grid: Grid, axis: Axis, sheet: Sheet
+) -> nw.Expr:
+    cell, region = sheet.listed(grid, found)
+    table = {"low_": found.low[region], "high_": found.high[region]}
+    table |= {name: column[found.piece[region]] for name, column in columns.items()}
+    joined = sheet.look_up(sheet.cell(axis.chooser, grid), cell.astype(np.int32), table)
+    sheet.within(axis.chooser, joined.pop("low_"), joined.pop("high_"))
+    return line(axis.value, joined)
+
+
+def collapsed(map_: Mixture) -> Piecewise | None:
+    """The mixture as one piecewise map, if it is one exactly."""
+    try:
+        return map_.collapse()
+    except ParameterError:  # members of several scales, or smooth ones
+        return None
+
+
+def after(step: Map, axis: Axis, sheet: Sheet) -> Axis:
+    """The axis that the next map of a chain reads."""
+    name = sheet.add(express(step, axis, sheet))
+    if exact(step, axis):
+        return start(name)
+    return axis.then(nw.col(name), step, trend(step))
+
+
+def on_scale(map_: Piecewise, axis: Axis, sheet: Sheet) -> Axis:
+    """The axis on the scale of the knots, where its function can be followed to them."""
+    if axis.trend == 0:
+        refuse_jumps(map_)
+        axis = start(sheet.add(axis.value))
+    if map_.input == "logit":
+        axis = axis.then(sheet.keep(logit_of(axis.value, sheet)), logit, 1)
+    return axis
+
+
+def refuse_jumps(map_: Any) -> None:
+    """After maps that neither rise nor fall only lines do: neighbours agree at a shared knot."""
+    if not np.array_equal(map_.left, map_.right):
+        raise InputError(
+            "a chain whose first maps neither rise nor fall and whose last one jumps cannot be "
+            "written as an expression: an engine's rounding could choose the wrong side of a "
+            "jump. Apply it in memory: calibrate."
+        )
+
+
+# --- formulas -----------------------------------------------------------------------------------
+
+
+def sigmoid_of(f: nw.Expr, sheet: Sheet) -> nw.Expr:
+    """σ(f), by exp(−|f|), which cannot overflow and keeps the digits of tiny probabilities."""
+    f = sheet.keep(f)
+    e = sheet.keep((0.0 - f.abs()).exp())
+    return nw.when(f < 0.0).then(e).otherwise(nw.lit(1.0)) / (1.0 + e)
+
+
+def logit_of(p: nw.Expr, sheet: Sheet) -> nw.Expr:
+    """ln p − ln(1 − p) of the clipped p, as `losses.logit`."""
+    return features(p, {"z"}, sheet)["z"]
+
+
+def features(s: nw.Expr, wanted: Collection[str], sheet: Sheet) -> dict[str, nw.Expr]:
+    """φ by name, as in `maps.logistic`."""
+    found = {"x": s}
+    if set(wanted) <= {"x"}:
+        return found
+    p = sheet.keep(s.clip(sheet.constant(SMALLEST), sheet.constant(LARGEST)))
+    # ln(1 − p) and not log1p: what is lost is below 1e-16
+    if "ln_p" in wanted:
+        found["ln_p"] = sheet.ln(p)
+    if "neg_ln_1mp" in wanted:
+        found["neg_ln_1mp"] = 0.0 - sheet.ln(1.0 - p)
+    if {"z", "z2"} & set(wanted):
+        z = sheet.ln(p / (1.0 - p))
+        found |= {"z": z, "z2": z * z}
+    return found
+
+
+def logistic(
+    s: nw.Expr,
+    intercept: nw.Expr,
+    terms: Mapping[str, nw.Expr],
+    clip: tuple[nw.Expr, ...] | None,
+    sheet: Sheet,
+) -> nw.Expr:
+    """σ(intercept + Σ coefficient · φ(s)), coefficients being constants or columns."""
+    if clip is not None:
+        s = nw.min_horizontal(nw.max_horizontal(s, clip[0]), clip[1])
+    phi = features(s, terms, sheet)
+    total = intercept
+    for name, coefficient in terms.items():
+        total = total + coefficient * phi[name]
+    return sigmoid_of(total, sheet)
+
+
+def pieces(map_: Piecewise) -> dict[str, Array]:
+    """What a row needs to know of its piece: its value; or a line as base + slope · s, where that
+    is as good as a line from its start, with slope; or both ends, where a slope is no double."""
+    start_, *rest = map_._pieces
+    if not rest:
+        return {"value": sigmoid(start_) if map_.output == "logit" else start_}
+    width, low, high, _, _, scale = rest
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = (high - low) / width
+        base = low - start_ * slope
+        lost = (np.abs(base) + np.abs(low)).max() * 2.0**-52
+    if (scale == 1.0).all() and lost <= LOST:
+        return {"base": base, "slope": slope}
+    # outer pieces are flat: their start must not be so far that the way to it overflows
+    outer = np.arange(len(low)) % (len(low) - 1) == 0
+    start_ = np.where(outer, 0.0, start_)
+    if (scale == 1.0).all() and np.isfinite(slope).all():
+        return {"start": start_, "low": low, "slope": slope}
+    width = np.where(outer, LARGEST_DOUBLE, width)
+    return {"start": start_, "low": low, "high": high, "width": width, "scale": scale}
+
+
+def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
+    """The value of a step, or at s on a line."""
+    if "value" in piece:
+        return piece["value"]
+    if "base" in piece:
+        return piece["base"] + s * piece["slope"]
+    if "slope" in piece:
+        return piece["low"] + (s - piece["start"]) * piece["slope"]
+    low, high = piece["low"], piece["high"]
+    value = low + (s * piece["scale"] - piece["start"]) / piece["width"] * (high - low)
+    least, most = nw.min_horizontal(low, high), nw.max_horizontal(low, high)
+    return nw.min_horizontal(nw.max_horizontal(value, least), most)
+
+
+def _tree(found: Regions, columns: Mapping[str, Array], axis: Axis, sheet: Sheet) -> nw.Expr:
+    """A balanced tree of comparisons with the borders, a formula at each leaf."""
+
+    def leaf(i: int) -> nw.Expr:
+        piece = {name: float(column[found.piece[i]]) for name, column in columns.items()}
+        if piece.get("slope") == 0.0:
+            piece = {"value": piece.get("base", piece.get("low", 0.0))}
+        return line(axis.value, {name: sheet.constant(v) for name, v in piece.items()})
+
+    def branch(first: int, last: int) -> nw.Expr:
+        if last - first == 1:
+            return leaf(first)
+        middle = (first + last) // 2
+        below = nw.col(axis.chooser) < sheet.constant(found.low[middle])
+        return nw.when(below).then(branch(first, middle)).otherwise(branch(middle, last))
+
+    return branch(0, len(found.low))
+
+
+# --- what is known of a map ---------------------------------------------------------------------
+
+
+@functools.singledispatch
+def trend(map_: Map) -> int:
+    """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
+    return 0
+
+
+@trend.register
+def _(map_: Identity) -> int:
+    return 1
+
+
+@trend.register
+def _(map_: Interval) -> int:
+    return trend(map_.point)
+
+
+@trend.register
+def _(map_: Logistic) -> int:
+    signs = {int(np.sign(c)) for name, c in map_.terms if c}
+    if any(name == "z2" and c for name, c in map_.terms) or len(signs) > 1:
+        return 0
+    return signs.pop() if signs else 1
+
+
+@trend.register
+def _(map_: Piecewise) -> int:
+    values = np.column_stack((map_.left, map_.right)).ravel()
+    if (values[1:] >= values[:-1]).all():
+        return 1
+    return -1 if (values[1:] <= values[:-1]).all() else 0
+
+
+@trend.register
+def _(map_: Mixture) -> int:
+    trends = {trend(m) for m, w in zip(map_.members, map_.weights, strict=True) if w > 0.0}
+    return trends.pop() if len(trends) == 1 else 0
+
+
+@trend.register
+def _(map_: Chain) -> int:
+    return int(np.prod([trend(step) for step in map_.steps]))
+
+
+@functools.singledispatch
+def exact(map_: Map, axis: Axis) -> bool:
+    """Whether every engine gives the same bits: no ln or exp between the chooser and the value."""
+    return False
+
+
+@exact.register
+def _(map_: Identity, axis: Axis) -> bool:
+    return axis.function is None
+
+
+@exact.register
+def _(map_: Interval, axis: Axis) -> bool:
+    return exact(map_.point, axis)
+
+
+@exact.register
+def _(map_: Piecewise, axis: Axis) -> bool:
+    return map_.is_step

@@ -1,0 +1,94 @@
+"""Exact isotonic regression of data that do not fit into memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant import __version__
+from calibrant.data.blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
+from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.refine import refined_table
+from calibrant.engines.tables import ask
+from calibrant.errors import ParameterError
+from calibrant.fitted import Fitted
+from calibrant.maps import Piecewise
+
+__all__ = ["fit_isotonic"]
+
+
+def fit_isotonic(
+    frame: Any,
+    *,
+    score: str,
+    label: str,
+    weight: str | None = None,
+    smoothing: str = "none",
+    cells: CellsOption = "auto",
+    pos_label: Any = None,
+) -> Fitted:
+    """The isotonic map of a lazy frame or of files, exact, in two passes where the data are.
+
+    Parameters
+    ----------
+    frame : lazy frame or file
+        As for `table`.
+    score, label, weight : names of columns
+    smoothing : {"none", "laplace", "jeffreys"}, default="none"
+        Adds 1 or ½ of each class to every block, so that 0 and 1 are never returned.
+    cells : "auto", "exact" or int
+        Cells of the first pass; "auto": as many as `table` takes. Their number changes the work of
+        the second pass, never the result.
+    pos_label : label, default: the larger class
+
+    Returns
+    -------
+    Fitted
+        As from ``Isotonic(smoothing=...)`` on the rows; `save`, `apply` and ``calibrate`` take it.
+
+    Notes
+    -----
+    First the rows are grouped by cell. A corner of the fit can lie inside a cell only if the corner
+    of the cumulative diagram that has all its negatives first lies below the convex minorant of
+    the cells' borders; the scores of those cells (0.3 to 3 % of the rows) are fetched one by one in
+    a second pass. Two passes, and O(cells) memory here; exact up to the order of additions
+    (1e-12).
+
+    Examples
+    --------
+    >>> import numpy as np, polars as pl
+    >>> import calibrant as cal
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(10_000)
+    >>> frame = pl.LazyFrame({"s": s, "y": rng.random(10_000) < s**2})
+    >>> far = cal.fit_isotonic(frame, score="s", label="y", cells=256)
+    >>> near = cal.Isotonic().fit(s, frame.collect()["y"])
+    >>> bool(np.abs(far.calibrate(s) - near.calibrate(s)).max() < 1e-12)
+    True
+    """
+    if smoothing not in SMOOTHING:
+        words = " or ".join(map(repr, SMOOTHING))
+        raise ParameterError(f"smoothing must be {words}, but {smoothing!r} came.")
+    names = Names(score, label, weight)
+    told = ask(frame, names, lambda rows: refined_table(rows, cells), pos_label=pos_label)
+    table, coding = told.answer, told.coding
+    starts, values = isotonic_blocks(table, SMOOTHING[smoothing])
+    if len(starts) == 1:
+        fitted_map = Piecewise.constant(float(values[0]))
+    else:
+        fitted_map = Piecewise.step(isotonic_cuts(table, starts[1:] - 1), values)
+    provenance = {
+        "calibrant": __version__,
+        "weight": table.total,
+        "positive_weight": table.total_positive,
+        "effective_size": table.effective_size,
+        **told.facts,
+    }
+    asked = None if pos_label is None else coding.pos_label
+    params = {
+        "kind": "step",
+        "smoothing": smoothing,
+        "cut": "mid",
+        "pos_label": asked,
+        "classes": None,
+    }
+    return Fitted(fitted_map, coding.classes, coding.pos_label, "Isotonic", params, provenance)

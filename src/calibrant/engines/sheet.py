@@ -1,0 +1,100 @@
+"""A lazy frame while an expression is written on it: helper columns, constants, lookups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.engines.backends import (
+    Column,
+    lazy_branches,
+    left_join,
+    literals_lose_bits,
+    ln,
+    to_backend,
+)
+from calibrant.engines.lookup import Grid, Regions, listed
+
+__all__ = ["Sheet"]
+
+Index = NDArray[np.int64]
+
+
+class Sheet:
+    """A lazy frame that grows helper columns while an expression is written."""
+
+    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
+        self.frame = frame
+        self._inexact = literals_lose_bits(frame)
+        self.lazy_branches = lazy_branches(frame)
+        self._prefix = "__calibrant_"
+        while any(name.lower().startswith(self._prefix) for name in frame.collect_schema().names()):
+            self._prefix += "_"
+        self._made = 0
+
+    def constant(self, value: float) -> nw.Expr:
+        """A double to the last bit; as text where the engine would read a decimal number."""
+        if self._inexact:
+            return nw.lit(repr(float(value))).cast(nw.Float64)
+        return nw.lit(float(value))
+
+    def add(self, expression: nw.Expr) -> str:
+        """The name of a new column that holds the expression, so that it is computed once."""
+        name = self._name()
+        self.frame = self.frame.with_columns(expression.alias(name))
+        return name
+
+    def keep(self, expression: nw.Expr) -> nw.Expr:
+        """The expression as a column of its own."""
+        return nw.col(self.add(expression))
+
+    def ln(self, expression: nw.Expr) -> nw.Expr:
+        """The natural logarithm of positive numbers."""
+        column, name = self.add(expression), self._name()
+        self.frame = ln(self.frame, column, name)
+        return nw.col(name)
+
+    def cell(self, column: str, grid: Grid) -> nw.Expr:
+        """The cells of a column."""
+        if grid.cells is not None:
+            if grid.first:
+                column = self.add(nw.col(column) - self.constant(grid.first))
+            name = self._name()
+            self.frame = grid.cells.add_to(self.frame, column, name)
+            return nw.col(name)
+        first, last = self.constant(grid.first), self.constant(grid.last)
+        t = nw.col(column).clip(first, last)  # NULL stays NULL, and so finds no row
+        if (grid.first, grid.last) != (0.0, 1.0):
+            t = (t - first) * self.constant(grid.factor)
+        for _ in range(grid.roots):
+            t = self.keep(t).sqrt()
+        return (t * float(grid.count)).floor().cast(nw.Int32)
+
+    def listed(self, grid: Grid, found: Regions) -> tuple[Index, Index]:
+        """Regions by cell, as `lookup.listed`; by the cells beside it too if an engine that loses
+        bits may take one of those."""
+        beside = int(self._inexact and grid.cells is not None)
+        return listed(grid, found.low, found.high, beside)
+
+    def look_up(
+        self, key: nw.Expr, values: Column, table: Mapping[str, Column]
+    ) -> dict[str, nw.Expr]:
+        """The columns of a table, joined where its ``values`` equal the rows' ``key``."""
+        on = self.add(key)
+        named = {name: self._name() for name in table}
+        whole = {on: values} | {named[name]: column for name, column in table.items()}
+        self.frame = left_join(self.frame, to_backend(whole, self.frame), on)
+        return {name: nw.col(new) for name, new in named.items()}
+
+    def within(self, column: str, low: nw.Expr, high: nw.Expr) -> None:
+        """Of the rows that a join made of one, keep that whose interval holds the column."""
+        value = nw.col(column)
+        self.frame = self.frame.filter(low.is_null() | ((value >= low) & (value <= high)))
+
+    def _name(self) -> str:
+        self._made += 1
+        return f"{self._prefix}{self._made}"

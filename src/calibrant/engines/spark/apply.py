@@ -1,0 +1,131 @@
+"""Add a column of calibrated probabilities to files, by Spark, without a function of ours there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from calibrant.engines.apply import apply
+from calibrant.engines.segments import check_segment, text_keys
+from calibrant.engines.spark.columns import FileFrame
+from calibrant.engines.spark.failures import RAISED
+from calibrant.engines.spark.read import read_files
+from calibrant.engines.spark.session import Spark
+from calibrant.engines.spark.write import write_file
+from calibrant.errors import InputError, ParameterError, import_extra
+from calibrant.fitted import Fitted
+from calibrant.maps import Segmented
+
+__all__ = ["apply_file"]
+
+ON_MISSING = ("error", "null")
+
+
+def apply_file(
+    fitted: Fitted,
+    files: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    score: str,
+    into: str = "probability",
+    segment: str | None = None,
+    on_missing: str = "error",
+    overwrite_column: bool = False,
+    session: Spark,
+) -> int:
+    """Copy files to the folder ``out`` with one more column, the probability of ``pos_label``.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    files : paths, globs, folders or URLs; see `read_files`
+    out : path or URL; see `write_file`
+    score : name of the column of scores
+    into : name of the new column
+    segment : name of the column of segments, where the calibrator has a map for each
+    on_missing : {"error", "null"}, default="error"
+        What to do with rows that have no score; "null" leaves their probability empty.
+    overwrite_column : bool, default=False
+        Allow ``into`` to replace a column of that name, in its place.
+    session : Spark
+
+    Returns
+    -------
+    rows : int
+        How many were written.
+
+    Notes
+    -----
+    One pass. Other columns keep their values: fields of CSV files are never parsed. The
+    probabilities equal ``fitted.calibrate`` to 1e-12. Infinite scores, and words where numbers
+    should be, are always refused, and then nothing is written.
+    """
+    if on_missing not in ON_MISSING:
+        raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
+    check_segment(fitted, segment)
+    wanted = [score, *([segment] if segment else [])]
+    source = read_files(session, files, wanted)
+    names: list[str] = source.frame.columns
+    if into in names and not overwrite_column:
+        raise InputError(
+            f"{source.files[0]} already has a column {into!r}. Give the new one another name "
+            "(into), or allow the old one to be replaced (overwrite-column)."
+        )
+    hidden = [f"calibrant_{what}_{secrets.token_hex(4)}" for what in ("score", "segment", "p")]
+    columns = {hidden[0]: _checked(source, score, on_missing)}
+    if segment and isinstance(fitted.map, Segmented):
+        columns[hidden[1]] = _checked_segment(source, segment, on_missing)
+        fitted = replace(fitted, map=text_keys(fitted.map))
+    # a dot in a column's name would be taken for a part of it
+    safe = [f"calibrant_{i}" for i in range(len(names))]
+    rows = source.frame.withColumns(columns).toDF(*safe, *columns)
+    applied = session.call(
+        lambda: apply(
+            fitted,
+            rows,
+            score=hidden[0],
+            into=hidden[2],
+            segment=hidden[1] if segment else None,
+            on_missing="null",  # checked on the way
+        )
+    )
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    chosen = {**dict(zip(names, safe, strict=True)), into: hidden[2]}
+    result = applied.select(*(functions.col(c).alias(n) for n, c in chosen.items()))
+    return write_file(session, result, out)
+
+
+def _checked(source: FileFrame, score: str, on_missing: str) -> Any:
+    """The scores; a row that must not be there makes the job fail."""
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    x = source.number(score, "score")
+    infinite = functions.abs(x) == float("inf")
+    advice = "Correct or drop those rows."
+    checked = functions.when(infinite, _failure(score, "be finite", "infinite", advice))
+    if on_missing == "error":
+        advice = 'Drop or impute them first, or give them no probability: on_missing="null".'
+        missing = x.isNull() | functions.isnan(x)
+        checked = checked.when(missing, _failure(score, "be complete", "missing", advice))
+    return checked.otherwise(x)
+
+
+def _checked_segment(source: FileFrame, segment: str, on_missing: str) -> Any:
+    """The segments as text; a row without one makes the job fail, unless it may."""
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    name = source.segment(segment).cast("string")
+    if on_missing == "null":
+        return name
+    advice = 'Give those rows a segment, or no probability: on_missing="null".'
+    words = f"{RAISED}segment column {segment!r} must be complete, but some of it is missing. "
+    return functions.when(
+        name.isNull(), functions.raise_error(functions.lit(words + advice)).cast("string")
+    ).otherwise(name)
+
+
+def _failure(score: str, must: str, came: str, advice: str) -> Any:
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    words = f"{RAISED}score column {score!r} must {must}, but some of it is {came}. {advice}"
+    return functions.raise_error(functions.lit(words)).cast("double")

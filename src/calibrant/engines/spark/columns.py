@@ -1,0 +1,119 @@
+"""Columns of files as Spark holds them: numbers, labels and segments, or a clear refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibrant.engines.duckdb.files import MISSING, Source
+from calibrant.engines.spark.failures import RAISED
+from calibrant.engines.spark.session import Spark
+from calibrant.errors import InputError, import_extra
+
+__all__ = ["FileFrame", "quoted"]
+
+#: types of Spark, by how their names begin
+NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal", "void")
+FLOATING = ("float", "double", "decimal")
+NESTED = ("array", "map", "struct", "binary", "variant")
+PLAIN = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "void")
+#: what a number looks like in a file, in small letters: Java also takes 1.0d and 0x1p3
+NUMBER = r"^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)\s*$"
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's SQL.
+
+    >>> quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True)
+class FileFrame:
+    """The rows of files as a frame of Spark, and its columns by what they are used for.
+
+    Parameters
+    ----------
+    spark : Spark
+    frame : pyspark.sql.DataFrame
+        All columns as the files hold them; those of CSV files are text.
+    kind : {"csv", "json", "parquet"}
+    files : the files' names, for messages
+    """
+
+    spark: Spark
+    frame: Any
+    kind: str
+    files: tuple[str, ...]
+
+    def find(self, column: str, role: str = "") -> str:
+        """A column's name as the files have it, or an InputError that lists those there are."""
+        names: tuple[str, ...] = tuple(self.frame.columns)
+        source = Source(Path(self.files[0]), self.kind, names, names, (), "")
+        return names[source.find(column, role)]
+
+    def number(self, column: str, role: str) -> Any:
+        """A column as doubles: NULL where it is empty or says so, as NA and null do.
+
+        Text that is neither a number nor missing makes the job fail with an InputError.
+        """
+        functions = import_extra("pyspark.sql.functions", extra="spark")
+        name, kind, value = self._column(column, role)
+        if kind.startswith(NUMERIC):
+            return value.cast("double")
+        if kind != "string":
+            raise InputError(
+                f"{role} column {name!r} of {self.files[0]} must be numbers, but its type is "
+                f"{kind}. Pick another column or convert it."
+            )
+        must = f"{RAISED}{role} column {name!r} must be numbers, but '"
+        advice = "' came. Correct or drop such rows; decimals have a point, fractions no %."
+        came = functions.substring(value, 1, 40)
+        odd = functions.raise_error(
+            functions.concat(functions.lit(must), came, functions.lit(advice))
+        )
+        missing = functions.lower(functions.trim(value)).isin(*MISSING)
+        return (
+            functions.when(functions.lower(value).rlike(NUMBER), value.try_cast("double"))
+            .when(value.isNull() | missing, functions.lit(None).cast("double"))
+            .otherwise(odd.cast("double"))
+        )
+
+    def label(self, column: str) -> Any:
+        """A column of labels: the words of CSV files without blanks around them, else the values
+        with their types, decimals as numbers and dates as words."""
+        name, kind, value = self._column(column, "label")
+        if kind.startswith(NESTED):
+            raise InputError(
+                f"label column {name!r} of {self.files[0]} must hold plain labels, but its type is "
+                f"{kind}. Pick another column."
+            )
+        if self.kind == "csv":
+            return _word(value)
+        if kind.startswith("decimal"):
+            return value.cast("double")
+        return value if kind.startswith(PLAIN) else value.cast("string")
+
+    def segment(self, column: str) -> Any:
+        """A column of segments: words without blanks around them, or whole numbers."""
+        name, kind, value = self._column(column, "segment")
+        if kind.startswith((*NESTED, *FLOATING)):
+            raise InputError(
+                f"segment column {name!r} of {self.files[0]} must hold words or whole numbers, but "
+                f"its type is {kind}. Pick another column."
+            )
+        return _word(value) if self.kind == "csv" else value
+
+    def _column(self, column: str, role: str) -> tuple[str, str, Any]:
+        functions = import_extra("pyspark.sql.functions", extra="spark")
+        name = self.find(column, role)
+        return name, dict(self.frame.dtypes)[name], functions.col(quoted(name))
+
+
+def _word(value: Any) -> Any:
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    word = functions.trim(value)
+    return functions.when(word != "", word)

@@ -1,0 +1,254 @@
+"""Files → a Spark frame: the same kinds, names and words as on one machine."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from calibrant.engines.duckdb.files import SEPARATORS, Source, csv_source, find_files, kind_of
+from calibrant.engines.spark.columns import FileFrame, quoted
+from calibrant.engines.spark.failures import name_of
+from calibrant.engines.spark.session import Spark
+from calibrant.errors import InputError, import_extra
+
+__all__ = ["is_url", "local_url", "read_files"]
+
+#: CSV files without quotes are cut into pieces of this many bytes, which are read side by side
+PIECE = 128 * 2**20
+#: no field is longer; a quote that is not closed makes one
+LONGEST = 1_000_000
+
+
+def read_files(
+    spark: Spark, patterns: Sequence[str | os.PathLike[str]], wanted: Sequence[str] = ()
+) -> FileFrame:
+    """Files, globs, folders and URLs, all of one kind and with the same columns, as one frame.
+
+    Parameters
+    ----------
+    spark : Spark
+    patterns : paths, globs, folders of part files, or URLs such as ``hdfs://`` and ``s3a://``
+        CSV, TSV, JSON lines (also .gz) or Parquet, told by their endings.
+    wanted : names of columns, optional
+        They decide between separators of a CSV file.
+
+    Notes
+    -----
+    Fields of CSV files stay text, from which `FileFrame` takes numbers and labels. A CSV file with
+    quotes, which may span lines, is read by one task; one without is cut into pieces. Text must be
+    UTF-8.
+    """
+    urls = [str(item) for item in patterns if is_url(os.fspath(item))]
+    paths = _local([item for item in patterns if not is_url(os.fspath(item))], some=bool(urls))
+    given: list[Path | str] = [*paths, *urls]
+    kinds = {_kind(item): name_of(str(item)) for item in given}
+    if len(kinds) > 1:
+        raise InputError(
+            f"files must be of one kind, but {' and '.join(kinds.values())} came. Run once for "
+            "each kind, or convert them."
+        )
+    kind = next(iter(kinds))
+    readers = {"csv": _csv, "json": _json, "parquet": _parquet}
+    frames = readers[kind](spark, paths, urls, wanted)
+    frame = frames[0]
+    for other in frames[1:]:
+        frame = frame.unionByName(other)
+    return FileFrame(spark, frame, kind, tuple(name_of(str(item)) for item in given))
+
+
+# --- which files --------------------------------------------------------------------------------
+
+
+def is_url(name: str) -> bool:
+    """Whether Spark itself must find it.
+
+    >>> is_url("s3a://bucket/day=*/x.parquet"), is_url("data/x.csv"), is_url("C:/x.csv")
+    (True, False, False)
+    """
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", name) is not None
+
+
+def local_url(path: Path) -> str:
+    """A local file as Spark is told it: not on the cluster's own file system."""
+    return f"file://{path.absolute().as_posix()}"
+
+
+def _escaped(path: Path) -> str:
+    """The same, where Spark would take the name for a pattern."""
+    return "".join(f"\\{c}" if c in "*?[]{}\\," else c for c in local_url(path))
+
+
+def _local(patterns: Sequence[str | os.PathLike[str]], some: bool) -> list[Path]:
+    """Files behind names and globs; a folder stands for its files, unless its names hold data."""
+    found: dict[Path, None] = {}
+    for item in patterns:
+        path = Path(item)
+        files = _within(path) if path.is_dir() else find_files([item])
+        found.update(dict.fromkeys(files))
+    if not found and not some:
+        raise InputError("at least one data file must be given, but none came.")
+    for path in found:
+        if path.is_file() and path.name.startswith(("_", ".")):
+            raise InputError(
+                f"Spark does not see files whose names begin with _ or a dot. Rename {path.name}."
+            )
+        if ":" in path.name:
+            raise InputError(f"Spark cannot read names with a colon. Rename {path.name}.")
+        if path.is_file() and not path.stat().st_size:
+            raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
+    return list(found)
+
+
+def _within(folder: Path) -> list[Path]:
+    inner = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    seen = [path for path in inner if not any(part[0] in "._" for part in path.parts)]
+    if not seen:
+        raise InputError(f"the folder {folder} holds no data files.")
+    if any("=" in part for path in seen for part in path.parts[:-1]):
+        if kind_of(seen[0])[0] != "parquet":
+            raise InputError(
+                f"the folder {folder} is partitioned (by names such as {seen[0].parts[0]}), which "
+                "only Parquet files may be. Name its files instead."
+            )
+        return [folder]  # columns stand in the folders' names: Spark reads them
+    return [folder / path for path in seen]
+
+
+def _kind(item: Path | str) -> str:
+    if isinstance(item, Path) and item.is_dir():
+        return "parquet"
+    name = re.split(r"[?*{\[]", name_of(str(item)))[-1] if isinstance(item, str) else item.name
+    return kind_of(Path(f"x{name}" if name.startswith(".") else name))[0]
+
+
+# --- CSV ----------------------------------------------------------------------------------------
+
+
+def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> list[Any]:
+    sources = [_header(path, wanted) for path in paths]
+    # files alike are read together
+    groups: dict[tuple[tuple[str, ...], str, bool], list[Source]] = {}
+    for source in sources:
+        lines = _may_span_lines(source.path)
+        groups.setdefault((source.names, source.separator, lines), []).append(source)
+    _refuse_different([(s.path.name, s.names) for s in sources])
+    frames = []
+    for (names, separator, lines), alike in groups.items():
+        options = _csv_options(separator, lines)
+        reader = spark.session.read.options(**options).schema(_texts(names))
+        found = [_escaped(source.path) for source in alike]
+        frames.append(reader.csv(found))
+    for url in urls:
+        options = _csv_options(_separator(spark, url, wanted), True)
+        reader = spark.session.read.options(**options, enforceSchema=False)
+        frames.append(spark.call(partial(reader.csv, url)))
+    _refuse_different([("the first file", frames[0].columns), ("another", frames[-1].columns)])
+    return frames
+
+
+def _csv_options(separator: str, lines: bool) -> dict[str, Any]:
+    return {
+        "header": True,
+        "sep": separator,
+        "quote": '"',
+        "escape": '"',
+        "multiLine": lines,
+        "mode": "FAILFAST",
+        "inferSchema": False,
+        "maxCharsPerColumn": LONGEST,
+        "encoding": "UTF-8",
+    }
+
+
+def _header(path: Path, wanted: Sequence[str]) -> Source:
+    source = csv_source(path, wanted)
+    with path.open("rb") as stream:
+        if stream.read(7).removeprefix(b"\xef\xbb\xbf")[:4].lower() == b"sep=":
+            raise InputError(f"{path.name} begins with a line 'sep=', which is no data. Drop it.")
+    twice = sorted({name for name in source.names if source.names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"Spark needs columns with different names, but {path.name} has several named "
+            f"{', '.join(map(repr, twice[:8]))}. Rename all but one."
+        )
+    return source
+
+
+def _texts(names: Sequence[str]) -> str:
+    """A schema of texts; columns without a name get those that Spark gives them."""
+    return ", ".join(f"{quoted(name or f'_c{i}')} STRING" for i, name in enumerate(names))
+
+
+def _may_span_lines(path: Path) -> bool:
+    """Whether a row may hold line breaks, so that the file must be read by one task."""
+    if path.suffix.lower() == ".gz" or path.stat().st_size < PIECE:
+        return True  # not cut into pieces anyway
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        return view.find(b'"') >= 0
+
+
+def _separator(spark: Spark, url: str, wanted: Sequence[str]) -> str:
+    lines = spark.call(lambda: spark.session.read.text(url).head(1))
+    if not lines:
+        raise InputError(f"{name_of(url)} is empty. It must hold a header line and rows of data.")
+    first = lines[0][0]
+
+    def fits(separator: str) -> tuple[int, int]:
+        names = [name.strip().strip('"') for name in first.split(separator)]
+        return len(set(wanted).intersection(names)), len(names)
+
+    candidates = ("\t", *SEPARATORS) if url.lower().split(".gz")[0].endswith(".tsv") else SEPARATORS
+    return max(candidates, key=fits)
+
+
+def _refuse_different(files: list[tuple[str, Sequence[str]]]) -> None:
+    first, names = files[0] if files else ("", ())
+    for name, others in files[1:]:
+        if sorted(others) != sorted(names):
+            odd = sorted(set(others) ^ set(names))
+            raise InputError(
+                f"all files must have the same columns, but {first} and {name} differ in "
+                f"{', '.join(map(repr, odd[:8]))}. Use one by one."
+            )
+
+
+# --- JSON and Parquet ---------------------------------------------------------------------------
+
+
+def _json(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> list[Any]:
+    arrays = [path for path in paths if _is_array(path)]
+    lines = [_escaped(path) for path in paths if path not in arrays] + urls
+    frames = []
+    for found, whole in ((list(map(_escaped, arrays)), True), (lines, False)):
+        if found:
+            reader = spark.session.read.options(mode="FAILFAST", multiLine=whole)
+            frames.append(spark.call(partial(reader.json, found)))
+    _refuse_different([("some files", frame.columns) for frame in frames])
+    return frames
+
+
+def _is_array(path: Path) -> bool:
+    """A .json file may be one array instead of lines."""
+    if kind_of(path)[1:] != (".json", False):
+        return False
+    with path.open("rb") as stream:
+        return stream.read(1000).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+
+
+def _parquet(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> list[Any]:
+    parquet = import_extra("pyarrow.parquet", extra="spark")
+    files = [path for path in paths if path.is_file()]
+    names = []
+    for path in files:
+        try:
+            names.append((path.name, parquet.read_schema(path).names))
+        except (OSError, ValueError) as wrong:
+            raise InputError(f"{path.name} is not a Parquet file, or is damaged.") from wrong
+    _refuse_different(names)
+    found = [_escaped(path) for path in paths] + urls
+    return [spark.call(lambda: spark.session.read.parquet(*found))]

@@ -1,0 +1,343 @@
+"""One Spark session for one job: quiet, interruptible, and speaking in our words."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
+
+from calibrant.engines.spark.failures import reworded, why_not_started
+from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
+
+__all__ = ["Progress", "Spark"]
+
+T = TypeVar("T")
+
+#: called now and then with the fraction that is done, 0 to 1
+Progress = Callable[[float], None]
+
+MASTER = re.compile(r"local(-cluster)?(\[.*\])?$|yarn$|(spark|k8s|mesos)://.+$")
+SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT])(?:I?B)?\s*$", re.IGNORECASE)
+MEGABYTES = {"k": 2.0**-10, "m": 1.0, "g": 2.0**10, "t": 2.0**20}
+#: Spark starts with no less
+LEAST = 512
+
+
+class Spark:
+    """A Spark session that makes no noise and leaves nothing behind.
+
+    A session that is already active is used as it is, and left open.
+
+    Parameters
+    ----------
+    master : str, default="local[*]"
+        ``local[*]`` for all cores of this machine, ``spark://host:7077``, ``yarn``, ``k8s://...``
+        or ``local-cluster[2,1,1024]`` for a cluster.
+    threads : int, optional
+        How many cores of this machine to use, with a local master.
+    memory : str, optional
+        Such as ``"2GB"``: of the one process of a local master, of each executor otherwise.
+        Default: 1 GB and 256 MB per core, at most 80 % of the machine's memory; the cluster's own.
+    progress : callable, optional
+        Called a few times a second with the fraction of tasks done.
+    config : mapping, optional
+        Settings of Spark by name, which come before ours.
+
+    Attributes
+    ----------
+    session : pyspark.sql.SparkSession
+    started : bool
+        Whether the session was started here, and is stopped by `close`.
+
+    Notes
+    -----
+    Whatever Spark logs goes to a file in a temporary folder, which is removed at the end with all
+    that was spilled. The time zone is the machine's.
+    """
+
+    def __init__(
+        self,
+        master: str = "local[*]",
+        *,
+        threads: int | None = None,
+        memory: str | None = None,
+        progress: Progress | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self._sql = import_extra("pyspark.sql", extra="spark")
+        self._progress = progress
+        self._gateway: Any = None
+        self.session: Any = self._sql.SparkSession.getActiveSession()
+        self.started = self.session is None
+        if not self.started:
+            return
+        settings = _settings(master, threads, memory)
+        require_java()
+        self._folder = tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True)
+        try:
+            self._start({**settings, **_places(Path(self._folder.name)), **(config or {})})
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, settings: Mapping[str, str]) -> None:
+        pyspark = import_extra("pyspark", extra="spark")
+        gateways = import_extra("pyspark.java_gateway", extra="spark")
+        conf = pyspark.SparkConf(loadDefaults=False)
+        for name, value in settings.items():
+            conf.set(name, value)
+        log = Path(self._folder.name) / "log.txt"
+        handler = _interrupt_handler()
+        try:
+            with log.open("wb") as stream:
+                self._gateway = gateways.launch_gateway(conf, _mute(stream))
+            # what spark-defaults.conf and the command line of spark-submit hold is known by now
+            with warnings.catch_warnings():  # of a pandas that is not used here
+                warnings.filterwarnings("ignore", "PySpark does not yet fully", FutureWarning)
+                context = pyspark.SparkContext(conf=conf, gateway=self._gateway)
+            self.session = self._sql.SparkSession(context)
+        except Exception as wrong:
+            raise InputError(why_not_started(wrong, log, settings["spark.master"])) from wrong
+        finally:
+            if handler is not None:  # Spark's own would stay after its end
+                signal.signal(signal.SIGINT, handler)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop what was started here, and remove what it left on disk."""
+        if not self.started:
+            return
+        if self.session is not None:
+            with suppress(Exception):  # the driver may have died, which was told already
+                self.session.stop()
+            self.session = None
+        if self._gateway is not None:
+            _shut_down(self._gateway)
+            self._gateway = None
+        self._folder.cleanup()
+
+    # --- running --------------------------------------------------------------------------------
+
+    def call(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, off the main thread so that Ctrl-C works at once.
+
+        Whatever Spark does in it is one group of jobs: its tasks are what the progress counts,
+        and an interruption cancels them and waits for their end.
+        """
+        done: list[T] = []
+        failed: list[BaseException] = []
+        # an event and not join(), after whose interruption a running thread may look ended
+        ended = threading.Event()
+        context, group = self.session.sparkContext, f"calibrant-{secrets.token_hex(8)}"
+
+        def task() -> None:
+            try:
+                context.setJobGroup(group, "calibrant", interruptOnCancel=True)
+                with _quiet():
+                    done.append(work())
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                ended.set()
+
+        # Spark ties a group to a thread; this kind of thread also closes its line to the JVM
+        worker = import_extra("pyspark", extra="spark").InheritableThread(target=task)
+        worker.daemon = True
+        worker.start()
+        try:
+            self._wait(ended, context, group)
+        except BaseException:
+            while not ended.is_set():  # again, should a job begin only after the first
+                with suppress(KeyboardInterrupt, SystemExit):
+                    context.cancelJobGroup(group)
+                    ended.wait(0.1)
+            raise
+        if failed:
+            self._raise(failed[0])
+        return done[0]
+
+    def _wait(self, ended: threading.Event, context: Any, group: str) -> None:
+        most = 0.0
+        while not ended.wait(0.2):
+            if self._progress:
+                with suppress(Exception):  # a lost driver is told by the work itself
+                    most = max(most, _fraction(context.statusTracker(), group))
+                self._progress(most)
+
+    def _raise(self, error: BaseException) -> None:
+        words = reworded(error)
+        if words is None:
+            raise error
+        raise InputError(words) from error
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def require_java() -> None:
+    """Refuse to go on without Java, which Spark's own message does not name.
+
+    As Spark's scripts do, JAVA_HOME is believed before the PATH.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        found, where = shutil.which(str(Path(home) / "bin" / "java")), f"JAVA_HOME ({home})"
+    else:
+        found, where = shutil.which("java"), "the PATH"
+    if found is None:
+        raise MissingExtraError(
+            f"Spark needs Java 17 or newer, but there is no java in {where}. Install it, for "
+            "example openjdk-17-jre-headless, or use the engine duckdb, which needs none."
+        )
+
+
+def _settings(master: str, threads: int | None, memory: str | None) -> dict[str, str]:
+    if not MASTER.match(master):
+        raise ParameterError(
+            "master must be local[*], local[n], local-cluster[n,cores,MB], spark://host:port, yarn "
+            f"or k8s://host:port, but {master!r} came."
+        )
+    local = not master.startswith("local-cluster") and master.startswith("local")
+    if threads is not None:
+        master = _with_threads(master, threads, local)
+    settings = {
+        "spark.app.name": "calibrant",
+        "spark.master": master,
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.caseSensitive": "true",  # files may have columns p and P
+    }
+    if local:
+        here = "127.0.0.1"  # also where the machine's own name leads nowhere
+        settings |= {"spark.driver.bindAddress": here, "spark.driver.host": here}
+        settings["spark.driver.memory"] = _heap(memory) if memory else _enough(threads)
+    elif memory:
+        settings["spark.executor.memory"] = _heap(memory)
+    return settings
+
+
+def _places(folder: Path) -> dict[str, str]:
+    """Where Spark spills and keeps its tables."""
+    return {
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+    }
+
+
+def _with_threads(master: str, threads: int, local: bool) -> str:
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ParameterError(f"threads must be a whole number of at least 1, but {threads!r} came.")
+    if not local:
+        raise ParameterError(
+            f"threads must be left out with the master {master}, which has its own cores."
+        )
+    return f"local[{threads}]"
+
+
+def _heap(memory: str) -> str:
+    """A size for people as one for Java.
+
+    >>> _heap("2GB"), _heap("1.5 g")
+    ('2048m', '1536m')
+    """
+    match = SIZE.match(memory)
+    megabytes = float(match[1]) * MEGABYTES[match[2].lower()] if match else 0.0
+    if megabytes < LEAST:
+        raise ParameterError(
+            f"memory must be a size such as '2GB', and at least {LEAST}MB for Spark, but "
+            f"{memory!r} came."
+        )
+    return f"{round(megabytes)}m"
+
+
+def _enough(threads: int | None) -> str:
+    megabytes = 1000 + 256 * (threads or os.cpu_count() or 1)
+    with suppress(AttributeError, ValueError, OSError):  # not told by every system
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20
+        megabytes = max(LEAST, min(megabytes, int(0.8 * machine)))
+    return f"{megabytes}m"
+
+
+# --- the process behind the session -------------------------------------------------------------
+
+
+def _mute(stream: IO[bytes]) -> dict[str, Any]:
+    return {"stdout": stream, "stderr": subprocess.STDOUT}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PySpark from printing the error that it raises, traces and all, to stderr as well."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # a version that does not print it
+        yield
+        return
+    loggers = [PySparkLogger.getLogger(f"{of}QueryContextLogger") for of in ("SQL", "DataFrame")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+def _interrupt_handler() -> Any:
+    """What Ctrl-C does now, if this thread may set it."""
+    if threading.current_thread() is threading.main_thread():
+        return signal.getsignal(signal.SIGINT)
+    return None
+
+
+def _shut_down(gateway: Any) -> None:
+    """End the JVM started here; the next session starts another, with its own memory."""
+    context = import_extra("pyspark", extra="spark").SparkContext
+    if context._gateway is gateway:
+        context._gateway = context._jvm = None
+    with suppress(Exception):
+        gateway.shutdown()
+    process = gateway.proc
+    if process is None:
+        return
+    with suppress(OSError):
+        process.stdin.close()  # by which the JVM learns that it is time to go
+    try:
+        process.wait(10.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _fraction(tracker: Any, group: str) -> float:
+    """Tasks done of those known so far in a group of jobs."""
+    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+    ids = {int(stage) for job in jobs for stage in job.stageIds}
+    stages = [stage for stage in map(tracker.getStageInfo, ids) if stage is not None]
+    total = sum(stage.numTasks for stage in stages)
+    return sum(stage.numCompletedTasks for stage in stages) / total if total else 0.0

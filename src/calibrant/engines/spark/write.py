@@ -1,0 +1,256 @@
+"""A Spark frame → a folder of part files, which appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from calibrant.engines.duckdb.files import kind_of
+from calibrant.engines.spark.failures import name_of
+from calibrant.engines.spark.read import is_url, local_url
+from calibrant.engines.spark.session import Spark
+from calibrant.errors import InputError, import_extra
+
+__all__ = ["write_file"]
+
+#: what Spark leaves in a folder that it has written whole
+DONE = "_SUCCESS"
+
+
+def write_file(spark: Spark, frame: Any, out: str | os.PathLike[str]) -> int:
+    """Write a frame to ``out``, which becomes a folder of part files, as Spark writes.
+
+    Parameters
+    ----------
+    spark : Spark
+    frame : pyspark.sql.DataFrame
+    out : path or URL
+        Its ending says what is written: .csv, .tsv, .jsonl (each also .gz) or .parquet. A file of
+        that name, and a folder that Spark has written, are replaced at the end; another folder
+        is refused.
+
+    Returns
+    -------
+    rows : int
+        How many were written, counted on the way.
+
+    Notes
+    -----
+    The parts are written to a hidden folder beside ``out``, which takes its name at the end and is
+    removed on any failure. On object stores, where a folder cannot be renamed at once, a whole
+    folder is known by its file ``_SUCCESS``.
+    """
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    kind, ending, packed = kind_of(Path(name_of(os.fspath(out))))
+    place: _Place = _Remote(spark, os.fspath(out)) if is_url(os.fspath(out)) else _Local(Path(out))
+    place.check()
+    _refuse_itself(frame, place)
+    seen = import_extra("pyspark.sql", extra="spark").Observation()
+    counted = frame.observe(seen, functions.count(functions.lit(1)).alias("rows"))
+    options = _options(kind, ending, packed)
+    with _whole_folder(place) as temporary:
+        writer = counted.write.mode("errorifexists").format(kind).options(**options)
+        spark.call(lambda: writer.save(temporary))
+        rows = int(spark.call(lambda: seen.get)["rows"])
+        if not place.has_parts():
+            raise InputError(
+                f"the parts of {place.name} were written on other machines. On a cluster, name a "
+                "folder that all of them see, such as hdfs://... or s3a://..."
+            )
+    return rows
+
+
+def _options(kind: str, ending: str, packed: bool) -> dict[str, Any]:
+    if kind == "parquet":
+        return {"compression": "zstd"}
+    text: dict[str, dict[str, Any]] = {
+        "csv": {
+            "header": True,
+            "sep": "\t" if ending == ".tsv" else ",",
+            "quote": '"',
+            "escape": '"',
+            "ignoreLeadingWhiteSpace": False,  # which Spark would cut off
+            "ignoreTrailingWhiteSpace": False,
+        },
+        "json": {"ignoreNullFields": False},
+    }
+    return {**text[kind], "compression": "gzip"} if packed else text[kind]
+
+
+def _refuse_itself(frame: Any, place: _Place) -> None:
+    """Reading what is about to be replaced: refused, as for files on one machine."""
+    if not place.exists():
+        return
+    for url in frame.inputFiles():
+        if place.holds(unquote(url)):
+            raise InputError(f"the output must be another one than the input {place.name}.")
+
+
+@contextmanager
+def _whole_folder(place: _Place) -> Iterator[str]:
+    """A hidden name beside the place, as Spark is told it, that takes the place's at the end."""
+    try:
+        yield place.temporary()
+        place.put()
+    finally:
+        place.clear()
+
+
+# --- where to -----------------------------------------------------------------------------------
+
+
+class _Place(Protocol):
+    """Where a folder shall be: on this machine, or wherever Hadoop's file systems reach."""
+
+    name: str
+
+    def check(self) -> None: ...
+    def exists(self) -> bool: ...
+    def holds(self, url: str) -> bool: ...
+    def temporary(self) -> str: ...
+    def has_parts(self) -> bool: ...
+    def put(self) -> None: ...
+    def clear(self) -> None: ...
+
+
+def _hidden(name: str, ending: str) -> str:
+    """A name that Spark's readers pass over."""
+    return f".{name[:60]}.{secrets.token_hex(4)}.{ending}"
+
+
+def _not_ours(name: str) -> InputError:
+    return InputError(
+        f"the output {name} is a folder with other files in it, which would be lost. Name another, "
+        "or remove it first."
+    )
+
+
+class _Local:
+    """A folder on this machine, or one that is mounted on all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.name = str(path)
+        self.new = self.path.with_name(_hidden(path.name, "tmp"))
+        self.old = self.path.with_name(_hidden(path.name, "old"))
+
+    def check(self) -> None:
+        parent = self.path.parent
+        if not parent.is_dir():
+            raise InputError(f"the output's folder {parent} does not exist. Make it first.")
+        if not os.access(parent, os.W_OK):
+            raise InputError(f"the output's folder {parent} cannot be written to.")
+        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / DONE).exists():
+            raise _not_ours(self.name)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def holds(self, url: str) -> bool:
+        if not url.startswith("file:"):
+            return False
+        file = Path("/" + url.removeprefix("file:").lstrip("/")).resolve()
+        return self.path.resolve() in (file, *file.parents)
+
+    def temporary(self) -> str:
+        return local_url(self.new)
+
+    def has_parts(self) -> bool:
+        return any(self.new.glob("part-*"))
+
+    def put(self) -> None:
+        if self.path.exists():
+            self.path.rename(self.old)
+        try:
+            self.new.rename(self.path)
+        except OSError:
+            if self.old.exists():
+                self.old.rename(self.path)
+            raise
+
+    def clear(self) -> None:
+        _remove(self.old)
+        for _ in range(10):  # a task that was told to stop may still make its folders anew
+            if not self.new.exists():
+                return
+            _remove(self.new)
+            time.sleep(0.05)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+class _Remote:
+    """A folder behind a URL, by Hadoop's own file systems."""
+
+    def __init__(self, spark: Spark, url: str) -> None:
+        self.spark, self.name = spark, url
+        self._java = spark.session._jvm.org.apache.hadoop.fs
+        self.path = self._java.Path(url)
+        configuration = spark.session._jsparkSession.sessionState().newHadoopConf()
+        self.system = spark.call(lambda: self.path.getFileSystem(configuration))
+        parent = self.path.getParent()
+        if parent is None:
+            raise InputError(f"the output must name a folder below {url}.")
+        self.parent = parent
+        self.new = self._java.Path(parent, _hidden(self.path.getName(), "tmp"))
+        self.old = self._java.Path(parent, _hidden(self.path.getName(), "old"))
+
+    def check(self) -> None:
+        if not self.spark.call(lambda: self.system.exists(self.parent)):
+            raise InputError(f"the output's folder {self.parent} does not exist. Make it first.")
+        if not self.exists() or self.system.getFileStatus(self.path).isFile():
+            return
+        inside = [status.getPath().getName() for status in self.system.listStatus(self.path)]
+        if inside and DONE not in inside:
+            raise _not_ours(self.name)
+
+    def exists(self) -> bool:
+        return bool(self.spark.call(lambda: self.system.exists(self.path)))
+
+    def holds(self, url: str) -> bool:
+        other = self._java.Path(url)
+        mine = self.system.makeQualified(self.path).toUri().getPath()
+        theirs = other.toUri().getPath()
+        same = other.toUri().getScheme() == self.system.getUri().getScheme()
+        return bool(same and (theirs == mine or theirs.startswith(mine.rstrip("/") + "/")))
+
+    def temporary(self) -> str:
+        return str(self.new.toString())
+
+    def has_parts(self) -> bool:
+        names = [status.getPath().getName() for status in self.system.listStatus(self.new)]
+        return any(name.startswith("part-") for name in names)
+
+    def put(self) -> None:
+        def move() -> None:
+            there = self.system.exists(self.path)
+            if there and not self.system.rename(self.path, self.old):
+                raise InputError(f"the output {self.name} could not be replaced.")
+            if not self.system.rename(self.new, self.path):
+                if there:
+                    self.system.rename(self.old, self.path)
+                raise InputError(f"the output {self.name} could not be given its name.")
+
+        self.spark.call(move)
+
+    def clear(self) -> None:
+        for _ in range(10):  # as above
+            with suppress(Exception):  # nothing more can be done about it
+                if not self.system.exists(self.new):
+                    break
+                self.system.delete(self.new, True)
+                time.sleep(0.05)
+        with suppress(Exception):
+            self.system.delete(self.old, True)

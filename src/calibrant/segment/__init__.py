@@ -1,0 +1,6 @@
+"""One map per segment, shrunk to the map of all rows."""
+
+from calibrant.segment.calibrator import SegmentedCalibrator
+from calibrant.segment.records import Segment, Step
+
+__all__ = ["Segment", "SegmentedCalibrator", "Step"]

@@ -1,0 +1,335 @@
+"""SegmentedCalibrator: a map for each segment, shrunk to the map of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import __version__
+from calibrant.auto.parts import as_counts
+from calibrant.base import Calibrator, Limit, Number, OneOf, check_parameters, jsonable
+from calibrant.data.cells import cell_facts
+from calibrant.data.door import Rows, check_lengths, read_binary
+from calibrant.data.labels import plain, read_classes
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.fitted import Fitted
+from calibrant.maps import Segmented
+from calibrant.maps.segmented import Key, segment_codes
+from calibrant.segment.fits import Own, Residual, Way
+from calibrant.segment.records import Segment, Step
+from calibrant.segment.shrink import between, choose, cross_validate, shares
+from calibrant.segment.stack import Stack, read_tables, stack_of
+
+__all__ = ["SegmentedCalibrator"]
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+#: why a segment has the map of all rows
+TOO_FEW = "too few rows"
+ALIKE = "segments hardly differ"
+OTHER_SCORES = "scores in [0, 1], where those of others are not"
+
+
+class OneScore:
+    """The limits of ``calibrator``: None, or a calibrator of one score."""
+
+    def allows(self, value: Any) -> bool:
+        return value is None or isinstance(value, Calibrator)
+
+    def __str__(self) -> str:
+        return "None or a calibrator of one score, such as Platt() or Isotonic()"
+
+
+class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A map for each segment, shrunk to the map of all rows.
+
+    p = λ · m_g(s) + (1 − λ) · m(s) for a row of segment g: m is fitted to all rows, m_g to those of
+    the segment, and λ grows with their number. Segments that were not seen, or hardly, have m.
+
+    Parameters
+    ----------
+    calibrator : Calibrator, default=None
+        Of one score; cloned for all rows and for each segment. None takes `BLS` for all rows and in
+        each segment a sigmoid of what that says, with a prior at no change: segments then share
+        the shape of the map, and need fewer rows for their own offset and slope.
+    shrinkage : {"cv", "bayes"} or float ≥ 0, default="cv"
+        How λ is found. ``"cv"``: λ = n/(n + κ), n the segment's effective number of rows and κ
+        chosen on rows left out, from 0 to infinity. ``"bayes"``: λ = τ²/(τ² + v), with v the
+        variance of the segment's offset from m on the logit scale and τ² that of true offsets
+        between segments. A number is κ itself, 0 for no shrinkage.
+    min_rows, min_events : float, default=10 and 0
+        Segments of which fewer rows, or rows of the rarer class, are known have the map of all.
+        Rows of unequal weight count by (Σw)²/Σw².
+    cv : int, default=5
+        Folds for κ; fewer where a class has fewer rows.
+    weights : {"importance", "counts"}, default="importance"
+        What a weight says: how much a row counts, or how many equal rows it stands for.
+    random_state : int, default=0
+        Seed of the folds.
+    pos_label, classes : see `Calibrator`
+
+    Attributes
+    ----------
+    map_ : Segmented
+        The fitted function of score and segment, a value.
+    classes_ : ndarray of shape (2,)
+        The labels, sorted; the columns of `predict_proba`.
+    pos_label_ : label
+        The class whose probability `calibrate` gives.
+    segments_ : tuple of Segment
+        Each segment's key, weight, positives, effective rows and events, share λ, and the reason
+        where it has the map of all rows.
+    shrinkage_ : float
+        κ (infinity: no segment goes its own way), or τ² with ``shrinkage="bayes"``.
+    path_ : tuple of Step
+        With ``shrinkage="cv"``: the log loss of each κ on rows left out; else empty.
+
+    Notes
+    -----
+    κ is the largest candidate (0, powers of two, infinity) whose log loss out of fold is within one
+    standard error of the least, so segments that do not differ end with the map of all rows. Folds
+    are dealt from the segments' tables. A wrong 0 or 1 counts as the number nearest to it.
+
+    τ² is Paule and Mandel's estimate [1]_ from the offsets a_g and their variances v_g; a_g has the
+    log-F(1, 1) prior [2]_, which keeps it finite without positives. τ² = 0, where offsets differ no
+    more than they would by chance on average, gives the map of all rows to everyone.
+
+    Cost: O(folds · (fit of all rows + segments · fit of one)), and O(n log n) for the tables. With
+    ``calibrator=None`` segments are solved together, O(cells) per step. Beyond 500,000 cells κ is
+    chosen on pooled tables. Ties share a cell; neither order of rows nor names of segments matter.
+
+    References
+    ----------
+    .. [1] R. Paule, J. Mandel, "Consensus values and weighting factors", 1982,
+       doi:10.6028/jres.087.022.
+    .. [2] S. Greenland, M. Mansournia, "Penalization, bias reduction, and default priors in
+       logistic and related categorical and survival regressions", 2015, doi:10.1002/sim.6537.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> scores, country = rng.random(3000), rng.choice(["de", "fr", "it"], 3000)
+    >>> y = rng.random(3000) < np.where(country == "it", scores**3, scores)
+    >>> c = SegmentedCalibrator().fit(scores, y, segments=country)
+    >>> c.calibrate([0.5, 0.5, 0.5], segments=["de", "it", "es"]).round(2).tolist()
+    [0.5, 0.13, 0.39]
+    >>> [(s.key, round(s.share, 2)) for s in c.segments_]
+    [('de', 0.98), ('fr', 0.98), ('it', 0.98)]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "calibrator": (OneScore(),),
+        "shrinkage": (OneOf(("cv", "bayes")), Number(0.0)),
+        "min_rows": (Number(0.0),),
+        "min_events": (Number(0.0),),
+        "cv": (Number(2, whole=True),),
+        "weights": (OneOf(("importance", "counts")),),
+        "random_state": (Number(0, whole=True),),
+    }
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+
+    map_: Segmented
+    classes_: NDArray[Any]
+    pos_label_: Any
+    segments_: tuple[Segment, ...]
+    shrinkage_: float
+    path_: tuple[Step, ...]
+
+    def __init__(
+        self,
+        calibrator: Calibrator | None = None,
+        *,
+        shrinkage: str | float = "cv",
+        min_rows: float = 10,
+        min_events: float = 0,
+        cv: int = 5,
+        weights: str = "importance",
+        random_state: int = 0,
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.calibrator = calibrator
+        self.shrinkage = shrinkage
+        self.min_rows = min_rows
+        self.min_events = min_events
+        self.cv = cv
+        self.weights = weights
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, segments: Any = None) -> Self:
+        """Fit the map of all rows and that of each segment.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1) or (n, 2)
+            Scores of any kind, or a binary predict_proba (then pos_label's column is used).
+        y : array-like of shape (n,)
+            Labels: any two values.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        segments : array-like of shape (n,)
+            The segment of each row, strings or whole numbers (booleans are 0 and 1); none missing.
+        """
+        check_parameters(self, self._limits)
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
+        keys, codes = segment_codes(_given(segments))
+        check_lengths(scores=len(rows.scores), segments=len(codes))
+        return self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label)
+
+    def fit_tables(self, tables: Mapping[Any, ScoreTable]) -> Self:
+        """Fit to a table for each segment; their labels are ``classes`` (default 0 and 1).
+
+        Tables may be pooled, as a GROUP BY of segment and cell of score gives them.
+        """
+        check_parameters(self, self._limits)
+        labels = read_classes(self.classes, self.pos_label)
+        return self._learn(read_tables(tables), *labels)
+
+    def _learn(self, tables: dict[Key, ScoreTable], classes: NDArray[Any], pos_label: Any) -> Self:
+        if self.weights == "counts":
+            tables = {key: as_counts(table) for key, table in tables.items()}
+        stack = stack_of(tables)
+        way = Residual(self.weights) if self.calibrator is None else Own(self.calibrator)
+        whole = stack.whole()
+        common = way.common(whole)
+        few = _few(stack, self.min_rows, self.min_events)
+        able = ~few & way.readable(stack)
+        path: tuple[Step, ...] = ()
+        if self.shrinkage == "bayes":
+            shrinkage, share = between(stack, common)
+        else:
+            shrinkage, path = self._kappa(way, tables, stack, able)
+            share = shares(stack.rows, shrinkage)
+        share = np.where(able, share, 0.0)
+        order = sorted(range(len(stack)), key=lambda i: _sorting(stack.keys[i]))
+        kept = np.array([i for i in order if share[i] > 0.0], dtype=np.intp)
+        self.map_ = Segmented(
+            common,
+            tuple(stack.keys[i] for i in kept),
+            tuple(way.each(stack, kept, common)),
+            share[kept],
+            way.input,
+        )
+        self.shrinkage_, self.path_ = shrinkage, path
+        self.segments_ = tuple(_record(stack, i, share, few, able) for i in order)
+        self.classes_, self.pos_label_ = classes, pos_label
+        self._provenance = {
+            "calibrant": __version__,
+            "weight": whole.total,
+            "positive_weight": whole.total_positive,
+            "distinct_scores": len(whole),
+            "effective_size": whole.effective_size,
+            **cell_facts(whole),
+            "segments": len(stack),
+            "segments_of_their_own": len(kept),
+            "shrinkage": shrinkage if np.isfinite(shrinkage) else None,
+        }
+        return self
+
+    def _kappa(
+        self, way: Way, tables: dict[Key, ScoreTable], stack: Stack, able: Flags
+    ) -> tuple[float, tuple[Step, ...]]:
+        if not isinstance(self.shrinkage, str):
+            return float(self.shrinkage), ()
+        wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
+        path = cross_validate(way, tables, wanted, int(self.cv), int(self.random_state))
+        return choose(path), path
+
+    def calibrate(self, scores: Any, segments: Any = None) -> Array:
+        """The calibrated probability of ``pos_label_`` for each score and segment, shape (n,)."""
+        return self._fitted.calibrate(scores, segments=_given(segments))
+
+    def predict_proba(self, scores: Any, segments: Any = None) -> Array:
+        """The probability of each class, shape (n, 2), columns in the order of ``classes_``."""
+        return self._fitted.predict_proba(scores, segments=_given(segments))
+
+    def predict(self, scores: Any, segments: Any = None) -> NDArray[Any]:
+        """The more probable class of each row (the first in sorted order on ties)."""
+        best = np.argmax(self.predict_proba(scores, segments), axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    @property
+    def _fitted(self) -> Fitted:
+        """Labels that no file can hold (dates, say) still have a first and a second."""
+        check_is_fitted(self, "map_")
+        return Fitted(self.map_, (0, 1), int(self.classes_[0] != self.pos_label_))
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self, "map_")
+        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
+        labels = tuple(plain(label) for label in self.classes_)
+        facts = dict(self._provenance)
+        return Fitted(self.map_, labels, plain(self.pos_label_), type(self).__name__, params, facts)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+
+def _given(segments: Any) -> Any:
+    if segments is None:
+        raise InputError(
+            "this calibrator requires segments to be passed, one for each row: segments=[...]."
+        )
+    return segments
+
+
+def _tables(rows: Rows, keys: list[Key], codes: NDArray[np.intp]) -> dict[Key, ScoreTable]:
+    """A table for each segment; those of which every row has weight zero are left out."""
+    order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")
+    bounds = np.cumsum(np.bincount(codes, minlength=len(keys)))
+    scores, positive = rows.scores[order], rows.positive[order]
+    weight = None if rows.weight is None else rows.weight[order]
+    tables, begin = {}, 0
+    for key, end in zip(keys, bounds.tolist(), strict=True):
+        part = slice(begin, end)
+        own = None if weight is None else weight[part]
+        table = ScoreTable.from_rows(
+            Rows(scores[part], positive[part], own, rows.classes, rows.pos_label)
+        )
+        if table:
+            tables[key] = table
+        begin = end
+    return tables
+
+
+def _few(stack: Stack, rows: float, events: float) -> Flags:
+    """Which segments do not reach the minimum counts, up to rounding."""
+    known, rare = stack.rows, stack.events
+    return np.asarray((known < rows * (1.0 - 1e-9)) | (rare < events * (1.0 - 1e-9)))
+
+
+def _record(stack: Stack, i: int, share: Array, few: Flags, able: Flags) -> Segment:
+    table = stack.table(i)
+    reason = ""
+    if share[i] == 0.0:
+        reason = TOO_FEW if few[i] else ALIKE if able[i] else OTHER_SCORES
+    return Segment(
+        stack.keys[i],
+        table.total,
+        table.total_positive,
+        table.effective_size,
+        table.rarest,
+        float(share[i]),
+        reason,
+    )
+
+
+def _sorting(key: Key) -> tuple[bool, Any]:
+    """Integers first, then strings."""
+    return isinstance(key, str), key

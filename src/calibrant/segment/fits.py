@@ -1,0 +1,170 @@
+"""The two ways to fit segments: a calibrator for each, or a sigmoid of what all rows say."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.base import Calibrator
+from calibrant.calibrators.bls import BLS
+from calibrant.data.table import ScoreTable
+from calibrant.losses import logit, sigmoid
+from calibrant.maps import Logistic, Map
+from calibrant.segment.stack import Stack
+
+__all__ = ["Own", "Residual", "Way"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+#: prior standard deviations of a segment's offset (at its mean) and slope, on the logit scale
+OFFSET, SLOPE = 1.0, 0.3
+PRECISION = np.array([OFFSET**-2, SLOPE**-2])
+#: the longest step of a coefficient
+FURTHEST = 2.0
+
+
+class Own:
+    """The same calibrator for all rows and for each segment, each fitted to its own rows."""
+
+    input = "score"
+
+    def __init__(self, calibrator: Calibrator) -> None:
+        self.calibrator = calibrator
+
+    def common(self, table: ScoreTable) -> Map:
+        """The map of all rows."""
+        fitted: Map = self._bare().fit_table(table).map_
+        return fitted
+
+    def readable(self, stack: Stack) -> Flags:
+        """Which segments' scores look like those of all rows: margins, or probabilities.
+
+        A few margins that happen to lie in [0, 1] would be read as probabilities.
+        """
+        return np.asarray(stack.within == stack.within.all())
+
+    def each(self, stack: Stack, wanted: Index, common: Map) -> list[Map]:
+        """The maps of the wanted segments; that of all rows where one cannot be fitted."""
+        readable, maps = self.readable(stack), []
+        for i in wanted.tolist():
+            table = stack.table(i) if readable[i] else ScoreTable.empty()
+            maps.append(self._bare().fit_table(table).map_ if table else common)
+        return maps
+
+    def _bare(self) -> Calibrator:
+        bare: Calibrator = clone(self.calibrator).set_params(pos_label=None, classes=None)
+        return bare
+
+
+class Residual:
+    """BLS for all rows; in a segment a sigmoid of its logit, with a prior at no change.
+
+    η = z + a + c·(z − z̄), z the logit of the common map and z̄ its mean in the segment; a has a
+    Gaussian prior of deviation `OFFSET`, c one of `SLOPE`. All segments are solved at once.
+    """
+
+    input = "default"
+
+    def __init__(self, weights: str) -> None:
+        self.weights = weights
+
+    def common(self, table: ScoreTable) -> Map:
+        """The map of all rows."""
+        return BLS(weights=self.weights).fit_table(table).map_
+
+    def readable(self, stack: Stack) -> Flags:
+        """All segments: their scores are first read by the common map."""
+        return np.ones(len(stack), dtype=bool)
+
+    def each(self, stack: Stack, wanted: Index, common: Map) -> list[Map]:
+        """Sigmoids of what the common map gives, for the wanted segments."""
+        found = solve(stack, logit(common(stack.scores)))
+        intercept, slope = found.offset - found.tilt * found.centre, 1.0 + found.tilt
+        return [Logistic(float(intercept[i]), (("z", float(slope[i])),)) for i in wanted]
+
+
+Way = Own | Residual
+
+
+class Solution(NamedTuple):
+    """Offset, tilt and centre of each segment."""
+
+    offset: Array
+    tilt: Array
+    centre: Array
+
+
+class _Problem:
+    """The losses of all segments with their priors, as functions of all offsets and tilts."""
+
+    def __init__(self, stack: Stack, z: Array) -> None:
+        unit = stack.spread(_unit(stack))
+        self.stack, self.z = stack, z
+        self.n0, self.n1 = stack.counts.negative * unit, stack.counts.positive * unit
+        self.n = self.n0 + self.n1
+        self.mass = stack.total(self.n)
+        self.centre = stack.total(self.n * z) / np.where(self.mass > 0.0, self.mass, 1.0)
+        self.apart = z - stack.spread(self.centre)
+
+    def eta(self, theta: Array) -> Array:
+        offset, tilt = (self.stack.spread(part) for part in theta)
+        return np.asarray(self.z + offset + tilt * self.apart)
+
+    def loss(self, theta: Array) -> Array:
+        eta = self.eta(theta)
+        cells = self.n1 * np.logaddexp(0.0, -eta) + self.n0 * np.logaddexp(0.0, eta)
+        return np.asarray(self.stack.total(cells) + 0.5 * PRECISION @ np.square(theta))
+
+    def newton(self, theta: Array) -> tuple[Array, Array]:
+        """Newton's step of every segment, and how much the loss falls per length of it."""
+        p, total = sigmoid(self.eta(theta)), self.stack.total
+        residual, curve = self.n1 - self.n * p, self.n * p * (1.0 - p)
+        g0 = total(residual) - PRECISION[0] * theta[0]
+        g1 = total(residual * self.apart) - PRECISION[1] * theta[1]
+        h00 = total(curve) + PRECISION[0]
+        h01 = total(curve * self.apart)
+        h11 = total(curve * self.apart * self.apart) + PRECISION[1]
+        det = h00 * h11 - h01 * h01
+        step = np.stack(((h11 * g0 - h01 * g1) / det, (h00 * g1 - h01 * g0) / det))
+        return step, g0 * step[0] + g1 * step[1]
+
+
+def solve(stack: Stack, z: Array) -> Solution:
+    """Most probable offset and tilt of every segment, by guarded Newton on all of them at once."""
+    problem = _Problem(stack, z)
+    theta = np.zeros((2, len(stack)))
+    loss = problem.loss(theta)
+    moving = np.ones(len(stack), dtype=bool)
+    for _ in range(100):
+        step, fall = problem.newton(theta)
+        last = fall <= 1e-14 * (1.0 + problem.mass)
+        theta = np.where(moving & last, theta + step, theta)  # the last step is taken too
+        moving &= ~last
+        if not moving.any():
+            break
+        length = moving * np.minimum(1.0, FURTHEST / np.maximum(np.abs(step).max(axis=0), 1e-300))
+        for _ in range(40):
+            there = problem.loss(theta + length * step)
+            worse = moving & (there > loss - 1e-4 * length * fall)
+            if not worse.any():
+                break
+            length = np.where(worse, 0.5 * length, length)
+        moving &= ~worse  # rounding hides any further gain
+        theta = np.where(moving, theta + length * step, theta)
+        loss = np.where(moving, there, loss)
+    return Solution(theta[0], theta[1], problem.centre)
+
+
+def _unit(stack: Stack) -> Array:
+    """What a unit of weight is worth in rows, so that importance weights carry no more than rows.
+
+    Against the prior a segment counts by its effective number of rows.
+    """
+    n0, n1, _, _ = stack.counts
+    total = stack.total(n0 + n1)
+    return np.asarray(stack.rows / np.where(total > 0.0, total, 1.0))

@@ -1,0 +1,44 @@
+"""What a calibrator of segments says of rows that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from calibrant.data.table import ScoreTable
+from calibrant.segment.calibrator import SegmentedCalibrator
+from calibrant.segment.stack import read_tables, stack_of
+
+__all__ = ["held_out"]
+
+
+def held_out(
+    calibrator: SegmentedCalibrator, tables: Mapping[Any, ScoreTable], folds: int, seed: int = 0
+) -> tuple[ScoreTable, int]:
+    """The table of predictions out of fold, and the number of folds; empty where none can be made.
+
+    Rows are dealt class by class over all segments; each fold fits everything anew to the others,
+    the choice of shrinkage included.
+
+    >>> t = ScoreTable.from_counts([0.2, 0.8], [30, 10], [10, 30])
+    >>> after, folds = held_out(SegmentedCalibrator(shrinkage=10.0), {"a": t, "b": t}, 2)
+    >>> after.total, folds
+    (160.0, 2)
+    """
+    stack = stack_of(read_tables(tables))
+    folds = min(folds, int(stack.whole().rarest + 1e-6))
+    if folds < 2:
+        return ScoreTable.empty(), 0
+    names = np.empty(len(stack), dtype=object)
+    names[:] = stack.keys
+    segments = names[np.repeat(np.arange(len(stack)), stack.sizes)]
+    parts = []
+    for held in stack.folds(folds, seed):
+        rest = stack.without(held)
+        left = {key: rest.table(i) for i, key in enumerate(stack.keys)}
+        fitted = clone(calibrator).fit_tables(left)
+        parts.append(ScoreTable.from_counts(fitted.map_(stack.scores, segments), *held))
+    return ScoreTable.gather(parts), folds

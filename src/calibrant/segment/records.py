@@ -1,0 +1,54 @@
+"""What became of the segments, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibrant.maps.segmented import Key
+
+__all__ = ["Segment", "Step"]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment: how much was known of it, and how far it went its own way.
+
+    Parameters
+    ----------
+    key : str or int
+    weight, positive : float
+        Σw of its rows and of its positives.
+    rows, events : float
+        How many rows of equal weight all of its rows, and those of its rarer class, are worth.
+    share : float
+        λ, the share of its own map; 0 where it has the map of all rows.
+    reason : str
+        Why it has the map of all rows; empty where it does not.
+    """
+
+    key: Key
+    weight: float
+    positive: float
+    rows: float
+    events: float
+    share: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A candidate for κ: its log loss on rows left out, and how sure its lag behind the best is.
+
+    Parameters
+    ----------
+    shrinkage : float
+        κ, from 0 (each segment by itself) to infinity (the map of all rows for everyone).
+    log_loss : float
+    behind, error : float
+        By how much more than the best, and the standard error of that difference.
+    """
+
+    shrinkage: float
+    log_loss: float
+    behind: float
+    error: float

@@ -1,0 +1,200 @@
+"""How far each segment goes its own way: by cross-validation, or by empirical Bayes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.auto.sample import Sample
+from calibrant.data.table import ScoreTable
+from calibrant.folds.tables import Held
+from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.maps import Map
+from calibrant.maps.segmented import Key
+from calibrant.segment.fits import Way
+from calibrant.segment.records import Step
+from calibrant.segment.stack import Stack, stack_of
+
+__all__ = ["between", "choose", "cross_validate", "shares"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: candidates for κ: none, powers of two up to so many times the largest segment, and infinity
+FINEST, FURTHEST = 0.5, 8.0
+#: κ is chosen on pooled tables where the segments have more cells than this together
+MOST_CELLS = 500_000
+FEWEST_CELLS = 50
+
+
+def shares(rows: Array, shrinkage: float) -> Array:
+    """λ = n / (n + κ); 1 for κ = 0 wherever there are rows.
+
+    >>> shares(np.array([0.0, 10.0, 30.0]), 10.0).tolist()
+    [0.0, 0.5, 0.75]
+    """
+    if np.isinf(shrinkage):
+        return np.zeros(len(rows))
+    return np.asarray(rows / np.where(rows > 0.0, rows + shrinkage, 1.0))
+
+
+# --- cross-validation ---------------------------------------------------------------------------
+
+
+class _Rows(NamedTuple):
+    """Rows left out: their label, what both maps say of them, and what their segment knew."""
+
+    positive: NDArray[np.bool_]
+    own: Array
+    common: Array
+    rows: Array
+    weight: Array
+    square: Array
+
+
+def cross_validate(
+    way: Way, tables: dict[Key, ScoreTable], wanted: set[Key], cv: int, seed: int
+) -> tuple[Step, ...]:
+    """The log loss of every κ on rows that neither map has seen; none where no fold can be made."""
+    stack = stack_of(_small(tables))
+    whole = stack.whole()
+    folds = min(cv, int(whole.rarest + 1e-6))
+    chosen = np.array([i for i, key in enumerate(stack.keys) if key in wanted], dtype=np.intp)
+    if folds < 2 or not len(chosen):
+        return ()
+    parts = [_fold(way, stack, held, chosen) for held in stack.folds(folds, seed)]
+    joined = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    if not len(joined.weight):
+        return ()
+    return _path(joined, float(stack.rows[chosen].max()))
+
+
+def _small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
+    cells = sum(len(table) for table in tables.values())
+    if cells <= MOST_CELLS:
+        return tables
+    most = max(FEWEST_CELLS, MOST_CELLS // len(tables))
+    return {key: table.pool(most) for key, table in tables.items()}
+
+
+def _fold(way: Way, stack: Stack, held: Held, chosen: Index) -> _Rows:
+    """Both maps fitted to what is left, and what they say of what is held out."""
+    rest = stack.without(held)
+    common = way.common(rest.whole())
+    maps = way.each(rest, chosen, common)
+    of_all = common(stack.scores)
+    taken = of_all if way.input == "default" else stack.scores
+    own = of_all.copy()
+    for i, fitted in zip(chosen, maps, strict=True):
+        cells = stack.cells(int(i))
+        own[cells] = fitted(taken[cells])
+    mine = np.zeros(len(stack))
+    mine[chosen] = 1.0
+    here, rows = stack.spread(mine) > 0.0, stack.spread(rest.rows)
+    n0, n1, q0, q1 = held
+    classes = []
+    for weight, square, label in ((n0, q0, False), (n1, q1, True)):
+        some = here & (weight > 0.0)
+        columns = (own, of_all, rows, weight, square)
+        classes.append((np.full(int(some.sum()), label), *(c[some] for c in columns)))
+    return _Rows(*(np.concatenate(pair) for pair in zip(*classes, strict=True)))
+
+
+def _path(held: _Rows, largest: float) -> tuple[Step, ...]:
+    grid = [0.0]
+    kappa = FINEST
+    while kappa <= FURTHEST * largest:
+        grid.append(kappa)
+        kappa *= 2.0
+    grid.append(float("inf"))
+    sample = Sample(held.weight, held.square)
+    losses = [sample.mean(_loss(held, kappa)) for kappa in grid]
+    best = int(np.argmin(losses))
+    least = _loss(held, grid[best])
+    steps = []
+    for i, kappa in enumerate(grid):
+        apart = losses[i] - losses[best]
+        error = 0.0 if i == best else sample.error(_loss(held, kappa) - least)
+        steps.append(Step(kappa, losses[i], apart, error))
+    return tuple(steps)
+
+
+def _loss(held: _Rows, shrinkage: float) -> Array:
+    """−ln of what the label was given; a wrong 0 or 1 counts as the nearest number to it."""
+    share = shares(held.rows, shrinkage)
+    p = np.clip(share * held.own + (1.0 - share) * held.common, SMALLEST, LARGEST)
+    return np.asarray(-np.where(held.positive, np.log(p), np.log1p(-p)))
+
+
+def choose(path: tuple[Step, ...]) -> float:
+    """The largest κ that is behind the best by no more than a standard error; infinity for none."""
+    fit = [step.shrinkage for step in path if step.behind <= step.error]
+    return max(fit, default=float("inf"))
+
+
+# --- empirical Bayes ----------------------------------------------------------------------------
+
+
+def between(stack: Stack, common: Map) -> tuple[float, Array]:
+    """τ², the variance of offsets between segments (Paule–Mandel), and λ of each segment."""
+    offset, variance = offsets(stack, logit(common(stack.scores)))
+    tau = paule_mandel(offset, variance)
+    return tau, np.asarray(tau / (tau + variance))
+
+
+def offsets(stack: Stack, z: Array) -> tuple[Array, Array]:
+    """What must be added to the logits z of each segment, and the variance of that estimate.
+
+    The likelihood of a unit row at probability ½, half positive, is added (the log-F(1, 1) prior),
+    so that a segment without positives has a finite offset too. The root of a falling function is
+    kept in a bracket, and Newton's step is taken where it stays inside.
+    """
+    n0, n1 = stack.counts[:2]
+    total = stack.total(n0 + n1)
+    unit = stack.rows / np.where(total > 0.0, total, 1.0)  # rows, not weight
+    n, target = (n0 + n1) * stack.spread(unit), stack.total(n1) * unit + 0.5
+    low, high, a = (np.full(len(stack), end) for end in (-800.0, 800.0, 0.0))
+    for _ in range(200):
+        p, own = sigmoid(z + stack.spread(a)), sigmoid(a)
+        slope = target - stack.total(n * p) - own
+        information = stack.total(n * p * (1.0 - p)) + own * (1.0 - own)
+        low, high = np.where(slope > 0.0, a, low), np.where(slope < 0.0, a, high)
+        step = a + slope / np.maximum(information, 1e-300)
+        step = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        still = (slope != 0.0) & (np.abs(step - a) > 1e-12 * (1.0 + np.abs(a)))
+        if not still.any():
+            break
+        a = np.where(still, step, a)
+    return a, np.asarray(1.0 / information)
+
+
+def paule_mandel(offset: Array, variance: Array) -> float:
+    """τ² at which Σ (a − ā)² / (v + τ²) is what it is on average, G − 1; 0 where it is less at 0.
+
+    >>> paule_mandel(np.array([0.1, -0.1, 0.0]), np.ones(3))
+    0.0
+    >>> round(paule_mandel(np.array([-2.0, 0.0, 2.0]), np.ones(3)), 6)
+    3.0
+    """
+    freedom = len(offset) - 1.0
+    if freedom < 1.0:
+        return 0.0
+
+    def excess(tau: float) -> float:
+        weight = 1.0 / (variance + tau)
+        mean = float(weight @ offset) / float(weight.sum())
+        return float(weight @ np.square(offset - mean)) - freedom
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    low, high = 0.0, 1.0
+    while excess(high) > 0.0:
+        high *= 2.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+    return high

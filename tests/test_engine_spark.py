@@ -1,0 +1,848 @@
+"""Spark: a quiet session, files as on one machine, whole folders, and the same numbers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import calibrant as cal
+from calibrant.data.table import ScoreTable
+from calibrant.engines import duckdb
+from calibrant.engines.spark import Spark, apply_file, read_files, read_table, write_file
+from calibrant.engines.spark.failures import reworded, why_not_started
+from calibrant.engines.spark.read import is_url
+from calibrant.engines.spark.session import require_java
+from calibrant.errors import InputError, MissingExtraError, ParameterError
+from calibrant.fitted import Fitted
+from calibrant.maps import Logistic, Piecewise
+from sparks import needs_spark, rows, to_spark
+
+pytestmark = [needs_spark, pytest.mark.xdist_group("spark")]
+
+STEP = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
+#: for jobs of a few rows: compiling would take longer than they do
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+@pytest.fixture(scope="module")
+def seen():
+    return []
+
+
+@pytest.fixture(scope="module")
+def spark(seen):
+    with Spark(threads=2, memory="1GB", progress=seen.append, config=SMALL) as started:
+        yield started
+
+
+@pytest.fixture
+def nobody(monkeypatch):
+    """No session is active, for all that one can tell."""
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", classmethod(lambda cls: None))
+
+
+def make(folder: Path, text: str | bytes, name: str = "s.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def collected(spark, files, *columns):
+    frame = read_files(spark, files).frame
+    return sorted(map(tuple, spark.call(frame.select(*columns).collect)), key=str)
+
+
+@contextmanager
+def interrupted(seconds):
+    """Ctrl-C a little later, which must end what is done here."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+# --- the session --------------------------------------------------------------------------------
+
+QUIET = """
+import os, signal, sys, warnings
+warnings.simplefilter("default")  # to stderr; PySpark swallows some that are errors
+warnings.filterwarnings("ignore", "unclosed file")  # PySpark's pipe to a JVM that did not start
+from calibrant.engines.spark import Spark
+from calibrant.errors import InputError
+before = signal.getsignal(signal.SIGINT)
+try:
+    Spark(threads=1, memory="9999999TB")
+except InputError as wrong:
+    said = str(wrong)
+assert "could not be started as local[1]" in said and "heap" in said, said
+assert len(said.splitlines()) == 1
+fast = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+with Spark(threads=1, memory="600MB", config=fast) as spark:
+    assert spark.started
+    heap = spark.session._jvm.java.lang.Runtime.getRuntime().maxMemory() / 2**20
+    assert 550 < heap <= 600, heap
+    process = spark._gateway.proc
+    assert spark.call(spark.session.range(5).count) == 5
+    try:
+        spark.call(spark.session.sql("SELECT CAST('x' AS INT)").collect)
+    except InputError as wrong:
+        said = str(wrong)
+    assert "CAST_INVALID_INPUT" in said, said
+    assert os.listdir(os.environ["TMPDIR"])
+assert process.poll() is not None
+assert signal.getsignal(signal.SIGINT) is before
+assert not os.listdir(os.environ["TMPDIR"]), os.listdir(os.environ["TMPDIR"])
+"""
+
+
+def test_a_session_is_quiet_and_leaves_nothing(tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "t")}
+    (tmp_path / "t").mkdir()
+    (tmp_path / "here").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET],
+        capture_output=True, text=True, env=environment, cwd=tmp_path / "here", check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not list((tmp_path / "here").iterdir())
+
+
+def test_an_active_session_is_used_and_left_open(spark):
+    with Spark("spark://ignored:7077") as other:
+        assert other.session is spark.session
+        assert not other.started
+    assert spark.call(spark.session.range(3).count) == 3
+
+
+def test_progress_rises_from_0_to_1(spark, seen):
+    seen.clear()
+    slow = spark.session.range(0, 8_000_000, 1, 40).selectExpr("sum(sqrt(id))")
+    assert spark.call(slow.collect)[0][0] == pytest.approx(2 / 3 * 8e6**1.5, rel=1e-6)
+    assert seen == sorted(seen)
+    assert all(0.0 <= done <= 1.0 for done in seen)
+    assert any(0.0 < done < 1.0 for done in seen)
+
+
+def test_an_interrupt_ends_the_job_and_not_the_session(spark):
+    endless = spark.session.range(0, 10**14, 1, 8).selectExpr("sum(sqrt(id))")
+    with interrupted(1.0):
+        spark.call(endless.collect)
+    tracker = spark.session.sparkContext.statusTracker()
+    deadline = time.monotonic() + 30.0
+    while tracker.getActiveStageIds() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not tracker.getActiveStageIds()
+    assert spark.call(spark.session.range(3).count) == 3
+
+
+def test_mistakes_of_the_program_stay_loud(spark):
+    with pytest.raises(Exception, match="nowhere") as wrong:
+        spark.call(lambda: spark.session.range(3).select("nowhere"))
+    assert type(wrong.value).__name__ == "AnalysisException"
+    with pytest.raises(ZeroDivisionError):
+        spark.call(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"master": "sc://host"}, "master must be local"),
+        ({"threads": 0}, "threads must be a whole number"),
+        ({"threads": True}, "threads must be a whole number"),
+        ({"master": "yarn", "threads": 2}, "left out with the master yarn"),
+        ({"memory": "much"}, "memory must be a size"),
+        ({"memory": "100MB"}, "at least 512MB"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_starts(nobody, options, said):
+    with pytest.raises(ParameterError, match=said):
+        Spark(**options)
+
+
+def test_without_java_or_pyspark_it_says_so(nobody, monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(MissingExtraError, match=r"no java in JAVA_HOME.*duckdb"):
+        Spark()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingExtraError, match="no java in the PATH"):
+        require_java()
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'calibrant\[spark\]'"):
+        Spark()
+
+
+def test_why_there_is_no_session(tmp_path):
+    log = make(tmp_path, "java.lang.UnsupportedClassVersionError: x\n", "log.txt")
+    assert "Java 17" in why_not_started(RuntimeError("x"), log, "local[*]")
+    log = make(tmp_path, "WARN: Failed to connect to master\n", "log.txt")
+    said = why_not_started(RuntimeError("x"), log, "spark://h:7077")
+    assert said.startswith("no Spark cluster answers at spark://h:7077")
+    assert "x" in why_not_started(RuntimeError("x"), tmp_path / "none", "local[*]")
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("Task failed: java.io.IOException: No space left on device", "No space left on device"),
+        ("java.lang.OutOfMemoryError: Java heap space", "more memory"),
+        ("ExecutorLostFailure (executor 1 exited", "lost the processes"),
+        ("Call From here to there:8020 failed on connection", "nothing answers at there:8020"),
+        ("An error occurred while calling o1.x.\n: a.b.CException: odd", "do the work: odd"),
+    ],
+)
+def test_words_for_what_spark_says(message, said):
+    from py4j.protocol import Py4JError
+
+    assert said in (reworded(Py4JError(message)) or "")
+    assert reworded(ValueError(message)) is None
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def test_csv_fields_stay_as_they_are(spark, tmp_path):
+    text = '\ufeffid;p;note\n007; 0.25 ;"a; ""q""\nnew"\n1e3;NA;\n'
+    path = make(tmp_path, text)
+    read = read_files(spark, [path], ["p"])
+    assert read.frame.columns == ["id", "p", "note"]
+    found = spark.call(read.frame.collect)
+    assert [tuple(row) for row in found] == [
+        ("007", " 0.25 ", 'a; "q"\nnew'),
+        ("1e3", "NA", None),
+    ]
+    numbers = spark.call(read.frame.select(read.number("p", "score")).collect)
+    assert [row[0] for row in numbers] == [0.25, None]
+
+
+def test_numbers_in_files_are_those_that_duckdb_takes(spark, tmp_path):
+    good = ["0.5", " 7 ", "-.5e3", "+5", "1e-300", "5e-324", "1.", "0", "inf", "-Infinity"]
+    path = make(tmp_path, "x\n" + "\n".join(good))
+    read = read_files(spark, [path])
+    found = [row[0] for row in spark.call(read.frame.select(read.number("x", "score")).collect)]
+    assert found == [float(word) for word in good]
+    for odd in ("1.0d", "0x1p3", "1,5", "50%", "abc"):
+        read = read_files(spark, [make(tmp_path, f"x;z\n0.5;1\n{odd};2\n")])
+        with pytest.raises(InputError, match=f"score column 'x' must be numbers, but '{odd}' came"):
+            spark.call(read.frame.select(read.number("x", "score")).collect)
+
+
+def test_files_of_other_orders_and_separators_are_one_frame(spark, tmp_path):
+    make(tmp_path, "id,p\n1,2\n", "m1.csv")
+    make(tmp_path, "p,id\n4,3\n", "m2.csv")
+    make(tmp_path, gzip.compress(b"p;id\n6;5\n"), "m3.csv.gz")
+    found = collected(spark, [tmp_path / "m*.csv*"], "id", "p")
+    assert found == [("1", "2"), ("3", "4"), ("5", "6")]
+
+
+def test_names_with_wildcards_and_blanks_are_found(spark, tmp_path):
+    path = make(tmp_path, "id,p\n1,2\n", "sp [a]{b},c %20#*.csv")
+    make(tmp_path, "id,p\n3,4\n", "sp ab.csv")
+    assert collected(spark, [path], "id", "p") == [("1", "2")]
+
+
+def test_columns_without_a_name_and_with_odd_names(spark, tmp_path):
+    path = make(tmp_path, ',a.b,"c d",P,p\n1,2,3,4,5\n')
+    read = read_files(spark, [path])
+    assert read.frame.columns == ["_c0", "a.b", "c d", "P", "p"]
+    out = tmp_path / "out.csv"
+    assert apply_file(STEP, [path], out, score="a.b", into="q", session=spark) == 1
+    assert next(out.glob("part-*")).read_text() == "_c0,a.b,c d,P,p,q\n1,2,3,4,5,0.75\n"
+
+
+def test_urls_and_folders(spark, tmp_path):
+    folder = tmp_path / "day"
+    folder.mkdir()
+    make(folder, "p;id\n2;1\n", "a.csv")
+    make(folder, "p;id\n4;3\n", "b.csv")
+    make(folder, "", "_SUCCESS")
+    for given in (folder, f"{folder.as_uri()}/*.csv", f"file:{folder}/a.csv"):
+        read = collected(spark, [given], "id", "p")
+        assert read == [("1", "2"), ("3", "4")][: len(read)]
+    make(folder, "id;p\n6;5\n", "c.csv")
+    with pytest.raises(InputError, match=r"same columns in the same order, but c\.csv differs"):
+        collected(spark, [f"{folder.as_uri()}/*.csv"], "id", "p")
+    assert [is_url(str(x)) for x in (folder, "hdfs://h/x.csv", "C:/x.csv")] == [False, True, False]
+
+
+def test_partitioned_folders_of_parquet(spark, tmp_path):
+    for land in ("de", "fr"):
+        (tmp_path / "t" / f"land={land}").mkdir(parents=True)
+        pq.write_table(pa.table({"p": [0.5]}), tmp_path / "t" / f"land={land}" / "x.parquet")
+    assert collected(spark, [tmp_path / "t"], "p", "land") == [(0.5, "de"), (0.5, "fr")]
+    make(tmp_path / "t" / "land=de", "p\n1\n", "a.csv")
+    with pytest.raises(InputError, match=r"of one kind|only Parquet"):
+        read_files(spark, [tmp_path / "t"])
+
+
+def test_json_lines_and_arrays(spark, tmp_path):
+    records = [{"p": 0.5, "y": True}, {"p": 1, "y": False}]
+    make(tmp_path, "\n".join(map(json.dumps, records)), "a.jsonl")
+    make(tmp_path, json.dumps(records, indent=1), "b.json")
+    make(tmp_path, gzip.compress("\n".join(map(json.dumps, records)).encode()), "c.ndjson.gz")
+    for name in ("a.jsonl", "b.json", "c.ndjson.gz"):
+        assert collected(spark, [tmp_path / name], "p", "y") == [(0.5, True), (1.0, False)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.csv", "a,b\n1,2\n1\n", "a.csv: a line has more or fewer fields than the header: '1'"),
+        ("a.csv", "a,b\n1,2\n1,2,3\n", "more or fewer fields than the header: '1,2,3'"),
+        ("a.csv", "", "a.csv is empty"),
+        ("a.csv", "\n\n", "a.csv is empty"),
+        ("a.csv", "sep=;\na;b\n", "begins with a line 'sep='"),
+        ("a.csv", "a,a\n1,2\n", "several named 'a'"),
+        ("a.csv", "é\n1\n".encode("latin1"), "must be UTF-8"),
+        ("_a.csv", "a\n1\n", "begin with _ or a dot"),
+        ("a:b.csv", "a\n1\n", "names with a colon"),
+        ("a.csv.gz", b"a\n1\n", "Not a gzipped file"),
+        ("a.csv.gz", gzip.compress(os.urandom(10**6).hex().encode())[:-9000], "cut short|cannot"),
+        ("a.jsonl", '{"a": 1}\n{"a": \n', "is no JSON"),
+        ("a.parquet", b"PAR1xxxxxxxxPAR1", "not a Parquet file"),
+        ("a.parquet", b"", "a.parquet is empty"),
+        ("a.xlsx", "a", "must end in one of"),
+    ],
+)  # fmt: skip
+def test_unreadable_files_are_refused_in_words(spark, tmp_path, name, text, said):
+    path = make(tmp_path, text, name)
+    with pytest.raises(InputError, match=said):
+        spark.call(read_files(spark, [path]).frame.collect)
+
+
+def test_missing_and_mixed_files(spark, tmp_path):
+    for nothing in (tmp_path / "none.csv", f"{tmp_path.as_uri()}/none.parquet"):
+        with pytest.raises(InputError, match=r"there is no file .*none"):
+            read_files(spark, [nothing])
+    with pytest.raises(InputError, match="at least one data file"):
+        read_files(spark, [])
+    with pytest.raises(InputError, match="holds no data files"):
+        read_files(spark, [tmp_path])
+    make(tmp_path, "a,b\n1,2\n", "a.csv")
+    make(tmp_path, "a,c\n1,2\n", "b.csv")
+    make(tmp_path, "{}", "c.jsonl")
+    with pytest.raises(InputError, match=r"of one kind, but .*c\.jsonl"):
+        read_files(spark, [tmp_path / "a.csv", tmp_path / "c.jsonl"])
+    with pytest.raises(InputError, match=r"a\.csv and b\.csv differ in 'b', 'c'"):
+        read_files(spark, [tmp_path / "?.csv"])
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"b": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet and b\.parquet differ"):
+        read_files(spark, [tmp_path / "*.parquet"])
+    with pytest.raises(InputError, match=r"no column 'q'.*'a', 'b'"):
+        read_files(spark, [tmp_path / "a.csv"]).number("q", "score")
+
+
+# --- the table of files -------------------------------------------------------------------------
+
+LABELS = [
+    ("csv", ["0", "1"]), ("csv", ["TRUE", "false"]), ("csv", ["1.0", "0"]), ("csv", ["007", "1"]),
+    ("csv", [" no", "yes "]), ("csv", ["1", "+1", "-1"]), ("csv", ["True", "TRUE", "False"]),
+    ("jsonl", [0, 1]), ("jsonl", [True, False]), ("jsonl", ["0", "1"]), ("jsonl", [1.0, -1]),
+    ("parquet", [0, 1]), ("parquet", ["0", "1"]), ("parquet", [True, False]),
+    ("parquet", [Decimal("0"), Decimal("1")]),
+]  # fmt: skip
+
+
+def write(path, columns):
+    kind = path.suffix
+    if kind == ".parquet":
+        pq.write_table(pa.table(columns), path)
+        return
+    table = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if kind == ".jsonl":
+        path.write_text("\n".join(map(json.dumps, table)))
+    else:
+        lines = [",".join(columns), *(",".join(map(str, row.values())) for row in table)]
+        path.write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(("kind", "labels"), LABELS, ids=str)
+def test_the_table_and_labels_of_files_are_those_of_duckdb(spark, tmp_path, kind, labels):
+    s = [0.1, 0.5, 0.25, 0.5, -0.0, 0.0, 1e-9]
+    y = [labels[i % len(labels)] for i in range(7)]
+    columns = {"s": s, "y": y, "w": [1, 0, 2, 0.5, 1, 1, 3]}
+    path = tmp_path / f"t.{kind}"
+    write(path, columns)
+    asked = {"score": "s", "label": "y", "weight": "w"}
+    theirs = duckdb.read_table([path], **asked)
+    ours = read_table([path], **asked, session=spark)
+    assert ours.table == theirs.table
+    assert [type(c) for c in ours.classes] == [type(c) for c in theirs.classes]
+    assert ours[1:] == theirs[1:]
+
+
+def test_columns_with_dots(spark, tmp_path):
+    path = make(tmp_path, "m.s,m.y,m.w\n0.5,a,1\n0.25,b,2\n")
+    asked = {"score": "m.s", "label": "m.y", "weight": "m.w"}
+    found = read_table([path], **asked, session=spark)
+    assert found == duckdb.read_table([path], **asked)
+
+
+def test_a_label_that_comes_late_is_found(spark, tmp_path):
+    lines = ["s,y", *["0.5,0"] * 10_500, "0.25,1", "0.25, 1", "0.75,+1"]
+    path = make(tmp_path, "\n".join(lines))
+    found = read_table([path], score="s", label="y", session=spark)
+    assert found.classes == (0, 1)
+    assert found.table == ScoreTable.from_counts([0.25, 0.5, 0.75], [0, 10_500, 0], [2, 0, 1])
+    both = ["s,y", *["0.5,0", "0.5,1"] * 10_000, "0.25,TRUE"]
+    with pytest.raises(InputError, match="label column 'y' must hold two classes"):
+        read_table([make(tmp_path, "\n".join(both))], score="s", label="y", session=spark)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("s,y\n0.5,0\nNA,1\n", "score column 's' must be finite: 1 of 2 is missing"),
+        ("s,y\n0.5,0\ninf,1\n", "1 of 2 is infinite"),
+        ("s,y\n0.5,0\n0.5,1\n0.5,\n", "label column 'y' must be complete: 1 of 3 is missing"),
+        ("s,y\n0.5,0\n0.5,1\n0.5,NA\n", "label column 'y'|y must hold"),
+        ("s,y\n0.5,0\n0.5,1\n0.5,2\n", "two classes, but at least 3"),
+        ("s,y\n", "at least one row|only column names"),
+        ("s,y\n0.5,0.3\n0.5,1\n", "soft labels"),
+    ],
+)
+def test_bad_rows_of_files_are_refused(spark, tmp_path, text, said):
+    with pytest.raises(InputError, match=said):
+        read_table([make(tmp_path, text)], score="s", label="y", session=spark)
+
+
+def test_probabilities_must_be_some(spark, tmp_path):
+    path = make(tmp_path, "s,y\n50,0\n99,1\n")
+    with pytest.raises(InputError, match=r"must be probabilities in \[0, 1\].*from 50 to 99"):
+        read_table([path], score="s", label="y", probabilities=True, session=spark)
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def parts(folder: Path) -> list[Path]:
+    return sorted(folder.glob("part-*"))
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.tsv", "o.csv.gz", "o.jsonl", "o.parquet"])
+@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+def test_what_is_written_reads_back(spark, tmp_path, name, form):
+    values = [("1", " a "), ("2", None), ("3", 'q"x,\ty'), ("4", "line\nbreak")]
+    frame = spark.session.createDataFrame(values, "i string, t string").repartition(2)
+    make(tmp_path, "what was there", name)
+    for _ in range(2):  # over a file, then over a folder
+        assert write_file(spark, frame, form(tmp_path / name)) == 4
+        assert collected(spark, [tmp_path / name], "i", "t") == values
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        assert (tmp_path / name / "_SUCCESS").exists()
+
+
+def test_an_empty_frame_is_written(spark, tmp_path):
+    frame = spark.session.range(3).filter("id > 5")
+    assert write_file(spark, frame, tmp_path / "o.csv") == 0
+    assert [path.read_text() for path in parts(tmp_path / "o.csv")] == ["id\n"]
+
+
+@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+def test_outputs_that_are_refused(spark, tmp_path, form):
+    frame = spark.session.range(3)
+    (tmp_path / "mine.csv").mkdir()
+    make(tmp_path / "mine.csv", "precious")
+    with pytest.raises(InputError, match=r"mine\.csv is a folder with other files"):
+        write_file(spark, frame, form(tmp_path / "mine.csv"))
+    with pytest.raises(InputError, match="does not exist"):
+        write_file(spark, frame, form(tmp_path / "no" / "o.csv"))
+    with pytest.raises(InputError, match="must end in one of"):
+        write_file(spark, frame, form(tmp_path / "o.xls"))
+    with pytest.raises(InputError, match=r"permission denied|cannot be written"):
+        write_file(spark, frame, form(Path("/proc/o.csv")))
+    write_file(spark, frame, form(tmp_path / "o.parquet"))
+    again = read_files(spark, [tmp_path / "o.parquet"]).frame
+    with pytest.raises(InputError, match="another one than the input"):
+        write_file(spark, again, form(tmp_path / "o.parquet"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "o.parquet"]
+
+
+@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+def test_a_failure_leaves_what_was_there(spark, tmp_path, form):
+    from pyspark.sql import functions
+
+    make(tmp_path, "old", "o.csv")
+    bad = functions.when(functions.col("id") < 9_990, functions.col("id")).otherwise(
+        functions.raise_error(functions.lit("calibrant: the last rows are bad")).cast("long")
+    )
+    frame = spark.session.range(0, 10_000, 1, 4).select(bad)
+    with pytest.raises(InputError, match=r"^the last rows are bad"):
+        write_file(spark, frame, form(tmp_path / "o.csv"))
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+def test_an_interrupt_leaves_what_was_there(spark, tmp_path, form):
+    make(tmp_path, "old", "o.parquet")
+    endless = spark.session.range(0, 10**13, 1, 4).selectExpr("sqrt(id) AS x")
+    with interrupted(2.0):
+        write_file(spark, endless, form(tmp_path / "o.parquet"))
+    time.sleep(0.5)  # tasks that were told to stop must not come back
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+# --- applying to files --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_apply_to_files_equals_calibrate(spark, tmp_path, kind):
+    data = rows(500, decimals=6)
+    fitted = cal.Isotonic().fit(data["s"], data["y"]).to_fitted()
+    path, out = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+    write(path, {"id": list(range(500)), "s": data["s"].tolist(), "g": data["g"].tolist()})
+    assert apply_file(fitted, [path], out, score="s", into="q", session=spark) == 500
+    read = read_files(spark, [out])
+    names = [*read_files(spark, [path]).frame.columns, "q"]
+    assert sorted(read.frame.columns) == sorted(names)
+    found = spark.call(read.frame.selectExpr("int(id)", "double(q)", "double(s)", "g").collect)
+    found.sort()
+    assert [row[0] for row in found] == list(range(500))
+    assert [row[2] for row in found] == data["s"].tolist()
+    assert [row[3] for row in found] == data["g"].tolist()
+    gap = np.abs(np.array([row[1] for row in found]) - fitted.calibrate(data["s"]))
+    assert gap.max() < 1e-12
+
+
+def test_apply_to_files_with_missing_scores(spark, tmp_path):
+    path, out = make(tmp_path, "s,t\n0.9,x\nNA,y\n,z\n"), tmp_path / "out.csv"
+    with pytest.raises(InputError, match=r"score column 's' must be complete.*on_missing"):
+        apply_file(STEP, [path], out, score="s", session=spark)
+    assert not out.exists()
+    apply_file(STEP, [path], out, score="s", on_missing="null", session=spark)
+    assert parts(out)[0].read_text() == "s,t,probability\n0.9,x,0.75\nNA,y,\n,z,\n"
+    for text, said in (("inf", "infinite"), ("x", "must be numbers")):
+        bad = make(tmp_path, f"s\n0.9\n{text}\n", "bad.csv")
+        with pytest.raises(InputError, match=said):
+            apply_file(STEP, [bad], out, score="s", on_missing="null", session=spark)
+    assert len(parts(out)[0].read_text()) > 10
+    with pytest.raises(ParameterError, match="on_missing must be one of"):
+        apply_file(STEP, [path], out, score="s", on_missing="drop", session=spark)
+
+
+def test_apply_to_files_over_a_column(spark, tmp_path):
+    path, out = make(tmp_path, "p,s\nold,0.9\n"), tmp_path / "out.csv"
+    with pytest.raises(InputError, match="already has a column 'p'"):
+        apply_file(STEP, [path], out, score="s", into="p", session=spark)
+    apply_file(STEP, [path], out, score="s", into="p", overwrite_column=True, session=spark)
+    assert parts(out)[0].read_text() == "p,s\n0.75,0.9\n"
+
+
+# --- frames: the same numbers as in memory ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows(4_000, decimals=3)
+
+
+@pytest.fixture(scope="module")
+def frame(spark, data):
+    return to_spark(spark.session, data).cache()
+
+
+def same_table(ours, theirs):
+    assert np.array_equal(ours.scores, theirs.scores)
+    for mine, other in zip(ours._columns(), theirs._columns(), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_table_of_a_frame(frame, data, weight):
+    ours = cal.table(frame, score="s", label="y", weight=weight)
+    same_table(ours, ScoreTable.from_arrays(data["s"], data["y"], weight and data["w"]))
+
+
+def test_table_of_cells(frame, data):
+    import polars as pl
+
+    ours = cal.table(frame, score="s", label="y", weight="w", cells=64)
+    theirs = cal.table(pl.LazyFrame(data), score="s", label="y", weight="w", cells=64)
+    assert len(ours) < 65
+    np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-12)
+    for mine, other in zip(ours._columns(), theirs._columns(), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-12)
+    assert ours.error == pytest.approx(theirs.error, rel=1e-9)
+
+
+def test_margins_fall_into_the_same_cells(spark):
+    import polars as pl
+
+    margins = np.random.default_rng(1).normal(2.0, 30.0, 3_000)
+    columns = {"s": margins, "y": margins > 0.0}
+    ours = cal.table(to_spark(spark.session, columns), score="s", label="y", cells=256)
+    theirs = cal.table(pl.LazyFrame(columns), score="s", label="y", cells=256)
+    assert ours.total == theirs.total == 3_000
+    # the mean and the spread differ in the last bits, so a score at a border may move
+    assert abs(len(ours) - len(theirs)) <= 2
+    assert ours.error == pytest.approx(theirs.error, rel=0.2)
+
+
+COLUMNS = {
+    "strings": ({"y": lambda y: np.where(y == 1, "spam", "ham")}, ("ham", "spam")),
+    "booleans": ({"y": lambda y: y == 1}, (False, True)),
+    "minus one": ({"y": lambda y: 2 * y - 1}, (-1, 1)),
+    "float labels": ({"y": lambda y: y.astype(float)}, (0.0, 1.0)),
+    "float32": ({"s": lambda s: s.astype(np.float32)}, (0, 1)),
+    "decimals": (
+        {"s": lambda s: pa.array([Decimal(f"{v:.3f}") for v in s], pa.decimal128(10, 3))},
+        (0, 1),
+    ),
+    "whole weights": ({"w": lambda w: w.astype(np.int32)}, (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_of_all_types(spark, name):
+    data = rows(300, seed=5, decimals=3)
+    change, classes = COLUMNS[name]
+    changed = {**data, **{key: make(data[key]) for key, make in change.items()}}
+    frame = to_spark(spark.session, changed, 2)
+    fitted = cal.fit_isotonic(frame, score="s", label="y", weight="w")
+    assert fitted.classes == classes
+    assert [type(c) for c in fitted.classes] == [type(c) for c in classes]
+    s = changed["s"].astype(np.float64) if name == "float32" else data["s"]
+    near = cal.Isotonic().fit(s, data["y"], data["w"])
+    np.testing.assert_allclose(fitted.calibrate(s), near.calibrate(s), rtol=0, atol=1e-12)
+    column = cal.apply(fitted, frame.select("s"), score="s").toArrow()
+    own = np.asarray(column["s"].cast(pa.float64()))
+    np.testing.assert_allclose(column["probability"], near.calibrate(own), rtol=0, atol=1e-12)
+
+
+def test_two_pass_isotonic_is_exact(spark):
+    data = rows(20_000, seed=3)
+    frame = to_spark(spark.session, data).cache()
+    far = cal.fit_isotonic(frame, score="s", label="y", weight="w", cells=256)
+    near = cal.Isotonic().fit(data["s"], data["y"], data["w"])
+    np.testing.assert_allclose(
+        far.calibrate(data["s"]), near.calibrate(data["s"]), rtol=0, atol=1e-12
+    )
+
+
+MAPS = {
+    "platt": lambda d: cal.Platt().fit(d["s"], d["y"]),
+    "beta": lambda d: cal.Beta().fit(d["s"], d["y"]),
+    "isotonic": lambda d: cal.Isotonic().fit(d["s"], d["y"]),
+    "centred": lambda d: cal.Isotonic(kind="centred").fit(d["s"], d["y"]),
+    "identity": lambda d: cal.Identity().fit(d["s"], d["y"]),
+    "logistic": lambda d: Fitted(Logistic(0.1, (("z", 0.7),)), (0, 1), 1),
+}
+
+
+def plan(frame):
+    return frame._jdf.queryExecution().toString()
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_apply_equals_calibrate_without_python_there(spark, name):
+    fit = rows(3_000, seed=7)
+    calibrator = MAPS[name](fit)
+    edges = [0.0, 1.0, 5e-324, 1e-300, 1 - 2**-53, 0.5, -0.0]
+    if isinstance(getattr(calibrator, "map_", None), Piecewise):
+        x = np.asarray(calibrator.map_.x)
+        if calibrator.map_.input == "score":
+            inside = x[(x > 0.0) & (x < 1.0)]
+            edges += [*inside, *np.nextafter(inside, 0.0), *np.nextafter(inside, 1.0)]
+    s = np.concatenate([edges, rows(1_000, seed=8)["s"]])
+    frame = to_spark(spark.session, {"i": np.arange(len(s)), "s": s})
+    done = cal.apply(calibrator, frame, score="s", into="q")
+    assert done.columns == ["i", "s", "q"]
+    assert not any(word in plan(done) for word in ("PythonUDF", "EvalPython", "MapInArrow"))
+    found = done.sort("i").toArrow()
+    assert found["i"].to_pylist() == list(range(len(s)))
+    np.testing.assert_allclose(found["q"], calibrator.calibrate(s), rtol=0, atol=1e-12)
+
+
+def test_missing_scores_of_frames(spark):
+    bad = [0.9, None, math.nan, math.inf, 0.1]
+    frame = spark.session.createDataFrame([(v,) for v in bad], "s double")
+    with pytest.raises(InputError, match=r"must be finite: 1 of 5 is NULL and 1 of 5 is NaN"):
+        cal.apply(STEP, frame, score="s")
+    done = cal.apply(STEP, frame, score="s", on_missing="null").toArrow()["probability"]
+    assert done.to_pylist() == [0.75, None, None, None, 0.25]
+    labelled = frame.selectExpr("s", "int(1) AS y")
+    with pytest.raises(InputError, match=r"score column 's' must be finite: 1 of 5 is missing"):
+        cal.table(labelled, score="s", label="y")
+    with pytest.raises(InputError, match=r"no column 'z'"):
+        cal.table(labelled, score="z", label="y")
+
+
+def test_segments(spark, frame, data):
+    tables = cal.segment_tables(frame, score="s", label="y", segment="g", weight="w")
+    assert list(tables) == sorted(set(data["g"]))
+    for name, ours in tables.items():
+        part = data["g"] == name
+        same_table(ours, ScoreTable.from_arrays(data["s"][part], data["y"][part], data["w"][part]))
+
+
+def test_segmented_calibrators(spark, frame, data):
+    segmented = cal.SegmentedCalibrator(cal.Platt())
+    near = segmented.fit(data["s"], data["y"], segments=data["g"])
+    unseen = {"s": [0.3, 0.3], "g": ["never", None]}
+    more = frame.select("s", "g").union(to_spark(spark.session, unseen, 1))
+    done = cal.apply(near, more, score="s", segment="g", into="q")
+    assert not any(word in plan(done) for word in ("PythonUDF", "EvalPython", "MapInArrow"))
+    found = done.toArrow()
+    assert found.num_rows == len(data["s"]) + 2
+    known = [key if key is not None else "never" for key in found["g"].to_pylist()]
+    s = np.asarray(found["s"])
+    expected = near.calibrate(s, np.array(known))
+    np.testing.assert_allclose(found["q"], expected, rtol=0, atol=1e-12)
+
+
+def test_evaluate_equals_memory(frame, data):
+    ours = cal.evaluate(frame, "s", label="y", sample_weight="w")
+    theirs = cal.evaluate(data["y"], data["s"], sample_weight=data["w"])
+    assert ours.after.keys() == theirs.after.keys()
+    for name, value in theirs.after.items():
+        assert ours.after[name] == pytest.approx(value, rel=1e-10, abs=1e-12), name
+
+
+# --- a cluster of several processes: pytest -m cluster ------------------------------------------
+
+CLUSTER = """
+import json, os, pathlib, shutil, signal, sys, threading, time
+import pyspark
+sys.path.insert(0, sys.argv[3])
+import calibrant as cal
+from calibrant.engines.spark import Spark, read_files, write_file
+from sparks import children
+
+folder, kill = pathlib.Path(sys.argv[1]), sys.argv[2] == "kill"
+facts = {}
+
+
+def executors(driver):
+    found = []
+    for pid in children(driver):
+        try:
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:  # it has ended meanwhile
+            continue
+        if b"CoarseGrainedExecutorBackend" in command:
+            found.append(pid)
+    return found
+
+
+def tasks(spark):
+    tracker = spark.session.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]
+    return sum(s.numCompletedTasks for s in stages if s), sum(s.numTasks for s in stages if s)
+
+
+def assassin(spark, killed):
+    deadline = time.monotonic() + 300.0
+    while time.monotonic() < deadline and not killed:
+        done, total = tasks(spark)
+        if total >= 20 and 3 <= done < total - 5:
+            for victim in executors(spark._gateway.proc.pid)[:1]:
+                os.kill(victim, signal.SIGKILL)
+                killed.append([done, total])
+        time.sleep(0.02)
+
+
+def disturbed(spark, name, work):
+    killed = []
+    if kill:
+        hunter = threading.Thread(target=assassin, args=(spark, killed), daemon=True)
+        hunter.start()
+    result = work()
+    if kill:
+        facts[name + "_killed"] = killed
+        killed.append("over")
+        hunter.join()
+    return result
+
+
+config = {
+    "spark.executorEnv.PYSPARK_PYTHON": "/nonexistent",
+    "spark.sql.files.maxPartitionBytes": "1m",
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.shuffle.partitions": "4",
+}
+with Spark("local-cluster[2,1,1024]", config=config) as spark:
+    data = read_files(spark, [folder / "in.parquet"]).frame
+    table = disturbed(
+        spark, "table", lambda: cal.table(data, score="s", label="y", weight="w", cells=4096)
+    )
+    columns = {name: getattr(table, name).tolist() for name in ("scores", "negative", "positive")}
+    calibrator = cal.load(folder / "map.json")
+    applied = cal.apply(calibrator, data, score="s", into="q")
+    out = folder / f"out-{kill}.parquet"
+    facts["rows"] = disturbed(spark, "apply", lambda: write_file(spark, applied, out))
+    facts["executors"] = len(executors(spark._gateway.proc.pid))
+    application = spark.session.sparkContext.applicationId
+# where the workers of a local cluster leave their logs
+home = pathlib.Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0])
+shutil.rmtree(home / "work" / application, ignore_errors=True)
+(folder / f"table-{kill}.json").write_text(json.dumps(columns))
+print(json.dumps(facts))
+"""
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_a_killed_executor_changes_nothing(tmp_path):
+    """Two executors, none of which could start Python; one is killed in the middle of each job."""
+    n = 10_000_000
+    data = rows(n, seed=11)
+    del data["g"]
+    pq.write_table(pa.table(data), tmp_path / "in.parquet", row_group_size=100_000)
+    fitted = cal.Isotonic().fit(data["s"][:200_000], data["y"][:200_000]).to_fitted()
+    cal.save(fitted, tmp_path / "map.json")
+    facts = {}
+    for mode in ("calm", "kill"):
+        work = tmp_path / f"work-{mode}"
+        work.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", CLUSTER, str(tmp_path), mode, str(Path(__file__).parent)],
+            capture_output=True, text=True, check=False, cwd=work,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        facts[mode] = json.loads(done.stdout)
+    assert facts["calm"]["executors"] == 2
+    for job in ("table", "apply"):
+        ((finished, total), _over) = facts["kill"][f"{job}_killed"]
+        assert 0 < finished < total
+    calm, kill = (json.loads((tmp_path / f"table-{k}.json").read_text()) for k in (False, True))
+    assert calm["negative"] == kill["negative"]  # whole weights: exact in any order
+    assert calm["positive"] == kill["positive"]
+    np.testing.assert_allclose(calm["scores"], kill["scores"], rtol=1e-12)
+    assert sum(kill["negative"]) + sum(kill["positive"]) == data["w"].sum()
+    for mode, name in (("calm", "out-False.parquet"), ("kill", "out-True.parquet")):
+        assert facts[mode]["rows"] == n
+        written = pq.read_table(tmp_path / name)
+        assert written.num_rows == n
+        order = np.argsort(np.asarray(written["s"]), kind="stable")
+        assert np.array_equal(np.asarray(written["s"])[order], np.sort(data["s"]))
+        expected = fitted.calibrate(np.asarray(written["s"]))
+        assert np.abs(np.asarray(written["q"]) - expected).max() < 1e-12
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]

@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -707,14 +708,95 @@ def test_segmented_calibrators(spark, frame, data):
     near = segmented.fit(data["s"], data["y"], segments=data["g"])
     unseen = {"s": [0.3, 0.3], "g": ["never", None]}
     more = frame.select("s", "g").union(to_spark(spark.session, unseen, 1))
-    done = cal.apply(near, more, score="s", segment="g", into="q")
+    with pytest.raises(InputError, match="1 of 4,002 is without a segment"):
+        cal.apply(near, more, score="s", segment="g", into="q")
+    done = cal.apply(near, more, score="s", segment="g", into="q", on_missing="null")
     assert not any(word in plan(done) for word in ("PythonUDF", "EvalPython", "MapInArrow"))
     found = done.toArrow()
     assert found.num_rows == len(data["s"]) + 2
-    known = [key if key is not None else "never" for key in found["g"].to_pylist()]
-    s = np.asarray(found["s"])
-    expected = near.calibrate(s, np.array(known))
+    assert [q is None for q in found["q"].to_pylist()] == [
+        g is None for g in found["g"].to_pylist()
+    ]
+    found = found.filter(pa.compute.is_valid(found["g"]))
+    expected = near.calibrate(np.asarray(found["s"]), np.array(found["g"].to_pylist()))
     np.testing.assert_allclose(found["q"], expected, rtol=0, atol=1e-12)
+
+
+def test_columns_with_dots_and_backticks(spark, data):
+    names = {"s": "model.score", "y": "what`came", "g": "a b"}
+    odd = to_spark(spark.session, {new: data[old] for old, new in names.items()})
+    table = cal.table(odd, score="model.score", label="what`came", cells="exact")
+    assert table == ScoreTable.from_arrays(data["s"], data["y"])
+    with pytest.raises(InputError, match=r"has no column 'model\.scor'"):
+        cal.table(odd, score="model.scor", label="what`came")
+    near = cal.Platt().fit_table(table)
+    done = cal.apply(near, odd, score="model.score", into="p.q")
+    assert done.columns == [*names.values(), "p.q"]
+    found = done.toArrow()
+    expected = near.calibrate(np.asarray(found["model.score"]))
+    np.testing.assert_allclose(found["p.q"], expected, rtol=0, atol=1e-12)
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    from calibrant.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def go(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return left.value.code or 0, out, err
+
+    return go
+
+
+def test_the_command_line_fits_applies_and_measures(spark, run, tmp_path, data):
+    lines = zip(data["s"], data["y"], data["g"], strict=True)
+    for part, some in enumerate((2000, 2000)):
+        text = "".join(f"{float(s)!r},{['no', 'yes'][y]},{g}\n" for s, y, g in islice(lines, some))
+        (tmp_path / f"day-{part}.csv").write_text(f"score,bought,land\n{text}")
+    asked = ("day-*.csv", "-s", "score", "-l", "bought", "--folds", "0", "--json")
+    platt = ("--method", "platt")
+    fits = {}
+    for engine in ("spark", "duckdb"):
+        code, out, err = run("fit", *asked, *platt, "-o", f"{engine}.json", "--engine", engine)
+        assert (code, err) == (0, "")
+        assert json.loads(out)["provenance"]["rows"] == 4000
+        fits[engine] = cal.load(f"{engine}.json")
+    assert fits["spark"].classes == fits["duckdb"].classes == ("no", "yes")
+    s = np.linspace(0, 1, 99)
+    near = fits["duckdb"].calibrate(s)
+    np.testing.assert_allclose(fits["spark"].calibrate(s), near, rtol=0, atol=1e-9)
+    spark_ = ("--engine", "spark", "--json")
+    code, out, err = run("apply", "duckdb.json", "day-*.csv", "-o", "out.parquet", *spark_)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["rows"] == 4000
+    code, _, err = run("apply", "duckdb.json", "day-*.csv", "-o", "out2.parquet")
+    assert (code, err) == (0, "")
+    theirs = ("-p", "probability", "-l", "bought", "--level", "0", "--json")
+    one = json.loads(run("evaluate", "out.parquet", *theirs, "--engine", "spark")[1])
+    two = json.loads(run("evaluate", "out2.parquet", *theirs)[1])
+    for name, value in two["after"].items():
+        assert one["after"][name] == pytest.approx(value, rel=1e-9), name
+    # segments, and what is wrong
+    code, _, err = run("fit", *asked, "--segment", "land", "-o", "seg.json", "--engine", "spark")
+    assert (code, err) == (0, "")
+    code, out, err = run("apply", "seg.json", "day-*.csv", "-o", "seg.parquet", *spark_)
+    assert (code, err) == (0, "")
+    found = pq.read_table("seg.parquet")
+    expected = cal.load("seg.json").calibrate(
+        [float(x) for x in found["score"].to_pylist()], segments=found["land"].to_pylist()
+    )
+    np.testing.assert_allclose(found["probability"], expected, rtol=0, atol=1e-12)
+    code, _, err = run("fit", "day-*.csv", "-s", "scor", "-l", "bought", "--engine", "spark")
+    assert code == 2
+    assert "Did you mean 'score'?" in err
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
 
 
 def test_evaluate_equals_memory(frame, data):

@@ -98,8 +98,41 @@ def trial(setting: Setting, seed: int) -> list[float]:
     return found
 
 
+def choices(setting: Setting, seed: int) -> tuple[list[float], list[bool]]:
+    """Other rules than the default's, judged; and whether `cv` and `bayes` saw segments differ."""
+    world = World(setting, seed)
+    s, y, g, _ = world.draw(world.sizes)
+    new, _, where, truth = world.draw(np.full(SEGMENTS, JUDGES))
+    chosen = cal.SegmentedCalibrator().fit(s, y, segments=g)
+    least = min(chosen.path_, key=lambda step: step.log_loss).shrinkage
+    ways = [cal.SegmentedCalibrator(min_events=events) for events in (3, 10)]
+    fitted = [way.fit(s, y, segments=g) for way in ways]
+    found = [chosen.calibrate(new, where), chosen.map_.default(new)]
+    if np.isfinite(least):
+        found[1] = (
+            cal.SegmentedCalibrator(shrinkage=least).fit(s, y, segments=g).calibrate(new, where)
+        )
+    found += [way.calibrate(new, where) for way in fitted]
+    bayes = cal.SegmentedCalibrator(shrinkage="bayes").fit(s, y, segments=g)
+    differ = [bool(np.isfinite(chosen.shrinkage_)), bayes.shrinkage_ > 0.0]
+    return [beyond(truth, p) for p in found], differ
+
+
+def choice_table(sets: int) -> str:
+    """Means of `choices`, and how often segments were seen to differ."""
+    rows = []
+    for name, setting in SETTINGS.items():
+        if setting.bent:
+            continue
+        losses, differ = zip(*(choices(setting, seed) for seed in range(sets)), strict=True)
+        often = [f"{n} of {sets}" for n in np.sum(differ, axis=0)]
+        rows.append([name, *(f"{value:.1f}" for value in np.mean(losses, axis=0)), *often])
+    head = ["segments", "`cv`", "κ of least log loss", "`min_events=3`", "`min_events=10`"]
+    return table([*head, "`cv`: κ < ∞", "`bayes`: τ² > 0"], rows)
+
+
 def page(sets: int) -> str:
-    """The table of all settings."""
+    """The table of all settings, and that of other choices."""
     rows = []
     for name, setting in SETTINGS.items():
         means = np.mean([trial(setting, seed) for seed in range(sets)], axis=0)
@@ -111,6 +144,11 @@ Log loss beyond that of the true probabilities, in 10⁻⁴ (less is better), me
 sets of {SEGMENTS} segments that count the same. Made by `python -m experiments.segments`.
 
 {table(head, rows)}
+
+Other choices than those of `cv`, judged in the same way, and in how many of the sets segments were
+seen to differ.
+
+{choice_table(sets)}
 """
 
 

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.data.cells import FEWEST, MOST, Cells, cells_for
+from calibrant.data.cells import (
+    FEWEST,
+    FINEST,
+    MOST,
+    OWN,
+    TOGETHER,
+    Cells,
+    cells_for,
+    fine_cells_for,
+    segment_cells_for,
+)
 from lazy_frames import KINDS, frame
 from naive_cells import place
 
@@ -214,11 +224,25 @@ def test_out_of_the_unit_interval_is_as_its_ends():
 def test_cells_grow_with_the_rows(rows, factor):
     few, more = cells_for(rows), cells_for(rows * factor)
     assert FEWEST <= few <= more <= MOST
-    assert few & (few - 1) == 0
+    fine = fine_cells_for(rows)
+    assert FEWEST <= fine <= fine_cells_for(rows * factor) <= FINEST
+    assert few & (few - 1) == fine & (fine - 1) == 0
+    near = math.sqrt(2) * (1 + 1e-9)
     if FEWEST < few < MOST:
-        assert 50 / math.sqrt(2) - 1 <= rows / few <= 50 * math.sqrt(2) + 1
+        assert 3.3 / near <= few / math.sqrt(rows) <= 3.3 * near
+    if FEWEST < fine < FINEST:
+        assert 50 / near <= rows / fine <= 50 * near
+
+
+@pytest.mark.parametrize("segments", [0, 1, 63, 64, 65, 1024, 5000, 10**7])
+def test_segments_have_fewer_cells_the_more_there_are(segments):
+    found = segment_cells_for(segments)
+    assert OWN[0] <= found <= OWN[1]
+    assert found >= segment_cells_for(segments + 1)
+    if OWN[0] < found < OWN[1]:
+        assert found * segments <= math.sqrt(2) * TOGETHER
 
 
 def test_words():
     assert str(Cells(65536)) == "65,536 cells, even in the logit"
-    assert str(Cells(65536, 0.0)) == "65,536 cells, finest at the mean"
+    assert str(Cells(65536, 0.0)) == "65,536 cells, finest in the middle"

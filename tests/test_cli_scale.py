@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -67,11 +69,11 @@ def test_cells_are_chosen_and_said(run, days, monkeypatch):
     monkeypatch.setattr(lazy, "EXACT", 1000)
     monkeypatch.setattr(lazy, "SEEN", 2000)
     code, out, _ = run("fit", days, *COLUMNS, *fast)
-    assert "65,536 cells, even in the logit; no score was moved by more than" in " ".join(
+    assert "16,384 cells, even in the logit; no score was moved by more than" in " ".join(
         out.split()
     )
     _, out, _ = run("show", "calibrator.json")
-    assert "65,536 cells" in out
+    assert "16,384 cells" in out
 
 
 def test_the_report_says_what_was_done_to_scores(run, days):
@@ -161,6 +163,7 @@ WRONG = {
     "a report on segments": (("fit", "--segment", "land", "--report", "p.html"), "no report"),
     "an unknown engine": (("fit", "--engine", "oracle"), "engine must be duckdb or spark"),
     "a master without Spark": (("fit", "--master", "yarn"), "master is for Spark"),
+    "segments that are labels": (("fit", "--segment", "y"), "before the outcome"),
     "raw with segments": (("evaluate", "--segment", "land", "--raw", "s"), "without --raw"),
 }
 
@@ -210,6 +213,112 @@ def test_evaluate_from_cells_is_that_of_rows(run, days, data):
     assert any("auc is from cells" in note for note in found["notes"])
 
 
+KEYS = {
+    "truth values": [True, False, True],
+    "words with blanks": ["de", "fr  ", " it"],
+    "negative numbers": [-1, 0, 7],
+    "whole decimals": [Decimal(1), Decimal(2), Decimal(30)],
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+def test_segments_are_the_same_in_every_kind_of_file(run, data, keys):
+    column = pa.array([keys[i % 3] for i in range(6000)])
+    y = data["y"] ^ (data["s"] < np.array([0.1, 0.5, 0.9])[np.arange(6000) % 3])
+    table = pa.table({"s": data["s"], "y": y, "land": column})
+    pq.write_table(table, "a.parquet")
+    rows = table.to_pylist()
+    words = {True: "true", False: "false"}
+    texts = [str(words[k] if isinstance(k, bool) else k) for k in keys]
+    lines = [f"{row['s']!r},{row['y']},{texts[i % 3]}" for i, row in enumerate(rows)]
+    Path("b.csv").write_text("\n".join(["s,y,land", *lines]))
+    with open("c.jsonl", "w") as stream:
+        for row in rows:
+            key = int(row["land"]) if isinstance(row["land"], Decimal) else row["land"]
+            stream.write(json.dumps({**row, "land": key}) + "\n")
+    files, found = ("a.parquet", "b.csv", "c.jsonl"), []
+    for fitted_to in files:
+        asked = ("--segment", "land", "--shrinkage", "0", "-m", "platt", "--folds", "0")
+        code, _, err = run("fit", fitted_to, *COLUMNS, *asked)
+        assert (code, err) == (0, "")
+        for file in files:
+            code, _, err = run("apply", "calibrator.json", file, "-o", "out.parquet")
+            assert (code, err) == (0, "")
+            found.append(pq.read_table("out.parquet")["probability"].to_numpy())
+    apart = np.abs(found[0] - cal.load("calibrator.json").map.default(data["s"]))
+    assert min(apart[i::3].mean() for i in range(3)) > 0.01  # nobody has the map of all rows
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def test_segments_that_differ_in_blanks_alone_stay_apart(run, data):
+    land = np.array(["de", "de "])[np.arange(6000) % 2]
+    pq.write_table(pa.table({"s": data["s"], "y": data["y"], "land": land}), "a.parquet")
+    asked = ("--segment", "land", "--shrinkage", "0", "-m", "platt", "--folds", "0")
+    run("fit", "a.parquet", *COLUMNS, *asked)
+    run("apply", "calibrator.json", "a.parquet", "-o", "out.parquet")
+    expected = cal.load("calibrator.json").calibrate(data["s"], segments=land)
+    assert pq.read_table("out.parquet")["probability"].to_pylist() == expected.tolist()
+
+
+def test_segments_of_the_wrong_type(run, data):
+    days = pa.array([date(2020, 1, 1)] * 6000)
+    huge = pa.array([Decimal(10) ** 30] * 6000)
+    table = pa.table({"s": data["s"], "y": data["y"], "day": days, "huge": huge})
+    pq.write_table(table, "a.parquet")
+    code, _, err = run("fit", "a.parquet", *COLUMNS, "--segment", "day")
+    assert code == 2
+    assert "words or whole numbers, but its type is DATE" in err
+    code, _, err = run("fit", "a.parquet", *COLUMNS, "--segment", "huge")
+    assert code == 2
+    assert "at most 64 bits" in err
+
+
+def test_columns_that_differ_in_case_keep_their_names(run, days):
+    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    pq.write_table(pa.table([[0.1, 0.7], [0.5, 0.6]], names=["S", "s"]), "a.parquet")
+    code, out, _ = run("apply", "calibrator.json", "a.parquet", "-o", "out.csv", "--json")
+    assert code == 0
+    assert json.loads(out)["rows"] == 2  # and not the header
+    lines = Path("out.csv").read_text().splitlines()
+    p = cal.load("calibrator.json").calibrate([0.5, 0.6]).tolist()
+    assert lines == ["S,s,probability", f"0.1,0.5,{p[0]!r}", f"0.7,0.6,{p[1]!r}"]
+
+
+@pytest.mark.parametrize("limit", ["-5GB", "lots", "1000", "GB"])
+def test_wrong_memory_limits(run, days, limit):
+    code, _, err = run("fit", days, *COLUMNS, f"--memory-limit={limit}")
+    assert code == 2
+    assert "memory_limit must be a size such as" in err
+
+
+def test_urls_are_for_spark(run, days):
+    code, _, err = run("fit", "s3://bucket/a.parquet", *COLUMNS)
+    assert code == 2
+    assert "on this machine" in err
+    assert "spark" in err
+    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    code, _, err = run("apply", "calibrator.json", days, "-o", "hdfs://host/o.csv")
+    assert code == 2
+    assert "on this machine" in err
+
+
+def test_the_new_column_needs_a_name(run, days):
+    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    code, _, err = run("apply", "calibrator.json", days, "-o", "o.csv", "--into", " ")
+    assert code == 2
+    assert "into must be the name" in err
+
+
+def test_files_that_are_broken(run, days):
+    whole = Path("day-0.parquet").read_bytes()
+    Path("half.parquet").write_bytes(whole[: len(whole) // 2])
+    code, _, err = run("fit", "half.parquet", *COLUMNS)
+    assert code == 2
+    assert "half.parquet cannot be read as Parquet" in err
+    assert "Is it whole" in err
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_no_space_left(run, days, monkeypatch):
     run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
@@ -218,7 +327,7 @@ def test_no_space_left(run, days, monkeypatch):
     monkeypatch.setattr(module, "whole_file", lambda _: _Full())
     code, _, err = run("apply", "calibrator.json", days, "-o", "o.csv")
     assert code == 2
-    assert "No space left" in err
+    assert "No space left on device: the output was not written. Free some" in err
 
 
 class _Full:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -27,7 +28,7 @@ from calibrant.engines import duckdb
 from calibrant.engines.spark import Spark, apply_file, read_files, read_table, write_file
 from calibrant.engines.spark.failures import reworded, why_not_started
 from calibrant.engines.spark.read import is_url
-from calibrant.engines.spark.session import require_java
+from calibrant.engines.spark.session import _knock, require_java
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import Logistic, Piecewise
@@ -41,6 +42,8 @@ SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
@@ -143,8 +146,10 @@ def test_an_active_session_is_used_and_left_open(spark):
 
 def test_progress_rises_from_0_to_1(spark, seen):
     seen.clear()
-    slow = spark.session.range(0, 8_000_000, 1, 40).selectExpr("sum(sqrt(id))")
-    assert spark.call(slow.collect)[0][0] == pytest.approx(2 / 3 * 8e6**1.5, rel=1e-6)
+    slow = spark.session.range(0, 10, 1, 10).filter(
+        "reflect('java.lang.Thread', 'sleep', 200L) > ''"
+    )
+    assert spark.call(slow.count) == 10
     assert seen == sorted(seen)
     assert all(0.0 <= done <= 1.0 for done in seen)
     assert any(0.0 < done < 1.0 for done in seen)
@@ -184,6 +189,16 @@ def test_mistakes_of_the_program_stay_loud(spark):
 def test_bad_options_are_refused_before_anything_starts(nobody, options, said):
     with pytest.raises(ParameterError, match=said):
         Spark(**options)
+
+
+def test_a_cluster_that_is_not_there(nobody):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        _knock(f"spark://nowhere.invalid:7077,127.0.0.1:{port}")
+    with pytest.raises(InputError, match=f"no Spark cluster answers at spark://127.0.0.1:{port}"):
+        Spark(f"spark://127.0.0.1:{port}")
+    for other in ("local[2]", "yarn", "k8s://https://nowhere.invalid:443"):
+        _knock(other)
 
 
 def test_without_java_or_pyspark_it_says_so(nobody, monkeypatch, tmp_path):
@@ -318,6 +333,10 @@ def test_json_lines_and_arrays(spark, tmp_path):
         ("a.csv", "a,b\n1,2\n1,2,3\n", "more or fewer fields than the header: '1,2,3'"),
         ("a.csv", "", "a.csv is empty"),
         ("a.csv", "\n\n", "a.csv is empty"),
+        ("a.csv", 'a,b\n1,"2\n3,4\n5,6\n', "a.csv has a quote that does not end: '\"2'"),
+        ("a.csv", 'a,b\n1,"2\n3,4\n5,"6"\n', "a.csv has a quote inside a quoted field"),
+        ("a.csv", 'a,b\n1,"2"x\n', "a.csv has a quote inside a quoted field"),
+        ("a.csv.gz", gzip.compress(b'a,b\n1,"2\n3,4\n'), "has a quote that does not end"),
         ("a.csv", "sep=;\na;b\n", "begins with a line 'sep='"),
         ("a.csv", "a,a\n1,2\n", "several named 'a'"),
         ("a.csv", "é\n1\n".encode("latin1"), "must be UTF-8"),
@@ -335,6 +354,30 @@ def test_unreadable_files_are_refused_in_words(spark, tmp_path, name, text, said
     path = make(tmp_path, text, name)
     with pytest.raises(InputError, match=said):
         spark.call(read_files(spark, [path]).frame.collect)
+
+
+def test_quotes_that_are_right_are_read(spark, tmp_path):
+    text = '"a",b\n1,"x ""y"", \nz"\n2,5" pipe\n3,","\n4,""\n5," ""e"""'
+    expected = [("1", 'x "y", \nz'), ("2", '5" pipe'), ("3", ","), ("4", None), ("5", ' "e"')]
+    assert collected(spark, [make(tmp_path, text)], "a", "b") == expected
+    assert collected(spark, [make(tmp_path, "\ufeff" + text, "b.csv")], "a", "b") == expected
+
+
+LATE = b"s,y,t\n" + b"0.5,no,a\n0.25,yes,b\n" * 5_500
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (b"0.5,n\xe3o,c\n", "label column 'y' must be UTF-8 text"),
+        (b"0.5,no\n", "more or fewer fields than the header: '0.5,no'"),
+        (b"0.5,no,c,d\n", "more or fewer fields than the header: '0.5,no,c,d'"),
+    ],
+)
+def test_what_is_wrong_far_down_is_found(spark, tmp_path, last, said):
+    path = make(tmp_path, LATE + last)
+    with pytest.raises(InputError, match=said):
+        read_table([path], score="s", label="y", session=spark)
 
 
 def test_missing_and_mixed_files(spark, tmp_path):
@@ -404,6 +447,10 @@ def test_columns_with_dots(spark, tmp_path):
     asked = {"score": "m.s", "label": "m.y", "weight": "m.w"}
     found = read_table([path], **asked, session=spark)
     assert found == duckdb.read_table([path], **asked)
+    path = make(tmp_path, "m.s,m_s\n0.5,0\n0.25,1\n")
+    asked = {"score": "m.s", "label": "m_s"}
+    found = read_table([path], **asked, session=spark)
+    assert found.table == duckdb.read_table([path], **asked).table
 
 
 def test_a_label_that_comes_late_is_found(spark, tmp_path):
@@ -447,8 +494,15 @@ def parts(folder: Path) -> list[Path]:
     return sorted(folder.glob("part-*"))
 
 
-@pytest.mark.parametrize("name", ["o.csv", "o.tsv", "o.csv.gz", "o.jsonl", "o.parquet"])
-@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+def url(path: Path) -> str:
+    return path.as_uri()
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("o.csv", str), ("o.tsv", str), ("o.csv.gz", str), ("o.jsonl", str), ("o.parquet", str),
+     ("o.csv", url), ("o.parquet", url)],
+)  # fmt: skip
 def test_what_is_written_reads_back(spark, tmp_path, name, form):
     values = [("1", " a "), ("2", None), ("3", 'q"x,\ty'), ("4", "line\nbreak")]
     frame = spark.session.createDataFrame(values, "i string, t string").repartition(2)
@@ -466,7 +520,7 @@ def test_an_empty_frame_is_written(spark, tmp_path):
     assert [path.read_text() for path in parts(tmp_path / "o.csv")] == ["id\n"]
 
 
-@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+@pytest.mark.parametrize("form", [str, url])
 def test_outputs_that_are_refused(spark, tmp_path, form):
     frame = spark.session.range(3)
     (tmp_path / "mine.csv").mkdir()
@@ -486,7 +540,7 @@ def test_outputs_that_are_refused(spark, tmp_path, form):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "o.parquet"]
 
 
-@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+@pytest.mark.parametrize("form", [str, url])
 def test_a_failure_leaves_what_was_there(spark, tmp_path, form):
     from pyspark.sql import functions
 
@@ -500,14 +554,36 @@ def test_a_failure_leaves_what_was_there(spark, tmp_path, form):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-@pytest.mark.parametrize("form", [str, lambda path: path.as_uri()], ids=["path", "url"])
+@pytest.mark.parametrize("form", [str, url])
 def test_an_interrupt_leaves_what_was_there(spark, tmp_path, form):
     make(tmp_path, "old", "o.parquet")
     endless = spark.session.range(0, 10**13, 1, 4).selectExpr("sqrt(id) AS x")
-    with interrupted(2.0):
+    with interrupted(1.2):
         write_file(spark, endless, form(tmp_path / "o.parquet"))
     time.sleep(0.5)  # tasks that were told to stop must not come back
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize("form", [str, url])
+def test_an_output_that_cannot_be_replaced_stays(spark, tmp_path, form, monkeypatch):
+    """The last moment: the old folder has gone aside, and the new one does not come."""
+    from calibrant.engines.spark import write
+
+    def put(self):
+        move = getattr(self, "system", None)
+        if move is None:
+            self.path.rename(self.old)
+        else:
+            move.rename(self.path, self.old)
+        raise KeyboardInterrupt
+
+    write_file(spark, spark.session.range(3), form(tmp_path / "o.csv"))
+    for place in (write._Local, write._Remote):
+        monkeypatch.setattr(place, "put", put)
+    with pytest.raises(KeyboardInterrupt):
+        write_file(spark, spark.session.range(5), form(tmp_path / "o.csv"))
+    assert len(collected(spark, [tmp_path / "o.csv"], "id")) == 3
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".crc"] == ["o.csv"]
 
 
 # --- applying to files --------------------------------------------------------------------------
@@ -543,6 +619,10 @@ def test_apply_to_files_with_missing_scores(spark, tmp_path):
         bad = make(tmp_path, f"s\n0.9\n{text}\n", "bad.csv")
         with pytest.raises(InputError, match=said):
             apply_file(STEP, [bad], out, score="s", on_missing="null", session=spark)
+    assert len(parts(out)[0].read_text()) > 10
+    bad = make(tmp_path, LATE + b"0.5,no,\xe3\n", "bad.csv")
+    with pytest.raises(InputError, match=r"bad\.csv must be UTF-8 text"):
+        apply_file(STEP, [bad], out, score="s", session=spark)
     assert len(parts(out)[0].read_text()) > 10
     with pytest.raises(ParameterError, match="on_missing must be one of"):
         apply_file(STEP, [path], out, score="s", on_missing="drop", session=spark)
@@ -632,13 +712,15 @@ def test_columns_of_all_types(spark, name):
     s = changed["s"].astype(np.float64) if name == "float32" else data["s"]
     near = cal.Isotonic().fit(s, data["y"], data["w"])
     np.testing.assert_allclose(fitted.calibrate(s), near.calibrate(s), rtol=0, atol=1e-12)
+    if "s" not in change:
+        return
     column = cal.apply(fitted, frame.select("s"), score="s").toArrow()
     own = np.asarray(column["s"].cast(pa.float64()))
     np.testing.assert_allclose(column["probability"], near.calibrate(own), rtol=0, atol=1e-12)
 
 
 def test_two_pass_isotonic_is_exact(spark):
-    data = rows(20_000, seed=3)
+    data = rows(6_000, seed=3)
     frame = to_spark(spark.session, data).cache()
     far = cal.fit_isotonic(frame, score="s", label="y", weight="w", cells=256)
     near = cal.Isotonic().fit(data["s"], data["y"], data["w"])
@@ -679,6 +761,30 @@ def test_apply_equals_calibrate_without_python_there(spark, name):
     found = done.sort("i").toArrow()
     assert found["i"].to_pylist() == list(range(len(s)))
     np.testing.assert_allclose(found["q"], calibrator.calibrate(s), rtol=0, atol=1e-12)
+
+
+def test_with_code_generation(spark):
+    """The session of these tests interprets; this is how Spark runs otherwise, no way back left."""
+    session = spark.session.newSession()
+    for name, value in {
+        "spark.sql.codegen.wholeStage": "true",
+        "spark.sql.codegen.factoryMode": "CODEGEN_ONLY",
+        "spark.sql.codegen.fallback": "false",
+        "spark.sql.adaptive.enabled": "true",
+    }.items():
+        session.conf.set(name, value)
+    data = rows(2_000, seed=9)
+    frame = to_spark(session, data).cache()
+    exact = cal.table(frame, score="s", label="y", weight="w")
+    same_table(exact, ScoreTable.from_arrays(data["s"], data["y"], data["w"]))
+    assert cal.table(frame, score="s", label="y", cells=64).total == 2_000
+    for name in ("isotonic", "logistic"):
+        calibrator = MAPS[name](data)
+        done = cal.apply(calibrator, frame.select("s"), score="s", into="q")
+        found = done.toArrow()
+        assert "*(" in done._jdf.queryExecution().executedPlan().toString()  # compiled
+        expected = calibrator.calibrate(np.asarray(found["s"]))
+        np.testing.assert_allclose(found["q"], expected, rtol=0, atol=1e-12)
 
 
 def test_missing_scores_of_frames(spark):
@@ -810,15 +916,18 @@ def test_evaluate_equals_memory(frame, data):
 # --- a cluster of several processes: pytest -m cluster ------------------------------------------
 
 CLUSTER = """
-import json, os, pathlib, shutil, signal, sys, threading, time
-import pyspark
-sys.path.insert(0, sys.argv[3])
+import json, os, pathlib, signal, sys, threading, time
+from pyspark.find_spark_home import _find_spark_home
+sys.path.insert(0, sys.argv[2])
 import calibrant as cal
 from calibrant.engines.spark import Spark, read_files, write_file
+from calibrant.errors import InputError
 from sparks import children
 
-folder, kill = pathlib.Path(sys.argv[1]), sys.argv[2] == "kill"
-facts = {}
+folder = pathlib.Path(sys.argv[1])
+work = pathlib.Path(_find_spark_home(), "work")
+before = set(work.glob("*"))
+facts, kills, processes = {"rows": {}, "kills": []}, [], set()
 
 
 def executors(driver):
@@ -830,101 +939,156 @@ def executors(driver):
             continue
         if b"CoarseGrainedExecutorBackend" in command:
             found.append(pid)
+    processes.update(found)
     return found
 
 
-def tasks(spark):
-    tracker = spark.session.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]
-    return sum(s.numCompletedTasks for s in stages if s), sum(s.numTasks for s in stages if s)
+def wait_for(true, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return true()
 
 
-def assassin(spark, killed):
-    deadline = time.monotonic() + 300.0
-    while time.monotonic() < deadline and not killed:
-        done, total = tasks(spark)
-        if total >= 20 and 3 <= done < total - 5:
-            for victim in executors(spark._gateway.proc.pid)[:1]:
-                os.kill(victim, signal.SIGKILL)
-                killed.append([done, total])
-        time.sleep(0.02)
+def both_there(spark):
+    # the driver counts as one
+    known = spark.session._jsc.sc().statusTracker().getExecutorInfos
+    return len(executors(driver)) == 2 and len(known()) == 3
 
 
-def disturbed(spark, name, work):
-    killed = []
-    if kill:
-        hunter = threading.Thread(target=assassin, args=(spark, killed), daemon=True)
+def hunt(spark, job, over):
+    # one of two executors dies in each stage, while both are at work in it
+    tracker, hit = spark.session.sparkContext.statusTracker(), set()
+    while not over.wait(0.01):
+        for stage in filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())):
+            found = executors(driver)
+            early = 2 <= stage.numCompletedTasks <= stage.numTasks - 12
+            busy = stage.numActiveTasks == len(found) == 2
+            if early and busy and stage.stageId not in hit:
+                os.kill(found[0], signal.SIGKILL)
+                hit.add(stage.stageId)
+                kills.append({
+                    "job": job, "stage": stage.stageId, "tasks": stage.numTasks,
+                    "done": stage.numCompletedTasks, "pid": found[0],
+                    "there": (folder / "out-kill.parquet").exists(),
+                })
+
+
+def disturbed(spark, job, work):
+    # again until a kill has made a task fail
+    for attempt in range(5):
+        assert wait_for(lambda: both_there(spark)), "an executor did not come back"
+        over = threading.Event()
+        hunter = threading.Thread(target=hunt, args=(spark, job, over), daemon=True)
         hunter.start()
-    result = work()
-    if kill:
-        facts[name + "_killed"] = killed
-        killed.append("over")
+        result = work()
+        over.set()
         hunter.join()
-    return result
+        tracker = spark.session.sparkContext.statusTracker()
+        for kill in kills:
+            failed = lambda: tracker.getStageInfo(kill["stage"]).numFailedTasks
+            kill["failed"] = wait_for(failed, 5.0)  # the driver counts a little later
+            kill["dead"] = not pathlib.Path(f"/proc/{kill['pid']}").exists()
+        facts["kills"] += kills
+        hits = [kill for kill in kills if kill["failed"]]
+        kills.clear()
+        if hits:
+            return result
+    raise AssertionError(f"no kill hit a task: {facts}")
+
+
+def calm(spark, job, work):
+    assert wait_for(lambda: both_there(spark)), "there are not two executors"
+    return work()
 
 
 config = {
-    "spark.executorEnv.PYSPARK_PYTHON": "/nonexistent",
-    "spark.sql.files.maxPartitionBytes": "1m",
-    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.files.openCostInBytes": "128m",  # every file is a task
     "spark.sql.shuffle.partitions": "4",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 with Spark("local-cluster[2,1,1024]", config=config) as spark:
-    data = read_files(spark, [folder / "in.parquet"]).frame
-    table = disturbed(
-        spark, "table", lambda: cal.table(data, score="s", label="y", weight="w", cells=4096)
-    )
-    columns = {name: getattr(table, name).tolist() for name in ("scores", "negative", "positive")}
-    calibrator = cal.load(folder / "map.json")
-    applied = cal.apply(calibrator, data, score="s", into="q")
-    out = folder / f"out-{kill}.parquet"
-    facts["rows"] = disturbed(spark, "apply", lambda: write_file(spark, applied, out))
-    facts["executors"] = len(executors(spark._gateway.proc.pid))
-    application = spark.session.sparkContext.applicationId
-# where the workers of a local cluster leave their logs
-home = pathlib.Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0])
-shutil.rmtree(home / "work" / application, ignore_errors=True)
-(folder / f"table-{kill}.json").write_text(json.dumps(columns))
+    driver = spark._gateway.proc.pid
+    # every task sleeps in its first row, so that there is time to die in
+    slow = "n > 0 OR reflect('java.lang.Thread', 'sleep', 150L) = 'null'"
+    data = read_files(spark, [folder / "in"]).frame.filter(slow)
+    for mode, run in (("calm", calm), ("kill", disturbed)):
+        grouped = lambda: cal.table(data, score="s", label="y", weight="w", cells=4096)
+        table = run(spark, "table", grouped)
+        columns = {n: getattr(table, n).tolist() for n in ("scores", "negative", "positive")}
+        (folder / f"table-{mode}.json").write_text(json.dumps(columns))
+        applied = cal.apply(cal.load(folder / "map.json"), data, score="s", into="q")
+        out = folder / f"out-{mode}.parquet"
+        facts["rows"][mode] = run(spark, "apply", lambda: write_file(spark, applied, out))
+        facts[f"{mode}_executors"] = len(processes)
+    try:  # Python there would fail, so that nothing above has used it
+        spark.call(spark.session.range(1).mapInArrow(lambda some: some, "id long").collect)
+    except InputError as wrong:
+        facts["python"] = str(wrong)
+facts["left"] = sorted(str(path) for path in set(work.glob("*")) - before)
+gone = lambda: not [p for p in (driver, *processes) if pathlib.Path(f"/proc/{p}").exists()]
+facts["gone"] = wait_for(gone, 20.0) and not children(os.getpid())
 print(json.dumps(facts))
 """
+
+
+def in_files(data: dict[str, np.ndarray], folder: Path, count: int) -> None:
+    """Columns as Parquet files of the same size, with the row's number in each."""
+    size = len(data["s"]) // count
+    whole = pa.table({**data, "n": np.arange(len(data["s"])) % size})
+    folder.mkdir()
+    for i in range(count):
+        pq.write_table(whole.slice(i * size, size), folder / f"{i}.parquet")
 
 
 @pytest.mark.cluster
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_killed_executor_changes_nothing(tmp_path):
     """Two executors, none of which could start Python; one is killed in the middle of each job."""
-    n = 10_000_000
+    n, files = 400_000, 40
     data = rows(n, seed=11)
     del data["g"]
-    pq.write_table(pa.table(data), tmp_path / "in.parquet", row_group_size=100_000)
-    fitted = cal.Isotonic().fit(data["s"][:200_000], data["y"][:200_000]).to_fitted()
+    in_files(data, tmp_path / "in", files)
+    fitted = cal.Isotonic().fit(data["s"], data["y"]).to_fitted()
     cal.save(fitted, tmp_path / "map.json")
-    facts = {}
-    for mode in ("calm", "kill"):
-        work = tmp_path / f"work-{mode}"
-        work.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-c", CLUSTER, str(tmp_path), mode, str(Path(__file__).parent)],
-            capture_output=True, text=True, check=False, cwd=work,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        facts[mode] = json.loads(done.stdout)
-    assert facts["calm"]["executors"] == 2
+    for place in ("here", "spilled"):
+        (tmp_path / place).mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", CLUSTER, str(tmp_path), str(Path(__file__).parent)],
+        capture_output=True, text=True, check=False, cwd=tmp_path / "here",
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": "/nonexistent",
+             "TMPDIR": str(tmp_path / "spilled")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    facts = json.loads(done.stdout)
+    # executors died in the middle of each job, with the tasks that they ran
     for job in ("table", "apply"):
-        ((finished, total), _over) = facts["kill"][f"{job}_killed"]
-        assert 0 < finished < total
-    calm, kill = (json.loads((tmp_path / f"table-{k}.json").read_text()) for k in (False, True))
+        hits = [kill for kill in facts["kills"] if kill["job"] == job and kill["failed"]]
+        assert hits
+        for kill in hits:
+            assert kill["dead"]
+            assert 0 < kill["done"] < kill["tasks"] == files
+            assert not kill["there"]  # the output, before its end
+    assert facts["calm_executors"] == 2 < facts["kill_executors"]
+    assert "/nonexistent" in facts["python"]
+    # the numbers are those of the calm
+    calm, kill = (json.loads((tmp_path / f"table-{m}.json").read_text()) for m in ("calm", "kill"))
     assert calm["negative"] == kill["negative"]  # whole weights: exact in any order
     assert calm["positive"] == kill["positive"]
     np.testing.assert_allclose(calm["scores"], kill["scores"], rtol=1e-12)
     assert sum(kill["negative"]) + sum(kill["positive"]) == data["w"].sum()
-    for mode, name in (("calm", "out-False.parquet"), ("kill", "out-True.parquet")):
-        assert facts[mode]["rows"] == n
-        written = pq.read_table(tmp_path / name)
-        assert written.num_rows == n
-        order = np.argsort(np.asarray(written["s"]), kind="stable")
-        assert np.array_equal(np.asarray(written["s"])[order], np.sort(data["s"]))
+    assert facts["rows"] == {"calm": n, "kill": n}
+    for mode in ("calm", "kill"):
+        out = tmp_path / f"out-{mode}.parquet"
+        assert len(parts(out)) == files
+        assert {path.name[:5] for path in out.iterdir()} == {"part-", "_SUCC", ".part", "._SUC"}
+        written = pq.read_table(out).sort_by("s")
+        assert np.array_equal(written["s"], np.sort(data["s"]))
         expected = fitted.calibrate(np.asarray(written["s"]))
         assert np.abs(np.asarray(written["q"]) - expected).max() < 1e-12
+    # and nothing is left behind
+    assert not facts["left"]
+    assert facts["gone"]
+    assert not [*(tmp_path / "here").iterdir(), *(tmp_path / "spilled").iterdir()]
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]

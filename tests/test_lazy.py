@@ -31,6 +31,8 @@ from strategies import REAL, WHOLE, rows
 few = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 S, Y = [0.1, 0.4, 0.4, 0.9], [0, 1, 0, 1]
 NAN, INF = float("nan"), float("inf")
+#: without those that are DuckDB or Arrow underneath, and slow
+FASTER = tuple(kind for kind in KINDS if kind not in ("ibis", "pandas of Arrow"))
 EXPECTED = ScoreTable.from_arrays(S, Y)
 
 
@@ -55,6 +57,7 @@ def test_frames_in_memory_and_wrapped_ones():
 
 
 @given(rows())
+@settings(max_examples=50)
 def test_exact_table_equals_that_of_the_rows(drawn):
     s, y, w = drawn
     found = table("polars", {"s": s, "y": y, "w": w}, weight="w", cells="exact")
@@ -64,6 +67,7 @@ def test_exact_table_equals_that_of_the_rows(drawn):
 
 
 @given(rows(weight=REAL))
+@settings(max_examples=50)
 def test_exact_table_with_real_weights(drawn):
     s, y, w = drawn
     found = table("polars", {"s": s, "y": y, "w": w}, weight="w")
@@ -80,7 +84,7 @@ def test_every_kind_of_frame(kind, drawn):
     assert table(kind, columns) == ScoreTable.from_arrays(s, y)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize(
     ("no", "yes", "type_"),
     [
@@ -134,7 +138,7 @@ def test_decimal_labels_are_numbers(kind):
     assert fitted.pos_label == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize(("label", "positive"), [(1, 4), (0, 0), (-1, 0), (True, 4), (1.0, 4)])
 def test_one_label_that_tells_the_other(kind, label, positive):
     for cells in ("auto", "exact", 16):
@@ -142,7 +146,7 @@ def test_one_label_that_tells_the_other(kind, label, positive):
         assert (found.total_positive, found.total) == (positive, 4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize(
     "scores",
     [
@@ -172,7 +176,7 @@ def test_decimal_scores_and_weights(kind):
     assert close(found, ScoreTable.from_arrays([0.1, 0.25, 0.5, 0.75], Y, [0.1, 0.25, 0.5, 0.75]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize("cells", ["exact", 16, "auto"])
 def test_negative_zero_is_zero(kind, cells):
     found = table(kind, {"s": [-0.0, 0.0, 0.0, -0.0], "y": Y}, cells=cells)
@@ -217,7 +221,7 @@ BAD_WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize("cells", ["exact", 16])
 @pytest.mark.parametrize("case", BAD_SCORES)
 def test_bad_scores(kind, cells, case):
@@ -226,7 +230,7 @@ def test_bad_scores(kind, cells, case):
         table(kind, {"s": scores, "y": Y}, cells=cells)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize("cells", ["exact", 16])
 @pytest.mark.parametrize("case", BAD_WEIGHTS)
 def test_bad_weights(kind, cells, case):
@@ -248,7 +252,7 @@ def test_nan_is_named_once(kind, cells):
         table(kind, {"s": S, "y": [0.0, NAN, 0.0, 1.0]}, cells=cells)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
@@ -275,7 +279,7 @@ def test_soft_decimal_labels():
             table(kind, {"s": S, "y": soft})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize("cells", ["exact", 16, "auto"])
 def test_surprises_after_the_first_rows(kind, cells):
     n = lazy_head() + 5
@@ -296,7 +300,7 @@ def lazy_head() -> int:
     return HEAD
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize("cells", ["exact", 16, "auto"])
 def test_empty_frame(kind, cells):
     nothing = {"s": pa.array([], pa.float64()), "y": pa.array([], pa.int64())}
@@ -380,6 +384,7 @@ def check_pooled(found: ScoreTable, s, y, w, cells: Cells) -> None:
 
 
 @given(rows(weight=st.one_of(WHOLE, REAL), max_size=60), st.sampled_from([16, 32, 486]))
+@settings(max_examples=50)
 def test_cells_of_probabilities(drawn, count):
     s, y, w = drawn
     found = table("polars", {"s": s, "y": y, "w": w}, weight="w", cells=count)
@@ -405,7 +410,7 @@ def test_cells_in_every_kind_of_frame(kind, count):
     check_pooled(plain, s, y, None, Cells(count))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FASTER)
 @pytest.mark.parametrize(
     "scores",
     [
@@ -427,6 +432,27 @@ def test_margins_of_any_size(kind, scores):
     wide = found.scores.astype(np.longdouble)  # differences may overflow
     assert np.abs(wide[:, None] - exact.scores).min(axis=0).max() <= found.error
     assert table(kind, {"s": scores, "y": Y}) == exact
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.6])
+@pytest.mark.parametrize("far", [-999_999.0, 1e300])
+def test_far_scores_do_not_crowd_the_others(share, far):
+    """A code for "unknown" makes the standard deviation; the cells go where the scores are."""
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=5000)
+    s[: int(5000 * share)] = far
+    found = table("polars", {"s": s, "y": np.arange(5000) % 2}, cells=1024)
+    assert len(found) > 250
+    assert found.error < 0.05
+    assert far in found.scores
+
+
+def test_a_peak_does_not_cost_the_others_their_cells():
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=5000)
+    s[:2500] *= 1e-9
+    found = table("polars", {"s": s, "y": np.arange(5000) % 2}, cells=1024)
+    assert found.error < 0.05
 
 
 def test_one_score_in_each_cell_is_exact():
@@ -459,7 +485,8 @@ def small(monkeypatch):
     """A data set of 200 rows is a large one."""
     monkeypatch.setattr(lazy, "EXACT", 40)
     monkeypatch.setattr(lazy, "SEEN", 50)
-    monkeypatch.setattr(lazy, "cells_for", lambda rows: 16 if rows < 500 else 32)
+    few = ("auto", lambda rows: 16 if rows < 500 else 32)
+    monkeypatch.setattr(lazy.LazyRows.grouped, "__defaults__", few)
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ def test_cells_give_the_measures_of_the_rows(kind, cells, weight):
     assert e.positive_weight == pytest.approx(plain.positive_weight, rel=1e-12)
 
 
+@settings(max_examples=40)
 @given(rows(PROBABILITIES, max_size=60), CELLS, st.sampled_from([1, 3, 10, 37, 300]))
 def test_any_probabilities_with_whole_weights(data, cells, bins):
     s, y, w = data
@@ -87,6 +88,7 @@ def test_any_probabilities_with_whole_weights(data, cells, bins):
     assert [note for note in e.notes if note.startswith("log loss is infinite")] == infinite
 
 
+@settings(max_examples=40)
 @given(rows(PROBABILITIES, REAL, max_size=60), CELLS, st.sampled_from([1.0, 1e90, 1e-90]))
 def test_any_probabilities_with_real_weights(data, cells, scale):
     s, y, w = data
@@ -97,6 +99,7 @@ def test_any_probabilities_with_real_weights(data, cells, scale):
     same(e.after, plain.after, doubt(e))
 
 
+@settings(max_examples=50)
 @given(rows(MARGINS, st.one_of(WHOLE, REAL), max_size=60), CELLS)
 @example((np.array([36.0, 36.5, 37.0, 40.0, 80.0]), np.array([0, 1, 0, 1, 1]), np.ones(5)), 16)
 @example((np.array([36.72, 36.76, 40.0]), np.array([0, 0, 1]), np.ones(3)), 16)
@@ -115,7 +118,7 @@ def test_any_raw_scores(data, cells):
     assert (margins in e.notes) == (margins in plain.notes)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10)
 @given(rows(PROBABILITIES, st.one_of(WHOLE, REAL), max_size=60), CELLS)
 def test_any_probabilities_in_duckdb(data, cells):
     s, y, w = data

@@ -53,7 +53,7 @@ def fixed(**options):
 
 
 @given(segmented_rows(weight=REAL), st.sampled_from([0, 0.7, 20.0]), st.sampled_from([0, 3]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_segments_are_the_naive_mixture(data, kappa, minimum):
     s, y, w, g = data
     c = fixed(shrinkage=kappa).set_params(min_rows=minimum, min_events=minimum / 3)
@@ -69,7 +69,7 @@ def test_segments_are_the_naive_mixture(data, kappa, minimum):
 
 
 @given(rows(score=TAME_PROBABILITIES), st.sampled_from([cal.Platt(), cal.Isotonic(), cal.Beta()]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_one_segment_without_shrinkage_is_the_calibrator(data, calibrator):
     s, y, w = data
     plain = clone(calibrator).set_params(classes=[0, 1]).fit(s, y, w)
@@ -142,7 +142,7 @@ def test_the_largest_shrinkage_within_an_error_is_taken():
 
 
 @given(segmented_rows(weight=REAL, min_size=4))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_offsets_and_their_spread_are_the_naive_ones(data):
     s, y, w, g = data
     keys = sorted(set(g[w > 0]))
@@ -174,7 +174,7 @@ def test_bayes_shares():
 
 
 @given(segmented_rows(weight=REAL, min_size=3))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_sigmoids_of_the_common_map_are_the_naive_ones(data):
     s, y, w, g = data
     here = w > 0
@@ -202,7 +202,7 @@ def test_extreme_scores_are_solved():
 
 
 @given(segmented_rows(min_size=8, max_size=40), st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_neither_order_nor_names_matter(data, random):
     s, y, w, g = data
     order = list(range(len(s)))
@@ -218,7 +218,7 @@ def test_neither_order_nor_names_matter(data, random):
 
 
 @given(segmented_rows(min_size=8), st.sampled_from(["cv", "bayes", 5.0]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_counts_are_repetitions(data, shrinkage):
     s, y, w, g = data
     many = w.astype(int)
@@ -240,7 +240,7 @@ def test_importance_weights_matter_by_their_ratios_only():
 
 
 @given(segmented_rows(min_size=4), st.sampled_from(["cv", "bayes", 5.0]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_tables_are_as_good_as_rows(data, shrinkage):
     s, y, w, g = data
     c = fixed(shrinkage=shrinkage).fit(s, y, w, segments=g)
@@ -329,6 +329,16 @@ def test_rows_of_weight_zero_are_absent():
     d = SegmentedCalibrator(shrinkage=5.0).fit(s[g < 2], y[g < 2], segments=g[g < 2])
     assert [one.key for one in c.segments_] == [0, 1]
     assert c.map_ == d.map_
+
+
+def test_floats_that_cannot_tell_segments_apart_are_refused():
+    c = SegmentedCalibrator(cal.Platt(), shrinkage=0, min_rows=0)
+    far = np.array([2**53 + 1, 2**53 + 2, 5])
+    c.fit([0.1, 0.9, 0.4], [0, 1, 1], segments=far)
+    assert c.map_.keys == (5, 2**53 + 1, 2**53 + 2)
+    for floats in (far.astype(float), [1, 2**63 + 5], np.array([1.0, 1e300], dtype=object)):
+        with pytest.raises(cal.InputError, match="beyond 2⁵³"):
+            c.map_([0.5] * len(floats), floats)
 
 
 def test_thousands_of_segments():

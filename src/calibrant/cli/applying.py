@@ -77,7 +77,7 @@ def apply(
         raise InputError(
             f"{calibrator} does not know the column of scores. Name it with --score COL."
         )
-    if "://" not in output:
+    if "://" not in output:  # of URLs the engine knows more
         jobs.check_output(Path(output), folder=engine == "spark")
     place = Place(engine, master, threads, memory_limit)
     with engine_for("applying", json, place) as opened:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 import threading
@@ -35,6 +36,10 @@ T = TypeVar("T")
 
 #: a job that lasts longer than this many seconds gets a bar
 PATIENCE = 1.0
+
+NO_SPACE = (
+    "No space left on device: the output was not written. Free some, or write to another disk."
+)
 
 #: what the user can mend, as opposed to a mistake of the program
 EXPECTED = (InputError, ParameterError, MissingExtraError, OSError)
@@ -97,6 +102,8 @@ def _prose(console: Console, *parts: str | tuple[str, str]) -> None:
 
 
 def _in_one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NO_SPACE
     if isinstance(error, OSError) and error.strerror:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}."

@@ -34,6 +34,9 @@ def isotonic_blocks(table: ScoreTable, pseudo: float = 0.0) -> tuple[Index, Arra
     n = n1 + np.add.reduceat(table.negative, starts)
     pooled = isotonic_regression(n1 / n, weights=n).blocks[:-1]
     starts, n1, n = starts[pooled], np.add.reduceat(n1, pooled), np.add.reduceat(n, pooled)
+    # the means that PAV compares are rounded, so that neighbours of one rate may be left apart
+    rises = np.append(0, np.flatnonzero(n1[1:] / n[1:] > n1[:-1] / n[:-1]) + 1)
+    starts, n1, n = starts[rises], np.add.reduceat(n1, rises), np.add.reduceat(n, rises)
     if pseudo:
         n1, n = n1 + pseudo, n + 2 * pseudo
         again = isotonic_regression(n1 / n, weights=n).blocks[:-1]

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
     from calibrant.data.table import ScoreTable
 
-__all__ = ["Cells", "cell_facts", "cells_for"]
+__all__ = ["Cells", "cell_facts", "cells_for", "fine_cells_for", "segment_cells_for"]
 
 Array = NDArray[np.float64]
 Frame = TypeVar("Frame", "nw.LazyFrame[Any]", "nw.DataFrame[Any]")
 
-#: as many cells at least, and at most, and as many rows for each in between
-FEWEST, MOST, ROWS = 2**16, 2**22, 50
+#: cells of a table, at least and at most; and cells for exact isotonic regression
+FEWEST, MOST = 2**14, 2**20
+FINEST = 2**22
+#: cells of a segment, at least and at most, and of all segments together, about
+OWN, TOGETHER = (2**10, 2**14), 2**20
 
 
 def _root(x: Any, sqrt: Callable[[Any], Any]) -> Any:
@@ -120,18 +123,44 @@ class Cells:
         return scale if scale * HALF <= self.count / 2 else math.nextafter(scale, 0.0)
 
     def __str__(self) -> str:
-        scale = "even in the logit" if self.centre is None else "finest at the mean"
+        scale = "even in the logit" if self.centre is None else "finest in the middle"
         return f"{self.count:,} cells, {scale}"
 
 
 def cells_for(rows: float) -> int:
-    """How many cells: a power of two that grows with the rows, about one for fifty.
+    """How many cells for a table: a power of two that grows like √rows.
 
-    >>> [cells_for(n) for n in (1e3, 1e7, 1e8, 1e12)]
-    [65536, 262144, 2097152, 4194304]
+    So the width of a cell shrinks like the noise of a fit, and what cells change, which goes with
+    the square of their width, faster than that.
+
+    >>> [cells_for(n) for n in (1e6, 1e7, 1e8, 1e10)]
+    [16384, 16384, 32768, 262144]
     """
-    wanted: int = 2 ** round(math.log2(max(rows / ROWS, 1.0)))
-    return min(max(wanted, FEWEST), MOST)
+    return min(max(_power(3.3 * math.sqrt(rows)), FEWEST), MOST)
+
+
+def fine_cells_for(rows: float) -> int:
+    """How many cells where those that matter are looked into again: about one for fifty rows.
+
+    >>> [fine_cells_for(n) for n in (1e6, 1e7, 1e8)]
+    [16384, 262144, 2097152]
+    """
+    return min(max(_power(rows / 50), FEWEST), FINEST)
+
+
+def segment_cells_for(segments: float) -> int:
+    """How many cells for each of many segments.
+
+    >>> [segment_cells_for(n) for n in (10, 200, 5000)]
+    [16384, 4096, 1024]
+    """
+    return min(max(_power(TOGETHER / max(segments, 1.0)), OWN[0]), OWN[1])
+
+
+def _power(count: float) -> int:
+    """The power of two that is nearest by ratio."""
+    power: int = 2 ** round(math.log2(max(count, 1.0)))
+    return power
 
 
 def cell_facts(table: ScoreTable) -> dict[str, Any]:

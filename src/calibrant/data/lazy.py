@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.cells import Cells, cells_for
+from calibrant.data.cells import Cells, cells_for, segment_cells_for
 from calibrant.data.door import HEAVIEST
-from calibrant.data.labels import plain
+from calibrant.data.grouped import SUMS, ZOOMS, Columns, Grouped, Look, side_by_side
 from calibrant.data.lazy_checks import (
     BadRowsError,
     CellsOption,
@@ -35,18 +35,14 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["Grouped", "LazyRows", "Look", "columns_of", "lazy_frame", "read_lazy"]
+__all__ = ["LazyRows", "lazy_frame", "read_lazy"]
 
-Array = NDArray[np.float64]
-Columns = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
 #: distinct scores up to which "auto" keeps them all, and rows that are looked at to see if there
 #: are more
 EXACT = 1_000_000
 SEEN = EXACT + EXACT // 4
-#: Σw and Σw² of negatives and positives, as the columns of grouped rows are called
-SUMS = ("negative", "positive", "negative_sq", "positive_sq")
 
 
 def lazy_frame(frame: Any) -> nw.LazyFrame[Any] | None:
@@ -108,6 +104,8 @@ class LazyRows:
         gets the BadRowsError.
     said : Names, optional
         What the columns are called in messages, where ``names`` are not the user's.
+    bare : bool, default=False
+        Leave out what isotonic regression does not need: Σw², Σw·score, the number of rows.
     """
 
     source: nw.LazyFrame[Any]
@@ -116,6 +114,7 @@ class LazyRows:
     run: Callable[[Callable[[], Any]], Any]
     refuse: Callable[[LazyRows], None] | None = None
     said: Names | None = None
+    bare: bool = False
 
     # --- rows as columns ------------------------------------------------------------------------
 
@@ -140,7 +139,7 @@ class LazyRows:
         x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
         good = x.is_finite() & (w0 + w1 >= 0.0) & (w0 + w1 <= HEAVIEST)
         checked: list[nw.Expr] = [nw.when(good).then(x + 0.0).alias("x")]
-        if self.names.weight:
+        if self.names.weight and not self.bare:
             checked += [(w0 * w0).alias("q0"), (w1 * w1).alias("q1")]
         return self.source.select(*columns, *others).with_columns(*checked)
 
@@ -152,7 +151,7 @@ class LazyRows:
         import narwhals as nw
 
         sums = {"negative": nw.col("w0").sum(), "positive": nw.col("w1").sum()}
-        if self.names.weight:
+        if self.names.weight and not self.bare:
             squares = {"negative_sq": nw.col("q0").sum(), "positive_sq": nw.col("q1").sum()}
             sums |= {**squares, "rows": nw.len()}
         return sums
@@ -177,42 +176,89 @@ class LazyRows:
 
     # --- grouping -------------------------------------------------------------------------------
 
-    def grouped(self, cells: CellsOption = "auto") -> Grouped:
-        """The rows by score or by cell, as asked; "auto": by score while there are few."""
+    def grouped(
+        self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
+    ) -> Grouped:
+        """The rows by score or by cell, as asked; "auto": by score while there are few, else in as
+        many cells as ``count`` says for the number of rows."""
         check_cells(cells)
-        return self.checked(lambda: self._grouped(cells))
+        return self.checked(lambda: self._grouped(cells, count))
 
-    def _grouped(self, cells: CellsOption) -> Grouped:
+    def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
         if cells == "exact":
             return self.by_score()
         if cells != "auto":
-            return self.by_cell(self.cells_over(self.look(), int(cells)))
+            return self._in_cells(self.look(), int(cells))
         exact = None if self._surely_many() else self.by_score(EXACT)
         if exact is not None and exact.size <= EXACT:
             return exact
         look = self.look()
-        return self.by_cell(self.cells_over(look, cells_for(look.rows)))
+        wanted = self._segment_cells() if self.names.segment else count(look.rows)
+        return self._in_cells(look, wanted)
+
+    def _in_cells(self, look: Look, count: int) -> Grouped:
+        """The rows by cell; by cells around the others where a few far scores crowd them."""
+        grouped = self.by_cell(self.cells_over(look, count))
+        for _ in range(ZOOMS):
+            closer = grouped.closer()
+            if closer is None:
+                break
+            again = self.by_cell(closer)
+            if again.crowd() > 0.5 * grouped.crowd():
+                break
+            grouped = again
+        return grouped
+
+    def _segment_cells(self) -> int:
+        import narwhals as nw
+
+        segments = self.source.select(str(self.names.segment)).unique()
+        return segment_cells_for(self.fetch(segments.select(nw.len().alias("n"))).item())
 
     def by_score(self, most: int | None = None) -> Grouped:
         """Sums of each score (of each segment); of one more than ``most``, if there are so many."""
         frame = self.rows()
         return Grouped(None, self.group(frame, [*self.keys, "x"], self.sums(), most))
 
-    def by_cell(self, cells: Cells, frame: nw.LazyFrame[Any] | None = None) -> Grouped:
-        """Sums of each cell, the ends of its scores, and Σw·score."""
+    def by_cell(self, cells: Cells) -> Grouped:
+        """Sums of each cell, the ends of its scores, and Σw·score.
+
+        Grouped by one number for cell and class: that is cheaper than sums for each class.
+        """
         import narwhals as nw
 
-        x, weight = nw.col("x"), nw.col("w0") + nw.col("w1")
-        present = nw.when(weight > 0.0).then(x) if self.names.weight else x
-        rows = cells.add_to(self.rows() if frame is None else frame, "x", "k")
-        rows = rows.with_columns(present.alias("at"), (x * weight).alias("wx"))
-        sums = {
-            "low": nw.col("at").min(),
-            "high": nw.col("at").max(),
-            "moment": nw.col("wx").sum(),
-            **self.sums(),
-        }
-        return Grouped(cells, self.group(rows, [*self.keys, "k"], sums))
+        rows = cells.add_to(self._coded(), "x", "k")
+        rows = rows.with_columns((nw.col("k") * 2 + nw.col("y")).alias("k"))
+        at, x = nw.col("x"), nw.col("x")
+        sums = {"weight": nw.len(), "moment": x.sum()}
+        if self.names.weight:
+            w, at = nw.col("w"), nw.col("at")
+            present = nw.when(w > 0.0).then(x).alias("at")
+            rows = rows.with_columns(present, (w * w).alias("q"), (w * x).alias("wx"))
+            sums = {"weight": w.sum(), "moment": nw.col("wx").sum()}
+            sums |= {"square": nw.col("q").sum(), "rows": nw.len()}
+        if self.bare:
+            sums = {"weight": sums["weight"]}
+        sums |= {"low": at.min(), "high": at.max()}
+        return Grouped(cells, side_by_side(self.group(rows, [*self.keys, "k"], sums)))
+
+    def _coded(self) -> nw.LazyFrame[Any]:
+        """The columns x, the score, NULL where it or the weight is wrong; y, 0 or 1, NULL for other
+        labels; w, the weight; g, the segment."""
+        import narwhals as nw
+
+        score, label = nw.col(self.names.score).cast(nw.Float64), nw.col(self.names.label)
+        is_negative, is_positive = (
+            within(label, values) for values in (self.coding.negative, self.coding.positive)
+        )
+        y = nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
+        columns, good = [score.alias("x"), y.alias("y")], nw.col("x").is_finite()
+        if self.names.weight:
+            columns.append(nw.col(self.names.weight).cast(nw.Float64).alias("w"))
+            good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
+        if self.names.segment:
+            columns.append(nw.col(self.names.segment).alias("g"))
+        return self.source.select(*columns).with_columns(nw.when(good).then(nw.col("x")).alias("x"))
 
     def group(
         self,
@@ -239,7 +285,8 @@ class LazyRows:
         columns = {name: _array(found.get_column(name)) for name in found.columns}
         if not len(found):
             raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
-        if not (columns["negative"].any() or columns["positive"].any()):
+        weights = [columns[name] for name in (*SUMS[:2], "weight") if name in columns]
+        if not any(column.any() for column in weights):
             raise InputError(
                 f"weight column {called.weight!r} must be positive for at least one row, but "
                 "all are zero. A zero weight means that the row is absent."
@@ -283,59 +330,6 @@ class LazyRows:
         return bool(self.fetch(first.select(nw.len().alias("n"))).item() > EXACT)
 
 
-class Look(NamedTuple):
-    """The number of rows, and their smallest and largest score."""
-
-    rows: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """Sums of rows by score (``cells`` is None) or by cell, in the order of the scores."""
-
-    cells: Cells | None
-    columns: Columns
-
-    @property
-    def size(self) -> int:
-        """The number of groups."""
-        return len(self.columns["x" if self.cells is None else "k"])
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        counts = ("rows",) if "rows" in self.columns else SUMS[:2]
-        return int(sum(self.columns[name].sum() for name in counts))
-
-    def table(self, part: slice = slice(None)) -> ScoreTable:
-        """The score table (of a part of the groups)."""
-        n0, n1, q0, q1 = (column[part] for column in columns_of(self.columns))
-        if self.cells is None:
-            return ScoreTable.from_counts(self.columns["x"][part], n0, n1, q0, q1)
-        present = n0 + n1 > 0  # a cell of rows without weight has no ends
-        low, high, moment = (
-            self.columns[name][part][present] + 0.0 for name in ("low", "high", "moment")
-        )
-        sums = (n0[present], n1[present], q0[present], q1[present])
-        return ScoreTable.from_cells(low, high, moment, sums, str(self.cells))
-
-    def tables(self) -> dict[Any, ScoreTable]:
-        """The score table of each segment."""
-        keys = self.columns["g"]
-        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        ends = np.append(starts[1:], len(keys))
-        return {plain(keys[a]): self.table(slice(a, b)) for a, b in zip(starts, ends, strict=True)}
-
-
 def _array(column: nw.Series[Any]) -> NDArray[Any]:
     """A column of sums, NaN where there is none."""
     return column.fill_null(math.nan).to_numpy() if column.null_count() else column.to_numpy()
-
-
-def columns_of(found: Columns) -> tuple[Array, Array, Array, Array]:
-    """Σw and Σw² of both classes; without weights Σw² is Σw."""
-    known = SUMS if SUMS[2] in found else (*SUMS[:2], *SUMS[:2])
-    n0, n1, q0, q1 = (np.asarray(found[name], dtype=np.float64) for name in known)
-    return n0, n1, q0, q1

@@ -27,6 +27,7 @@ __all__ = [
     "Names",
     "check_cells",
     "check_columns",
+    "check_names",
     "find_coding",
     "refuse_classes",
     "refuse_rows",
@@ -74,6 +75,15 @@ def check_cells(cells: Any) -> None:
         raise ParameterError(
             f'cells must be "auto", "exact" or an even number from {FEW} to {LOTS:,}, but '
             f"{cells!r} came."
+        )
+
+
+def check_names(names: Names) -> None:
+    """Refuse segments that are the labels: they would tell the answer, which new rows lack."""
+    if names.segment is not None and names.segment == names.label:
+        raise InputError(
+            f"segments must be known before the outcome, but {names.segment!r} is the column of "
+            "labels. Pick another column of segments."
         )
 
 

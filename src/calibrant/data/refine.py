@@ -8,16 +8,19 @@ corner is not below the minorant of the borders, the inside of the cell cannot t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.lazy import SUMS, Grouped, LazyRows, columns_of
-from calibrant.data.lazy_checks import CellsOption
+from calibrant.data.cells import Cells, fine_cells_for
+from calibrant.data.grouped import SUMS, Grouped, columns_of
+from calibrant.data.lazy import LazyRows
+from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.table import ScoreTable
 
-__all__ = ["Refined", "matters", "refined", "refined_table"]
+__all__ = ["Refined", "matters", "refined", "refined_table", "rows_of_cells"]
 
 Array = NDArray[np.float64]
 Columns = tuple[Array, Array, Array, Array]
@@ -85,8 +88,6 @@ class Refined:
 
 def refined(rows: LazyRows, grouped: Grouped) -> Refined:
     """The second pass: fetch the scores of the cells that matter, and of no others."""
-    import narwhals as nw
-
     columns = grouped.columns
     n0, n1, _, _ = columns_of(columns)
     inside = np.zeros(len(n0), dtype=bool)
@@ -96,17 +97,30 @@ def refined(rows: LazyRows, grouped: Grouped) -> Refined:
     kept = {name: column[present & ~inside] for name, column in columns.items()}
     if grouped.cells is None or not inside.any():
         return Refined(kept, {"x": np.empty(0), **{name: np.empty(0) for name in SUMS}})
-    frame = grouped.cells.add_to(rows.rows(), "x", "k")
-    frame = frame.filter(nw.col("k").is_in(columns["k"][inside].tolist()))
-    return Refined(kept, rows.group(frame, ["x"], rows.sums()))
+    few = rows_of_cells(rows, grouped.cells, columns["k"][inside])
+    return Refined(kept, few.group(few.rows(), ["x"], few.sums()))
+
+
+def rows_of_cells(rows: LazyRows, cells: Cells, wanted: NDArray[Any]) -> LazyRows:
+    """The rows of some cells alone. All rows are known to be good: they are chosen by their score
+    before anything else is computed."""
+    import narwhals as nw
+
+    score = nw.col(rows.names.score).cast(nw.Float64).alias("x")
+    own = {role: name for role, name in rows.names._asdict().items() if name}
+    frame = rows.source.select(score, *(nw.col(name).alias(role) for role, name in own.items()))
+    frame = cells.add_to(frame, "x", "k").filter(nw.col("k").is_in(wanted.tolist()))
+    return replace(rows, source=frame, names=Names(**{role: role for role in own}))
 
 
 def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
     """The table of rows, small and yet with their exact isotonic fit, in two passes.
 
-    It is the exact table where that is small, and of no use for anything but isotonic regression.
+    It is the exact table where that is small, and of no use for anything but isotonic regression:
+    its Σw² are not those of the rows.
     """
-    grouped = rows.grouped(cells)
+    rows = replace(rows, bare=True)
+    grouped = rows.grouped(cells, fine_cells_for)
     if grouped.cells is None:
         return grouped.table()
     return rows.checked(lambda: refined(rows, grouped)).table()

@@ -21,6 +21,8 @@ __all__ = ["apply"]
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 ON_MISSING = ("error", "null")
+#: whole numbers that may be too long for a 64-bit integer with a sign
+LONG = (nw.UInt64, nw.Int128, nw.UInt128)
 
 
 def apply(
@@ -198,8 +200,11 @@ def _lazily(map_: Map, frame: nw.LazyFrame[Any], score: str, into: str, segment:
     known = ~nw.col(name).is_null()
     if isinstance(map_, Segmented) and segment is not None:
         own = nw.col(called[segment])
-        kind = _kind_of(frame.collect_schema(), called[segment])
+        schema = frame.collect_schema()
+        kind = _kind_of(schema, called[segment])
         _check_keys(map_, kind, segment)
+        if schema[called[segment]] in LONG:
+            map_, kind = _as_text(map_), str
         column = own.cast(nw.String() if kind is str else nw.Int64())
         value = by_segment(map_, column, kind, start(name), sheet)
         known = known & ~own.is_null()
@@ -217,6 +222,18 @@ def _check_keys(map_: Segmented, kind: type, segment: str) -> None:
             f"the calibrator's segments are {are}, but column {segment!r} is {came}, so that no "
             "row would find its own. Cast the column."
         )
+
+
+def _as_text(map_: Segmented) -> Segmented:
+    """The map with its whole numbers as text, and without its other keys."""
+    places = [i for i, key in enumerate(map_.keys) if isinstance(key, int)]
+    return Segmented(
+        map_.default,
+        tuple(str(map_.keys[i]) for i in places),
+        tuple(map_.maps[i] for i in places),
+        None if map_.weights is None else map_.weights[places],
+        map_.input,
+    )
 
 
 # --- frames in memory ---------------------------------------------------------------------------

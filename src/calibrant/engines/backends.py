@@ -14,10 +14,10 @@ __all__ = [
     "EAGER",
     "LAZY",
     "any_case",
+    "compute",
     "lazy_branches",
     "left_join",
     "literals_lose_bits",
-    "ln",
     "open_frame",
     "to_backend",
 ]
@@ -117,23 +117,26 @@ LAZY: dict[nw.Implementation, Callable[[Mapping[str, Column], Any], Any]] = {
 # --- joining ------------------------------------------------------------------------------------
 
 
-def left_join(frame: Lazy, table: Lazy, on: str) -> Lazy:
-    """All rows with what the (small) table has for them; Polars keeps their order, Spark sends
-    the table to every executor instead of sorting the rows."""
+def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """All rows with what a small table has for them, NULL where it has nothing."""
     return JOINS.get(frame.implementation, _join)(frame, table, on)
 
 
-def _join(frame: Lazy, table: Lazy, on: str) -> Lazy:
-    return frame.join(table, on=on, how="left")
+def _join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    return frame.join(to_backend(table, frame), on=on, how="left")
 
 
-def _join_polars(frame: Lazy, table: Lazy, on: str) -> Lazy:
+def _join_polars(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """Polars keeps the order of rows if it is asked to."""
     rows: Any = frame.to_native()
-    return _lazy(rows.join(table.to_native(), on=on, how="left", maintain_order="left"))
+    other = to_backend(table, frame).to_native()
+    return _lazy(rows.join(other, on=on, how="left", maintain_order="left"))
 
 
-def _join_spark(frame: Lazy, table: Lazy, on: str) -> Lazy:
-    return _join(frame, _lazy(table.to_native().hint("broadcast")), on)
+def _join_spark(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """The table is sent to every executor, instead of sorting the rows."""
+    other: Any = to_backend(table, frame).to_native()
+    return frame.join(_lazy(other.hint("broadcast")), on=on, how="left")
 
 
 JOINS: dict[nw.Implementation, Callable[..., Lazy]] = {
@@ -143,26 +146,31 @@ JOINS: dict[nw.Implementation, Callable[..., Lazy]] = {
 }
 
 
-# --- logarithms ---------------------------------------------------------------------------------
+# --- functions ----------------------------------------------------------------------------------
 
 
-def ln(frame: Lazy, column: str, into: str) -> Lazy:
-    """The frame with the natural logarithm of a column of positive numbers as one more column."""
-    return LOGARITHMS.get(frame.implementation, _ln)(frame, column, into)
+def compute(frame: Lazy, function: str, column: str, into: str) -> Lazy:
+    """The frame with ln or sqrt of a column of positive numbers (or 0, for sqrt) as one more."""
+    return COMPUTING.get(frame.implementation, _compute)(frame, function, column, into)
 
 
-def _ln(frame: Lazy, column: str, into: str) -> Lazy:
-    return frame.with_columns(nw.col(column).log().alias(into))
+def _compute(frame: Lazy, function: str, column: str, into: str) -> Lazy:
+    return frame.with_columns(FUNCTIONS[function](nw.col(column)).alias(into))
 
 
-def _ln_duckdb(frame: Lazy, column: str, into: str) -> Lazy:
-    """By DuckDB's own ln: narwhals divides two logarithms to the base 10, slower and less exact."""
+def _compute_duckdb(frame: Lazy, function: str, column: str, into: str) -> Lazy:
+    """By DuckDB's own functions: narwhals tests for negative numbers first, and divides two
+    logarithms to the base 10, slower and less exact."""
     duckdb = import_extra("duckdb", extra="cli")
     rows: Any = frame.to_native()
-    value = duckdb.FunctionExpression("ln", duckdb.ColumnExpression(column))
+    value = duckdb.FunctionExpression(function, duckdb.ColumnExpression(column))
     return _lazy(rows.select(duckdb.StarExpression(), value.alias(into)))
 
 
-LOGARITHMS: dict[nw.Implementation, Callable[[Lazy, str, str], Lazy]] = {
-    nw.Implementation.DUCKDB: _ln_duckdb,
+FUNCTIONS: dict[str, Callable[[nw.Expr], nw.Expr]] = {
+    "ln": lambda column: column.log(),
+    "sqrt": lambda column: column.sqrt(),
+}
+COMPUTING: dict[nw.Implementation, Callable[[Lazy, str, str, str], Lazy]] = {
+    nw.Implementation.DUCKDB: _compute_duckdb,
 }

@@ -27,8 +27,8 @@ from calibrant.engines.expressions import (
     pieces,
     refuse_jumps,
     start,
-    trend,
 )
+from calibrant.engines.known import trend
 from calibrant.engines.lookup import Regions, between, borders, grid_of
 from calibrant.engines.sheet import Sheet
 from calibrant.errors import InputError
@@ -237,13 +237,15 @@ def _look_up(
     stride = most - least + 3  # and one beside the first and the last
     keys, parts = [], []
     for leaf, own in zip(slot, found, strict=True):
-        cell, region = sheet.listed(grid, own)
-        keys.append(cell + place[leaf.segment] * stride)
+        cells, region = sheet.listed(grid, own)
+        keys.append(cells + place[leaf.segment] * stride)
         piece = pieces(leaf.last)
         table = {"low_": own.low[region], "high_": own.high[region]}
         parts.append(table | {n: c[own.piece[region]] for n, c in piece.items()})
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    key = code * stride + sheet.cell(chooser, grid)
+    cell = sheet.cell(chooser, grid)
+    known = ~nw.col(chooser).is_null()  # what has no score must find no row, or `within` drops it
+    key = nw.when(known).then(code * stride + cell)
     joined = sheet.look_up(key, np.concatenate(keys), whole)
     sheet.within(chooser, joined.pop("low_"), joined.pop("high_"))
     return joined

@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.engines.known import exact, trend
 from calibrant.engines.lookup import (
     LARGEST_DOUBLE,
     Grid,
@@ -29,9 +30,10 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
 
-__all__ = ["Axis", "express", "line", "logistic", "start", "trend"]
+__all__ = ["Axis", "express", "line", "logistic", "start"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 #: up to so many steps, and lines, are chosen by comparisons, more by a join
 FEW, VERY_FEW = 16, 4
@@ -135,7 +137,8 @@ def _(map_: Piecewise, axis: Axis, sheet: Sheet) -> nw.Expr:
     if len(found.low) <= few:
         value = _tree(found, columns, axis, sheet)
     else:
-        value = _look_up(found, columns, axis, sheet)
+        knots = map_.x if np.array_equal(map_.left, map_.right) else None
+        value = _look_up(found, columns, knots, axis, sheet)
     return linked(value, map_, sheet)
 
 
@@ -146,7 +149,13 @@ def linked(value: nw.Expr, map_: Piecewise, sheet: Sheet) -> nw.Expr:
     return sigmoid_of(value, sheet) if map_.output == "logit" else value.clip(0.0, 1.0)
 
 
-def _look_up(found: Regions, columns: Mapping[str, Array], axis: Axis, sheet: Sheet) -> nw.Expr:
+def _look_up(
+    found: Regions,
+    columns: Mapping[str, Array],
+    knots: Array | None,
+    axis: Axis,
+    sheet: Sheet,
+) -> nw.Expr:
     """By a join with the cells: one row for each if all hold few pieces, but for some pieces in
     crowded cells, which comparisons choose; else a row for each piece in each cell."""
     grid = grid_of(found.low)
@@ -156,23 +165,51 @@ def _look_up(found: Regions, columns: Mapping[str, Array], axis: Axis, sheet: Sh
     crowded = Regions(low[pack.crowded], high[pack.crowded], piece[pack.crowded])
     if len(pack.crowded) > (CROWDED if sheet.lazy_branches else 0):
         return _look_up_each(found, columns, grid, axis, sheet)
-    table: dict[str, Array] = {}
-    for i, own in enumerate(pack.regions):
+    hinges = _hinges(columns, knots, [found.piece[own] for own in pack.regions])
+    table: dict[str, Array] = {} if hinges is None else hinges
+    for i, own in enumerate(pack.regions if hinges is None else ()):
         table |= {f"{name}.{i}": c[found.piece[own]] for name, c in columns.items()}
-        table[f"border.{i}"] = found.low[own]
-    del table["border.0"]
+        table |= {f"border.{i}": found.low[own]} if i else {}
     key = sheet.cell(axis.chooser, grid)
     joined = sheet.look_up(key, pack.cell.astype(np.int32), table)
-    at = [
-        line(axis.value, {n: joined[f"{n}.{i}"] for n in columns}) for i in range(len(pack.regions))
-    ]
-    value = at[0]
-    for i, later in enumerate(at[1:], start=1):
-        value = nw.when(nw.col(axis.chooser) < joined[f"border.{i}"]).then(value).otherwise(later)
+    if hinges is not None:
+        bend = nw.max_horizontal(axis.value - joined["knot"], sheet.constant(0.0))
+        value = line(axis.value, {n: joined[f"{n}.0"] for n in columns}) + joined["bend"] * bend
+    else:
+        value = _chosen(joined, columns, axis, len(pack.regions))
     if not len(pack.crowded):
         return value
     known = joined[f"{next(iter(columns))}.0"]
     return nw.when(known.is_null()).then(_tree(crowded, columns, axis, sheet)).otherwise(value)
+
+
+def _chosen(
+    joined: Mapping[str, nw.Expr], columns: Mapping[str, Array], axis: Axis, wide: int
+) -> nw.Expr:
+    """The piece among those of a cell that the borders between them choose."""
+    at = [line(axis.value, {name: joined[f"{name}.{i}"] for name in columns}) for i in range(wide)]
+    value = at[0]
+    for i, later in enumerate(at[1:], start=1):
+        value = nw.when(nw.col(axis.chooser) < joined[f"border.{i}"]).then(value).otherwise(later)
+    return value
+
+
+def _hinges(
+    columns: Mapping[str, Array], knots: Array | None, pair: list[Index]
+) -> dict[str, Array] | None:
+    """Two lines that meet as one that bends: base + slope · s + bend · max(s − knot, 0).
+
+    None where pieces are no such lines, or a cell holds two that are no neighbours.
+    """
+    if knots is None or set(columns) != {"base", "slope"} or len(pair) != 2:
+        return None
+    first, second = np.minimum(*pair), np.maximum(*pair)
+    if (second - first > 1).any():
+        return None
+    base, slope = columns["base"], columns["slope"]
+    knot = knots[np.minimum(first, len(knots) - 1)]
+    bend = slope[second] - slope[first]
+    return {"base.0": base[first], "slope.0": slope[first], "knot": knot, "bend": bend}
 
 
 def _look_up_each(
@@ -226,10 +263,8 @@ def refuse_jumps(map_: Any) -> None:
 
 
 def sigmoid_of(f: nw.Expr, sheet: Sheet) -> nw.Expr:
-    """σ(f), by exp(−|f|), which cannot overflow and keeps the digits of tiny probabilities."""
-    f = sheet.keep(f)
-    e = sheet.keep((0.0 - f.abs()).exp())
-    return nw.when(f < 0.0).then(e).otherwise(nw.lit(1.0)) / (1.0 + e)
+    """σ(f) = 1 / (1 + exp(−f)), with all digits of tiny ones; where exp is infinite it is 0."""
+    return 1.0 / (1.0 + (0.0 - f).exp())
 
 
 def logit_of(p: nw.Expr, sheet: Sheet) -> nw.Expr:
@@ -242,7 +277,7 @@ def features(s: nw.Expr, wanted: Collection[str], sheet: Sheet) -> dict[str, nw.
     found = {"x": s}
     if set(wanted) <= {"x"}:
         return found
-    p = sheet.keep(s.clip(sheet.constant(SMALLEST), sheet.constant(LARGEST)))
+    p = sheet.keep(between_ends(s, sheet.constant(SMALLEST), sheet.constant(LARGEST)))
     # ln(1 − p) and not log1p: what is lost is below 1e-16
     if "ln_p" in wanted:
         found["ln_p"] = sheet.ln(p)
@@ -263,7 +298,7 @@ def logistic(
 ) -> nw.Expr:
     """σ(intercept + Σ coefficient · φ(s)), coefficients being constants or columns."""
     if clip is not None:
-        s = nw.min_horizontal(nw.max_horizontal(s, clip[0]), clip[1])
+        s = between_ends(s, clip[0], clip[1])
     phi = features(s, terms, sheet)
     total = intercept
     for name, coefficient in terms.items():
@@ -293,6 +328,11 @@ def pieces(map_: Piecewise) -> dict[str, Array]:
     return {"start": start_, "low": low, "high": high, "width": width, "scale": scale}
 
 
+def between_ends(value: nw.Expr, least: nw.Expr, most: nw.Expr) -> nw.Expr:
+    """The value moved into an interval; what becomes of NULL is up to the engine."""
+    return nw.min_horizontal(nw.max_horizontal(value, least), most)
+
+
 def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
     """The value of a step, or at s on a line."""
     if "value" in piece:
@@ -303,8 +343,7 @@ def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
         return piece["low"] + (s - piece["start"]) * piece["slope"]
     low, high = piece["low"], piece["high"]
     value = low + (s * piece["scale"] - piece["start"]) / piece["width"] * (high - low)
-    least, most = nw.min_horizontal(low, high), nw.max_horizontal(low, high)
-    return nw.min_horizontal(nw.max_horizontal(value, least), most)
+    return between_ends(value, nw.min_horizontal(low, high), nw.max_horizontal(low, high))
 
 
 def _tree(found: Regions, columns: Mapping[str, Array], axis: Axis, sheet: Sheet) -> nw.Expr:
@@ -324,70 +363,3 @@ def _tree(found: Regions, columns: Mapping[str, Array], axis: Axis, sheet: Sheet
         return nw.when(below).then(branch(first, middle)).otherwise(branch(middle, last))
 
     return branch(0, len(found.low))
-
-
-# --- what is known of a map ---------------------------------------------------------------------
-
-
-@functools.singledispatch
-def trend(map_: Map) -> int:
-    """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
-    return 0
-
-
-@trend.register
-def _(map_: Identity) -> int:
-    return 1
-
-
-@trend.register
-def _(map_: Interval) -> int:
-    return trend(map_.point)
-
-
-@trend.register
-def _(map_: Logistic) -> int:
-    signs = {int(np.sign(c)) for name, c in map_.terms if c}
-    if any(name == "z2" and c for name, c in map_.terms) or len(signs) > 1:
-        return 0
-    return signs.pop() if signs else 1
-
-
-@trend.register
-def _(map_: Piecewise) -> int:
-    values = np.column_stack((map_.left, map_.right)).ravel()
-    if (values[1:] >= values[:-1]).all():
-        return 1
-    return -1 if (values[1:] <= values[:-1]).all() else 0
-
-
-@trend.register
-def _(map_: Mixture) -> int:
-    trends = {trend(m) for m, w in zip(map_.members, map_.weights, strict=True) if w > 0.0}
-    return trends.pop() if len(trends) == 1 else 0
-
-
-@trend.register
-def _(map_: Chain) -> int:
-    return int(np.prod([trend(step) for step in map_.steps]))
-
-
-@functools.singledispatch
-def exact(map_: Map, axis: Axis) -> bool:
-    """Whether every engine gives the same bits: no ln or exp between the chooser and the value."""
-    return False
-
-
-@exact.register
-def _(map_: Identity, axis: Axis) -> bool:
-    return axis.function is None
-
-
-@exact.register
-def _(map_: Interval, axis: Axis) -> bool:
-    return exact(map_.point, axis)
-
-
-@exact.register
-def _(map_: Piecewise, axis: Axis) -> bool:
-    return map_.is_step

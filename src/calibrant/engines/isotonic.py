@@ -80,7 +80,6 @@ def fit_isotonic(
         "calibrant": __version__,
         "weight": table.total,
         "positive_weight": table.total_positive,
-        "effective_size": table.effective_size,
         **told.facts,
     }
     asked = None if pos_label is None else coding.pos_label

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from calibrant.data.lazy_checks import Names
+from calibrant.data.lazy_checks import Names, check_names
 from calibrant.engines.rows import RowsOfFiles
 from calibrant.errors import ParameterError
 from calibrant.fitted import Fitted
@@ -31,6 +31,7 @@ class Engine:
 
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
         """The rows of files."""
+        check_names(names)
         found: RowsOfFiles = self.package.file_rows(self.session, files, names, role)
         return found
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted
 from calibrant.maps import Segmented
 
-__all__ = ["check_segment", "text_keys"]
+__all__ = ["SegmentKeys", "check_segment", "segment_keys", "text_keys"]
 
 
 def check_segment(fitted: Fitted, segment: str | None) -> None:
@@ -34,3 +35,31 @@ def text_keys(fitted_map: Segmented) -> Segmented:
     if len(set(keys)) < len(keys):
         raise InputError("the calibrator has segments that files cannot tell apart, as 1 and '1'.")
     return replace(fitted_map, keys=keys)
+
+
+class SegmentKeys(NamedTuple):
+    """A map with its keys as text, and how a column must be spelled to find them.
+
+    ``whole``: all keys were whole numbers. ``trimmed``: they are without the blanks around them,
+    which CSV files lose; not so if some differ in nothing else.
+    """
+
+    map: Segmented
+    whole: bool
+    trimmed: bool
+
+
+def segment_keys(fitted_map: Segmented) -> SegmentKeys:
+    """The keys of a map as files have them, whatever kind of file the fit has seen.
+
+    >>> from calibrant.maps import Identity
+    >>> keys = segment_keys(Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity())))
+    >>> keys.map.keys, keys.whole, keys.trimmed
+    (('de', 'fr'), False, True)
+    """
+    by_text = text_keys(fitted_map)
+    whole = all(isinstance(key, int) for key in fitted_map.keys)
+    trimmed = tuple(key.strip(" ") for key in by_text.keys)
+    if len({*trimmed, ""}) <= len(trimmed):  # some would be one, or none at all
+        return SegmentKeys(by_text, whole, False)
+    return SegmentKeys(replace(by_text, keys=trimmed), whole, True)

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from calibrant.engines.backends import (
     Column,
+    compute,
     lazy_branches,
     left_join,
     literals_lose_bits,
-    ln,
-    to_backend,
 )
 from calibrant.engines.lookup import Grid, Regions, listed
 
@@ -54,8 +53,11 @@ class Sheet:
 
     def ln(self, expression: nw.Expr) -> nw.Expr:
         """The natural logarithm of positive numbers."""
+        return self._by("ln", expression)
+
+    def _by(self, function: str, expression: nw.Expr) -> nw.Expr:
         column, name = self.add(expression), self._name()
-        self.frame = ln(self.frame, column, name)
+        self.frame = compute(self.frame, function, column, name)
         return nw.col(name)
 
     def cell(self, column: str, grid: Grid) -> nw.Expr:
@@ -67,11 +69,12 @@ class Sheet:
             self.frame = grid.cells.add_to(self.frame, column, name)
             return nw.col(name)
         first, last = self.constant(grid.first), self.constant(grid.last)
-        t = nw.col(column).clip(first, last)  # NULL stays NULL, and so finds no row
+        # NULL may find a row here, of which nothing is taken in the end
+        t = nw.min_horizontal(nw.max_horizontal(nw.col(column), first), last)
         if (grid.first, grid.last) != (0.0, 1.0):
             t = (t - first) * self.constant(grid.factor)
         for _ in range(grid.roots):
-            t = self.keep(t).sqrt()
+            t = self._by("sqrt", t)
         return (t * float(grid.count)).floor().cast(nw.Int32)
 
     def listed(self, grid: Grid, found: Regions) -> tuple[Index, Index]:
@@ -87,7 +90,7 @@ class Sheet:
         on = self.add(key)
         named = {name: self._name() for name in table}
         whole = {on: values} | {named[name]: column for name, column in table.items()}
-        self.frame = left_join(self.frame, to_backend(whole, self.frame), on)
+        self.frame = left_join(self.frame, whole, on)
         return {name: nw.col(new) for name, new in named.items()}
 
     def within(self, column: str, low: nw.Expr, high: nw.Expr) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from calibrant.data.lazy import LazyRows, lazy_frame, read_lazy
-from calibrant.data.lazy_checks import CellsOption, Coding, Names
+from calibrant.data.lazy_checks import CellsOption, Coding, Names, check_names
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 
@@ -39,7 +39,7 @@ def table(
     cells : "auto", "exact" or even int, default="auto"
         "exact" keeps every distinct score. A number puts the scores into at most that many cells
         (and one), each at the weighted mean of its scores. "auto" is exact up to a million distinct
-        scores; beyond, it takes about one cell for fifty rows, from 65,536 to 4,194,304.
+        scores; beyond, it takes 16,384 cells for ten million rows, and more like √rows.
     pos_label : label, default: the larger class
         What a high score means.
 
@@ -52,8 +52,9 @@ def table(
     Notes
     -----
     One pass over the rows, after a look at the first 1.25 million and, for cells, one over the
-    scores. Memory here: O(distinct scores or cells). Cells of probabilities are nearly even in the
-    logit, those of margins finest at the mean; the same score is in the same cell in every engine.
+    scores (two for margins). Memory here: O(distinct scores or cells). Cells of probabilities are
+    nearly even in the logit, the same in every engine; those of margins are finest at the mean, or,
+    after another pass, where most scores are, if a few far ones would crowd them.
     Missing and infinite scores, missing labels and weights, and negative weights are errors that
     say how many there are.
 
@@ -84,7 +85,8 @@ def segment_tables(
     Parameters
     ----------
     frame, score, label, weight, cells, pos_label : see `table`
-        "auto" is exact up to a million pairs of segment and score.
+        "auto" is exact up to a million pairs of segment and score; beyond, it takes 1,024 to 16,384
+        cells, fewer with more segments.
     segment : name of a column of words or whole numbers
 
     Returns
@@ -126,6 +128,7 @@ def ask(
     frame: Any, names: Names, question: Callable[[LazyRows], T], *, pos_label: Any = None
 ) -> Told[T]:
     """The answer of all rows of a frame, or of files."""
+    check_names(names)
     files = _files(frame)
     if files is not None:
         from calibrant.engines.duckdb import Session, file_rows

@@ -237,6 +237,11 @@ def _column(segments: Any) -> NDArray[Any]:
 def _check_whole(column: NDArray[Any]) -> None:
     """Floats must be whole, so that they are equal to the integers they stand for."""
     bad = ~np.isfinite(column) | (column != np.floor(column))
+    if not bad.any() and len(column) and np.abs(column).max() > 2.0**53:
+        raise InputError(
+            f"segments beyond 2⁵³, such as {column[np.abs(column).argmax()]:.0f}, must be integers "
+            "or strings, but floats came, which cannot tell them apart. Pass an array of integers."
+        )
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import xlog1py, xlogy
 
-from calibrant.data.cells import Cells
-from calibrant.data.lazy import Grouped, LazyRows, columns_of, lazy_frame, read_lazy
+from calibrant.data.cells import Cells, fine_cells_for
+from calibrant.data.grouped import Grouped, columns_of
+from calibrant.data.lazy import LazyRows, lazy_frame, read_lazy
 from calibrant.data.lazy_checks import CellsOption, Names
-from calibrant.data.refine import matters
+from calibrant.data.refine import matters, rows_of_cells
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -110,7 +111,7 @@ def measure_rows(
     fine *= 1 + fine % 2  # even, so that ½ is a border
     same = {field.name: getattr(rows, field.name) for field in fields(rows)}
     asked = _Rows(**same, fine=fine, probabilities=probabilities)
-    grouped = asked.grouped(cells)
+    grouped = asked.grouped(cells, fine_cells_for)
     if grouped.cells is None:
         x = grouped.columns["x"]
         if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
@@ -330,13 +331,10 @@ def _scores(
     rows: LazyRows, grouped: Grouped, cells: NDArray[np.int64]
 ) -> tuple[Array, Array, Array]:
     """Each score of some cells, with the weight of its negatives and of its positives."""
-    import narwhals as nw
-
     if grouped.cells is None or not len(cells):
         return np.empty(0), np.empty(0), np.empty(0)
-    frame = grouped.cells.add_to(rows.rows(), "x", "k")
-    frame = frame.filter(nw.col("k").is_in(cells.tolist()))
-    found = rows.group(frame, ["x"], rows.sums())
+    few = rows_of_cells(rows, grouped.cells, cells)
+    found = few.group(few.rows(), ["x"], few.sums())
     n0, n1, _, _ = columns_of(found)
     there = n0 + n1 > 0
     return np.asarray(found["x"], np.float64)[there], n0[there], n1[there]

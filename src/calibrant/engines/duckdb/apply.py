@@ -10,13 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.engines.duckdb.columns import is_one_of, number, segment, text
+from calibrant.engines.duckdb.columns import is_one_of, number, segment_text, text
 from calibrant.engines.duckdb.diagnose import INFINITE, MISSING, TEXT, refuse
 from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
-from calibrant.engines.duckdb.files import Source, identifier, kind_of, literal, whole_file
+from calibrant.engines.duckdb.files import (
+    Source,
+    identifier,
+    kind_of,
+    literal,
+    refuse_url,
+    whole_file,
+)
 from calibrant.engines.duckdb.read import look_at
 from calibrant.engines.duckdb.session import Session, given_or_new
-from calibrant.engines.segments import check_segment, text_keys
+from calibrant.engines.segments import SegmentKeys, check_segment, segment_keys
 from calibrant.errors import InputError, ParameterError, import_extra
 from calibrant.fitted import Fitted
 from calibrant.maps import Segmented
@@ -54,8 +61,8 @@ def apply_file(
     score : name of the column of scores
     into : name of the new column
     segment : name of the column of segments, where the calibrator has a map for each
-        Segments are told by their text, so that 1 and ``"1"`` are the same here. Segments never
-        seen get the map of all rows.
+        Segments are told by their text, so that 1 and ``"1"`` are the same here, and blanks around
+        it do not count. Segments never seen get the map of all rows.
     on_missing : {"error", "null"}, default="error"
         What to do with rows that have no score, or no segment where one is needed; "null" leaves
         their probability empty.
@@ -99,21 +106,25 @@ def apply_file(
             "probability per class: use its predict_proba in Python."
         )
     check_segment(fitted, segment)
+    if not into.strip():
+        raise ParameterError(f"into must be the name of the new column, but {into!r} came.")
+    refuse_url(os.fspath(out))
     out = Path(out)
     with given_or_new(session) as open_session:
         sources = look_at(open_session, files, [score, *([segment] if segment else [])])
         _refuse_itself(out, sources)
         names = _names(sources, into, overwrite_column)
+        keys = segment_keys(fitted.map) if isinstance(fitted.map, Segmented) else None
         rows = " UNION ALL ".join(
-            _select(source, names, score, into, segment) for source in sources
+            _select(source, names, score, into, segment, keys) for source in sources
         )
-        calibrate = _calibrate(fitted, on_missing == "null")
-        kinds = ("DOUBLE", "VARCHAR") if segment else ("DOUBLE",)
+        calibrate = _calibrate(fitted, keys, on_missing == "null")
+        kinds = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
         with open_session.function(FUNCTION, calibrate, kinds), whole_file(out) as temporary:
             command = _copy(rows, names, out, temporary, sources[0])
             threads = _keep_order(open_session, command)
             try:
-                return int(open_session.query(command)[0][0])
+                return int(open_session.query(command)[0][0]) - (not _distinct(names))
             except InputError as failed:
                 if _StopError.__name__ not in str(failed):
                     raise
@@ -131,7 +142,7 @@ def apply_file(
                     open_session.query(f"SET threads = {threads}")
 
 
-def _calibrate(fitted: Fitted, allow_missing: bool) -> Callable[..., Any]:
+def _calibrate(fitted: Fitted, keys: SegmentKeys | None, allow_missing: bool) -> Callable[..., Any]:
     """The map as a function of Arrow columns: NULL is a missing value, infinity a wrong one."""
     pyarrow = import_extra("pyarrow", extra="cli")
 
@@ -148,9 +159,9 @@ def _calibrate(fitted: Fitted, allow_missing: bool) -> Callable[..., Any]:
         scores = column.to_numpy(zero_copy_only=False)
         return answer(scores, True, lambda usable: fitted.calibrate(scores[usable]))
 
-    if not isinstance(fitted.map, Segmented):
+    if keys is None:
         return of_scores
-    by_text = text_keys(fitted.map)
+    by_text = keys.map
 
     def of_segments(column: Any, segments: Any) -> Any:
         scores, names = (c.to_numpy(zero_copy_only=False) for c in (column, segments))
@@ -192,7 +203,12 @@ def _names(sources: list[Source], into: str, overwrite: bool) -> list[str]:
 
 
 def _select(
-    source: Source, names: list[str], score: str, into: str, segment_name: str | None
+    source: Source,
+    names: list[str],
+    score: str,
+    into: str,
+    segment: str | None,
+    keys: SegmentKeys | None,
 ) -> str:
     place = source.find(score, "score")
     x, raw = number(source, place, "score"), f"{text(source, place)}::VARCHAR"
@@ -200,9 +216,9 @@ def _select(
     # what is neither missing nor a number becomes infinite, which is always refused
     checked = f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT ({missing}) THEN 'inf'::DOUBLE END"
     new = f"{FUNCTION}({checked})"
-    if segment_name:
-        group = segment(source, source.find(segment_name, "segment"))
-        new = f"{FUNCTION}({checked}, {group}::VARCHAR)"
+    if segment and keys:
+        group = segment_text(source, source.find(segment, "segment"), keys)
+        new = f"{FUNCTION}({checked}, {group})"
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
@@ -216,7 +232,7 @@ def _copy(rows: str, names: list[str], out: Path, temporary: Path, first: Source
     """The COPY command for the output's kind."""
     kind, ending, packed = kind_of(out)
     columns = [f"o{i}" for i in range(len(names))]
-    distinct = len({name.lower() for name in names}) == len(names) and all(names)
+    distinct = _distinct(names)
     named = ", ".join(f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True) if n)
     options = {
         "csv": "FORMAT csv, HEADER true",
@@ -243,6 +259,11 @@ def _copy(rows: str, names: list[str], out: Path, temporary: Path, first: Source
     elif packed:
         options += ", COMPRESSION gzip"
     return f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)"
+
+
+def _distinct(names: list[str]) -> bool:
+    """Whether SQL can tell the columns apart; if not, the header is one more row."""
+    return len({name.lower() for name in names}) == len(names) and all(names)
 
 
 def _repeated(names: list[str]) -> list[str]:

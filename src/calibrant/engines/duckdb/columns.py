@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from calibrant.engines.duckdb.files import Source, literal
+from calibrant.engines.segments import SegmentKeys
 from calibrant.errors import InputError
 
-__all__ = ["document", "is_one_of", "number", "segment", "spelling", "text"]
+__all__ = ["document", "is_one_of", "number", "segment", "segment_text", "spelling", "text"]
 
 #: a column of these types can be read as numbers
 NUMERIC = re.compile(
@@ -16,6 +17,12 @@ NUMERIC = re.compile(
 )
 #: and of these not as labels
 NESTED = re.compile(r".*\]$|STRUCT|MAP|UNION|BLOB")
+#: a column of these types can be one of segments; NULL is a column without a single value
+SEGMENTS = re.compile(
+    r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(\d+,0\)|BOOLEAN|VARCHAR|JSON|UUID|ENUM.*|\"NULL\")$"
+)
+#: whole numbers that Python would get as decimals
+WIDE = re.compile(r"U?HUGEINT|DECIMAL")
 
 
 def text(source: Source, column: int) -> str:
@@ -55,14 +62,35 @@ def spelling(source: Source, column: int) -> str:
 def segment(source: Source, column: int) -> str:
     """SQL of the segment that a row is in, NULL where there is none."""
     kind, expression = source.types[column], source.columns[column]
-    if NESTED.match(kind) or kind in ("FLOAT", "DOUBLE"):
+    if not SEGMENTS.match(kind):
         raise InputError(
             f"segment column {source.names[column]!r} of {source.path.name} must hold words or "
-            f"whole numbers, but its type is {kind}. Pick another column."
+            f"whole numbers, but its type is {kind}. Pick another column or convert it."
         )
     if source.kind == "csv":
         return f"nullif(trim({expression}), '')"
-    return text(source, column)
+    if WIDE.match(kind):
+        wrong = (
+            f"segment column {source.names[column]!r} must hold numbers of at most 64 bits, but "
+            "larger ones came. Convert it to text."
+        )
+        larger = f"CASE WHEN {expression} IS NOT NULL THEN error({literal(wrong)})::BIGINT END"
+        return f"coalesce(TRY_CAST({expression} AS BIGINT), {larger})"
+    return f"{expression}::VARCHAR" if kind == "UUID" else text(source, column)
+
+
+def segment_text(source: Source, column: int, keys: SegmentKeys) -> str:
+    """SQL of the segment as text, to be found among the keys of a calibrator.
+
+    Truth values are 1 and 0 where the keys are whole numbers, as they are in a fit.
+    """
+    wide = WIDE.match(source.types[column])
+    word = f"({source.columns[column] if wide else segment(source, column)})::VARCHAR"
+    if keys.trimmed:
+        word = f"trim({word})"
+    if keys.whole and source.types[column] in ("BOOLEAN", "VARCHAR", "JSON"):
+        word = f"CASE lower({word}) WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {word} END"
+    return word
 
 
 def is_one_of(expression: str, words: Sequence[str]) -> str:

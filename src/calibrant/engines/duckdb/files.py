@@ -11,6 +11,7 @@ import difflib
 import glob
 import gzip
 import os
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -128,6 +129,7 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
     for item in patterns:
         name = os.fspath(item)
         path = Path(name)
+        refuse_url(name)
         if path.is_dir():
             raise InputError(f"{name} is a folder. Name its files, for example {name}/*.csv")
         matches = (
@@ -141,6 +143,15 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
     if not found:
         raise InputError("at least one data file must be given, but none came.")
     return list(found)
+
+
+def refuse_url(name: str) -> None:
+    """Refuse a place that is not on this machine."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
+        raise InputError(
+            f"files must be on this machine, but {name} came. Copy it here, or use the engine "
+            "spark, which reads and writes URLs."
+        )
 
 
 def _near_file(path: Path) -> str:
@@ -233,12 +244,12 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputError(f"{path.name} cannot be read: {wrong}") from wrong
 
 
-def not_utf8(name: str, line: str = "") -> str:
+def not_utf8(name: str, line: str = "", was: str = "latin1") -> str:
     """What to say of a text file in another encoding."""
     where = f" (line {line})" if line else ""
     return (
         f"{name} must be UTF-8 text, but it is not{where}. Save it as 'CSV UTF-8', or convert it: "
-        f"iconv -f latin1 -t utf8 {name} > utf8.csv"
+        f"iconv -f {was} -t utf8 {name} > utf8.csv"
     )
 
 

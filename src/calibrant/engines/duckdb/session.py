@@ -21,7 +21,7 @@ from calibrant.engines.duckdb.files import (
 )
 from calibrant.errors import InputError, ParameterError, import_extra
 
-__all__ = ["Progress", "Session", "given_or_new"]
+__all__ = ["NO_SPACE", "Progress", "Session", "given_or_new"]
 
 T = TypeVar("T")
 
@@ -30,6 +30,10 @@ Progress = Callable[[float], None]
 
 #: mistakes of the program, not of the data: never reworded
 OURS = ("ParserException", "BinderException", "CatalogException", "InternalException")
+
+NO_SPACE = (
+    "No space left on device: the output was not written. Free some, or write to another disk."
+)
 
 
 class Session:
@@ -78,6 +82,10 @@ class Session:
             "preserve_insertion_order": True,
         }
         given = {"threads": threads, "memory_limit": memory_limit}
+        if memory_limit is not None and not _SIZE.match(memory_limit):  # "-1" would be no limit
+            raise ParameterError(
+                f"memory_limit must be {_ALLOWED['memory_limit']}, but {memory_limit!r} came."
+            )
         for name, value in {**settings, **given}.items():
             if value is None:
                 continue
@@ -157,7 +165,7 @@ class Session:
                     ended.wait(0.1)
             raise
         if failed:
-            self._raise(failed[0])
+            self._raise(failed.pop())
         return done[0]
 
     def _raise(self, error: BaseException) -> None:
@@ -189,17 +197,32 @@ class Session:
         if kind == "csv":
             with path.open("rb") as stream:
                 if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                    raise InputError(not_utf8(path.name))
+                    raise InputError(not_utf8(path.name, was="utf16"))
             return csv_source(path, wanted)
         layout = "newline_delimited" if ending != ".json" else "auto"
         reader = {
             "json": f"read_json({pattern(path)}, format='{layout}', sample_size=-1)",
             "parquet": f"read_parquet({pattern(path)})",
         }[kind]
-        described = self.query(f"DESCRIBE SELECT * FROM {reader}")
-        names = tuple(row[0] for row in described)
+        try:
+            described = self.query(f"DESCRIBE SELECT * FROM {reader}")
+        except InputError as wrong:
+            raise InputError(
+                f"{path.name} cannot be read as {_FORMATS[kind]}: {str(wrong).rstrip('.')}. Is it "
+                "whole, and of the kind that its ending says?"
+            ) from wrong
+        known = tuple(row[0] for row in described)
         types = tuple(row[1] for row in described)
-        return Source(path, kind, names, tuple(map(identifier, names)), types, reader)
+        names = _own_names(path, known) if kind == "parquet" else known
+        return Source(path, kind, names, tuple(map(identifier, known)), types, reader)
+
+
+def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns as the file has them: of ``S`` and ``s`` DuckDB calls the second ``s_1``."""
+    lower = {name.lower() for name in known}
+    if not any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower):
+        return known
+    return tuple(import_extra("pyarrow.parquet", extra="cli").read_schema(path).names)
 
 
 @contextmanager
@@ -212,7 +235,10 @@ def given_or_new(session: Session | None) -> Iterator[Session]:
         yield new
 
 
+#: a number with a unit; a share of the machine's memory is DuckDB's other way
+_SIZE = re.compile(r"\s*[0-9.]+\s*([KMGT]i?B|B|bytes|%)\s*$", re.IGNORECASE)
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+_FORMATS = {"json": "JSON", "parquet": "Parquet"}
 _ALLOWED = {
     "threads": "a whole number of at least 1",
     "memory_limit": "a size such as '2GB' or '500MB'",
@@ -222,10 +248,17 @@ _ALLOWED = {
 def _reworded(error: BaseException) -> str:
     """DuckDB's message in one line: which file, which line, what is wrong there, what to do."""
     message = str(error)
+    if "No space left on device" in message or "Disk quota exceeded" in message:
+        return NO_SPACE
+    if "max_temp_directory_size" in message:
+        return (
+            "there is no space left for temporary files. Free some, set the environment variable "
+            "TMPDIR to a folder of a larger disk, or raise the memory limit."
+        )
     if type(error).__name__ == "OutOfMemoryException":
         return (
             "the work needs more memory than is allowed. Raise the memory limit, use fewer "
-            "threads, or round the scores so that fewer are distinct."
+            "threads, or put the scores into cells."
         )
     file = _find(r"\n  file = (.*)", message)
     name = Path(file).name if file else ""

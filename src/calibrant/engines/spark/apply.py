@@ -10,7 +10,7 @@ from typing import Any
 
 from calibrant.engines.apply import apply
 from calibrant.engines.segments import check_segment, text_keys
-from calibrant.engines.spark.columns import FileFrame
+from calibrant.engines.spark.columns import FileFrame, not_text
 from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
@@ -105,6 +105,9 @@ def _checked(source: FileFrame, score: str, on_missing: str) -> Any:
     infinite = functions.abs(x) == float("inf")
     advice = "Correct or drop those rows."
     checked = functions.when(infinite, _failure(score, "be finite", "infinite", advice))
+    if source.kind == "csv":  # of any column: it would be written as it was misread
+        what = source.files[0] if len(source.files) == 1 else "the files"
+        checked = checked.when(source.garbled(), not_text(what).cast("double"))
     if on_missing == "error":
         advice = 'Drop or impute them first, or give them no probability: on_missing="null".'
         missing = x.isNull() | functions.isnan(x)

@@ -11,7 +11,7 @@ from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["FileFrame", "quoted"]
+__all__ = ["FileFrame", "not_text", "quoted"]
 
 #: types of Spark, by how their names begin
 NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal", "void")
@@ -20,6 +20,9 @@ NESTED = ("array", "map", "struct", "binary", "variant")
 PLAIN = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "void")
 #: what a number looks like in a file, in small letters: Java also takes 1.0d and 0x1p3
 NUMBER = r"^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)\s*$"
+
+#: what bytes that are no UTF-8 are read as
+GARBLED = "\ufffd"
 
 
 def quoted(name: str) -> str:
@@ -92,7 +95,7 @@ class FileFrame:
                 f"{kind}. Pick another column."
             )
         if self.kind == "csv":
-            return _word(value)
+            return _word(value, f"label column {name!r}")
         if kind.startswith("decimal"):
             return value.cast("double")
         return value if kind.startswith(PLAIN) else value.cast("string")
@@ -105,7 +108,15 @@ class FileFrame:
                 f"segment column {name!r} of {self.files[0]} must hold words or whole numbers, but "
                 f"its type is {kind}. Pick another column."
             )
-        return _word(value) if self.kind == "csv" else value
+        return _word(value, f"segment column {name!r}") if self.kind == "csv" else value
+
+    def garbled(self) -> Any:
+        """Whether a field of a row holds what Spark puts in the place of bytes that are no text."""
+        functions = import_extra("pyspark.sql.functions", extra="spark")
+        texts = [
+            functions.col(quoted(name)) for name, kind in self.frame.dtypes if kind == "string"
+        ]
+        return functions.concat_ws("", *texts).contains(GARBLED)
 
     def _column(self, column: str, role: str) -> tuple[str, str, Any]:
         functions = import_extra("pyspark.sql.functions", extra="spark")
@@ -113,7 +124,19 @@ class FileFrame:
         return name, dict(self.frame.dtypes)[name], functions.col(quoted(name))
 
 
-def _word(value: Any) -> Any:
+def not_text(what: str) -> Any:
+    """An expression that makes the job fail where bytes are no text."""
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    words = (
+        f"{RAISED}{what} must be UTF-8 text, but it holds other bytes (or U+FFFD). Convert the "
+        "file, for example: iconv -f latin1 -t utf8 old.csv > new.csv"
+    )
+    return functions.raise_error(functions.lit(words))
+
+
+def _word(value: Any, what: str) -> Any:
     functions = import_extra("pyspark.sql.functions", extra="spark")
     word = functions.trim(value)
-    return functions.when(word != "", word)
+    return functions.when(value.contains(GARBLED), not_text(what).cast("string")).when(
+        word != "", word
+    )

@@ -6,10 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RAISED", "name_of", "reworded", "why_not_started"]
+__all__ = ["CHECK", "RAISED", "name_of", "reworded", "why_not_started"]
 
 #: how a message that our own expressions raise begins
 RAISED = "calibrant: "
+
+#: what to do where no cluster answers
+CHECK = "Check its address, and that it runs."
 
 #: analysis fails by a mistake of the program, except where it is the data's
 OF_DATA = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "COLUMN_ALREADY_EXISTS")
@@ -34,6 +37,10 @@ KNOWN: dict[str, str] = {
     r"Length of parsed input \(\d+\) exceeds|maximum number of characters": (
         "{} has a field of more than a million characters. Most often a quote was not closed: "
         "close or double it."
+    ),
+    r"Unescaped quote character": (
+        "{} has a quote inside a quoted field, or one that does not end. Double those within "
+        "fields, and close the others."
     ),
     r"CSV header does not conform to the schema": (
         "all files must have the same columns in the same order, but {} differs. Use one by one."
@@ -90,7 +97,7 @@ def why_not_started(error: BaseException, log: Path, master: str) -> str:
     text = "\n".join(_messages(error))
     lost = re.search("unresponsive|UnknownHost|Failed to connect|refused", said + text)
     if lost and not master.startswith("local"):
-        return f"no Spark cluster answers at {master}. Check its address, and that it runs."
+        return f"no Spark cluster answers at {master}. {CHECK}"
     told = re.search(r"^.*(?:Error|Exception)\b.*\n?.*", said, re.MULTILINE)
     why = told[0] if told else _first_line(text)
     return f"Spark could not be started as {master}: {' '.join(why.split())[:300]}"

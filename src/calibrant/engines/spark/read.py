@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import os
 import re
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +44,8 @@ def read_files(
     -----
     Fields of CSV files stay text, from which `FileFrame` takes numbers and labels. A CSV file with
     quotes, which may span lines, is read by one task; one without is cut into pieces. Text must be
-    UTF-8.
+    UTF-8: a row with other bytes is refused where they matter. JSON numbers in a column that also
+    holds words are words, so that 1 and "1" are the same.
     """
     urls = [str(item) for item in patterns if is_url(os.fspath(item))]
     paths = _local([item for item in patterns if not is_url(os.fspath(item))], some=bool(urls))
@@ -159,6 +163,8 @@ def _csv_options(separator: str, lines: bool) -> dict[str, Any]:
         "escape": '"',
         "multiLine": lines,
         "mode": "FAILFAST",
+        "columnPruning": False,  # by which lines of another length would pass
+        "unescapedQuoteHandling": "RAISE_ERROR",
         "inferSchema": False,
         "maxCharsPerColumn": LONGEST,
         "encoding": "UTF-8",
@@ -176,7 +182,38 @@ def _header(path: Path, wanted: Sequence[str]) -> Source:
             f"Spark needs columns with different names, but {path.name} has several named "
             f"{', '.join(map(repr, twice[:8]))}. Rename all but one."
         )
+    _refuse_open_quote(source)
     return source
+
+
+def _refuse_open_quote(source: Source) -> None:
+    """Refuse a file whose last quote opens a field: Spark would take all that follows for it.
+
+    An earlier one is ended by the next quote, after which Spark finds no separator, and fails.
+    """
+    tail = _tail(source.path)
+    before, quote, after = tail.rpartition(b'"')
+    ends = (source.separator.encode(), b"\r", b"\n")
+    opens = before.removeprefix(b"\xef\xbb\xbf").endswith(ends) or not before
+    if quote and opens and after.strip(b" ") and not after.strip(b" ").startswith(ends):
+        line = after.splitlines()[0][:60].decode("utf-8", "replace")
+        raise InputError(
+            f"{source.path.name} has a quote that does not end: '\"{line}'. Close or double it."
+        )
+
+
+def _tail(path: Path) -> bytes:
+    """The last bytes of a file, as many as the longest field may have."""
+    size = 4 * LONGEST
+    if path.suffix.lower() != ".gz":
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - size))
+            return stream.read()
+    tail = b""
+    with suppress(OSError, EOFError, zlib.error), gzip.open(path) as packed:  # told by the reader
+        while chunk := packed.read(size):
+            tail = (tail + chunk)[-size:]
+    return tail
 
 
 def _texts(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import re
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
-from calibrant.engines.spark.failures import reworded, why_not_started
+from calibrant.engines.spark.failures import CHECK, reworded, why_not_started
 from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
 
 __all__ = ["Progress", "Spark"]
@@ -84,6 +85,7 @@ class Spark:
             return
         settings = _settings(master, threads, memory)
         require_java()
+        _knock(master)
         self._folder = tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True)
         try:
             self._start({**settings, **_places(Path(self._folder.name)), **(config or {})})
@@ -128,13 +130,19 @@ class Spark:
         """Stop what was started here, and remove what it left on disk."""
         if not self.started:
             return
+        logs = None
         if self.session is not None:
             with suppress(Exception):  # the driver may have died, which was told already
+                logs = _workers_logs(self.session.sparkContext)
                 self.session.stop()
             self.session = None
         if self._gateway is not None:
             _shut_down(self._gateway)
             self._gateway = None
+        if logs is not None:
+            shutil.rmtree(logs, ignore_errors=True)
+            with suppress(OSError):  # others are there
+                logs.parent.rmdir()
         self._folder.cleanup()
 
     # --- running --------------------------------------------------------------------------------
@@ -210,6 +218,17 @@ def require_java() -> None:
             f"Spark needs Java 17 or newer, but there is no java in {where}. Install it, for "
             "example openjdk-17-jre-headless, or use the engine duckdb, which needs none."
         )
+
+
+def _knock(master: str) -> None:
+    """Refuse a cluster that is not there, which Spark itself would wait for a minute and more."""
+    places = re.findall(r"(?:spark://|,)([^,:]+|\[[^]]+\]):([0-9]+)", master)
+    for host, port in places:
+        with suppress(OSError):
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
+            return
+    if places and master.startswith("spark://"):
+        raise InputError(f"no Spark cluster answers at {master}. {CHECK}")
 
 
 def _settings(master: str, threads: int | None, memory: str | None) -> dict[str, str]:
@@ -318,6 +337,12 @@ def _interrupt_handler() -> Any:
 def _shut_down(gateway: Any) -> None:
     """End the JVM started here; the next session starts another, with its own memory."""
     context = import_extra("pyspark", extra="spark").SparkContext
+    active = context._active_spark_context
+    if active is not None and active._gateway is gateway:  # begun, but no session came of it
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a driver that is gone
+            active.stop()
+        context._active_spark_context = None
     if context._gateway is gateway:
         context._gateway = context._jvm = None
     with suppress(Exception):
@@ -332,6 +357,14 @@ def _shut_down(gateway: Any) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _workers_logs(context: Any) -> Path | None:
+    """Where the workers of a local cluster log and keep their files, which they never remove."""
+    if not context.master.startswith("local-cluster"):
+        return None
+    homes = import_extra("pyspark.find_spark_home", extra="spark")
+    return Path(homes._find_spark_home(), "work", context.applicationId)
 
 
 def _fraction(tracker: Any, group: str) -> float:

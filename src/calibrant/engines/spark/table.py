@@ -91,7 +91,10 @@ class SparkRows(RowsOfFiles):
     @property
     def _plain(self) -> Names:
         """The columns' names as the frame has them: a dot would be taken for a part of one."""
-        score, label, *others = (name and re.sub("[.`]", "_", name) for name in self.names)
+        plain = {name: re.sub("[.`]", "_", name) for name in self.names if name}
+        if len({name.lower() for name in plain.values()}) < len(plain):
+            plain = {name: f"{new}_{i}" for i, (name, new) in enumerate(plain.items())}
+        score, label, *others = (name and plain[name] for name in self.names)
         return Names(str(score), str(label), *others)
 
     @property
@@ -117,7 +120,8 @@ class SparkRows(RowsOfFiles):
     def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
         frame = self.frame if all_rows else self.frame.head(HEAD)
         label = self._plain.label
-        asked = frame.select(label).unique().head(MANY)
+        # narwhals would number all rows of a label, in one task, to find it only once
+        asked = frame.group_by(label).agg(nw.len().alias("rows")).select(label).head(MANY)
         found = self.files.spark.call(asked.collect).get_column(label).to_list()
         labels = [value for value in found if value is not None and value == value]  # noqa: PLR0124
         values: dict[Any, Any] = {value: value for value in labels}

@@ -44,8 +44,10 @@ def write_file(spark: Spark, frame: Any, out: str | os.PathLike[str]) -> int:
     Notes
     -----
     The parts are written to a hidden folder beside ``out``, which takes its name at the end and is
-    removed on any failure. On object stores, where a folder cannot be renamed at once, a whole
-    folder is known by its file ``_SUCCESS``.
+    removed on any failure. Where ``out`` is replaced, the old one is renamed first, since no file
+    system that Spark knows exchanges two folders at once: for a moment there is no ``out``, and a
+    machine that fails just then leaves both, whole, under hidden names beside it. On object stores,
+    where a folder cannot be renamed at once, a whole folder is known by its file ``_SUCCESS``.
     """
     functions = import_extra("pyspark.sql.functions", extra="spark")
     kind, ending, packed = kind_of(Path(name_of(os.fspath(out))))
@@ -168,14 +170,11 @@ class _Local:
     def put(self) -> None:
         if self.path.exists():
             self.path.rename(self.old)
-        try:
-            self.new.rename(self.path)
-        except OSError:
-            if self.old.exists():
-                self.old.rename(self.path)
-            raise
+        self.new.rename(self.path)
 
     def clear(self) -> None:
+        if self.old.exists() and not self.path.exists():  # the new one did not come
+            self.old.rename(self.path)
         _remove(self.old)
         for _ in range(10):  # a task that was told to stop may still make its folders anew
             if not self.new.exists():
@@ -239,13 +238,14 @@ class _Remote:
             if there and not self.system.rename(self.path, self.old):
                 raise InputError(f"the output {self.name} could not be replaced.")
             if not self.system.rename(self.new, self.path):
-                if there:
-                    self.system.rename(self.old, self.path)
                 raise InputError(f"the output {self.name} could not be given its name.")
 
         self.spark.call(move)
 
     def clear(self) -> None:
+        with suppress(Exception):  # it stays under its hidden name
+            if not self.system.exists(self.path):
+                self.system.rename(self.old, self.path)
         for _ in range(10):  # as above
             with suppress(Exception):  # nothing more can be done about it
                 if not self.system.exists(self.new):
@@ -253,4 +253,5 @@ class _Remote:
                 self.system.delete(self.new, True)
                 time.sleep(0.05)
         with suppress(Exception):
-            self.system.delete(self.old, True)
+            if self.system.exists(self.path):
+                self.system.delete(self.old, True)

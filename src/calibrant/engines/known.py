@@ -1,0 +1,76 @@
+"""What is known of a map without evaluating it: whether it rises, and whether its bits are sure."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise
+
+__all__ = ["exact", "trend"]
+
+
+@functools.singledispatch
+def trend(map_: Map) -> int:
+    """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
+    return 0
+
+
+@trend.register
+def _(map_: Identity) -> int:
+    return 1
+
+
+@trend.register
+def _(map_: Interval) -> int:
+    return trend(map_.point)
+
+
+@trend.register
+def _(map_: Logistic) -> int:
+    signs = {int(np.sign(c)) for name, c in map_.terms if c}
+    if any(name == "z2" and c for name, c in map_.terms) or len(signs) > 1:
+        return 0
+    return signs.pop() if signs else 1
+
+
+@trend.register
+def _(map_: Piecewise) -> int:
+    values = np.column_stack((map_.left, map_.right)).ravel()
+    if (values[1:] >= values[:-1]).all():
+        return 1
+    return -1 if (values[1:] <= values[:-1]).all() else 0
+
+
+@trend.register
+def _(map_: Mixture) -> int:
+    trends = {trend(m) for m, w in zip(map_.members, map_.weights, strict=True) if w > 0.0}
+    return trends.pop() if len(trends) == 1 else 0
+
+
+@trend.register
+def _(map_: Chain) -> int:
+    return int(np.prod([trend(step) for step in map_.steps]))
+
+
+@functools.singledispatch
+def exact(map_: Map, axis: Any) -> bool:
+    """Whether every engine gives the same bits: no ln or exp between the chooser and the value."""
+    return False
+
+
+@exact.register
+def _(map_: Identity, axis: Any) -> bool:
+    return axis.function is None
+
+
+@exact.register
+def _(map_: Interval, axis: Any) -> bool:
+    return exact(map_.point, axis)
+
+
+@exact.register
+def _(map_: Piecewise, axis: Any) -> bool:
+    return map_.is_step

@@ -140,7 +140,7 @@ def fitted() -> dict[tuple[str, bool], Any]:
     return made
 
 
-@each_lazy
+@pytest.mark.parametrize("kind", ["polars", "duckdb"])
 @pytest.mark.parametrize("margins", [False, True], ids=["probabilities", "margins"])
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_as_calibrate(fitted, name, margins, kind):

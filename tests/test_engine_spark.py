@@ -94,19 +94,27 @@ def interrupted(seconds):
 # --- the session --------------------------------------------------------------------------------
 
 QUIET = """
-import os, signal, sys, warnings
+import os, signal, sys, threading, warnings
+sys.path.insert(0, sys.argv[1])
+from sparks import children
 warnings.simplefilter("default")  # to stderr; PySpark swallows some that are errors
 warnings.filterwarnings("ignore", "unclosed file")  # PySpark's pipe to a JVM that did not start
 from calibrant.engines.spark import Spark
 from calibrant.errors import InputError
+fast = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 before = signal.getsignal(signal.SIGINT)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    Spark(threads=1, config=fast)
+    raise AssertionError("Ctrl-C was lost")
+except KeyboardInterrupt:
+    assert not children(os.getpid()), children(os.getpid())
 try:
     Spark(threads=1, memory="9999999TB")
 except InputError as wrong:
     said = str(wrong)
 assert "could not be started as local[1]" in said and "heap" in said, said
 assert len(said.splitlines()) == 1
-fast = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 with Spark(threads=1, memory="600MB", config=fast) as spark:
     assert spark.started
     heap = spark.session._jvm.java.lang.Runtime.getRuntime().maxMemory() / 2**20
@@ -130,7 +138,7 @@ def test_a_session_is_quiet_and_leaves_nothing(tmp_path):
     (tmp_path / "t").mkdir()
     (tmp_path / "here").mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", QUIET],
+        [sys.executable, "-c", QUIET, str(Path(__file__).parent)],
         capture_output=True, text=True, env=environment, cwd=tmp_path / "here", check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -57,7 +57,7 @@ def same(found: dict, wanted: dict, auc: float) -> None:
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("cells", [16, 256, 65_536])
+@pytest.mark.parametrize("cells", [16, 65_536])
 @pytest.mark.parametrize(
     "kind", [pl.DataFrame.lazy, in_duckdb, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow]
 )
@@ -198,9 +198,8 @@ def test_one_side_from_cells_and_the_other_exact(monkeypatch):
 # --- intervals and notes ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weights", ["counts", "importance"])
-def test_intervals_are_those_of_the_rows_but_for_the_width_of_cells(weights):
-    options = {"weights": weights, "replicates": 1000}
+def test_intervals_are_those_of_the_rows_but_for_the_width_of_cells():
+    options = {"weights": "importance", "replicates": 1000}
     e = metrics.evaluate(
         FRAME.lazy(), "p", label="y", raw="s", sample_weight="w", cells=65_536, **options
     )

@@ -97,7 +97,7 @@ def test_segments_that_do_not_differ_have_the_map_of_all_rows():
     )
 
 
-@pytest.mark.parametrize("calibrator", [None, cal.Platt(), cal.Isotonic(), cal.VennAbers()])
+@pytest.mark.parametrize("calibrator", [None, cal.Platt(), cal.Isotonic()])
 @pytest.mark.parametrize("shrinkage", ["cv", "bayes", 50.0])
 def test_unseen_segments_have_the_map_of_all_rows(calibrator, shrinkage):
     s, y, g, _ = simulate(0, segments=8, spread=1.0)
@@ -589,7 +589,7 @@ def test_the_study_tells_the_ways_apart(root):
 
 
 def test_the_page_of_segments_says_what_is_true(root, tmp_path, monkeypatch):
-    """Its code runs, and its table is that of the study."""
+    """Its code runs, and its tables are those of the study."""
     monkeypatch.chdir(tmp_path)
     text = (root / "docs" / "segments.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
@@ -599,5 +599,6 @@ def test_the_page_of_segments_says_what_is_true(root, tmp_path, monkeypatch):
     assert c.calibrate([0.3], ["it"])[0] < 0.15
     assert c.calibrate([0.3], ["de"])[0] > 0.25
     kept = (root / "experiments" / "results" / "segments.md").read_text(encoding="utf-8")
-    rows = [line for line in kept.splitlines() if line.startswith("|")]
-    assert "\n".join(rows) in text
+    tables = [part.strip() for part in kept.split("\n\n") if part.startswith("|")]
+    assert len(tables) == 2
+    assert all(part in text for part in tables)

@@ -24,8 +24,10 @@ from calibrant.data.lazy_checks import (
     Names,
     check_cells,
     check_columns,
+    distinct,
     find_coding,
     refuse_rows,
+    refuse_streams,
     within,
 )
 from calibrant.data.naming import plain_names
@@ -71,6 +73,7 @@ def read_lazy(
     ``coding`` says what the labels are where the caller knows; ``run`` runs a query for a caller
     who wants to watch it.
     """
+    refuse_streams(frame)
     check_columns(frame.collect_schema(), names)
     frame, called = plain_names(frame)
     names = names._replace(**{r: called[name] for r, name in names._asdict().items() if name})
@@ -212,7 +215,7 @@ class LazyRows:
     def _segment_cells(self) -> int:
         import narwhals as nw
 
-        segments = self.source.select(str(self.names.segment)).unique()
+        segments = distinct(self.source, str(self.names.segment))
         return segment_cells_for(self.fetch(segments.select(nw.len().alias("n"))).item())
 
     def by_score(self, most: int | None = None) -> Grouped:
@@ -326,7 +329,7 @@ class LazyRows:
         """Whether the first rows alone hold more different scores than are kept."""
         import narwhals as nw
 
-        first = self.source.head(SEEN).select(self.names.score).unique()
+        first = distinct(self.source.head(SEEN), self.names.score)
         return bool(self.fetch(first.select(nw.len().alias("n"))).item() > EXACT)
 
 

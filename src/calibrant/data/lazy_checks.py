@@ -28,9 +28,11 @@ __all__ = [
     "check_cells",
     "check_columns",
     "check_names",
+    "distinct",
     "find_coding",
     "refuse_classes",
     "refuse_rows",
+    "refuse_streams",
     "within",
 ]
 
@@ -64,6 +66,15 @@ class Coding:
     pos_label: Any
     negative: tuple[Any, ...]
     positive: tuple[Any, ...]
+
+
+def refuse_streams(frame: nw.LazyFrame[Any]) -> None:
+    """A stream has no end, so that nothing can be known of all its rows."""
+    if getattr(frame.to_native(), "isStreaming", False) is True:
+        raise InputError(
+            "the frame must have an end, but it is a stream. Take a batch of it to fit and to "
+            'measure; apply works on a stream with on_missing="null".'
+        )
 
 
 def check_cells(cells: Any) -> None:
@@ -136,7 +147,7 @@ def find_coding(
 
 
 def _distinct(frame: nw.LazyFrame[Any], label: str, run: Run) -> list[Any]:
-    found = run(frame.select(label).unique().head(MANY).collect).get_column(label).to_list()
+    found = run(distinct(frame, label).head(MANY).collect).get_column(label).to_list()
     return [value for value in found if not is_missing(value)]
 
 
@@ -174,6 +185,14 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
             f"label column {column!r} must hold two classes, but only one class came: "
             f"{labels[0]!r}. Add rows of the other class."
         )
+
+
+def distinct(frame: nw.LazyFrame[Any], column: str) -> nw.LazyFrame[Any]:
+    """The different values of a column, by a GROUP BY: Spark would sort for ``unique``."""
+    import narwhals as nw
+
+    counted = frame.select(nw.col(column).alias("v")).group_by("v").agg(nw.len().alias("n"))
+    return counted.select(nw.col("v").alias(column))
 
 
 def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:

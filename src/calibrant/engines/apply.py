@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.door import read_scores
+from calibrant.data.lazy_checks import refuse_streams
 from calibrant.data.naming import plain_names, unknown_column
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment
@@ -88,6 +89,7 @@ def apply(
     if isinstance(opened, nw.DataFrame):
         return _in_memory(map_, opened, score, into, segment, on_missing).to_native()
     if on_missing == "error":
+        refuse_streams(opened)
         _refuse_missing(opened, score, segment)
     return _lazily(map_, opened, score, into, segment)
 

@@ -89,8 +89,8 @@ def _into_duckdb(table: Mapping[str, Column], like: Any) -> Any:
 
     The relation keeps the table alive; nothing is left in the catalog.
     """
-    __calibrant_table = _arrow(table)  # found by its name, as DuckDB finds variables
-    return like.query("__calibrant_frame", "SELECT * FROM __calibrant_table")
+    __calibrant_pieces_of_a_map = _arrow(table)  # found by its name, as DuckDB finds variables
+    return like.query("__calibrant_frame", "SELECT * FROM __calibrant_pieces_of_a_map")
 
 
 def _into_polars(table: Mapping[str, Column], like: Any) -> Any:

@@ -172,9 +172,12 @@ def _look_up(
         table |= {f"border.{i}": found.low[own]} if i else {}
     key = sheet.cell(axis.chooser, grid)
     joined = sheet.look_up(key, pack.cell.astype(np.int32), table)
-    if hinges is not None:
-        bend = nw.max_horizontal(axis.value - joined["knot"], sheet.constant(0.0))
-        value = line(axis.value, {n: joined[f"{n}.0"] for n in columns}) + joined["bend"] * bend
+    if hinges is not None and knots is not None:
+        # flat beyond the knots: there the two slopes would cancel
+        ends = (sheet.constant(float(knots[end])) for end in (0, -1))
+        at = sheet.keep(between_ends(axis.value, *ends))
+        bend = nw.max_horizontal(at - joined["knot"], sheet.constant(0.0))
+        value = line(at, {n: joined[f"{n}.0"] for n in columns}) + joined["bend"] * bend
     else:
         value = _chosen(joined, columns, axis, len(pack.regions))
     if not len(pack.crowded):
@@ -218,7 +221,10 @@ def _look_up_each(
     cell, region = sheet.listed(grid, found)
     table = {"low_": found.low[region], "high_": found.high[region]}
     table |= {name: column[found.piece[region]] for name, column in columns.items()}
-    joined = sheet.look_up(sheet.cell(axis.chooser, grid), cell.astype(np.int32), table)
+    # NULL must find no row, of which there may be several
+    known = ~nw.col(axis.chooser).is_null()
+    key = nw.when(known).then(sheet.cell(axis.chooser, grid))
+    joined = sheet.look_up(key, cell.astype(np.int32), table)
     sheet.within(axis.chooser, joined.pop("low_"), joined.pop("high_"))
     return line(axis.value, joined)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.engines.apply import apply
-from calibrant.engines.segments import check_segment, text_keys
+from calibrant.engines.segments import SegmentKeys, check_segment, segment_keys
 from calibrant.engines.spark.columns import FileFrame, not_text
 from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.read import read_files
@@ -66,6 +66,8 @@ def apply_file(
     if on_missing not in ON_MISSING:
         raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
     check_segment(fitted, segment)
+    if not into:
+        raise ParameterError("the new column must have a name, but into is empty.")
     wanted = [score, *([segment] if segment else [])]
     source = read_files(session, files, wanted)
     names: list[str] = source.frame.columns
@@ -77,8 +79,9 @@ def apply_file(
     hidden = [f"calibrant_{what}_{secrets.token_hex(4)}" for what in ("score", "segment", "p")]
     columns = {hidden[0]: _checked(source, score, on_missing)}
     if segment and isinstance(fitted.map, Segmented):
-        columns[hidden[1]] = _checked_segment(source, segment, on_missing)
-        fitted = replace(fitted, map=text_keys(fitted.map))
+        keys = segment_keys(fitted.map)
+        columns[hidden[1]] = _checked_segment(source, segment, on_missing, keys)
+        fitted = replace(fitted, map=keys.map)
     # a dot in a column's name would be taken for a part of it
     safe = [f"calibrant_{i}" for i in range(len(names))]
     rows = source.frame.withColumns(columns).toDF(*safe, *columns)
@@ -115,10 +118,15 @@ def _checked(source: FileFrame, score: str, on_missing: str) -> Any:
     return checked.otherwise(x)
 
 
-def _checked_segment(source: FileFrame, segment: str, on_missing: str) -> Any:
+def _checked_segment(source: FileFrame, segment: str, on_missing: str, keys: SegmentKeys) -> Any:
     """The segments as text; a row without one makes the job fail, unless it may."""
     functions = import_extra("pyspark.sql.functions", extra="spark")
     name = source.segment(segment).cast("string")
+    if keys.trimmed:
+        name = functions.trim(name)
+    if keys.whole:  # booleans are 0 and 1
+        small = functions.lower(name)
+        name = functions.when(small == "true", "1").when(small == "false", "0").otherwise(name)
     if on_missing == "null":
         return name
     advice = 'Give those rows a segment, or no probability: on_missing="null".'

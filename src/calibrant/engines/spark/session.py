@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
 from calibrant.engines.spark.failures import CHECK, reworded, why_not_started
+from calibrant.engines.spark.interrupts import interrupt_handler, interrupts_later
 from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
 
 __all__ = ["Progress", "Spark"]
@@ -100,9 +101,9 @@ class Spark:
         for name, value in settings.items():
             conf.set(name, value)
         log = Path(self._folder.name) / "log.txt"
-        handler = _interrupt_handler()
+        handler = interrupt_handler()
         try:
-            with log.open("wb") as stream:
+            with log.open("wb") as stream, interrupts_later(handler):
                 self._gateway = gateways.launch_gateway(conf, _mute(stream))
             # what spark-defaults.conf and the command line of spark-submit hold is known by now
             with warnings.catch_warnings():  # of a pandas that is not used here
@@ -325,13 +326,6 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
-
-
-def _interrupt_handler() -> Any:
-    """What Ctrl-C does now, if this thread may set it."""
-    if threading.current_thread() is threading.main_thread():
-        return signal.getsignal(signal.SIGINT)
-    return None
 
 
 def _shut_down(gateway: Any) -> None:

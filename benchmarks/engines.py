@@ -324,10 +324,11 @@ def run(sizes: list[int]) -> None:
 
 Jobs on one Parquet file, {THREADS} threads, median of 3 runs at 10⁷ rows (Spark: 1) and one run at
 10⁸, each in a process of its own; the jobs took turns. The baseline reads score, label and weight
-and writes their sum as one Parquet column; apply writes one Parquet column too. DuckDB's memory_limit is {MEMORY}; Polars runs
-its streaming engine; Spark is local[{THREADS}], already started. Peak memory is that of the whole
-process, Python included. The last column is the largest difference of any row's probability to the
-one in memory: to another fit for fit_isotonic, to `calibrate` for apply.
+and writes their sum as one Parquet column; apply writes one Parquet column too. DuckDB's
+memory_limit is {MEMORY}; Polars runs its streaming engine; Spark is local[{THREADS}], already
+started. Peak memory is that of the whole process, Python included. The last column is the largest
+difference of any row's probability to the one in memory: to another fit for fit_isotonic, to
+`calibrate` for apply.
 
 {setting(["calibrant", "numpy", "narwhals", "duckdb", "polars", "pyspark", "pyarrow"])}. One-minute
 load average before and after each engine: {", ".join(f"{load:.1f}" for load in loads)}. Made by

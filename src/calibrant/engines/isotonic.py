@@ -49,9 +49,8 @@ def fit_isotonic(
     -----
     First the rows are grouped by cell. A corner of the fit can lie inside a cell only if the corner
     of the cumulative diagram that has all its negatives first lies below the convex minorant of
-    the cells' borders; the scores of those cells (0.3 to 3 % of the rows) are fetched one by one in
-    a second pass. Two passes, and O(cells) memory here; exact up to the order of additions
-    (1e-12).
+    the cells' borders; the scores of those cells alone are fetched one by one in a second pass.
+    Two passes, and O(cells) memory here; exact up to the order of additions (1e-12).
 
     Examples
     --------

@@ -357,6 +357,7 @@ def test_json_lines_and_arrays(spark, tmp_path):
         ("a.parquet", b"", "a.parquet is empty"),
         ("a.xlsx", "a", "must end in one of"),
     ],
+    ids=map(str, range(19)),  # processes must agree on the names, and the time is in a .gz
 )  # fmt: skip
 def test_unreadable_files_are_refused_in_words(spark, tmp_path, name, text, said):
     path = make(tmp_path, text, name)

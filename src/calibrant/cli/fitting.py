@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -82,7 +82,7 @@ def fit(
 
     What it prints is out of fold: no row is judged by a calibrator that has seen it.
     """
-    from calibrant.cli import results
+    from calibrant.cli import results, segments
 
     jobs.check_output(output)
     jobs.check_output(plot, jobs.PICTURES)
@@ -94,27 +94,22 @@ def fit(
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     columns = jobs.Columns(score, label, weight, pos_label, segment)
     place = Place(engine, master, threads, memory_limit)
-    wanted = read_cells(cells)
-    work: Any
+    if segment and report:
+        raise ParameterError("there is no report on segments yet: leave --report out.")
     if segment:
-        from calibrant.cli import segments
-
-        if report:
-            raise ParameterError("there is no report on segments yet: leave --report out.")
         many = segments.make(method, param or [], shrinkage)
         with engine_for("reading", json, place) as opened:
-            tables = segments.read(opened, files, columns, wanted)
+            tables = segments.read(opened, files, columns, read_cells(cells))
         title = f"fitting {len(tables.by_key):,} segments"
-        work = lambda: segments.fit(tables, many, folds)  # noqa: E731
+        result = patiently(lambda: segments.fit(tables, many, folds), title, json)
     else:
         calibrator = choices.make_calibrator(method, param or [])
         with engine_for("reading", json, place) as opened:
-            read = jobs.read_files(opened, files, columns, cells=wanted)
+            read = jobs.read_files(opened, files, columns, cells=read_cells(cells))
         title = (
             f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
         )
-        work = lambda: jobs.fit_read(read, calibrator, folds=folds)  # noqa: E731
-    result = patiently(work, title, json)
+        result = patiently(lambda: jobs.fit_read(read, calibrator, folds=folds), title, json)
     written = {"calibrator": output, "plot": plot, "report": report}
     results.write_fit(result, written)
     if json:

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.engines.apply import apply
-from calibrant.engines.lookup import Grid, grid_of, listed, number, packed, rank, regions
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.regions import Grid, grid_of, listed, number, packed, rank, regions
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,

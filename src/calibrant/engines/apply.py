@@ -15,6 +15,7 @@ from calibrant.engines.by_segment import by_segment
 from calibrant.engines.expressions import express, start
 from calibrant.engines.sheet import Sheet
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.subject import map_of
 from calibrant.maps import Map, Segmented, VectorMap
 
 __all__ = ["apply"]
@@ -96,14 +97,7 @@ def apply(
 
 def _map_of(calibrator: Any) -> Map:
     """The map of a calibrator of any form, if it is one of a single score."""
-    map_ = getattr(calibrator, "map_", calibrator)
-    if not isinstance(map_, Map) and hasattr(calibrator, "to_fitted"):
-        map_ = getattr(calibrator.to_fitted(), "map", None)
-    if not isinstance(map_, Map):
-        raise InputError(
-            "calibrator must be a fitted calibrator of one score, what load returns, or a map, but "
-            f"{type(calibrator).__name__} came."
-        )
+    map_ = map_of(calibrator)
     if isinstance(map_, VectorMap):
         raise InputError(
             "a multiclass calibrator gives one probability per class and reads as many scores: use "

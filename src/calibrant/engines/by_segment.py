@@ -18,20 +18,19 @@ from numpy.typing import NDArray
 from calibrant.engines.expressions import (
     Axis,
     after,
-    collapsed,
     express,
     line,
     linked,
     logistic,
     logit_of,
-    pieces,
     refuse_jumps,
     start,
 )
-from calibrant.engines.known import trend
-from calibrant.engines.lookup import Regions, between, borders, grid_of
 from calibrant.engines.sheet import Sheet
 from calibrant.errors import InputError
+from calibrant.export.known import collapsed, trend
+from calibrant.export.pieces import pieces
+from calibrant.export.regions import Regions, between, borders, grid_of
 from calibrant.losses import logit
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
 from calibrant.maps.logistic import FEATURES

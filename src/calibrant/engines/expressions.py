@@ -1,7 +1,7 @@
 """Maps as expressions of a database column: arithmetic, a few comparisons, or a lookup by join.
 
 A comparison decides as NumPy decides, whatever the last bit of an engine's logarithm: knots are
-moved to the scale of the column that is compared, to the exact double (`lookup.regions`). What an
+moved to the scale of the column that is compared, to the exact double (`export.regions`). What an
 engine's ln and exp change is the value within a piece, in its last digits.
 """
 
@@ -16,18 +16,18 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.engines.known import exact, trend
-from calibrant.engines.lookup import (
-    LARGEST_DOUBLE,
+from calibrant.engines.sheet import Sheet
+from calibrant.errors import InputError
+from calibrant.export.known import collapsed, exact, trend
+from calibrant.export.pieces import pieces
+from calibrant.export.regions import (
     Grid,
     Regions,
     grid_of,
     packed,
     regions,
 )
-from calibrant.engines.sheet import Sheet
-from calibrant.errors import InputError, ParameterError
-from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
 
 __all__ = ["Axis", "express", "line", "logistic", "start"]
@@ -41,8 +41,6 @@ FEW, VERY_FEW = 16, 4
 CROWDED = 256
 #: so many pieces of a cell share a row of the table
 WIDE = 2
-#: how far rounding may move a line written as base + slope · s
-LOST = 2.5e-13
 
 
 @dataclass(frozen=True)
@@ -229,14 +227,6 @@ def _look_up_each(
     return line(axis.value, joined)
 
 
-def collapsed(map_: Mixture) -> Piecewise | None:
-    """The mixture as one piecewise map, if it is one exactly."""
-    try:
-        return map_.collapse()
-    except ParameterError:  # members of several scales, or smooth ones
-        return None
-
-
 def after(step: Map, axis: Axis, sheet: Sheet) -> Axis:
     """The axis that the next map of a chain reads."""
     name = sheet.add(express(step, axis, sheet))
@@ -310,28 +300,6 @@ def logistic(
     for name, coefficient in terms.items():
         total = total + coefficient * phi[name]
     return sigmoid_of(total, sheet)
-
-
-def pieces(map_: Piecewise) -> dict[str, Array]:
-    """What a row needs to know of its piece: its value; or a line as base + slope · s, where that
-    is as good as a line from its start, with slope; or both ends, where a slope is no double."""
-    start_, *rest = map_._pieces
-    if not rest:
-        return {"value": sigmoid(start_) if map_.output == "logit" else start_}
-    width, low, high, _, _, scale = rest
-    with np.errstate(over="ignore", invalid="ignore"):
-        slope = (high - low) / width
-        base = low - start_ * slope
-        lost = (np.abs(base) + np.abs(low)).max() * 2.0**-52
-    if (scale == 1.0).all() and lost <= LOST:
-        return {"base": base, "slope": slope}
-    # outer pieces are flat: their start must not be so far that the way to it overflows
-    outer = np.arange(len(low)) % (len(low) - 1) == 0
-    start_ = np.where(outer, 0.0, start_)
-    if (scale == 1.0).all() and np.isfinite(slope).all():
-        return {"start": start_, "low": low, "slope": slope}
-    width = np.where(outer, LARGEST_DOUBLE, width)
-    return {"start": start_, "low": low, "high": high, "width": width, "scale": scale}
 
 
 def between_ends(value: nw.Expr, least: nw.Expr, most: nw.Expr) -> nw.Expr:

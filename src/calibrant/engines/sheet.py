@@ -16,7 +16,7 @@ from calibrant.engines.backends import (
     left_join,
     literals_lose_bits,
 )
-from calibrant.engines.lookup import Grid, Regions, listed
+from calibrant.export.regions import Grid, Regions, listed
 
 __all__ = ["Sheet"]
 
@@ -78,7 +78,7 @@ class Sheet:
         return (t * float(grid.count)).floor().cast(nw.Int32)
 
     def listed(self, grid: Grid, found: Regions) -> tuple[Index, Index]:
-        """Regions by cell, as `lookup.listed`; by the cells beside it too if an engine that loses
+        """Regions by cell, as `regions.listed`; by the cells beside it too if an engine that loses
         bits may take one of those."""
         beside = int(self._inexact and grid.cells is not None)
         return listed(grid, found.low, found.high, beside)

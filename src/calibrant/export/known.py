@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.errors import ParameterError
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise
 
-__all__ = ["exact", "trend"]
+__all__ = ["collapsed", "exact", "trend"]
 
 
 @functools.singledispatch
@@ -74,3 +75,11 @@ def _(map_: Interval, axis: Any) -> bool:
 @exact.register
 def _(map_: Piecewise, axis: Any) -> bool:
     return map_.is_step
+
+
+def collapsed(map_: Mixture) -> Piecewise | None:
+    """The mixture as one piecewise map, if it is one exactly."""
+    try:
+        return map_.collapse()
+    except ParameterError:  # members of several scales, or smooth ones
+        return None

@@ -1,0 +1,47 @@
+"""What an export is given: a map, or anything that holds one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.errors import InputError
+from calibrant.fitted import Fitted
+from calibrant.maps import Map
+
+__all__ = ["fitted_of", "map_of"]
+
+
+def map_of(calibrator: Any) -> Map:
+    """The map of a fitted calibrator, of what `load` returns, or a map itself.
+
+    >>> from calibrant.maps import Identity
+    >>> map_of(Identity())
+    Identity()
+    """
+    map_ = getattr(calibrator, "map_", calibrator)
+    if isinstance(map_, Map):
+        return map_
+    found = fitted_of(calibrator)
+    if found is not None:
+        return found.map
+    raise InputError(
+        "calibrator must be a fitted calibrator, what load returns, or a map, but "
+        f"{type(calibrator).__name__} came."
+    )
+
+
+def fitted_of(calibrator: Any) -> Fitted | None:
+    """The fitted value with its labels; None for a bare map.
+
+    A calibrator that needs more of a row than its scores has no map to write, and is refused.
+    """
+    if isinstance(calibrator, Map) or not hasattr(calibrator, "to_fitted"):
+        return None
+    fitted = calibrator.to_fitted()
+    if isinstance(fitted, Fitted):
+        return fitted
+    raise InputError(
+        f"{fitted.method} cannot be exported: it is no function of the score alone, but needs "
+        "each row's features or interval and the calibration rows it keeps. Save it with "
+        "calibrant.save and apply it with calibrant.load(...).predict_proba."
+    )

@@ -71,6 +71,11 @@ def few(draw):
 @settings(max_examples=60)
 @example(data=(*IMPOSSIBLE[0], "counts"), bins=2, kind="width")
 @example(data=(np.array([0.4] * 3), np.array([0, 1, 1]), np.ones(3), "counts"), bins=2, kind="mass")
+@example(
+    data=(np.array([0.5, 0.0, 0.0]), np.zeros(3, dtype=int), np.array([1.5, 1, 1]), "importance"),
+    bins=2,
+    kind="width",
+)
 def test_the_ece_of_all_labels_that_could_have_come(data, bins, kind):
     """R = 4000 redrawings against all 2ⁿ: within five standard errors."""
     p, y, w, weights = data

@@ -235,7 +235,7 @@ def _debiased(value: float, gaps: Array, chance: Array) -> float:
     ``gaps`` and ``chance``: each bin's share of the ECE, and of its mean under redrawing. Chance
     is taken for normal: E|g + σZ| = g·erf(g/σ√2) + σ√(2/π)·exp(−g²/2σ²), with σ√(2/π) = chance.
     """
-    if value <= chance.sum():
+    if value <= chance.sum() * (1.0 + ROUNDING):  # the root would make 1e-7 of 1e-16
         return 0.0
     some = chance > 0.0
     fixed, g, e = gaps[~some].sum(), gaps[some], chance[some]

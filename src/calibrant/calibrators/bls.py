@@ -25,6 +25,7 @@ from calibrant.losses import logit, sigmoid
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
 from calibrant.maps.base import in_blocks
+from calibrant.threads import one_thread
 
 __all__ = ["BLS", "BLSMember"]
 
@@ -193,6 +194,7 @@ class BLS(Calibrator):
         self.pos_label = pos_label
         self.classes = classes
 
+    @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
         size = table.effective_size if self.weights == "importance" else table.total
         axis = _axis(table)

@@ -24,6 +24,7 @@ from calibrant.kernels.penalised import (
 from calibrant.losses import logit
 from calibrant.maps import Map, Piecewise
 from calibrant.maps.base import in_blocks
+from calibrant.threads import one_thread
 
 __all__ = ["Spline"]
 
@@ -153,6 +154,7 @@ class Spline(Calibrator):
         self.pos_label = pos_label
         self.classes = classes
 
+    @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
         axis, cells = _axis(table)
         if axis.half == 0.0:

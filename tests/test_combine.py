@@ -9,7 +9,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -265,7 +265,12 @@ def test_the_printed_update_is_for_pairs_only():
     assert least < naive.divergence(printed, r[:4], rest, ones[:4]) - 1e-3
 
 
+PAIRS_OF_THREE = np.array([[1.0, 1.0, 0.0], [-1.0, 0.0, 1.0], [0.0, -1.0, -1.0]])
+
+
 @given(problems(rows=3))
+@example((np.array([[1e-9, 1e-9, 1.0]]), PAIRS_OF_THREE, np.array([0.001, 1.0, 100.0])))
+@example((np.array([[1e-9, 1e-9, 1.0]]), 2 * np.eye(3) - 1, np.array([0.001, 1.0, 100.0])))
 @settings(max_examples=100)
 def test_the_objective_never_rises(problem):
     r, code, weights = problem

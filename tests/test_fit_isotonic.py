@@ -224,7 +224,7 @@ def test_what_is_remembered(tmp_path):
         assert facts["label_column"] == "bought"
         assert facts["weight_column"] == "w"
         json.dumps(dict(facts))
-    assert cal.fit_isotonic(path, score="p", label="bought").provenance["files"] == ["f.csv"]
+    assert cal.fit_isotonic(path, score="p", label="bought").provenance["files"] == ("f.csv",)
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.parquet"])

@@ -836,7 +836,7 @@ def test_files(tmp_path):
         again.predict_proba(S3, features=X), c.predict_proba(S3, features=X)
     )
     assert again.predict(S3, features=X).tolist() == c.predict(S3, features=X).tolist()
-    assert again.params["nominal"] == ["a"]
+    assert again.params["nominal"] == ("a",)
 
 
 def _damages():

@@ -39,6 +39,7 @@ __all__ = [
     "jsonable",
     "on_logit_scale",
     "row_facts",
+    "table_facts",
     "too_few",
 ]
 
@@ -200,10 +201,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
+        count = rows.count
         del rows  # the columns may be copies, and fits are to stay small
         if few := too_few(self, table):
             warnings.warn(few, AdviceWarning, stacklevel=2)
-        return self._learn(table, *labels)
+        self._learn(table, *labels)
+        self._provenance["rows"] = count
+        return self
 
     def fit_table(self, table: ScoreTable) -> Self:
         """Fit the map to a table; its labels are ``classes`` (default 0 and 1)."""
@@ -223,14 +227,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         self.map_ = (self._fit if fit is None else fit)(table)
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
-        self._provenance = {
-            "calibrant": __version__,
-            "weight": table.total,
-            "positive_weight": table.total_positive,
-            "distinct_scores": len(table),
-            "effective_size": table.effective_size,
-            **cell_facts(table),
-        }
+        self._provenance = table_facts(table)
         return self
 
     @abstractmethod
@@ -296,15 +293,32 @@ def too_few(calibrator: Any, table: ScoreTable) -> str:
     )
 
 
-def row_facts(weight: Array) -> dict[str, Any]:
-    """Facts about the rows of a fit, given their weights."""
-    size = weight / weight.max()  # squares of tiny weights would vanish
+def table_facts(table: ScoreTable) -> dict[str, Any]:
+    """Facts about the data of a fit, given as a table."""
     return {
+        "calibrant": __version__,
+        "weight": table.total,
+        "positive_weight": table.total_positive,
+        "distinct_scores": len(table),
+        "effective_size": table.effective_size,
+        **cell_facts(table),
+    }
+
+
+def row_facts(
+    weight: Array, codes: NDArray[np.intp] | None = None, classes: int = 2
+) -> dict[str, Any]:
+    """Facts about the rows of a fit, given their weights and which of the classes each is."""
+    size = weight / weight.max()  # squares of tiny weights would vanish
+    facts = {
         "calibrant": __version__,
         "weight": float(weight.sum()),
         "rows": int((weight > 0).sum()),
         "effective_size": float(size.sum() ** 2 / (size**2).sum()),
     }
+    if codes is not None:
+        facts["class_weights"] = np.bincount(codes, weight, minlength=classes).tolist()
+    return facts
 
 
 def jsonable(value: Any) -> Any:

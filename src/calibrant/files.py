@@ -3,58 +3,92 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import math
 import os
+import re
 import secrets
-import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.facts import shown
+from calibrant.data.provenance import measures_of, read_notes, read_period
 from calibrant.errors import InputError
+from calibrant.export.json import json_text
 from calibrant.fitted import Fitted
+from calibrant.local.arrays import pack, unpack
 from calibrant.local.rule import FORMAT as LOCAL
 from calibrant.local.rule import LocalFitted
 
 __all__ = ["load", "save"]
 
 LARGEST_FILE = 1 << 30
+#: how files begin that are not text, and what to do about them
+FOREIGN = {
+    b"\x1f\x8b": "it is compressed by gzip. Unpack it first",
+    b"PK\x03\x04": "it is a zip archive. Unpack it first",
+    b"\x80": "it may be a pickle, which is never loaded. Save the calibrator with calibrant.save",
+    b"\xff\xfe": "it is UTF-16. Convert it to UTF-8",
+    b"\xfe\xff": "it is UTF-16. Convert it to UTF-8",
+    b"\xef\xbb\xbf": "it begins with a byte order mark. Convert it to UTF-8 without one",
+}
+#: an escape of half a surrogate pair; two halves in the right order are a character
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
+def save(
+    calibrator: Any,
+    path: str | os.PathLike[str],
+    *,
+    period: Any = None,
+    evaluation: Any = None,
+    notes: Any = None,
+) -> None:
     """Write a fitted calibrator to a JSON file, whole or not at all.
 
     Parameters
     ----------
     calibrator : fitted calibrator, Fitted or LocalFitted
     path : path of the file
+    period : str, or a pair of dates or ISO texts, optional
+        The time that the data of the fit are from.
+    evaluation : what `evaluate` returns, optional
+        Its numbers and intervals are kept as the measures before and after.
+    notes : str or list of str, optional
+        What whoever audits the file should know.
 
     Notes
     -----
+    The last three go into the ``provenance`` of the file, beside the library's version, the method
+    with its parameters, and how much data there was. The data are not in it; but the knots of
+    steps and lines are scores, or lie between two of them.
+
     A calibrator that is a map of the score is one JSON file. One that keeps calibration rows
     (`SimilarityBinning`, `ACP`) writes their arrays to a second file beside it, named like it with
     a part of its own checksum and ``.npz``. Keep the two together. Saving again replaces both: the
     JSON file, written last, decides which arrays count, so an interrupted save leaves the old pair.
+    O(size of the map).
 
     Examples
     --------
     >>> import calibrant as cal, tempfile, os
     >>> c = cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> path = os.path.join(tempfile.mkdtemp(), "c.json")
-    >>> cal.save(c, path)
+    >>> cal.save(c, path, period=("2024-01-01", "2024-03-31"))
     >>> bool((cal.load(path).calibrate([0.3]) == c.calibrate([0.3])).all())
     True
+    >>> cal.load(path).provenance["period"]
+    ('2024-01-01', '2024-03-31')
     """
     if not hasattr(calibrator, "to_fitted"):
         raise InputError(
             f"only a fitted calibrator or a Fitted can be saved, but {type(calibrator).__name__} "
             "came."
         )
-    file, fitted = Path(path), calibrator.to_fitted()
+    file = Path(path)
+    fitted = _with_record(calibrator.to_fitted(), period, evaluation, notes)
     old = _arrays_of(file)
     if not isinstance(fitted, LocalFitted):
         _write_json(file, fitted.to_dict())
@@ -62,7 +96,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
             old.unlink(missing_ok=True)
         return
     document, arrays = fitted.to_parts()
-    content = _packed(arrays)
+    content = pack(arrays)
     checksum = hashlib.sha256(content).hexdigest()
     beside = file.with_name(f"{file.name}.{checksum[:12]}.npz")
     document["arrays"] = {"file": beside.name, "sha256": checksum}
@@ -79,38 +113,112 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Fitted | LocalFitted:
-    """Read a calibrator file. Only data is read; nothing in the file is ever executed."""
+    """Read a calibrator file. Only data is read; nothing in the file is ever executed.
+
+    Parameters
+    ----------
+    path : path of the file
+        As `save` wrote it; the arrays of a local calibrator must lie beside it.
+
+    Returns
+    -------
+    Fitted or LocalFitted
+        Its ``provenance`` says where it came from, see `save`.
+
+    Notes
+    -----
+    A file that is foreign, damaged or of a newer format is an InputError that says why. A map that
+    was read is a map that works: whatever the file, finite scores get probabilities.
+    O(size of the file).
+
+    Examples
+    --------
+    >>> import calibrant as cal, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "c.json")
+    >>> cal.save(cal.Isotonic().fit([0.1, 0.9], [0, 1]), path)
+    >>> cal.load(path).method, cal.load(path).provenance["weight"]
+    ('Isotonic', 2.0)
+    """
     file = Path(path)
     document = _read_json(file)
     try:
         if isinstance(document, dict) and document.get("format") == LOCAL:
             return LocalFitted.from_parts(document, _read_arrays(file, document.get("arrays")))
         return Fitted.from_dict(document)
-    except RecursionError as wrong:
-        raise InputError(f"{file} is not a calibrator file: it nests too deeply.") from wrong
     except InputError as wrong:
         raise InputError(f"{file}: {wrong}") from wrong
 
 
+def _with_record(fitted: Any, period: Any, evaluation: Any, notes: Any) -> Any:
+    """The same calibrator with what its maker says of it."""
+    told: dict[str, Any] = {}
+    if period is not None:
+        told["period"] = read_period(period)
+    if evaluation is not None:
+        told["measures"] = measures_of(evaluation, "as given when the calibrator was saved")
+    if notes is not None:
+        told["notes"] = read_notes(notes)
+    return replace(fitted, provenance={**fitted.provenance, **told}) if told else fitted
+
+
+# --- JSON ---------------------------------------------------------------------------------------
+
+
 def _write_json(file: Path, document: dict[str, Any]) -> None:
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(file, (text + "\n").encode("utf-8"))
+    try:
+        content = json_text(document).encode("utf-8")
+    except UnicodeEncodeError as wrong:
+        raise InputError(f"this calibrator cannot be written as UTF-8: {wrong}") from wrong
+    write_atomically(file, content)
 
 
 def _read_json(file: Path) -> Any:
+    content = _read_bytes(file)
+    for start, reason in FOREIGN.items():
+        if content.startswith(start):
+            raise InputError(f"{file} is not a calibrator file: {reason}.")
     try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{file} is larger than 1 GiB: this is not a calibrator.")
-        text = file.read_text(encoding="utf-8")
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as wrong:
+        text = content.decode("utf-8")
+        document = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_without_twins
+        )
+        if SURROGATE.search(text):
+            json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except InputError as wrong:
+        raise InputError(f"{file}: {wrong}") from wrong
+    except RecursionError as wrong:
+        raise InputError(f"{file} is not a calibrator file: it nests too deeply.") from wrong
+    except ValueError as wrong:  # of JSON, of UTF-8, of integers with too many digits
         raise InputError(f"{file} is not a calibrator file: {wrong}") from wrong
+    return document
 
 
-def _packed(arrays: dict[str, NDArray[Any]]) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **arrays)
-    return stream.getvalue()
+def _read_bytes(file: Path) -> bytes:
+    """What is in a file, unless it cannot be a calibrator."""
+    if "\0" in str(file):
+        raise InputError(f"{shown(str(file))} cannot be the name of a file.")
+    with file.open("rb") as stream:
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"{file} is larger than 1 GiB: this is not a calibrator.")
+    return content
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; readers do not agree on which of two values of one name counts."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twin = next(name for name in made if names.count(name) > 1)
+        raise InputError(f"the file is damaged: {shown(twin)} occurs twice in one object.")
+    return made
+
+
+def _refuse_constant(name: str) -> float:
+    raise InputError(f"the file is damaged: numbers must be finite, but {name} came.")
+
+
+# --- arrays beside it ---------------------------------------------------------------------------
 
 
 def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:
@@ -127,13 +235,9 @@ def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:
     if hashlib.sha256(content).hexdigest() != entry.get("sha256"):
         raise InputError(f"{beside.name} is not what was saved with it: the checksum differs.")
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            if any(part.compress_type != zipfile.ZIP_STORED for part in packed.infolist()):
-                raise InputError(f"{beside.name} must hold plain arrays, not compressed ones.")
-        with np.load(io.BytesIO(content), allow_pickle=False) as parts:
-            return {name: parts[name] for name in parts.files}
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError) as wrong:
-        raise InputError(f"{beside.name} does not hold arrays: {wrong}") from wrong
+        return unpack(content)
+    except InputError as wrong:
+        raise InputError(f"{beside.name}: {wrong}") from wrong
 
 
 def _beside(file: Path, entry: Any) -> Path | None:
@@ -141,12 +245,15 @@ def _beside(file: Path, entry: Any) -> Path | None:
     name = entry.get("file") if isinstance(entry, dict) else None
     if not isinstance(name, str) or Path(name).name != name or not name.endswith(".npz"):
         return None
-    return file.with_name(name)
+    return None if "\0" in name else file.with_name(name)
 
 
 def _arrays_of(file: Path) -> Path | None:
     """The file of arrays that an existing calibrator file uses, if it is one of ours."""
     try:
+        with file.open("rb") as stream:
+            if LOCAL.encode() not in stream.read(100):  # the format comes first
+                return None
         document = _read_json(file)
     except (OSError, InputError):
         return None
@@ -167,14 +274,3 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise InputError(f"the file is damaged: the number {text} is out of range.")
-    return value
-
-
-def _refuse_constant(name: str) -> float:
-    raise InputError(f"the file is damaged: numbers must be finite, but {name} came.")

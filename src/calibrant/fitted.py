@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.door import read_scores
-from calibrant.data.frozen import Frozen
+from calibrant.data.facts import fits_64_bits, freeze_facts, is_text, shown
+from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.labels import plain
 from calibrant.data.matrix import read_score_matrix
 from calibrant.errors import InputError
-from calibrant.maps import Map, Segmented, Softmax, VectorMap, map_from_dict
+from calibrant.maps import Map, Segmented, Softmax, VectorMap, VectorMixture, map_from_dict
 
-__all__ = ["Fitted", "Label", "check_header", "check_label"]
+__all__ = ["Fitted", "Label", "check_header", "check_label", "check_labels", "label_array"]
 
 Array = NDArray[np.float64]
 Label = str | int | float | bool
@@ -43,7 +43,9 @@ class Fitted(Frozen):
     params : dict
         Its parameters.
     provenance : dict
-        Facts about the fit: library version, weight and number of distinct scores; never data.
+        Facts about the fit: the library's version, how much data there was, measures before and
+        after where they are known, and what `save` was told; never the data. Like ``params`` it is
+        read-only to the bottom, lists in it are tuples, and `to_dict` gives plain ones.
 
     Examples
     --------
@@ -61,18 +63,26 @@ class Fitted(Frozen):
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(check_label(c) for c in self.classes))
-        for name in ("params", "provenance"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         if not isinstance(self.map, Map):
             raise InputError(f"map must be a Map, but {type(self.map).__name__} came.")
+        object.__setattr__(self, "classes", check_labels(self.classes))
+        for name in ("params", "provenance"):
+            object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
         if isinstance(self.map, VectorMap):
+            self._check_classes(self.map.n_classes)
             return
         object.__setattr__(self, "pos_label", check_label(self.pos_label))
         if len(self.classes) != 2 or self.positive_column is None:
             raise InputError(
-                f"classes must be two labels with pos_label among them, but {self.classes!r} and "
-                f"{self.pos_label!r} came."
+                "classes must be two labels with pos_label among them, but "
+                f"{shown(self.classes)} and {shown(self.pos_label)} came."
+            )
+
+    def _check_classes(self, k: int) -> None:
+        if len(self.classes) != k or self.pos_label is not None:
+            raise InputError(
+                f"this map gives {k} probabilities, so classes must be {k} labels and pos_label "
+                f"None, but {len(self.classes)} labels and {shown(self.pos_label)} came."
             )
 
     @property
@@ -125,7 +135,7 @@ class Fitted(Frozen):
     def _columns(scores: Any, fitted: VectorMap) -> NDArray[Any]:
         if fitted.n_columns == 1:
             return read_scores(scores)[:, None]
-        wanted = isinstance(fitted, Softmax) and fitted.input == "probability"
+        wanted = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "probability"
         return read_score_matrix(scores, fitted.n_columns, probabilities=wanted)
 
     def predict(self, scores: Any, segments: Any = None) -> NDArray[Any]:
@@ -136,7 +146,8 @@ class Fitted(Frozen):
         p = self.predict_proba(scores, segments=segments)
         if isinstance(self.map, VectorMap) and not self.map.distribution:
             return (p >= 0.5).astype(np.int64)
-        return np.asarray(self.classes)[np.argmax(p, axis=1), ...]
+        labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
+        return labels
 
     def to_fitted(self) -> Fitted:
         """Itself: what `save` asks of everything it is given."""
@@ -148,11 +159,11 @@ class Fitted(Frozen):
             "format": FORMAT,
             "version": VERSION,
             "method": self.method,
-            "params": dict(self.params),
+            "params": thaw(self.params),
             "classes": list(self.classes),
             "pos_label": self.pos_label,
             "map": self.map.to_dict(),
-            "provenance": dict(self.provenance),
+            "provenance": thaw(self.provenance),
         }
 
     @staticmethod
@@ -172,27 +183,61 @@ class Fitted(Frozen):
 def check_header(document: Any, form: str, newest: int) -> None:
     """What every calibrator file must say of itself before its content is looked at."""
     if not isinstance(document, Mapping) or document.get("format") != form:
-        raise InputError("this is not a calibrant calibrator: its 'format' is missing or other.")
+        came = document.get("format") if isinstance(document, Mapping) else document
+        raise InputError(
+            f"this is not a calibrant calibrator: its 'format' must be {form!r}, but "
+            f"{shown(came)} came."
+        )
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise InputError(f"the file must carry a format version, but {version!r} came.")
+        raise InputError(
+            "the file must carry a format version, a whole number from 1, but "
+            f"{shown(version)} came."
+        )
     if version > newest:
         raise InputError(
-            f"the file has format version {version}, but this calibrant reads up to {newest}. "
-            "Upgrade: pip install --upgrade calibrant"
+            f"the file has format version {shown(version)}, but this calibrant reads up to "
+            f"{newest}. Upgrade: pip install --upgrade calibrant"
         )
     kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
     for name, kind in kinds.items():
         if not isinstance(document.get(name), kind):
             raise InputError(f"the file is damaged: {name!r} is missing or of a wrong type.")
+    if not is_text(document["method"]):
+        raise InputError("the file is damaged: its 'method' is no text.")
 
 
 def check_label(value: Any) -> Label:
     """A label that a file can hold, as a Python value."""
     value = plain(value)
-    if type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value)):
+    kind = type(value)
+    if kind is bool or (kind is int and fits_64_bits(value)):
+        return value  # type: ignore[no-any-return]
+    if (kind is float and math.isfinite(value)) or (kind is str and is_text(value)):
         return value  # type: ignore[no-any-return]
     raise InputError(
-        f"labels must be strings, numbers or booleans to be saved, but {value!r} of type "
-        f"{type(value).__name__} came. Convert them, for example to strings."
+        "labels must be strings, numbers or booleans to be saved (integers of 64 bits), but "
+        f"{shown(value)} of type {kind.__name__} came. Convert them, for example to strings."
     )
+
+
+def check_labels(values: Any) -> tuple[Label, ...]:
+    """Labels that a file can hold, each of them once; 1, 1.0, True and "1" are different."""
+    labels = tuple(check_label(value) for value in values)
+    if len({(type(label), label) for label in labels}) < len(labels):
+        raise InputError(f"classes must be different labels, but {shown(labels)} came.")
+    return labels
+
+
+def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
+    """The labels as an array that gives each of them back as it is, whatever NumPy thinks.
+
+    >>> label_array(("b", "a")).dtype.kind, label_array((1, "1")).tolist()
+    ('U', [1, '1'])
+    """
+    array = np.asarray(labels)
+    kept = [(type(value), value) for value in array.tolist()]
+    if kept != [(type(label), label) for label in labels]:
+        array = np.empty(len(labels), dtype=object)
+        array[:] = labels
+    return array

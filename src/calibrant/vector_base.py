@@ -230,6 +230,7 @@ def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
     return {
         "calibrant": __version__,
         "weight": matrix.total,
+        "class_weights": matrix.class_weight.tolist(),
         "rows": len(matrix),
         "effective_size": matrix.effective_size,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -194,6 +195,7 @@ class AutoCalibrator(OneOrMany):
         counts = self.weights == "counts"
         table, parts = parts_of_rows(rows, self.cv, groups, self.random_state, counts=counts)
         self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, parts))
+        self._provenance["rows"] = rows.count
         warn_of(self._warnings)
         return self
 
@@ -323,17 +325,19 @@ class AutoCalibrator(OneOrMany):
         return explanation(self.leaderboard_, self.refused_)
 
     def to_fitted(self) -> Fitted:
-        """The fitted state as a plain value, as `save` writes it; the choice is in provenance."""
+        """The fitted state as a plain value, as `save` writes it.
+
+        The choice is in its provenance: the measures out of fold before (the scores as they came)
+        and after, and the leaderboard.
+        """
         fitted = super().to_fitted()
         choice: dict[str, Any] = {"chosen": self.chosen_}
         if self.refused_ is not None:
             choice["refused"] = self.refused_
         if self.leaderboard_ is not None:
+            choice["measures"] = self.leaderboard_.measures()
             choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
-        provenance = {**fitted.provenance, **choice}
-        return Fitted(
-            fitted.map, fitted.classes, fitted.pos_label, fitted.method, fitted.params, provenance
-        )
+        return replace(fitted, provenance={**fitted.provenance, **choice})
 
 
 def _present(groups: Any, y: Any, sample_weight: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from calibrant.data.provenance import OUT_OF_FOLD
 from calibrant.errors import import_extra
 from calibrant.metrics.printing import shown_value
 
@@ -118,6 +119,27 @@ class Leaderboard:
             "level": self.level,
             "weight": self.weight,
             "notes": list(self.notes),
+        }
+
+    def measures(self) -> dict[str, Any]:
+        """What the choice did on rows held out, as `save` keeps it: before, after and the change.
+
+        >>> losses, gain = (0.3, 0.01, 0.1, 0.01), (0.0, 0.0, 0.0)
+        >>> one = Standing("identity", *losses, *gain, None, None, 50, 0.2, True, True)
+        >>> Leaderboard((one,), 5, 0.95, 400.0).measures()["after"]
+        {'log_loss': 0.3, 'brier': 0.1}
+        """
+        old, new = self[BEFORE], self.chosen
+        names, gains = ("difference", "low", "high"), (new.gain, new.gain_high, new.gain_low)
+        change = {name: _plain(0.0 - gain) for name, gain in zip(names, gains, strict=True)}
+        return {
+            "how": OUT_OF_FOLD,
+            "folds": self.folds,
+            "weight": self.weight,
+            "before": _figures(old),
+            "after": _figures(new),
+            "level": self.level,
+            "change": {"log_loss": change},
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -256,6 +278,12 @@ def _signed(value: float, digits: int) -> str:
 
 def _short(value: float) -> str:
     return "–" if not math.isfinite(value) else f"{value:.2g}"
+
+
+def _figures(row: Standing) -> dict[str, Any]:
+    names = ("log_loss", "brier", "auc")
+    values = {name: getattr(row, name) for name in names}
+    return {name: _plain(value) for name, value in values.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:

@@ -113,7 +113,7 @@ def report(
     )
     page.save(output)
     if save is not None:
-        jobs.save_fitted(page.fitted, read, save)
+        jobs.save_fitted(page.fitted, read, save, jobs.time_facts(None))
     if json:
         say_json(
             {"output": str(output), "saved": None if save is None else str(save)} | page.to_dict()

@@ -57,6 +57,10 @@ def fit(
         Path, typer.Option("--output", "-o", metavar="JSON", help="Where the calibrator goes.")
     ] = Path("calibrator.json"),
     folds: Folds = 5,
+    period: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The time that the rows are from, to be remembered."),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Draw the reliability before and after.")
     ] = None,
@@ -92,6 +96,7 @@ def fit(
         raise ParameterError("a plot or report shows out-of-fold results: folds must not be 0.")
     if shrinkage and not segment:
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
+    times = jobs.time_facts(period)
     columns = jobs.Columns(score, label, weight, pos_label, segment)
     place = Place(engine, master, threads, memory_limit)
     if segment and report:
@@ -110,6 +115,7 @@ def fit(
             f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
         )
         result = patiently(lambda: jobs.fit_read(read, calibrator, folds=folds), title, json)
+    result = jobs.recorded(result, times)
     written = {"calibrator": output, "plot": plot, "report": report}
     results.write_fit(result, written)
     if json:

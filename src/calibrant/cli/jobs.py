@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.cli.choices import ALWAYS, REPORTED, make_calibrator
 from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.provenance import OUT_OF_FOLD, measures_of, read_period
 from calibrant.data.table import ScoreTable
 from calibrant.engines.duckdb import whole_file
 from calibrant.engines.rows import FileTable, read_rows
@@ -41,9 +43,12 @@ __all__ = [
     "measure_files",
     "page_of",
     "read_files",
+    "recorded",
     "report_read",
     "save_fitted",
     "segment_column",
+    "time_facts",
+    "time_stamp",
     "too_few",
     "write",
 ]
@@ -106,6 +111,36 @@ def read_files(
     names = Names(columns.score, columns.label, columns.weight)
     rows = engine.rows(files, names, "probability" if probabilities else "score")
     return read_rows(rows, cells=cells, pos_label=columns.pos_label)
+
+
+def time_facts(period: str | None) -> dict[str, Any]:
+    """When the fit is made, and of what time its rows are, if that is known."""
+    known = {} if period is None else {"period": read_period(period)}
+    return {**known, "fitted_at": time_stamp()}
+
+
+def recorded(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
+    """The same fit with what is to be remembered of it: some facts, and how well it does."""
+    provenance = {**result.fitted.provenance, **facts}
+    if result.evaluation is not None:
+        provenance["measures"] = measures_of(result.evaluation, OUT_OF_FOLD, result.folds)
+    return replace(result, fitted=replace(result.fitted, provenance=provenance))
+
+
+def time_stamp() -> str:
+    """Now in UTC; or SOURCE_DATE_EPOCH, for those who build the same file twice.
+
+    >>> len(time_stamp())
+    20
+    """
+    given = os.environ.get("SOURCE_DATE_EPOCH", "").strip()
+    try:
+        moment = datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError) as wrong:
+        raise InputError(
+            f"SOURCE_DATE_EPOCH must be a whole number of seconds, but {given!r} came."
+        ) from wrong
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def check_folds(folds: int) -> None:
@@ -220,11 +255,14 @@ def page_of(
     return report(read.table, calibrator=calibrator, **options)
 
 
-def save_fitted(fitted: Fitted | None, read: FileTable, path: Path) -> None:
-    """A calibrator, with what is known of the files that it was fitted to."""
+def save_fitted(
+    fitted: Fitted | None, read: FileTable, path: Path, facts: Mapping[str, Any] | None = None
+) -> None:
+    """A calibrator, with what is known of the files that it was fitted to, and of the fit."""
     if fitted is None:
         raise InputError("there is no calibrator to save.")
-    save(replace(fitted, provenance={**fitted.provenance, **read.facts}), path)
+    provenance = {**fitted.provenance, **read.facts, **(facts or {})}
+    save(replace(fitted, provenance=provenance), path)
 
 
 def too_few(table: ScoreTable) -> bool:

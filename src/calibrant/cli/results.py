@@ -14,6 +14,7 @@ from rich.table import Table
 from calibrant.cli.console import command, say, say_pairs, show, tell
 from calibrant.cli.jobs import FitResult, draw, page_of, write
 from calibrant.cli.terminal import reliability_text
+from calibrant.data.frozen import thaw
 from calibrant.errors import InputError
 from calibrant.files import save
 from calibrant.fitted import Fitted
@@ -116,25 +117,40 @@ def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
     given = {k: v for k, v in fitted.params.items() if k not in ("pos_label", "classes")}
     shown = {
         "method": fitted.method or "(not said)",
-        "parameters": ", ".join(f"{k}={v}" for k, v in given.items()) or "none",
+        "parameters": ", ".join(f"{k}={_argument(v)}" for k, v in given.items()) or "none",
         "labels": " and ".join(repr(label) for label in fitted.classes),
-        "probability of": repr(fitted.pos_label),
     }
+    if fitted.pos_label is not None:
+        shown["probability of"] = repr(fitted.pos_label)
     if isinstance(fitted, LocalFitted):
-        shown["rule"] = repr(fitted.rule)
+        shown["rule"] = _brief(repr(fitted.rule))
     else:
-        shown["map"] = repr(fitted.map)
+        shown["map"] = _brief(repr(fitted.map))
     known = {key: words for key, words in _PROVENANCE.items() if key in fitted.provenance}
-    if "weight_column" not in known and "rows" in known:
-        known.pop("weight", None)  # every row counts once
-    return shown | {words: _worded(fitted.provenance[key]) for key, words in known.items()}
+    sizes = {fitted.provenance.get(key) for key in ("rows", "weight", "effective_size")}
+    if len(sizes) == 1:  # every row counts once
+        known = {key: words for key, words in known.items() if key not in _OF_WEIGHTS}
+    more = fitted.provenance.keys() - _PROVENANCE.keys() - _APART
+    known |= {key: key.replace("_", " ") for key in sorted(more)}
+    shown |= {words: _worded(fitted.provenance[key]) for key, words in known.items()}
+    if isinstance(period := fitted.provenance.get("period"), tuple):
+        shown[known["period"]] = " to ".join(map(str, period))
+    shown |= _measured(fitted.provenance.get("measures"))
+    return {_printable(words): _printable(text) for words, text in shown.items()}
 
 
+#: facts that are not shown in a line of their own
+_APART = {"measures", "leaderboard"}
+_OF_WEIGHTS = {"weight", "effective_size"}
 _PROVENANCE = {
     "files": "fitted to",
+    "period": "rows are from",
+    "fitted_at": "fitted at",
     "rows": "rows",
     "weight": "weight",
     "positive_weight": "of it positive",
+    "class_weights": "of each label",
+    "effective_size": "worth, in rows of one weight",
     "distinct_scores": "distinct scores",
     "score_column": "score column",
     "label_column": "label column",
@@ -144,13 +160,60 @@ _PROVENANCE = {
     "segments_of_their_own": "with a map of their own",
     "cells": "scores were put into",
     "moved_by_at_most": "no score was moved by more than",
+    "model": "model",
+    "input": "its scores are from",
+    "chosen": "chosen",
+    "refused": "why",
+    "note": "note",
+    "notes": "notes",
     "calibrant": "calibrant",
 }
 
 
+def _measured(measures: Any) -> dict[str, str]:
+    """Measures before and after, a line for each; nothing where there are none."""
+    if not isinstance(measures, Mapping):
+        return {}
+    old, new = measures.get("before"), measures.get("after")
+    if not isinstance(new, Mapping):
+        return {}
+    before = old if isinstance(old, Mapping) else {}
+    how = str(measures.get("how", "")).split(":")[0]
+    if "folds" in measures:
+        how += f", {measures['folds']} folds"
+    lines = {"measured": how} if how else {}
+    for name, value in new.items():
+        label = MEASURES[name].label if name in MEASURES else name.replace("_", " ")
+        was = f"{_figure(before[name])} before, " if name in before else ""
+        lines[f"  {label}"] = f"{was}{_figure(value)} after" if was else _figure(value)
+    return lines
+
+
+def _figure(value: Any) -> str:
+    """A measure; what is no finite number (a file may say anything) as it is."""
+    return shown_value(value) if isinstance(value, float) else str(value)
+
+
+def _brief(text: str, most: int = 160) -> str:
+    """On one line, and not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _printable(text: str) -> str:
+    """What a file says must not move the cursor, nor anything else of the terminal."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _argument(value: Any) -> str:
+    return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
 def _worded(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
+    if isinstance(value, tuple):
+        return ", ".join(map(_worded, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_worded(item)}" for key, item in value.items())
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"{value:,.10g}"
     return str(value)
@@ -163,10 +226,10 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
         "method": fitted.method,
-        "params": dict(fitted.params),
+        "params": thaw(fitted.params),
         "classes": list(fitted.classes),
         "pos_label": fitted.pos_label,
-        "provenance": dict(fitted.provenance),
+        "provenance": thaw(fitted.provenance),
         "folds": result.folds,
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "summary": None if evaluation is None else in_words(evaluation),

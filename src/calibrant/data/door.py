@@ -42,6 +42,11 @@ class Rows:
     classes: NDArray[Any]
     pos_label: Any
 
+    @property
+    def count(self) -> int:
+        """How many rows there are; those of weight zero are absent."""
+        return len(self.scores) if self.weight is None else int(np.count_nonzero(self.weight))
+
 
 def read_binary(
     scores: Any, y: Any, sample_weight: Any = None, *, pos_label: Any = None, classes: Any = None

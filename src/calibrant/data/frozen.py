@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Frozen", "immutable", "own"]
+__all__ = ["Frozen", "immutable", "own", "thaw"]
 
 
 def own(array: NDArray[Any]) -> NDArray[Any]:
@@ -34,6 +34,19 @@ def immutable(array: NDArray[Any]) -> NDArray[Any]:
     if isinstance(array.base, memoryview) and array.base.readonly:
         return array
     return own(array.copy(order="C"))
+
+
+def thaw(value: Any) -> Any:
+    """Read-only mappings and tuples, at any depth, as the dicts and lists that JSON makes of them.
+
+    >>> thaw(MappingProxyType({"a": (1, MappingProxyType({"b": 2}))}))
+    {'a': [1, {'b': 2}]}
+    """
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [thaw(item) for item in value]
+    return value
 
 
 class Frozen:
@@ -57,14 +70,20 @@ class Frozen:
         return hash((type(self).__name__, *(_hashable(value) for _, value in self._items())))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        plain = {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in self._items()}
-        return (_rebuild, (type(self), plain))
+        return (_rebuild, (type(self), {name: _loose(value) for name, value in self._items()}))
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
+
+
+def _loose(value: Any) -> Any:
+    """Read-only mappings as dicts, at any depth: pickle does not know them."""
+    if not isinstance(value, MappingProxyType):
+        return tuple(map(_loose, value)) if type(value) is tuple else value
+    return {key: _loose(item) for key, item in value.items()}
 
 
 def _rebuild(kind: type[Any], values: dict[str, Any]) -> Any:
@@ -74,14 +93,20 @@ def _rebuild(kind: type[Any], values: dict[str, Any]) -> Any:
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return bool(np.array_equal(a, b))
-    return type(a) is type(b) and bool(a == b)
+    if type(a) is not type(b):  # True is not 1
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Mapping):
+        return a.keys() == b.keys() and all(_same(value, b[key]) for key, value in a.items())
+    return bool(a == b)
 
 
 def _hashable(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return (value + 0 if value.dtype.kind in "fiu" else value).tobytes()
     if isinstance(value, Mapping):
-        return tuple(sorted((key, repr(_hashable(v))) for key, v in value.items()))
+        return frozenset((key, _hashable(v)) for key, v in value.items())
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(v) for v in value)
     return value

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.facts import is_text, shown
 from calibrant.data.labels import plain
 from calibrant.errors import InputError, ParameterError
 from calibrant.local.columns import Column, Name, Table, read_table, title
@@ -198,15 +199,23 @@ class Schema:
 
 
 def _attribute(pair: Any) -> Attribute:
-    fine = isinstance(pair, list) and len(pair) == 2 and type(pair[0]) in (str, int)
+    fine = isinstance(pair, list) and len(pair) == 2
+    fine = fine and type(pair[0]) in (str, int) and _storable(pair[0])
     if fine and pair[1] is None:
         return Attribute(pair[0])
-    fine = fine and isinstance(pair[1], list)
-    fine = fine and all(isinstance(c, (str, bool, int, float)) for c in pair[1])
-    fine = fine and all(math.isfinite(c) for c in pair[1] if isinstance(c, float))
+    fine = fine and isinstance(pair[1], list) and all(map(_storable, pair[1]))
     if not fine or len({_key(c) for c in pair[1]}) < len(pair[1]):
-        raise InputError(f"the file is damaged: {str(pair)[:80]!r} is no attribute.")
+        raise InputError(f"the file is damaged: {shown(pair)} is no attribute.")
     return Attribute(pair[0], tuple(pair[1]))
+
+
+def _storable(value: Any) -> bool:
+    """Whether a file can hold the name or category: text, or a number within the floats' range."""
+    if isinstance(value, str):
+        return is_text(value)
+    if isinstance(value, int):
+        return value.bit_length() <= 1023
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _categories(column: Column, name: str) -> tuple[Category, ...]:

@@ -147,7 +147,9 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes."""
         self.rule_ = rule
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
-        self._provenance = row_facts(rows.weight)
+        self._provenance = row_facts(rows.weight, rows.codes, len(rows.classes))
+        if len(rows.classes) == 2:
+            self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         return self
 
     @property

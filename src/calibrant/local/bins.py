@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.columns import to_matrix
-from calibrant.data.door import check_lengths
+from calibrant.data.door import HEAVIEST, check_lengths
+from calibrant.data.facts import shown
 from calibrant.data.frozen import Frozen
 from calibrant.errors import CalibrationWarning, InputError
 from calibrant.local.rule import Rows, Rule
@@ -135,12 +136,17 @@ class Bins(Rule):
 
     @classmethod
     def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        pseudo = state["pseudo"]
+        pseudo: Any = state.get("pseudo")
         number = isinstance(pseudo, Real) and not isinstance(pseudo, bool)
-        if not number or not 0.0 <= float(pseudo) < np.inf:
+        if not number or not 0.0 <= pseudo <= HEAVIEST:
             raise InputError(
-                f"the file is damaged: pseudo must be a finite number of at least 0, but "
-                f"{pseudo!r} came."
+                f"the file is damaged: pseudo must be a number from 0 to {HEAVIEST:g}, but "
+                f"{shown(pseudo)} came."
+            )
+        if set(arrays) != {"scores", "negative", "positive"}:
+            raise InputError(
+                "the file is damaged: its arrays must be scores, negative and positive, but "
+                f"{shown(sorted(arrays))} came."
             )
         columns = [arrays[name] for name in ("scores", "negative", "positive")]
         scores, negative, positive = columns
@@ -154,8 +160,10 @@ class Bins(Rule):
             "there must be at least one score": len(scores) > 0,
             "all numbers must be finite": all(np.isfinite(c).all() for c in columns),
             "scores must be ascending": bool((scores[1:] > scores[:-1]).all()),
-            "weights must be at least 0": bool((negative >= 0).all() and (positive >= 0).all()),
-            "each score must have a weight": bool((negative + positive > 0).all()),
+            f"weights must be at least 0 and at most {HEAVIEST:g}": all(
+                bool(((w >= 0) & (w <= HEAVIEST)).all()) for w in (negative, positive)
+            ),
+            "each score must have a weight": bool(((negative > 0) | (positive > 0)).all()),
         }
         broken = next((rule for rule, holds in checks.items() if not holds), None)
         if broken:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.door import check_lengths
+from calibrant.data import door
+from calibrant.data.facts import shown
 from calibrant.errors import InputError
 from calibrant.local.attributes import MISSING, Coded, Schema
 from calibrant.local.distance import Space
@@ -46,7 +47,7 @@ ARRAYS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Neighbours(Rule):
     """The class frequencies among the k calibration rows nearest to a row.
 
@@ -105,7 +106,7 @@ class Neighbours(Rule):
     def __call__(self, scores: Array, rows: Rows, *, progress: bool = False) -> Array:
         """The probabilities of the classes, shape (n, classes)."""
         queries = self.schema.read(rows.features)
-        check_lengths(scores=len(scores), features=len(queries))
+        door.check_lengths(scores=len(scores), features=len(queries))
         if self.score_columns:
             queries = queries.with_scores(scores)
         result = np.empty((len(queries), self.n_classes))
@@ -137,6 +138,12 @@ class Neighbours(Rule):
         pull: Array = 1.0 / (near / np.sqrt(attributes) + offset)
         return pull
 
+    def __repr__(self) -> str:
+        return (
+            f"Neighbours({len(self.counts)} distinct rows of {len(self.schema)} attributes, "
+            f"{self.n_classes} classes, k={self.k}, {self.metric})"
+        )
+
     # --- saving ---------------------------------------------------------------------------------
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -155,7 +162,7 @@ class Neighbours(Rule):
                 raise InputError(f"the file is damaged: {name} holds {arrays[name].dtype}.")
         for name, known in WORDS.items():
             if not isinstance(state.get(name), str) or state[name] not in known:
-                raise InputError(f"the file is damaged: {name} is {state.get(name)!r}.")
+                raise InputError(f"the file is damaged: {name} is {shown(state.get(name))}.")
         schema = Schema.from_state(state)
         _check(schema, arrays, state.get("k"))
         fields: dict[str, Any] = {**arrays, **{name: state[name] for name in WORDS}}
@@ -182,7 +189,7 @@ def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
         raise InputError("the file is damaged: the shapes of its arrays do not fit together.")
     positive = [counts.ravel(), numeric_weight, nominal_weight]
     if not np.isfinite(numeric).all() or not all(
-        (np.isfinite(a) & (a >= 0)).all() for a in positive
+        ((a >= 0) & (a <= door.HEAVIEST)).all() for a in positive
     ):
         raise InputError("the file is damaged: it holds numbers out of range.")
     if absent[:, plain:].any() or numeric[absent].any() or not counts.sum(axis=1).all():
@@ -191,6 +198,9 @@ def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
     if (codes < MISSING).any() or (codes >= most).any():
         raise InputError("the file is damaged: it holds codes of no category.")
     if type(k) is not int or not 1 <= k <= counts.sum() * (1 + 1e-12):
-        raise InputError(f"the file is damaged: k is {k!r}.")
+        raise InputError(
+            "the file is damaged: k must be a whole number from 1 to the weight of its rows, but "
+            f"{shown(k)} came."
+        )
     if not 0 < numeric_weight.sum() + nominal_weight.sum() <= HEAVIEST:
         raise InputError("the file is damaged: its attribute weights are out of range.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,9 +12,10 @@ from numpy.typing import NDArray
 
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_scores
-from calibrant.data.frozen import Frozen
+from calibrant.data.facts import freeze_facts, shown
+from calibrant.data.frozen import Frozen, thaw
 from calibrant.errors import InputError
-from calibrant.fitted import Label, check_header, check_label
+from calibrant.fitted import Label, check_header, check_labels, label_array
 
 __all__ = ["FORMAT", "LocalFitted", "Rows", "Rule", "check_two", "read_columns"]
 
@@ -107,22 +107,24 @@ class LocalFitted(Frozen):
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(check_label(c) for c in self.classes))
+        object.__setattr__(self, "classes", check_labels(self.classes))
         for name in ("params", "provenance"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
         if not isinstance(self.rule, Rule):
             raise InputError(f"rule must be a Rule, but {type(self.rule).__name__} came.")
         known = any(type(c) is type(self.pos_label) and c == self.pos_label for c in self.classes)
-        if len(self.classes) < 2 or (len(self.classes) == 2) != known:
+        fitting = known if len(self.classes) == 2 else self.pos_label is None
+        if len(self.classes) < 2 or not fitting:
             raise InputError(
                 "classes must be two labels with pos_label among them, or more labels without, "
-                f"but {self.classes!r} and {self.pos_label!r} came."
+                f"but {shown(self.classes)} and {shown(self.pos_label)} came."
             )
 
     @property
     def positive_column(self) -> int:
         """With two classes: which column of predict_proba is pos_label's."""
-        return 0 if len(self.classes) == 2 and self.classes[0] == self.pos_label else 1
+        first = self.classes[0]
+        return int(type(first) is not type(self.pos_label) or first != self.pos_label)
 
     def predict_proba(
         self, scores: Any, *, features: Any = None, lower: Any = None, upper: Any = None
@@ -145,7 +147,8 @@ class LocalFitted(Frozen):
     ) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
         p = self.predict_proba(scores, features=features, lower=lower, upper=upper)
-        return np.asarray(self.classes)[np.argmax(p, axis=1), ...]
+        labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
+        return labels
 
     def to_fitted(self) -> LocalFitted:
         """Itself: what `save` asks of everything it is given."""
@@ -158,11 +161,11 @@ class LocalFitted(Frozen):
             "format": FORMAT,
             "version": VERSION,
             "method": self.method,
-            "params": dict(self.params),
+            "params": thaw(self.params),
             "classes": list(self.classes),
             "pos_label": self.pos_label,
             "rule": {"kind": self.rule.kind, "version": self.rule.version, "state": state},
-            "provenance": dict(self.provenance),
+            "provenance": thaw(self.provenance),
         }
         return document, arrays
 
@@ -175,20 +178,23 @@ class LocalFitted(Frozen):
         rule = document.get("rule")
         if not isinstance(rule, dict) or not isinstance(rule.get("state"), dict):
             raise InputError("the file is damaged: its 'rule' is missing or of a wrong type.")
-        kind = KINDS.get(str(rule.get("kind")))
+        name, version = rule.get("kind"), rule.get("version")
+        kind = KINDS.get(name) if isinstance(name, str) else None
         if kind is None:
             raise InputError(
-                f"unknown kind of rule {rule.get('kind')!r}; known are {', '.join(sorted(KINDS))}."
+                f"unknown kind of rule {shown(name)}; known are {', '.join(sorted(KINDS))}. It may "
+                "need a newer calibrant: pip install --upgrade calibrant"
             )
-        version = rule.get("version")
         if type(version) is not int or not 1 <= version <= kind.version:
             raise InputError(
-                f"this {kind.kind} rule has format version {version!r}, but this calibrant reads "
-                f"1 to {kind.version}. Upgrade: pip install --upgrade calibrant"
+                f"this {kind.kind} rule has format version {shown(version)}, but this calibrant "
+                f"reads 1 to {kind.version}. Upgrade: pip install --upgrade calibrant"
             )
         try:
             made = kind.from_parts(rule["state"], arrays)
-        except (TypeError, AttributeError, KeyError, IndexError, OverflowError) as wrong:
+        except InputError:
+            raise
+        except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
             raise InputError(f"the file is damaged: {type(wrong).__name__}: {wrong}") from wrong
         fitted = LocalFitted(
             made,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.data.facts import shown
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 
@@ -64,6 +65,11 @@ class VectorMap(Map):
     def n_columns(self) -> int:
         """How many scores a row has."""
 
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """k: how many probabilities a row gets."""
+
 
 def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
     """Read a map of any kind, checking kind, version and fields on the way."""
@@ -71,31 +77,49 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
         raise InputError(f"a map may nest at most {DEEPEST} deep, but this one is deeper.")
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
-    kind, version = description["kind"], description.get("version")
+    kind = description["kind"]
     cls = _kinds().get(kind)
     if cls is None:
         raise InputError(
-            f"unknown kind of map {kind!r}; known are {', '.join(sorted(_kinds()))}. It may need a "
-            "newer calibrant: pip install --upgrade calibrant"
+            f"unknown kind of map {shown(kind)}; known are {', '.join(sorted(_kinds()))}. It may "
+            "need a newer calibrant: pip install --upgrade calibrant"
         )
-    if type(version) is not int or version < 1:
-        raise InputError(f"the {kind} map must carry a format version, but {version!r} came.")
-    if version > cls.version:
-        raise InputError(
-            f"this {kind} map has format version {version}, but this calibrant reads up to "
-            f"{cls.version}. Upgrade: pip install --upgrade calibrant"
-        )
-    known = fields(cls)  # type: ignore[arg-type]
-    wanted = [field.name for field in known]
-    needed = {field.name for field in known if field.default is MISSING}
+    _check_version(cls, description.get("version"))
     given = {key: value for key, value in description.items() if key not in ("kind", "version")}
-    if not needed <= set(given) <= set(wanted):
-        raise InputError(f"a {kind} map must have the fields {wanted}, but {sorted(given)} came.")
+    _check_fields(cls, given)
     decoded = {name: _decode(value, f"{kind}.{name}", depth) for name, value in given.items()}
     try:
         return cls._from_fields(decoded)
-    except (TypeError, AttributeError, KeyError, IndexError, OverflowError) as wrong:
+    except InputError:
+        raise
+    except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
         raise InputError(f"a {kind} map cannot be made of these fields: {wrong}") from wrong
+
+
+def _check_version(cls: type[Map], version: Any) -> None:
+    if type(version) is not int or version < 1:
+        raise InputError(
+            f"the {cls.kind} map must carry a format version, a whole number from 1, but "
+            f"{shown(version)} came."
+        )
+    if version > cls.version:
+        raise InputError(
+            f"this {cls.kind} map has format version {shown(version)}, but this calibrant reads up "
+            f"to {cls.version}. Upgrade: pip install --upgrade calibrant"
+        )
+
+
+def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
+    known = fields(cls)  # type: ignore[arg-type]
+    names = [field.name for field in known]
+    missing = [f.name for f in known if f.default is MISSING and f.name not in given]
+    unknown = [key for key in given if key not in names]
+    if missing or unknown:
+        told = [f"{shown(missing)} did not come"] * bool(missing)
+        told += [f"{shown(unknown)} came as well"] * bool(unknown)
+        raise InputError(
+            f"a {cls.kind} map must have the fields {names}, but {' and '.join(told)}."
+        )
 
 
 @functools.cache
@@ -120,13 +144,22 @@ def _encode(value: Any) -> Any:
 def _decode(value: Any, where: str, depth: int) -> Any:
     if isinstance(value, Mapping):
         return map_from_dict(value, depth + 1)
-    if isinstance(value, list):
-        return tuple(_decode(item, where, depth + 1) for item in value)
-    if value is None or isinstance(value, (str, int, float)):
+    if isinstance(value, (list, tuple)):
+        return _decode_list(value, where, depth)
+    if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{where} must be finite, but {value!r} came.")
         return value
     raise InputError(f"{where} cannot hold a value of type {type(value).__name__}.")
+
+
+def _decode_list(values: Sequence[Any], where: str, depth: int) -> Any:
+    """A tuple of decoded values; of floats alone, as most lists of a file are, an array."""
+    if depth > DEEPEST + 2:  # the innermost map may have a matrix
+        raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
+    if values and set(map(type, values)) == {float}:
+        return _finite(np.array(values), where)
+    return tuple(_decode(item, where, depth + 1) for item in values)
 
 
 # --- checks that the kinds share ----------------------------------------------------------------
@@ -137,39 +170,89 @@ def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Arr
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     try:
         array = np.asarray(values)
-    except ValueError as wrong:  # lists of different lengths
-        raise InputError(f"{where} must be an array of numbers: {wrong}") from wrong
+    except ValueError as wrong:
+        raise InputError(
+            f"{where} must be an array of numbers, but lists of different lengths came."
+        ) from wrong
     if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{where} must be numbers, but {array.dtype} came.")
+        raise InputError(f"{where} must be numbers, but {_odd(array)} came.")
     array = array.astype(np.float64, copy=False)
     if array.ndim not in allowed:
-        raise InputError(f"{where} must have {allowed} dimension(s), but has {array.ndim}.")
-    if not np.isfinite(array).all():
-        raise InputError(f"{where} must be finite, but it holds NaN or infinity.")
+        dimensions = " or ".join(map(str, allowed))
+        raise InputError(f"{where} must have {dimensions} dimension(s), but has {array.ndim}.")
+    return _finite(array, where)
+
+
+def _finite(array: Array, where: str) -> Array:
+    fine = np.isfinite(array)
+    if not fine.all():
+        first = int(np.argmin(fine))
+        raise InputError(f"{where} must be finite, but number {first} is {array.flat[first]}.")
     return array
+
+
+def _odd(array: NDArray[Any]) -> str:
+    """What an array holds instead of numbers."""
+    if array.dtype.kind != "O":
+        return str(array.dtype)
+    odd = [v for v in array.flat if isinstance(v, bool) or not isinstance(v, (int, float))]
+    return shown(odd[0]) if odd else "an integer beyond 64 bits"
 
 
 def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
     """A finite Python float."""
     if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{where} must be a number, but {value!r} came.")
-    number = float(value)
+        raise InputError(f"{where} must be a number, but {shown(value)} came.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
     if not math.isfinite(number) or abs(number) > largest:
-        raise InputError(f"{where} must be finite and at most {largest:g}, but {value!r} came.")
+        bound = "" if largest == math.inf else f" and at most {largest:g}"
+        raise InputError(f"{where} must be finite{bound}, but {shown(value)} came.")
     return number
 
 
 def one_of(value: Any, allowed: tuple[str, ...], where: str) -> None:
     """A word from a short list."""
-    if value not in allowed:
-        raise InputError(f"{where} must be one of {allowed}, but {value!r} came.")
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
+
+
+def pair(values: Any, where: str) -> tuple[Any, Any]:
+    """Two values in a list or tuple."""
+    if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != 2:
+        came = values.tolist() if isinstance(values, np.ndarray) else values
+        raise InputError(f"{where} must be a pair, but {shown(came)} came.")
+    first, second = values
+    return first, second
+
+
+def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
+    """A tuple of maps, none of which wants a row of scores."""
+    made = (members,) if isinstance(members, str) else tuple(members)
+    for member in made:
+        if not isinstance(member, Map) or isinstance(member, VectorMap):
+            raise InputError(
+                f"{where} must be a sequence of maps of one score, but {shown(member)} came."
+            )
+    return made
 
 
 def in_unit(array: Array, where: str) -> None:
     """All values in [0, 1]."""
-    if array.size and (array.min() < 0.0 or array.max() > 1.0):
+    outside = (array < 0.0) | (array > 1.0)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InputError(f"{where} must lie in [0, 1], but number {first} is {array[first]:g}.")
+
+
+def shares_of_one(weights: Array, where: str) -> None:
+    """Non-negative numbers of sum 1, up to rounding."""
+    if weights.min() < 0.0 or weights.max() > 2.0 or abs(weights.sum() - 1.0) > 1e-9:
         raise InputError(
-            f"{where} must lie in [0, 1], but {array.min():g} to {array.max():g} came."
+            f"{where} must be non-negative and sum to 1, but they are {weights.min():g} to "
+            f"{weights.max():g}."
         )
 
 

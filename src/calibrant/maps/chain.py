@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Array, Map, maps_of_one_score
 
 __all__ = ["Chain"]
 
@@ -29,10 +29,8 @@ class Chain(Map):
     steps: tuple[Map, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(self.steps))
-        if not self.steps or any(
-            not isinstance(step, Map) or isinstance(step, VectorMap) for step in self.steps
-        ):
+        object.__setattr__(self, "steps", maps_of_one_score(self.steps, "the steps of a chain"))
+        if not self.steps:
             raise InputError("a chain must be a non-empty sequence of maps of one score.")
         super().__post_init__()
 

@@ -9,10 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, float_array, one_of
-from calibrant.maps.combiners import COMBINERS, combine_rows, is_all_pairs, singled_out
+from calibrant.maps.base import Array, Map, VectorMap, float_array, maps_of_one_score, one_of
+from calibrant.maps.combiners import (
+    COMBINERS,
+    check_linked,
+    combine_rows,
+    counted,
+    is_all_pairs,
+    singled_out,
+    some,
+)
+from calibrant.maps.simplex import DENSE
 
 __all__ = ["Coded"]
+
+#: numbers that a combiner's table of products of columns may hold (half a gigabyte)
+MOST_PRODUCTS = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +67,18 @@ class Coded(VectorMap):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", float_array(self.code, "code", 2))
-        object.__setattr__(self, "maps", tuple(self.maps))
+        object.__setattr__(self, "maps", maps_of_one_score(self.maps, "the maps of a coded map"))
         one_of(self.combine, tuple(COMBINERS), "combine")
         k, columns = self.code.shape
         if not np.isin(self.code, (-1.0, 0.0, 1.0)).all():
             raise InputError("a code matrix must hold −1, 0 and 1 only.")
-        if columns != len(self.maps) or k < 2:
+        if columns != len(self.maps) or k < 2 or columns < 1:
             raise InputError(
                 f"a code of {k} classes and {columns} columns cannot go with {len(self.maps)} maps."
             )
-        if any(not isinstance(m, Map) or isinstance(m, VectorMap) for m in self.maps):
-            raise InputError("the members of a coded map must be maps of one score.")
-        self._check_combination()
         if self.weights is not None:
             object.__setattr__(self, "weights", _positive(self.weights, columns))
+        self._check_combination()
         super().__post_init__()
 
     def _check_combination(self) -> None:
@@ -80,6 +90,8 @@ class Coded(VectorMap):
             raise InputError("every column of a code matrix must hold both 1 and −1.")
         if self.combine == "pairwise" and not is_all_pairs(self.code):
             raise InputError("pairwise needs a code of all pairs of classes.")
+        if self.combine != "normalize":
+            _check_solvable(self.code, self.weights)
 
     @classmethod
     def one_vs_rest(cls, maps: tuple[Map, ...]) -> Coded:
@@ -90,6 +102,10 @@ class Coded(VectorMap):
     def n_columns(self) -> int:
         return len(self.maps)
 
+    @property
+    def n_classes(self) -> int:
+        return len(self.code)
+
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores, dtype=np.float64)
         if s.ndim != 2 or s.shape[1] != len(self.maps):
@@ -98,6 +114,27 @@ class Coded(VectorMap):
             )
         r = np.column_stack([member(s[:, j]) for j, member in enumerate(self.maps)])
         return combine_rows(self.combine, r, self.code, self.weights)
+
+
+def _check_solvable(code: Array, weights: Array | None) -> None:
+    """Whether the columns tell the classes apart, with memory that a small file may ask for."""
+    used = code != 0
+    unknown = np.flatnonzero(~used.any(axis=1))
+    if len(unknown):
+        raise InputError(
+            "every class of a code matrix must be in some column, but in none are classes "
+            f"{some(unknown)}."
+        )
+    check_linked(code if weights is None else code[:, counted(weights)])
+    k, columns = code.shape
+    sizes = used.sum(axis=0, dtype=np.float64)
+    products, table = float((sizes * (sizes + 1.0)).sum()) / 2.0, k * (k + 1.0) / 2.0 * columns
+    kept = table if products > DENSE * table else products
+    if singled_out(code) is None and kept > MOST_PRODUCTS:
+        raise InputError(
+            f"a code of {k} classes and {columns} columns is too large to be combined this way. "
+            "Use a one-against-all code, all pairs, or columns of fewer classes."
+        )
 
 
 def _positive(weights: ArrayLike, columns: int) -> Array:

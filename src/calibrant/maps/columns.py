@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
 
 __all__ = ["Columns"]
 
@@ -35,15 +35,17 @@ class Columns(VectorMap):
     maps: tuple[Map, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "maps", tuple(self.maps))
-        if not self.maps or any(
-            not isinstance(m, Map) or isinstance(m, VectorMap) for m in self.maps
-        ):
-            raise InputError("columns must be one or more maps of one score.")
+        object.__setattr__(self, "maps", maps_of_one_score(self.maps, "columns"))
+        if not self.maps:
+            raise InputError("columns must be one or more maps of one score, but none came.")
         super().__post_init__()
 
     @property
     def n_columns(self) -> int:
+        return len(self.maps)
+
+    @property
+    def n_classes(self) -> int:
         return len(self.maps)
 
     def __call__(self, scores: ArrayLike) -> Array:

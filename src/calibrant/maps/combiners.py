@@ -24,14 +24,15 @@ from calibrant.maps.simplex import (
     symmetric,
 )
 
-__all__ = ["COMBINERS", "combine_rows", "is_all_pairs", "linked", "singled_out", "some"]
+__all__ = ["COMBINERS", "check_linked", "combine_rows", "counted", "is_all_pairs", "linked"]
+__all__ += ["singled_out", "some"]
 
 Mask = NDArray[np.bool_]
 
 #: rounds of the coupling; rows still open after one entry are gathered for the next
 ROUNDS = (8, 16, 32, 64, 128)
 #: a row is done when its gradient per unit weight, and either the coming step or the fall that it
-#: promises (per unit weight), are below these; it still takes that step
+#: promises (per unit weight), are below these; it still takes that step if it is one down
 GRADIENT, MOVE, FALL = 1e-10, 1e-11, 1e-18
 #: how far columns may be from what they ask for and count as satisfied
 AGREES = 4e-15
@@ -70,7 +71,8 @@ def is_pairs(code: Array) -> bool:
 
 def is_all_pairs(code: Array) -> bool:
     """Whether the columns are single pairs, and every pair of classes is among them."""
-    if not is_pairs(code):
+    k, columns = code.shape
+    if columns < k * (k - 1) // 2 or not is_pairs(code):
         return False
     i, j = np.argmax(code, axis=0), np.argmin(code, axis=0)
     met = np.eye(len(code), dtype=bool)
@@ -108,19 +110,24 @@ def combine_rows(name: str, r: Array, code: Array, weights: Array | None) -> Arr
     """
     if weights is None or name == "normalize":
         return COMBINERS[name](r, code, np.ones(code.shape[1]))
-    n = weights / weights.max()
-    used = n > LIGHTEST
+    n, used = weights / weights.max(), counted(weights)
     if used.all():
         return COMBINERS[name](r, code, n)
     r, code, n = r[:, used], code[:, used], n[used]
-    known = (code != 0).any(axis=1)
-    _check_linked(code, known)
+    known = check_linked(code)
     p = np.zeros((len(r), len(code)))
     p[:, known] = COMBINERS[name](r, code[known], n)
     return p
 
 
-def _check_linked(code: Array, known: Mask) -> None:
+def counted(weights: Array) -> Mask:
+    """The columns that weigh enough to play a part."""
+    return np.asarray(weights / weights.max() > LIGHTEST)
+
+
+def check_linked(code: Array) -> Mask:
+    """The classes that the columns know, all of which a chain of columns must link."""
+    known = (code != 0).any(axis=1)
     classes, reached = np.flatnonzero(known), linked(code[known])
     if not reached.all():
         raise InputError(
@@ -128,6 +135,7 @@ def _check_linked(code: Array, known: Mask) -> None:
             f"compares classes {some(classes[reached])} with {some(classes[~reached])}. Give "
             "weight to a column that does."
         )
+    return np.asarray(known)
 
 
 def _blocks(r: Array, classes: int, size: int, solve: Callable[[Array], Array]) -> Array:
@@ -322,7 +330,10 @@ class _Likelihood:
             done = self._done(p, u, v)
             new = _moved(p, np.maximum(1.0 + u, KEEP))
             after = self.value(r, new)
-            raised = ~(after <= before + 1e-14 * (self.total + before)) & ~done
+            raised = ~(after <= before + 1e-14 * (self.total + before))
+            stay = raised & done
+            new[:, stay], after[stay] = p[:, stay], before[stay]
+            raised &= ~done
             if raised.any():
                 new[:, raised], after[raised] = self._careful(
                     r[:, raised], p[:, raised], u[:, raised], factors[:, raised]

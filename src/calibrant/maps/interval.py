@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, finite_float
+from calibrant.maps.base import Array, Map, finite_float, maps_of_one_score
 
 __all__ = ["Interval"]
 
@@ -41,9 +41,7 @@ class Interval(Map):
     level: float | None = None
 
     def __post_init__(self) -> None:
-        for member in (self.lower, self.upper, self.point):
-            if not isinstance(member, Map) or isinstance(member, VectorMap):
-                raise InputError("lower, upper and point must be maps of one score.")
+        maps_of_one_score((self.lower, self.upper, self.point), "lower, upper and point")
         if self.level is not None:
             level = finite_float(self.level, "level")
             if not 0 < level < 1:

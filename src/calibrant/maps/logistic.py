@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.data.facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
-from calibrant.maps.base import Array, Map, finite_float, in_blocks
+from calibrant.maps.base import Array, Map, finite_float, in_blocks, pair
 
 __all__ = ["FEATURES", "Logistic"]
 
@@ -65,7 +66,7 @@ class Logistic(Map):
     def __post_init__(self) -> None:
         # below 1e290 no sum of terms can be ∞ − ∞: only x is unbounded
         object.__setattr__(self, "intercept", finite_float(self.intercept, "intercept", 1e290))
-        object.__setattr__(self, "terms", tuple(_term(term) for term in self.terms))
+        object.__setattr__(self, "terms", _terms(self.terms))
         names = [name for name, _ in self.terms]
         if len(set(names)) != len(names):
             raise InputError(f"each feature of a logistic map may occur once, but {names} came.")
@@ -97,15 +98,24 @@ class Logistic(Map):
         return f"Logistic(σ({self.intercept:.6g}{terms}){inside})"
 
 
+def _terms(terms: Any) -> tuple[tuple[str, float], ...]:
+    if isinstance(terms, str) or not hasattr(terms, "__iter__"):
+        raise InputError(
+            "a logistic map cannot be made of such terms: they must be pairs of a feature and its "
+            f"coefficient, but {shown(terms)} came."
+        )
+    return tuple(_term(term) for term in terms)
+
+
 def _term(term: Any) -> tuple[str, float]:
-    name, coefficient = term
-    if name not in FEATURES:
-        raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {name!r} came.")
+    name, coefficient = pair(term, "a term of a logistic map")
+    if not isinstance(name, str) or name not in FEATURES:
+        raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {shown(name)} came.")
     return name, finite_float(coefficient, f"coefficient of {name}", 1e290)
 
 
 def _interval(clip: Any) -> tuple[float, float]:
-    low, high = (finite_float(end, "clip") for end in clip)
+    low, high = (finite_float(end, "clip") for end in pair(clip, "clip"))
     if not 0.0 <= low < high <= 1.0:
-        raise InputError(f"clip must be an interval inside [0, 1], but {clip!r} came.")
+        raise InputError(f"clip must be an interval inside [0, 1], but {low:g} to {high:g} came.")
     return low, high

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps.approximate import refine
-from calibrant.maps.base import Array, Map, VectorMap, float_array, in_blocks
+from calibrant.maps.base import Array, Map, float_array, in_blocks, maps_of_one_score, shares_of_one
 from calibrant.maps.chain import Chain
 from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
@@ -52,16 +52,15 @@ class Mixture(Map):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", float_array(self.weights, "mixture weights"))
-        object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(
+            self, "members", maps_of_one_score(self.members, "the members of a mixture")
+        )
         if len(self.weights) != len(self.members) or not self.members:
             raise InputError(
                 f"a mixture needs one weight per member, but {len(self.weights)} weights came with "
                 f"{len(self.members)} members."
             )
-        if any(not isinstance(m, Map) or isinstance(m, VectorMap) for m in self.members):
-            raise InputError("the members of a mixture must be maps of one score.")
-        if self.weights.min() < 0 or abs(self.weights.sum() - 1.0) > 1e-9:
-            raise InputError("the weights of a mixture must be non-negative and sum to 1.")
+        shares_of_one(self.weights, "the weights of a mixture")
         super().__post_init__()
 
     def __call__(self, scores: ArrayLike) -> Array:

@@ -15,6 +15,9 @@ from calibrant.maps.base import Array, Map, float_array, in_blocks, in_unit, one
 
 __all__ = ["Piecewise"]
 
+#: the largest logit at a knot: differences of two must not overflow
+LARGEST_LOGIT = 1e300
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Piecewise(Map):
@@ -66,11 +69,12 @@ class Piecewise(Map):
                 "a piecewise map needs at least one knot and a left and right value for each, but "
                 f"{len(self.x)} knots, {len(self.left)} left and {len(self.right)} right came."
             )
-        if (self.x[1:] <= self.x[:-1]).any():
-            raise InputError("the knots of a piecewise map must be strictly ascending.")
-        if self.output == "probability":
-            in_unit(self.left, "piecewise left")
-            in_unit(self.right, "piecewise right")
+        _check_ascending(self.x)
+        for name, values in (("left", self.left), ("right", self.right)):
+            if self.output == "probability":
+                in_unit(values, f"piecewise {name}")
+            elif np.abs(values).max() > LARGEST_LOGIT:
+                raise InputError(f"piecewise {name} must be logits of at most {LARGEST_LOGIT:g}.")
         super().__post_init__()
 
     @classmethod
@@ -151,3 +155,13 @@ class Piecewise(Map):
         links += "" if self.output == "probability" else ", on the logit scale"
         span = f"{self.x[0]:g}" if len(self.x) == 1 else f"{self.x[0]:g} to {self.x[-1]:g}"
         return f"Piecewise({len(self.x)} knots at {span}, {shape}{links})"
+
+
+def _check_ascending(x: Array) -> None:
+    wrong = x[1:] <= x[:-1]
+    if wrong.any():
+        i = int(np.argmax(wrong)) + 1
+        raise InputError(
+            "the knots of a piecewise map must be strictly ascending, but knot "
+            f"{i} ({float(x[i])!r}) follows {float(x[i - 1])!r}."
+        )

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.columns import to_column
+from calibrant.data.facts import fits_64_bits, is_text, shown
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, float_array, in_unit, one_of
+from calibrant.maps.base import Array, Map, float_array, in_unit, maps_of_one_score, one_of
 from calibrant.maps.chain import Chain
 from calibrant.maps.mixture import Mixture
 
@@ -69,15 +70,15 @@ class Segmented(Map):
     input: str = "score"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", tuple(self.keys))
-        object.__setattr__(self, "maps", tuple(self.maps))
+        object.__setattr__(self, "keys", _keys(self.keys))
+        object.__setattr__(self, "maps", maps_of_one_score(self.maps, "the maps of segments"))
+        maps_of_one_score((self.default,), "the default of a segmented map")
         if len(self.keys) != len(self.maps) or len(set(self.keys)) != len(self.keys):
-            raise InputError("a segmented map needs one map per key, and each key once.")
-        if any(type(key) not in (str, int) for key in self.keys):
-            raise InputError("the keys of a segmented map must be strings or integers.")
-        for member in (self.default, *self.maps):
-            if not isinstance(member, Map) or isinstance(member, VectorMap):
-                raise InputError("the members of a segmented map must be maps of one score.")
+            raise InputError(
+                "a segmented map needs one map per key, and each key once, but "
+                f"{len(set(self.keys))} different keys of {len(self.keys)} came with "
+                f"{len(self.maps)} maps."
+            )
         if self.weights is not None:
             object.__setattr__(self, "weights", float_array(self.weights, "segment weights"))
             if len(self.weights) != len(self.keys):
@@ -156,6 +157,19 @@ class Segmented(Map):
         if share == 1.0:
             return own
         return Mixture(np.array([share, 1.0 - share]), (own, self.default))
+
+
+def _keys(keys: Any) -> tuple[Key, ...]:
+    """Keys that a file can hold; of 64 bits, so that no file can slow their lookup down."""
+    made = (keys,) if isinstance(keys, (str, int)) else tuple(keys)
+    for key in made:
+        fine = type(key) is int and fits_64_bits(key)
+        if isinstance(keys, (str, int)) or not (fine or (type(key) is str and is_text(key))):
+            raise InputError(
+                "the keys of a segmented map must be a sequence of strings or integers of 64 bits, "
+                f"but {shown(key)} came."
+            )
+    return made
 
 
 def segment_key(value: Any) -> Key:

@@ -23,6 +23,8 @@ BLOCK = 1 << 19
 RIDGE = 1e-11
 #: how far below zero a value or a gradient may lie and still count as zero
 ZERO = 1e-13
+#: the share of numbers other than zero above which a table is not kept as a sparse one
+DENSE = 0.15
 #: the least that stands in for a pivot that is not positive
 PIVOT = 1e-10
 #: pivots before a row takes what it has: far more than is ever needed
@@ -64,7 +66,7 @@ def outer_pattern(left: Array, right: Array) -> Any:
         pointer.append(pointer[-1] + int(keep.sum()))
     index, data = np.concatenate(at), np.concatenate(value)
     shape = (k * (k + 1) // 2, columns)
-    if len(data) > 0.15 * shape[0] * shape[1]:
+    if len(data) > DENSE * shape[0] * shape[1]:
         dense = np.zeros(shape)
         dense[index, np.repeat(np.arange(columns), np.diff(pointer))] = data
         return dense

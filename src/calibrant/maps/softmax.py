@@ -74,6 +74,10 @@ class Softmax(VectorMap):
     def n_columns(self) -> int:
         return len(self.bias)
 
+    @property
+    def n_classes(self) -> int:
+        return len(self.bias)
+
     def __call__(self, scores: ArrayLike, out: NDArray[Any] | None = None) -> Array:
         """The distributions, float64 of the same shape; or written into ``out``.
 

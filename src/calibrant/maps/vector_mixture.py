@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from calibrant.data.matrix import row_blocks
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of
+from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of, shares_of_one
 from calibrant.maps.softmax import LARGEST_LOGIT
 
 __all__ = ["VectorMixture", "seen_by_members"]
@@ -63,16 +63,17 @@ class VectorMixture(VectorMap):
             )
         if any(not isinstance(m, VectorMap) or not m.distribution for m in self.members):
             raise InputError("the members of a vector mixture must be maps to distributions.")
-        if len({m.n_columns for m in self.members}) != 1:
-            raise InputError("the members of a vector mixture must have the same columns.")
-        if self.weights.min() < 0 or abs(self.weights.sum() - 1.0) > 1e-9:
-            raise InputError("the weights of a mixture must be non-negative and sum to 1.")
+        if len({(m.n_columns, m.n_classes) for m in self.members}) != 1:
+            raise InputError(
+                "the members of a vector mixture must have the same columns and classes."
+            )
+        shares_of_one(self.weights, "the weights of a mixture")
         one_of(self.input, INPUTS, "input")
         floor = finite_float(self.floor, "floor")
         if not 0.0 <= floor <= 1.0 / self.n_columns:
             raise InputError(f"floor must lie in [0, 1/{self.n_columns}], but {floor:g} came.")
         object.__setattr__(self, "floor", floor)
-        factor = finite_float(self.factor, "factor")
+        factor = finite_float(self.factor, "factor", LARGEST_LOGIT)
         if factor <= 0:
             raise InputError(f"factor must be above 0, but {factor:g} came.")
         object.__setattr__(self, "factor", factor)
@@ -82,18 +83,22 @@ class VectorMixture(VectorMap):
     def n_columns(self) -> int:
         return self.members[0].n_columns
 
+    @property
+    def n_classes(self) -> int:
+        return self.members[0].n_classes
+
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores)
         if s.ndim != 2 or s.shape[1] != self.n_columns:
             raise InputError(
                 f"scores must have the shape (n, {self.n_columns}), but {s.shape} came."
             )
-        result = np.zeros(s.shape)
+        result = np.zeros((len(s), self.n_classes))
         for rows in row_blocks(*s.shape):
             x = self.features(s[rows])
             for weight, member in zip(self.weights, self.members, strict=True):
                 result[rows] += weight * member(x)
-        return result
+        return np.minimum(result, 1.0, out=result)
 
     def features(self, rows: NDArray[Any]) -> Array:
         """What the members see of some rows."""

@@ -150,7 +150,7 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         totals = np.asarray(counts @ (signs != 0), dtype=np.float64)
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
-        self._provenance = row_facts(counts)
+        self._provenance = row_facts(counts, codes, len(classes))
         return self
 
     def predict_proba(self, scores: Any) -> Array:

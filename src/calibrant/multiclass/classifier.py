@@ -255,7 +255,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
         self._used_method = rows.method
-        self._provenance = row_facts(counts)
+        self._provenance = row_facts(counts, rows.codes, len(rows.classes))
         first = next(column.model for column in columns if column.model is not None)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)

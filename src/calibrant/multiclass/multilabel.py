@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import __version__
-from calibrant.base import Calibrator, jsonable
+from calibrant.base import Calibrator, jsonable, row_facts
 from calibrant.data.columns import to_incomplete
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
@@ -106,12 +105,7 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 fitted.append(one)
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
-        self._provenance = {
-            "calibrant": __version__,
-            "weight": float(counts.sum()),
-            "rows": int((counts > 0).sum()),
-            "known_labels": int((signs != 0).sum()),
-        }
+        self._provenance = {**row_facts(counts), "known_labels": int((signs != 0).sum())}
         return self
 
     def _names(self, found: list[str] | None, k: int) -> tuple[Any, ...]:

@@ -11,10 +11,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant import __version__
 from calibrant.auto.parts import as_counts
-from calibrant.base import Calibrator, Limit, Number, OneOf, check_parameters, jsonable
-from calibrant.data.cells import cell_facts
+from calibrant.base import (
+    Calibrator,
+    Limit,
+    Number,
+    OneOf,
+    check_parameters,
+    jsonable,
+    table_facts,
+)
 from calibrant.data.door import Rows, check_lengths, read_binary
 from calibrant.data.labels import plain, read_classes
 from calibrant.data.table import ScoreTable
@@ -188,7 +194,9 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         keys, codes = segment_codes(_given(segments))
         check_lengths(scores=len(rows.scores), segments=len(codes))
-        return self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label)
+        self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label)
+        self._provenance["rows"] = rows.count
+        return self
 
     def fit_tables(self, tables: Mapping[Any, ScoreTable]) -> Self:
         """Fit to a table for each segment; their labels are ``classes`` (default 0 and 1).
@@ -228,12 +236,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.segments_ = tuple(_record(stack, i, share, few, able) for i in order)
         self.classes_, self.pos_label_ = classes, pos_label
         self._provenance = {
-            "calibrant": __version__,
-            "weight": whole.total,
-            "positive_weight": whole.total_positive,
-            "distinct_scores": len(whole),
-            "effective_size": whole.effective_size,
-            **cell_facts(whole),
+            **table_facts(whole),
             "segments": len(stack),
             "segments_of_their_own": len(kept),
             "shrinkage": shrinkage if np.isfinite(shrinkage) else None,

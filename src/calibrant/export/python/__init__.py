@@ -1,0 +1,192 @@
+"""Maps as plain Python: the text of a module that needs the standard library only."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+from dataclasses import replace
+from textwrap import fill
+from typing import Any
+
+from calibrant import __version__
+from calibrant.errors import ParameterError
+from calibrant.export.python.scores import Axis, after, write
+from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, number
+from calibrant.export.python.vectors import write_row
+from calibrant.export.subject import fitted_of, map_of
+from calibrant.fitted import Fitted
+from calibrant.maps import Map, Segmented, Softmax, VectorMap, VectorMixture
+
+__all__ = ["to_python"]
+
+#: the longest label or name that a docstring shows whole
+LONGEST = 80
+
+
+def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
+    """The calibrator as the text of a Python module with one function.
+
+    The module needs nothing but Python 3.8 or newer: tables are tuples, a search is `bisect`.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator, Fitted (what `load` returns), or Map
+    name : str, default="calibrate"
+        The name of the function: a plain ASCII name that is no keyword, builtin or private name.
+
+    Returns
+    -------
+    str
+        A module with ``calibrate(score) -> float``, the probability of ``pos_label``; with
+        ``calibrate(score, segment) -> float`` for a calibrator of segments; or with
+        ``calibrate(scores) -> list[float]`` for several classes, in the order of its ``CLASSES``.
+        What is missing, NaN or infinite is a ValueError.
+
+    Notes
+    -----
+    Steps are those of `calibrate` bit for bit, and at a jump the function is always on the same
+    side: where a logarithm would decide, knots are moved to the scale of the score beforehand.
+    Formulas differ by what Python's exp and log differ from NumPy's, a few units in the last place.
+    Combiners that are solved by iteration (least squares and coupling of several classes) are
+    solved in the text too, to 1e-9. A call costs O(log m) for m knots; the text holds O(m) numbers.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Piecewise
+    >>> text = to_python(Piecewise.step([0.5], [0.1, 0.8]), name="risk")
+    >>> module = {}
+    >>> exec(text, module)
+    >>> module["risk"](0.7)
+    0.8
+    """
+    _check_name(name)
+    map_, fitted = map_of(calibrator), fitted_of(calibrator)
+    text = Text()
+    body = _main(map_, fitted, text)
+    classes = () if fitted is None or not isinstance(map_, VectorMap) else fitted.classes
+    main = body.source(name, _docstring(_what(map_, fitted), _how(map_)))
+    return text.source(_docstring(_title(fitted), _origin(fitted)), classes, main)
+
+
+def _check_name(name: Any) -> None:
+    fits = isinstance(name, str) and name.isascii() and name.isidentifier()
+    if not fits or name.startswith("_") or keyword.iskeyword(name):
+        raise ParameterError(
+            "name must be a Python name of plain letters, digits and underscores that begins with "
+            f"a letter and is no keyword, but {name!r} came."
+        )
+    if name in (*IMPORTS, "CLASSES") or hasattr(builtins, name):
+        raise ParameterError(
+            f"name must not be {name!r}: the function's own text, or all of Python, uses that "
+            "name. Choose another, such as 'calibrate'."
+        )
+
+
+# --- the function -------------------------------------------------------------------------------
+
+
+def _main(map_: Map, fitted: Fitted | None, text: Text) -> Function:
+    if isinstance(map_, VectorMap):
+        return _of_row(map_, fitted, text)
+    if isinstance(map_, Segmented):
+        return _of_segment(map_, text)
+    body = Function(text, ("score: float",))
+    body.add("score = _finite(score)")
+    body.add(f"return {write(map_, Axis(), body)}")
+    return body
+
+
+def _of_row(map_: VectorMap, fitted: Fitted | None, text: Text) -> Function:
+    body = Function(text, ("scores: list[float]",), "list[float]")
+    body.add(f"scores = _row(scores, {map_.n_columns})")
+    takes = map_.input if isinstance(map_, (Softmax, VectorMixture)) else "score"
+    if fitted is not None and takes == "probability":
+        body.add("_check_distribution(scores)")
+    body.add(f"return {write_row(map_, body)}")
+    return body
+
+
+def _of_segment(map_: Segmented, text: Text) -> Function:
+    """The default for all, then the segment's own map, of the score or of the default's value."""
+    body = Function(text, ("score: float", "segment: str | int"))
+    body.add("score = _finite(score)")
+    body.add(f"_check_segment(segment, {_known(map_)!r})")
+    axis = after(map_.default, Axis(), body, hint="common")
+    common = axis.value
+    if not map_.keys:
+        body.add(f"return {common}")
+        return body
+    table = _segments(map_, axis, text)
+    body.add(f"if segment not in {table}:\n    return {common}")
+    body.add(f"member, share = {table}[segment]")
+    body.add(f"own = member(score, {common})")
+    body.add(f"return own if share == 1.0 else share * own + (1.0 - share) * {common}")
+    return body
+
+
+def _segments(map_: Segmented, axis: Axis, text: Text) -> str:
+    """A table of functions of the score and the common probability, by segment."""
+    seen = Axis()
+    if map_.input == "default":
+        seen = replace(axis, value="common", chooser="common" if axis.sure else "score")
+    shares = [1.0] * len(map_.keys) if map_.weights is None else map_.weights.tolist()
+    items = []
+    for key, own, share in zip(map_.keys, map_.maps, shares, strict=True):
+        body = Function(text, ("score: float", "common: float"))
+        body.add(f"return {write(own, seen, body)}")
+        items.append(f"{key!r}: ({text.function(body)}, {number(share)})")
+    return text.registry("SEGMENTS", "{", items, "}", "each segment's own map, and its share")
+
+
+def _known(map_: Segmented) -> str:
+    """What the known segments are: an export refuses the other kind, as the map does."""
+    kinds = {type(key) for key in map_.keys}
+    return {str: "text", int: "numbers"}[kinds.pop()] if len(kinds) == 1 else "text or numbers"
+
+
+# --- its words ----------------------------------------------------------------------------------
+
+
+def _title(fitted: Fitted | None) -> str:
+    made = f" ({_shown(fitted.method)})" if fitted is not None and fitted.method else ""
+    return f"A calibrator{made} as plain Python: the standard library is all that it needs."
+
+
+def _origin(fitted: Fitted | None) -> str:
+    version = None if fitted is None else fitted.provenance.get("calibrant")
+    by = f"Fitted with calibrant {_shown(version)}, written" if version else "Written"
+    return f"{by} by calibrant {__version__}. Runs on Python 3.8 and newer."
+
+
+def _what(map_: Map, fitted: Fitted | None) -> str:
+    if isinstance(map_, VectorMap):
+        listed = "" if fitted is None else " of the classes in CLASSES, in that order,"
+        scores = "1 score" if map_.n_columns == 1 else f"{map_.n_columns} scores"
+        return f"The calibrated probabilities{listed} for a row of {scores}."
+    where = "one score and its segment" if isinstance(map_, Segmented) else "one score"
+    if fitted is None:
+        return f"The calibrated probability for {where}."
+    other = next(c for i, c in enumerate(fitted.classes) if i != fitted.positive_column)
+    of = f"{_shown(fitted.pos_label)} (not {_shown(other)})"
+    return f"The calibrated probability of {of} for {where}."
+
+
+def _how(map_: Map) -> str:
+    known = f"{len(map_.keys)} segments" if isinstance(map_, Segmented) else ""
+    said = f"{known} are known; all others get the map of all rows. " if known else ""
+    return f"{said}A score that is missing, NaN or infinite is a ValueError."
+
+
+def _shown(value: Any) -> str:
+    """A name or label for a docstring: as it stands if it is a plain word, else its repr, cut."""
+    if isinstance(value, str) and value.replace(".", "").isalnum() and value.isascii():
+        return value[:LONGEST]
+    full = repr(value)
+    return full if len(full) <= LONGEST else f"{full[:LONGEST]}…"
+
+
+def _docstring(*paragraphs: str) -> str:
+    """A docstring that no label can end: backslashes and quotes are escaped."""
+    filled = "\n\n".join(fill(text, WIDTH - 8, break_on_hyphens=False) for text in paragraphs)
+    safe = filled.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"""{safe}\n"""'

@@ -1,0 +1,375 @@
+"""The format as published: the schema, the page and its evaluator say what our reader does."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import MISSING, fields
+
+import jsonschema
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.errors import InputError
+from calibrant.export.json import to_json
+from calibrant.fitted import Fitted
+from calibrant.maps import (
+    Chain,
+    Coded,
+    Columns,
+    Identity,
+    Interval,
+    Logistic,
+    Mixture,
+    Piecewise,
+    Segmented,
+    Softmax,
+    VectorMap,
+    VectorMixture,
+    map_from_dict,
+)
+from calibrant.maps.base import _kinds
+from cases import CASES
+from subjects import (
+    ENDS,
+    JUMP,
+    ROWS,
+    SEGMENTED,
+    SHAPES,
+    VECTORS,
+    around,
+    fitted,
+    fitted_segments,
+    fitted_vector,
+    vector_rows,
+)
+
+#: how far `exp` and `log` of other libraries may move a formula, and a steep line of a logarithm
+TOL = 2e-14
+
+
+@pytest.fixture(scope="module")
+def schema(root):
+    return json.loads((root / "docs" / "calibrator.schema.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def validator(schema):
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.fixture(scope="module")
+def page(root):
+    return (root / "docs" / "format.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def evaluator(page):
+    """The names of the page's code."""
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    known = {}
+    exec(code, known)
+    return known
+
+
+def labelled(map_):
+    """A calibrator of a hand-made map."""
+    if isinstance(map_, VectorMap):
+        return Fitted(map_, tuple("abcdef"[: map_.n_classes]), None)
+    return Fitted(map_, ("no", "yes"), "yes")
+
+
+def saved(calibrator, folder):
+    cal.save(calibrator, folder / "c.json")
+    return json.loads((folder / "c.json").read_text(encoding="utf-8"))
+
+
+# --- the schema -----------------------------------------------------------------------------------
+
+
+def test_the_schema_has_every_kind_with_its_fields(schema):
+    defs = schema["$defs"]
+    assert set(_kinds()) <= set(defs)
+    for name, kind in _kinds().items():
+        known = {field.name: field.default for field in fields(kind)}
+        entry = defs[name]
+        assert set(entry["properties"]) == {"kind", "version", *known}
+        needed = {field for field, default in known.items() if default is MISSING}
+        assert set(entry["required"]) == {"kind", "version", *needed}
+        assert entry["additionalProperties"] is False
+        assert entry["properties"]["kind"] == {"const": name}
+        assert entry["properties"]["version"] == {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": kind.version,
+        }
+        for field in set(known) - needed:
+            assert entry["properties"][field]["default"] == known[field], (name, field)
+
+
+def test_the_schema_knows_who_takes_rows(schema):
+    groups = {
+        group: {entry["$ref"].rsplit("/", 1)[1] for entry in schema["$defs"][group]["oneOf"]}
+        for group in ("map_of_one_score", "map_of_a_row")
+    }
+    rows = {name for name, kind in _kinds().items() if issubclass(kind, VectorMap)}
+    (told,) = re.findall(r"enum': \[(.*?)\]", str(schema["if"]))
+    assert set(told.replace("'", "").split(", ")) == rows
+    assert groups == {"map_of_one_score": set(_kinds()) - rows, "map_of_a_row": rows}
+
+
+@pytest.mark.parametrize("margins", [False, True], ids=["probabilities", "margins"])
+@pytest.mark.parametrize("name", [case.name for case in CASES])
+def test_what_save_writes_is_valid(name, margins, validator, tmp_path):
+    validator.validate(saved(fitted(name, margins), tmp_path))
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_calibrators_of_rows_are_valid(name, validator, tmp_path):
+    validator.validate(saved(fitted_vector(name), tmp_path))
+
+
+@pytest.mark.parametrize("own", [None, cal.Isotonic()], ids=repr)
+def test_calibrators_of_segments_are_valid(own, validator, tmp_path):
+    validator.validate(saved(fitted_segments(own), tmp_path))
+
+
+def test_hand_made_maps_are_valid(validator, tmp_path):
+    for map_ in (*SHAPES.values(), *SEGMENTED.values(), *ROWS.values()):
+        validator.validate(saved(labelled(map_), tmp_path))
+
+
+# --- changed in one place -------------------------------------------------------------------------
+
+SAME = Identity()
+SMALL = {
+    "identity": SAME,
+    "probabilities": Piecewise.linear([0.2, 0.6], [0.1, 0.9]),
+    "logits": Piecewise.linear([-2.0, 1.0], [-3.0, 2.0], "logit", "logit"),
+    "clipped": Logistic(0.1, (("ln_p", 0.7),), clip=(0.01, 0.98)),
+    "two terms": Logistic(0.0, (("x", 1.0), ("z", 2.0))),
+    "mixture": Mixture([0.5, 0.5], (SAME, SAME)),
+    "chain": Chain((SAME, SAME)),
+    "interval": Interval(SAME, SAME, SAME, 0.9),
+    "segments": Segmented(SAME, (1, "1"), (SAME, SAME), [0.1, 0.2]),
+    "matrix": Softmax([[1.0, 0.2], [0.0, 0.9]], [0.1, -0.2], "probability", 1e-9, 0.5),
+    "temperature": Softmax(0.7, [0.1, -0.2]),
+    "coupling": Coded([[1, 1], [-1, 0], [0, -1]], (SAME, SAME), "coupling", [1.0, 2.0]),
+    "one against all": Coded.one_vs_rest((SAME, SAME)),
+    "columns": Columns((SAME, SAME)),
+    "rows": VectorMixture([1.0], (Softmax(1.0, [0.0, 0.0]),), "logit", 0.01, 2.0),
+}
+ONE = {"kind": "identity", "version": 1}
+VALUES = [None, True, 1, -1, 0.5, 1e295, "x", [], [0.5], ["a", "b"], [["x", 1.0, 2.0]], {}, ONE]
+VALUES += [{"kind": "columns", "version": 1, "maps": [ONE]}]
+#: what a schema cannot say: why our reader refuses what it lets pass
+UNSAYABLE = (
+    "ascending|one weight per|left and right value for each|non-negative and sum to 1"
+    "|one map per key|cannot go with|cannot have a matrix|must hold both 1 and|all pairs"
+    "|one-against-all code|must be an array of numbers|interval inside|a whole number from 1"
+    "|floor must lie in|same columns|pos_label among them|different labels|gives . probabilities"
+    "|numbers of at least 0, one per column|link all classes|dimension|classes must be|no column"
+)
+
+
+def places(value, path=()):
+    """The paths of all members of a document; of a list only the first and the last."""
+    if isinstance(value, dict):
+        members = list(value.items())
+    elif isinstance(value, list):
+        members = sorted({0: value[0], len(value) - 1: value[-1]}.items()) if value else []
+    else:
+        return
+    for key, item in members:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def changed(document):
+    """Documents that differ in one place from this one."""
+    for path in places(document):
+        if path[0] in ("params", "provenance") and len(path) > 1:
+            continue
+        for value in ("DELETE", "DOUBLE", *VALUES):
+            other = copy.deepcopy(document)
+            holder = other
+            for key in path[:-1]:
+                holder = holder[key]
+            if value == "DELETE":
+                del holder[path[-1]]
+            elif value == "DOUBLE":
+                twin = copy.deepcopy(holder[path[-1]])
+                holder.append(twin) if isinstance(holder, list) else holder.update(other=twin)
+            else:
+                holder[path[-1]] = value
+            yield path, value, other
+
+
+def refusal(document):
+    """Why our reader refuses a document, or None."""
+    try:
+        Fitted.from_dict(document)
+    except InputError as wrong:
+        return str(wrong)
+    return None
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_schema_and_reader_refuse_the_same(name, validator):
+    document = json.loads(to_json(labelled(SMALL[name])))
+    counts = {True: 0, False: 0}
+    for path, value, other in changed(document):
+        valid = validator.is_valid(other)
+        counts[valid] += 1
+        why = refusal(other)
+        if why is None:
+            assert valid, (path, value)
+        elif valid:
+            assert re.search(UNSAYABLE, why), (path, value, why)
+    assert min(counts.values()) > 10
+
+
+def test_other_facts_do_not_matter(validator):
+    document = json.loads(to_json(labelled(JUMP)))
+    document |= {"later": [1], "provenance": {"a": {"b": [1, None, "x"]}}, "params": {"c": 1.5}}
+    validator.validate(document)
+    assert Fitted.from_dict(document).calibrate([0.4]).tolist() == [0.4]
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_lists_every_kind_with_its_fields(page):
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (.*)\|$", page, flags=re.MULTILINE)
+    assert [name for name, _, _ in rows] == list(dict.fromkeys(name for name, _, _ in rows))
+    assert {name for name, _, _ in rows} == set(_kinds())
+    for name, version, told in rows:
+        kind = _kinds()[name]
+        assert int(version) == kind.version
+        found = dict(re.findall(r"`(\w+)`(?: = ([^,]+))?", told))
+        wanted = {field.name: field.default for field in fields(kind)}
+        assert list(found) == list(wanted), name
+        for field, default in wanted.items():
+            assert (found[field] == "") == (default is MISSING), (name, field)
+            assert default is MISSING or json.loads(found[field]) == default
+
+
+def test_the_example_is_a_calibrator(page, validator):
+    (text,) = re.findall(r"```json\n(.*?)```", page, flags=re.DOTALL)
+    validator.validate(json.loads(text))
+    assert Fitted.from_dict(json.loads(text)).predict_proba([0.4]).round(6).tolist() == [[0.4, 0.6]]
+
+
+def test_the_numbers_to_check_against(page, evaluator):
+    rows = re.findall(r"^\| `(\{.*\})` \| (\S+) \| (\S+) \|$", page, flags=re.MULTILINE)
+    assert len(rows) == 8
+    for text, score, wanted in rows:
+        description = json.loads(text)
+        assert map_from_dict(description)([float(score)]).tolist() == [float(wanted)], text
+        assert abs(evaluator["one"](description, float(score)) - float(wanted)) <= 2e-16
+
+
+def compare(evaluator, calibrator, scores, folder):
+    cal.save(calibrator, folder / "c.json")
+    document = evaluator["load"](folder / "c.json")
+    got = [evaluator["calibrate"](document, s) for s in scores.tolist()]
+    loaded = cal.load(folder / "c.json")
+    rows = isinstance(loaded.map, VectorMap)
+    wanted = loaded.map(scores) if rows else loaded.calibrate(scores)
+    assert np.abs(np.array(got) - wanted).max() <= TOL
+    return got, wanted
+
+
+@pytest.mark.parametrize("margins", [False, True], ids=["probabilities", "margins"])
+@pytest.mark.parametrize("name", [case.name for case in CASES])
+def test_the_evaluator_gives_our_numbers(name, margins, evaluator, tmp_path):
+    c = fitted(name, margins)
+    rng = np.random.default_rng(1)
+    scores = np.concatenate((rng.normal(0, 3, 40) if margins else rng.random(40), ENDS))
+    plain = isinstance(c.map_, Piecewise) and c.map_.input == "score"
+    if plain:  # no logarithm stands before the comparison
+        scores = np.concatenate((scores, around(c.map_.x[:40])))
+    got, wanted = compare(evaluator, c, scores, tmp_path)
+    assert not (plain and c.map_.is_step) or got == wanted.tolist()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_evaluator_on_shapes(shape, evaluator, tmp_path):
+    rng = np.random.default_rng(2)
+    scores = np.concatenate((rng.normal(0, 3, 40), rng.random(40), ENDS))
+    compare(evaluator, labelled(SHAPES[shape]), scores, tmp_path)
+
+
+@pytest.mark.parametrize("name", SEGMENTED)
+def test_the_evaluator_on_segments(name, evaluator):
+    map_ = SEGMENTED[name]
+    document = {"map": json.loads(json.dumps(map_.to_dict()))}
+    scores = np.random.default_rng(3).random(30)
+    for segment in (*map_.keys, 99 if name == "numbers" else "unknown"):
+        got = [evaluator["calibrate"](document, s, segment) for s in scores.tolist()]
+        assert np.abs(got - map_(scores, [segment] * 30)).max() <= TOL
+
+
+@pytest.mark.parametrize("name", [name for name in VECTORS if "," not in name and name != "pairs"])
+def test_the_evaluator_on_calibrators_of_rows(name, evaluator, tmp_path):
+    compare(evaluator, fitted_vector(name), vector_rows(name)[0][:30], tmp_path)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_evaluator_on_rows(name, evaluator, tmp_path):
+    map_ = ROWS[name]
+    rng = np.random.default_rng(4)
+    z = rng.normal(0, 2, (20, map_.n_columns))
+    rows = np.concatenate((z, 1e3 * z, np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)))
+    if '"combine": "normalize"' in to_json(labelled(map_)) or "coded" not in to_json(
+        labelled(map_)
+    ):
+        compare(evaluator, labelled(map_), rows, tmp_path)
+    else:
+        with pytest.raises(NotImplementedError):
+            compare(evaluator, labelled(map_), rows, tmp_path)
+
+
+def test_the_evaluator_refuses_what_it_does_not_know(evaluator, tmp_path):
+    document = json.loads(to_json(labelled(SHAPES["mixture of mixtures"])))
+    for path, value in (
+        (("format",), "other"),
+        (("version",), 2),
+        (("map", "version"), 2),
+        (("map", "members", 0, "members", 1, "kind"), "new"),
+        (("map", "members", 0, "members", 1, "version"), 9),
+    ):
+        other = copy.deepcopy(document)
+        holder = other
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = value
+        (tmp_path / "c.json").write_text(json.dumps(other), encoding="utf-8")
+        with pytest.raises(ValueError, match="newer"):
+            evaluator["load"](tmp_path / "c.json")
+
+
+# --- to_json --------------------------------------------------------------------------------------
+
+
+def test_to_json_is_the_text_of_the_file(tmp_path):
+    subjects = [fitted("isotonic"), fitted("beta"), fitted_segments(), fitted_vector("matrix")]
+    subjects += [labelled(map_) for map_ in (*SHAPES.values(), *SEGMENTED.values(), *ROWS.values())]
+    subjects += [Fitted(JUMP, ("é", "日本"), "é", 'a"b\n', {"é": None}, {"x": [], "y": {}})]
+    for subject in subjects:
+        cal.save(subject, tmp_path / "c.json")
+        assert to_json(subject).encode("utf-8") == (tmp_path / "c.json").read_bytes()
+        assert Fitted.from_dict(json.loads(to_json(subject))) == subject.to_fitted()
+
+
+def test_to_json_refuses_what_is_not_one_file():
+    rng = np.random.default_rng(0)
+    features = rng.random((60, 2))
+    local = cal.SimilarityBinning(5).fit(rng.random(60), np.arange(60) % 2, features=features)
+    with pytest.raises(InputError, match=r"SimilarityBinning cannot be one JSON text.*second file"):
+        to_json(local)
+    with pytest.raises(InputError, match=r"Piecewise came\. A bare map has to_dict"):
+        to_json(JUMP)

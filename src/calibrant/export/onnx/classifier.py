@@ -1,0 +1,231 @@
+"""What a classifier's ONNX model gives: its outputs, which of them are scores, and which labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError, import_extra
+
+__all__ = [
+    "Output",
+    "labels_among",
+    "load_model",
+    "outputs_of",
+    "remove_idle",
+    "rename",
+    "scores_among",
+    "used_names",
+]
+
+#: what converters call the outputs that we look for
+SCORES = ("probabilities", "probability", "output_probability")
+LABELS = ("label", "output_label", "labels")
+#: types of scores
+FLOATS = ("float16", "float32", "float64")
+#: the type of what is no tensor
+VOID = np.dtype(np.void)
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a model.
+
+    Parameters
+    ----------
+    name : str
+        Of the output.
+    source : str
+        Of the tensor that holds its numbers: another one where a ZipMap comes between.
+    dtype : NumPy's type; void where it is no tensor
+    shape : tuple of numbers, None where one is not known; or None where even their count is not
+    labels : the classes that a ZipMap names, in the order of the columns
+    """
+
+    name: str
+    source: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...] | None
+    labels: tuple[str | int, ...] | None = None
+
+    def __str__(self) -> str:
+        size = "of unknown shape" if self.shape is None else str([d or "?" for d in self.shape])
+        kind = "not a tensor" if self.dtype == VOID else f"{_word(self.dtype)} {size}"
+        return f"{self.name!r} ({kind})"
+
+    @property
+    def columns(self) -> int | None:
+        """How many scores a row has, if that is known."""
+        if self.shape is None:
+            return None
+        return 1 if len(self.shape) == 1 else self.shape[1]
+
+    @property
+    def bits(self) -> int:
+        """The bits to compute with: those of the numbers, but not less than 32."""
+        return 64 if self.dtype == np.float64 else 32
+
+    @property
+    def may_be_scores(self) -> bool:
+        """Whether it can hold a score, or one for each class."""
+        return self.dtype.name in FLOATS and (self.shape is None or len(self.shape) in (1, 2))
+
+    @property
+    def may_be_labels(self) -> bool:
+        """Whether it can hold a label for each row."""
+        return self.dtype.kind in "iubO"
+
+
+def _word(dtype: np.dtype[Any]) -> str:
+    return "string" if dtype.kind == "O" else dtype.name
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def load_model(model: Any) -> Any:
+    """A copy of a model that is given as such, as bytes, or as the path of a file."""
+    onnx = import_extra("onnx", extra="onnx")
+    if isinstance(model, onnx.ModelProto):
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        return copy
+    damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
+    try:
+        if isinstance(model, bytes):
+            return onnx.load_model_from_string(model)
+        if isinstance(model, (str, os.PathLike)):
+            return onnx.load_model(os.fspath(model))
+    except damaged as wrong:
+        raise InputError(f"model must be an ONNX model, but what came is none: {wrong}") from wrong
+    raise InputError(
+        "model must be an onnx.ModelProto, its bytes or the path of its file, but "
+        f"{type(model).__name__} came. Convert it first, for example with skl2onnx.to_onnx."
+    )
+
+
+def outputs_of(model: Any) -> list[Output]:
+    """The outputs of a model, with the types and shapes that are known."""
+    onnx = import_extra("onnx", extra="onnx")
+    makers = {name: node for node in model.graph.node for name in node.output}
+    known = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.output}
+    return [
+        _output(known.get(value.name, value), makers.get(value.name))
+        for value in model.graph.output
+    ]
+
+
+def _output(value: Any, maker: Any) -> Output:
+    if value.type.HasField("tensor_type"):
+        return Output(value.name, value.name, *_tensor(value.type.tensor_type))
+    if maker is None or maker.op_type != "ZipMap":
+        return Output(value.name, value.name, VOID, None)
+    attributes = {attribute.name: attribute for attribute in maker.attribute}
+    if "classlabels_strings" in attributes:
+        labels: tuple[str | int, ...] = tuple(
+            label.decode() for label in attributes["classlabels_strings"].strings
+        )
+    else:
+        labels = tuple(attributes["classlabels_int64s"].ints)
+    shape = (None, len(labels))
+    return Output(value.name, maker.input[0], np.dtype(np.float32), shape, labels)
+
+
+def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
+    onnx = import_extra("onnx", extra="onnx")
+    undefined = type_.elem_type == onnx.TensorProto.UNDEFINED
+    dtype = VOID if undefined else onnx.helper.tensor_dtype_to_np_dtype(type_.elem_type)
+    if not type_.HasField("shape"):
+        return dtype, None
+    return dtype, tuple(d.dim_value if d.dim_value > 0 else None for d in type_.shape.dim)
+
+
+def scores_among(outputs: list[Output], name: str | None) -> Output:
+    """The output that holds the scores, the one of that name if it is given."""
+    known = ", ".join(map(str, outputs))
+    fit = [output for output in outputs if output.may_be_scores]
+    if name is not None:
+        fit = [output for output in fit if output.name == name]
+        if not fit:
+            raise InputError(
+                f"output must name a float tensor (n,) or (n, k) of the model, but {name!r} came. "
+                f"Its outputs are: {known}."
+            )
+    if len(fit) > 1:
+        fit = [output for output in fit if output.name in SCORES] or fit
+    if len(fit) == 1:
+        return fit[0]
+    problem = "several" if fit else "none"
+    raise InputError(
+        f"one output of the model must hold its scores, a float tensor (n,) or (n, k), but "
+        f"{problem} came. Its outputs are: {known}. Name one: output='...'."
+    )
+
+
+def labels_among(outputs: list[Output]) -> Output | None:
+    """The output that holds the labels, if there is one."""
+    fit = [output for output in outputs if output.may_be_labels]
+    if len(fit) > 1:
+        fit = [output for output in fit if output.name in LABELS]
+    return fit[0] if len(fit) == 1 else None
+
+
+# --- changing -----------------------------------------------------------------------------------
+
+
+def graphs_of(graph: Any) -> Iterator[Any]:
+    """A graph and those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in _bodies(attribute):
+                yield from graphs_of(inner)
+
+
+def _bodies(attribute: Any) -> list[Any]:
+    """The graphs that an attribute holds."""
+    return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+
+
+def used_names(graph: Any) -> set[str]:
+    """Every name of a tensor or node."""
+    names: set[str] = set()
+    for part in graphs_of(graph):
+        for values in (part.input, part.output, part.value_info, part.initializer, part.node):
+            names.update(value.name for value in values)
+        for node in part.node:
+            names.update(node.input)
+            names.update(node.output)
+    return names
+
+
+def rename(graph: Any, old: str, new: str) -> None:
+    """Give a tensor another name wherever it is used; the model's own outputs keep theirs."""
+    for depth, part in enumerate(graphs_of(graph)):
+        inner = (part.input, part.output) if depth else ()
+        for values in (part.value_info, part.initializer, *inner):
+            for value in values:
+                value.name = new if value.name == old else value.name
+        for node in part.node:
+            for names in (node.input, node.output):
+                names[:] = [new if name == old else name for name in names]
+
+
+def remove_idle(graph: Any) -> None:
+    """Remove the nodes and constants that no output needs any more."""
+    needed = {value.name for value in graph.output} | {value.name for value in graph.input}
+    kept = []
+    for node in reversed(graph.node):  # they are in the order of their computation
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed.update(node.input)
+            inner = (g for attribute in node.attribute for g in _bodies(attribute))
+            needed.update(name for g in inner for name in used_names(g))
+    constants = [value for value in graph.initializer if value.name in needed]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(reversed(kept))
+    graph.initializer.extend(constants)

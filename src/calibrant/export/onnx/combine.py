@@ -1,0 +1,174 @@
+"""Columns' probabilities r (n, columns) → class probabilities p (n, classes), as graphs.
+
+The functions of the same names are in `calibrant.maps.combiners`, with their derivations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.export.onnx.coupling import couple
+from calibrant.export.onnx.graph import Graph, Tensor
+from calibrant.export.onnx.simplex import anywhere, least_squares
+from calibrant.maps import Coded
+from calibrant.maps.combiners import LIGHTEST, is_all_pairs, singled_out
+
+__all__ = ["combined"]
+
+Array = NDArray[np.float64]
+Combiner = Callable[[Tensor, Array, Array], Tensor]
+
+#: rounds of the search for the balance; the last ones only halve
+ROUNDS = 120
+#: stands in for a divisor of zero
+TINY = {np.dtype(np.float64): 1e-300, np.dtype(np.float32): 1e-30}
+#: the lightest column, as a share of the heaviest, with which float32 can compute
+LIGHTEST_IN_FLOAT32 = 1e-12
+
+
+def combined(map_: Coded, r: Tensor) -> Tensor:
+    """p by the map's combiner. Columns of weight zero, and classes only they know, get nothing."""
+    graph, code = r.graph, map_.code
+    if map_.weights is None or map_.combine == "normalize":
+        return COMBINERS[map_.combine](r, code, np.ones(code.shape[1]))
+    n = map_.weights / map_.weights.max()
+    used = n > LIGHTEST
+    if graph.dtype != np.float64 and n[used].min() < LIGHTEST_IN_FLOAT32:
+        raise InputError(
+            f"the weights of columns must be at least {LIGHTEST_IN_FLOAT32:g} of the largest in "
+            f"float32, but {n[used].min():g} of it came. Export with float=64."
+        )
+    if used.all():
+        return COMBINERS[map_.combine](r, code, n)
+    r = graph.gather(r, np.flatnonzero(used), axis=1)
+    known = (code[:, used] != 0).any(axis=1)
+    p = COMBINERS[map_.combine](r, code[known][:, used], n[used])
+    nothing = graph.column(p, 0) * 0.0
+    padded = graph.op("Concat", p, graph.expand(nothing, 1), attributes={"axis": 1})
+    place = np.where(known, np.cumsum(known) - 1, known.sum())
+    return graph.gather(padded, place, axis=1)
+
+
+def _share_out(p: Tensor) -> Tensor:
+    return p / p.graph.total(p, 1)
+
+
+def _normalize(r: Tensor, code: Array, weights: Array) -> Tensor:
+    graph, order = r.graph, singled_out(code)
+    values = _ordered(r, order)
+    total = graph.total(values, 1)
+    some = total > 0.0
+    return graph.where(some, values / graph.where(some, total, 1.0), 1.0 / len(code))
+
+
+def _ordered(r: Tensor, order: NDArray[np.intp] | None) -> Tensor:
+    """Columns in the order of their classes."""
+    if order is None or np.array_equal(order, np.arange(len(order))):
+        return r
+    return r.graph.gather(r, order, axis=1)
+
+
+def _least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
+    order = singled_out(code)
+    if order is None:
+        return _solved(least_squares, r, code, weights)
+    return _project(_ordered(r, order), 1.0 / weights[order])
+
+
+def _project(r: Tensor, inverse: Array) -> Tensor:
+    """min Σ n_c(p_c − r_c)²: p = (r − τ/n)₊ with the τ at which it sums to one, by sorting."""
+    graph, k = r.graph, len(inverse)
+    _, by_limit = graph.ops("TopK", (r / inverse, np.array([k])), 2, {"axis": 1})
+    ordered = graph.op("GatherElements", r, by_limit, attributes={"axis": 1})
+    steps = graph.gather(inverse, by_limit)
+    one = np.array(1)
+    tau = (graph.op("CumSum", ordered, one) - 1.0) / graph.op("CumSum", steps, one)
+    last = graph.where(ordered > tau * steps, np.arange(k), np.zeros(k, dtype=np.int64))
+    chosen = graph.op("GatherElements", tau, graph.greatest(last, 1), attributes={"axis": 1})
+    return _share_out(graph.at_least(r - chosen * inverse, 0.0))
+
+
+def _coupling(r: Tensor, code: Array, weights: Array) -> Tensor:
+    order = singled_out(code)
+    if order is None:
+        return _solved(couple, r, code, weights)
+    return _balance(_ordered(r, order), weights[order])
+
+
+def _balance(r: Tensor, n: Array) -> Tensor:
+    """n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: Newton's method in a bracket."""
+    graph, k = r.graph, len(n)
+    fine = float(np.finfo(graph.dtype).eps)
+    above = graph.total(r, 1) > 1.0
+    low = graph.where(above, -float(n.sum()), 0.0)
+    high = graph.where(above, 0.0, float(n.max()) * k / (k - 1.0))
+
+    def body(inner: Graph, count: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        mu, low, high, _ = state
+        p, root = _share(r, n, mu)
+        excess = inner.total(p, 1) - 1.0
+        open_ = (inner.op("Abs", excess) > 2.0 * fine * k) & (
+            high - low > 4.5 * fine * inner.op("Abs", mu)
+        )
+        short = excess < 0.0
+        low, high = inner.where(short, mu, low), inner.where(short, high, mu)
+        slope = inner.total(p * (1.0 - p) / inner.at_least(root, TINY[graph.dtype]), 1)
+        new = mu - excess / inner.at_least(slope, TINY[graph.dtype])
+        inside = (new > low) & (new < high)
+        new = inner.where(inside, new, 0.5 * (low + high))
+        return anywhere(open_), [inner.where(open_, new, mu), low, high, p]
+
+    start = [low * 0.0, low, high, r]
+    return _share_out(graph.loop(ROUNDS, start, body)[3])
+
+
+def _share(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
+    """The root in [0, 1] of μp² + (n−μ)p − nr = 0, and that of its discriminant."""
+    graph = mu.graph
+    n = graph.constant(n_)
+    q = n - mu
+    gap = graph.where(
+        mu > 0.0, q * q + 4.0 * mu * n * r, (n + mu) * (n + mu) - 4.0 * mu * n * (1.0 - r)
+    )
+    root = graph.op("Sqrt", graph.at_least(gap, 0.0))
+    positive = q > 0.0
+    upper = (root - q) / graph.where(positive, 1.0, 2.0 * mu)
+    lower = 2.0 * n * r / graph.where(positive, q + root, 1.0)
+    return graph.at_most(graph.where(positive, lower, upper), 1.0), root
+
+
+def _solved(solve: Combiner, r: Tensor, code: Array, weights: Array) -> Tensor:
+    """By iterations, whose tolerances are those of doubles."""
+    if r.graph.dtype != np.float64:
+        raise InputError(
+            "a code other than one-against-all is combined by iterations that need doubles, but "
+            "float=32 came. Export with float=64, or fit with the code 'one_vs_rest'."
+        )
+    if not _decides(code):
+        raise InputError(
+            "this code leaves some rows several best answers, and a runtime might give another one "
+            "than predict_proba does, so it cannot be written as ONNX. Fit with all pairs, with "
+            "one_vs_rest, or with a code without zeros that tells all classes apart."
+        )
+    return solve(r, code, weights)
+
+
+def _decides(code: Array) -> bool:
+    """Whether the best p is unique whatever r: all pairs; or no zeros, and sums over the columns'
+    positives that fix p."""
+    if is_all_pairs(code):
+        return True
+    sums = np.vstack((code.T > 0, np.ones(len(code)))).astype(float)
+    return bool((code != 0).all() and np.linalg.matrix_rank(sums) == len(code))
+
+
+COMBINERS: dict[str, Combiner] = {
+    "normalize": _normalize,
+    "least_squares": _least_squares,
+    "coupling": _coupling,
+    "pairwise": _least_squares,
+}

@@ -1,0 +1,296 @@
+"""A graph under construction: named tensors that add and compare like arrays.
+
+Nothing here knows the package onnx: nodes are plain records, and `protos` writes them at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, TypeAlias, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Graph", "Node", "Operand", "Tensor"]
+
+Array = NDArray[Any]
+#: what stands in a formula: a tensor, a number, or an array of constants
+Operand: TypeAlias = Union["Tensor", float, np.generic, Array]
+
+
+class Node(NamedTuple):
+    """One operation; ``attributes`` may hold graphs, the bodies of loops."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    domain: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A named result of a graph. Formulas of it add nodes to the graph."""
+
+    #: NumPy's arrays leave arithmetic with a tensor to the tensor
+    __array_ufunc__: ClassVar[None] = None
+
+    graph: Graph
+    name: str
+
+    def __add__(self, other: Operand) -> Tensor:
+        return self.graph.op("Add", self, other)
+
+    def __radd__(self, other: Operand) -> Tensor:
+        return self.graph.op("Add", other, self)
+
+    def __sub__(self, other: Operand) -> Tensor:
+        return self.graph.op("Sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Tensor:
+        return self.graph.op("Sub", other, self)
+
+    def __mul__(self, other: Operand) -> Tensor:
+        return self.graph.op("Mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Tensor:
+        return self.graph.op("Mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Tensor:
+        return self.graph.op("Div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Tensor:
+        return self.graph.op("Div", other, self)
+
+    def __matmul__(self, other: Operand) -> Tensor:
+        return self.graph.op("MatMul", self, other)
+
+    def __neg__(self) -> Tensor:
+        return self.graph.op("Neg", self)
+
+    def __ge__(self, other: Operand) -> Tensor:
+        return self.graph.op("GreaterOrEqual", self, other)
+
+    def __gt__(self, other: Operand) -> Tensor:
+        return self.graph.op("Greater", self, other)
+
+    def __le__(self, other: Operand) -> Tensor:
+        return self.graph.op("LessOrEqual", self, other)
+
+    def __lt__(self, other: Operand) -> Tensor:
+        return self.graph.op("Less", self, other)
+
+    def __and__(self, other: Tensor) -> Tensor:
+        return self.graph.op("And", self, other)
+
+    def __or__(self, other: Tensor) -> Tensor:
+        return self.graph.op("Or", self, other)
+
+    def __invert__(self) -> Tensor:
+        return self.graph.op("Not", self)
+
+
+@dataclass(eq=False, repr=False)
+class Graph:
+    """Nodes in the order of their computation, and the constants that they use.
+
+    Parameters
+    ----------
+    dtype : type of all floats, float32 or float64
+    opset : version of ONNX's operators
+    prefix : str
+        Begins every name, so that none is met in the graph that this one may join.
+    parent : Graph, optional
+        The graph around the body of a loop, whose tensors the body sees.
+
+    Notes
+    -----
+    The same operation of the same tensors is the same node, so a formula may ask twice. A node
+    goes to the innermost graph of its operands: what does not change in a loop stays outside.
+
+    Examples
+    --------
+    >>> graph = Graph(np.dtype(np.float64), 13)
+    >>> x = graph.input("x")
+    >>> (1.0 - x).name == (1.0 - x).name, [node.op for node in graph.nodes]
+    (True, ['Sub'])
+    """
+
+    dtype: np.dtype[Any]
+    opset: int
+    prefix: str = ""
+    parent: Graph | None = None
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    known: dict[Any, tuple[str, ...]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        """How many graphs are around this one."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number of the graph's type."""
+        return float(np.finfo(self.dtype).max)
+
+    def input(self, name: str) -> Tensor:
+        """A tensor that comes from outside, under its own name."""
+        return Tensor(self, name)
+
+    def constant(self, value: float | np.generic | Array, rounded: bool = True) -> Tensor:
+        """A constant. Floats are rounded to the graph's type, unless not; others keep theirs."""
+        if self.parent is not None:
+            return self.parent.constant(value, rounded)
+        array = np.asarray(value)
+        if rounded and array.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                array = array.astype(self.dtype)
+        content = tuple(array.tolist()) if array.dtype.kind == "O" else array.tobytes()
+        key = (array.dtype.str, array.shape, content)
+        if key not in self.known:
+            name = self._new("constant")
+            self.known[key] = (name,)
+            self.constants[name] = array
+        return Tensor(self, self.known[key][0])
+
+    def op(
+        self,
+        op: str,
+        *operands: Operand,
+        attributes: Mapping[str, Any] | None = None,
+        domain: str = "",
+    ) -> Tensor:
+        """The result of an operation with one output."""
+        return self.ops(op, operands, 1, attributes, domain)[0]
+
+    def ops(
+        self,
+        op: str,
+        operands: Sequence[Operand],
+        count: int,
+        attributes: Mapping[str, Any] | None = None,
+        domain: str = "",
+    ) -> list[Tensor]:
+        """The results of an operation with several outputs."""
+        tensors = [x if isinstance(x, Tensor) else self.constant(x) for x in operands]
+        home = max((t.graph for t in tensors), key=lambda graph: graph.depth)
+        names = tuple(t.name for t in tensors)
+        key = (op, domain, names, count, repr(sorted((attributes or {}).items())))
+        found = home._find(key)
+        if found is None:
+            found = tuple(self._new(op) for _ in range(count))
+            home.nodes.append(Node(op, names, found, attributes or {}, domain))
+            home.known[key] = found
+        return [Tensor(home, name) for name in found]
+
+    def _find(self, key: Any) -> tuple[str, ...] | None:
+        found = self.known.get(key)
+        return self.parent._find(key) if found is None and self.parent is not None else found
+
+    def _new(self, word: str) -> str:
+        """A name that is not in use."""
+        if self.parent is not None:
+            return self.parent._new(word)
+        word = word.lower()
+        self.counts[word] = self.counts.get(word, 0) + 1
+        return f"{self.prefix}{word}_{self.counts[word]}"
+
+    # --- operations that are no operators of Python ---------------------------------------------
+
+    def where(self, condition: Tensor, then: Operand, otherwise: Operand) -> Tensor:
+        """then where the condition holds, else otherwise."""
+        return self.op("Where", condition, then, otherwise)
+
+    def like(self, x: Tensor, value: float | np.generic | Array) -> Tensor:
+        """The same value in the shape of x."""
+        return self.op("Expand", value, self.op("Shape", x))
+
+    def gather(self, table: Operand, index: Operand, axis: int = 0) -> Tensor:
+        """The entries of a table along an axis."""
+        return self.op("Gather", table, index, attributes={"axis": axis})
+
+    def chosen(self, values: Array, code: Tensor | None) -> Tensor:
+        """The value that a code numbers, or the only one."""
+        return self.constant(values[0]) if code is None else self.gather(values, code)
+
+    def column(self, rows: Tensor, j: int) -> Tensor:
+        """Column j of (n, k), shape (n,)."""
+        return self.gather(rows, np.array(j), axis=1)
+
+    def at_least(self, x: Tensor, least: Operand) -> Tensor:
+        """The larger of the two."""
+        return self.op("Max", x, least)
+
+    def at_most(self, x: Tensor, most: Operand) -> Tensor:
+        """The smaller of the two."""
+        return self.op("Min", x, most)
+
+    def within(self, x: Tensor, least: Operand, most: Operand) -> Tensor:
+        """x moved into an interval."""
+        return self.at_most(self.at_least(x, least), most)
+
+    def cast(self, x: Tensor, dtype: Any) -> Tensor:
+        """x as numbers of another type."""
+        return self.op("Cast", x, attributes={"to": np.dtype(dtype)})
+
+    def number(self, condition: Tensor) -> Tensor:
+        """1 where a condition holds, else 0."""
+        return self.cast(condition, self.dtype)
+
+    def total(self, x: Tensor, axis: int) -> Tensor:
+        """The sums along an axis, which stays with length one."""
+        return self.op("ReduceSum", x, np.array([axis]), attributes={"keepdims": 1})
+
+    def greatest(self, x: Tensor, axis: int) -> Tensor:
+        """The largest along an axis, which stays with length one."""
+        if self.opset >= 18:  # from here on axes are an input
+            return self.op("ReduceMax", x, np.array([axis]), attributes={"keepdims": 1})
+        return self.op("ReduceMax", x, attributes={"axes": [axis], "keepdims": 1})
+
+    def expand(self, x: Tensor, axis: int) -> Tensor:
+        """x with one more axis, of length one."""
+        return self.op("Unsqueeze", x, np.array([axis]))
+
+    def squeeze(self, x: Tensor, axis: int) -> Tensor:
+        """x without an axis of length one."""
+        return self.op("Squeeze", x, np.array([axis]))
+
+    def columns(self, parts: Sequence[Tensor]) -> Tensor:
+        """Columns (n,) side by side, shape (n, k)."""
+        stacked = [self.expand(part, 1) for part in parts]
+        if len(stacked) == 1:
+            return stacked[0]
+        return self.op("Concat", *stacked, attributes={"axis": 1})
+
+    def loop(
+        self,
+        most: int,
+        start: Sequence[Tensor],
+        body: Callable[[Graph, Tensor, list[Tensor]], tuple[Tensor | None, Sequence[Tensor]]],
+    ) -> list[Tensor]:
+        """The state after at most so many rounds.
+
+        The body is given its own graph, the number of the round and the state; it returns whether
+        to go on (None: always) and the new state.
+        """
+        inner = Graph(self.dtype, self.opset, parent=self)
+        count, go_on = inner._new("round"), inner._new("go_on")
+        names = [inner._new("state") for _ in start]
+        state = [Tensor(inner, name) for name in names]
+        more, after = body(inner, Tensor(inner, count), state)
+        inner.inputs = [count, go_on, *names]
+        results = (Tensor(inner, go_on) if more is None else more, *after)
+        # a body must give tensors of its own, not those of the graphs around it
+        inner.outputs = [inner.name(t, inner._new("result")).name for t in results]
+        operands: list[Operand] = [np.array(most), np.array(True), *start]
+        return self.ops("Loop", operands, len(start), {"body": inner})
+
+    def name(self, x: Tensor, name: str) -> Tensor:
+        """x under a name of one's choice, in this graph."""
+        self.nodes.append(Node("Identity", (x.name,), (name,), {}))
+        return Tensor(self, name)

@@ -1,0 +1,142 @@
+"""`to_onnx`: a calibrator as an ONNX model of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from calibrant import __version__
+from calibrant.errors import ParameterError, import_extra
+from calibrant.export.onnx.axis import of_logits, of_scores
+from calibrant.export.onnx.express import probability
+from calibrant.export.onnx.graph import Graph, Tensor
+from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
+from calibrant.export.onnx.seen import Logits, Scores, clipped
+from calibrant.export.onnx.segments import ML, by_segment, key_type
+from calibrant.export.onnx.vectors import express_rows
+from calibrant.export.subject import fitted_of, map_of
+from calibrant.maps import Coded, Map, Segmented, VectorMap
+
+__all__ = ["properties", "read_options", "to_onnx", "written"]
+
+#: the oldest operators that suffice, and the format of files that goes with them
+OPSET, ML_OPSET, IR = 13, 2, 7
+#: float= by number of bits
+TYPES: dict[int, np.dtype[Any]] = {32: np.dtype(np.float32), 64: np.dtype(np.float64)}
+#: input= by word
+AXES = {"score": of_scores, "logit": of_logits}
+
+
+def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
+    """A calibrator as an ONNX model: scores in, calibrated probabilities out.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator, what `load` returns, or a map
+    input : {"score", "logit"}, default="score"
+        What the model's input is: the score that `calibrate` takes; or, for a calibrator fitted
+        to probabilities, their logits z, as nets give them: the result is that of
+        `calibrate(sigmoid(z))`, without the rounding of σ(z) to 1. Rows of several classes hold
+        the logits whose softmax the calibrator takes.
+    float : {64, 32}, default=64
+        The bits of the numbers that come, go, and are computed with.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Write it with ``onnx.save``. For one score: input ``"score"`` (n,), output
+        ``"probability"`` (n,), that of ``pos_label``. For several classes or labels: (n, k) and
+        ``"probabilities"`` (n, k), in the order of ``classes``. A calibrator of segments has a
+        second input, ``"segment"`` (n,), of integers or strings.
+
+    Notes
+    -----
+    Steps, and the side of every jump, are those of `calibrate` bit for bit; with ``float=32``, of
+    `calibrate` at the float32 score, the result then rounded to float32. Lines of the score are the
+    same bits in double; formulas differ by about 1e-15, in float32 by about 1e-7. Lines of a logit,
+    or of what another map has computed, multiply its rounding by their slope: where they are
+    steep, prefer double. NaN and infinite scores give NaN.
+
+    Opset 13. A map of m pieces is O(m) large and takes O(log m) operations a score. The metadata
+    hold the method, the classes, pos_label and the version of the library.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Piecewise
+    >>> model = to_onnx(Piecewise.step([0.5], [0.1, 0.8]), float=32)
+    >>> [value.name for value in (*model.graph.input, *model.graph.output)]
+    ['score', 'probability']
+    """
+    dtype = read_options(input, float)
+    map_ = map_of(calibrator)
+    onnx = import_extra("onnx", extra="onnx")
+    graph = Graph(dtype, OPSET)
+    inputs = [tensor_info("score", dtype, ["n"])]
+    output = tensor_info("probability", dtype, ["n"])
+    if isinstance(map_, VectorMap):
+        inputs = [tensor_info("score", dtype, ["n", map_.n_columns])]
+        output = tensor_info("probabilities", dtype, ["n", n_classes(map_)])
+    segment, opsets = None, {"": OPSET}
+    if isinstance(map_, Segmented) and map_.keys:
+        segment, opsets[ML] = graph.input("segment"), ML_OPSET
+        inputs.append(tensor_info("segment", key_type(map_), ["n"]))
+    graph.name(written(map_, graph.input("score"), segment, input), output.name)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            node_protos(graph), "calibrator", inputs, [output], constant_protos(graph)
+        ),
+        opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()],
+        ir_version=IR,
+        producer_name="calibrant",
+        producer_version=__version__,
+    )
+    onnx.helper.set_model_props(model, properties(calibrator))
+    return model
+
+
+def read_options(input: str, float: int) -> np.dtype[Any]:
+    """The type of a graph's numbers, once the words are known to be ours."""
+    if input not in AXES:
+        raise ParameterError(f"input must be one of {tuple(AXES)}, but {input!r} came.")
+    if float not in TYPES:
+        raise ParameterError(f"float must be one of {tuple(TYPES)}, but {float!r} came.")
+    return TYPES[float]
+
+
+def n_classes(map_: VectorMap) -> int:
+    """How many probabilities a row gets."""
+    return len(map_.code) if isinstance(map_, Coded) else map_.n_columns
+
+
+def written(map_: Map, scores: Tensor, segment: Tensor | None, input: str) -> Tensor:
+    """The nodes of a map of scores (n,) or (n, k); NaN where a score is not finite."""
+    graph = scores.graph
+    finite = graph.op("Abs", scores) <= graph.largest
+    clean = graph.where(finite, scores, 0.0)
+    if isinstance(map_, VectorMap):
+        logits = input == "logit"
+        p = express_rows(map_, Logits(clipped(clean), map_.n_columns) if logits else Scores(clean))
+        if map_.distribution:  # one bad score spoils its row
+            finite = graph.total(graph.number(~finite), 1) <= 0.0
+    else:
+        axis = AXES[input](clean)
+        if segment is not None and isinstance(map_, Segmented):
+            p = by_segment(map_, axis, segment)
+        else:
+            p = probability(map_, axis)
+    return graph.where(finite, p, np.nan)
+
+
+def properties(calibrator: Any) -> dict[str, str]:
+    """What the metadata of a model say of its calibrator: words, and labels as JSON."""
+    facts = {"calibrant.version": __version__, "calibrant.map": map_of(calibrator).kind}
+    fitted = fitted_of(calibrator)
+    if fitted is None:
+        return facts
+    return facts | {
+        "calibrant.method": fitted.method,
+        "calibrant.classes": json.dumps(fitted.classes),
+        "calibrant.pos_label": json.dumps(fitted.pos_label),
+    }

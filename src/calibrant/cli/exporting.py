@@ -1,0 +1,221 @@
+"""The command that writes a calibrator as something that other systems run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibrant.cli import jobs
+from calibrant.cli.console import say, say_json
+from calibrant.cli.options import CalibratorFile, Json
+from calibrant.errors import InputError, ParameterError
+from calibrant.fitted import Fitted
+from calibrant.maps import Segmented, VectorMap
+
+__all__ = ["export"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for, as given; None where nothing was said."""
+
+    dialect: str | None = None
+    form: str | None = None
+    columns: tuple[str, ...] = ()
+    table: str | None = None
+    into: str | None = None
+    lookup: str | None = None
+    segment: str | None = None
+    name: str | None = None
+    model: Path | None = None
+    input: str | None = None
+    float: int | None = None
+
+
+def _sql(fitted: Fitted, wanted: Wanted) -> str:
+    from calibrant.export.sql import to_sql
+
+    given = {
+        "dialect": wanted.dialect,
+        "form": wanted.form,
+        "table": wanted.table,
+        "into": wanted.into,
+        "lookup": wanted.lookup,
+    }
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return to_sql(
+        fitted, column=_columns(fitted, wanted), segment=_segment(fitted, wanted), **options
+    )
+
+
+def _python(fitted: Fitted, wanted: Wanted) -> str:
+    from calibrant.export.python import to_python
+
+    return to_python(fitted) if wanted.name is None else to_python(fitted, name=wanted.name)
+
+
+def _json(fitted: Fitted, wanted: Wanted) -> str:
+    from calibrant.export.json import to_json
+
+    return to_json(fitted)
+
+
+def _onnx(fitted: Fitted, wanted: Wanted) -> bytes:
+    from calibrant.export.onnx import compose_onnx, to_onnx
+
+    if wanted.model is not None:
+        composed: bytes = compose_onnx(wanted.model, fitted).SerializeToString()
+        return composed
+    given = {"input": wanted.input, "float": wanted.float}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    written: bytes = to_onnx(fitted, **options).SerializeToString()
+    return written
+
+
+Writer = Callable[[Fitted, Wanted], str | bytes]
+
+#: what each target is written by, and the options that mean something to it
+TARGETS: Mapping[str, tuple[Writer, tuple[str, ...]]] = {
+    "sql": (_sql, ("dialect", "form", "columns", "table", "into", "lookup", "segment")),
+    "onnx": (_onnx, ("model", "input", "float")),
+    "python": (_python, ("name",)),
+    "json": (_json, ()),
+}
+#: where the option is called otherwise
+_CALLED = {"columns": "score"}
+
+
+def export(
+    calibrator: CalibratorFile,
+    to: Annotated[
+        str, typer.Option("--to", metavar="|".join(TARGETS), help="What to write it as.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; default: printed."),
+    ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="SQL: duckdb, sqlite, spark, postgres, …; duckdb."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(metavar="auto|expression|lookup", help="SQL: one expression, or a table."),
+    ] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--score",
+            "-s",
+            metavar="COL",
+            help="SQL: column of scores, default: as in the fit; one for each class.",
+        ),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="SQL: the table that holds the scores.")
+    ] = None,
+    into: Annotated[
+        str | None, typer.Option(metavar="COL", help="SQL: name of the new column.")
+    ] = None,
+    lookup: Annotated[
+        str | None, typer.Option(metavar="NAME", help="SQL: name of the table that is made.")
+    ] = None,
+    segment: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="SQL: column of segments; default: as in the fit."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Python: name of the function.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="ONNX", help="ONNX: put the calibrator behind this model."),
+    ] = None,
+    input: Annotated[
+        str | None,
+        typer.Option(metavar="score|logit", help="ONNX: what the graph is given; score."),
+    ] = None,
+    float: Annotated[
+        int | None, typer.Option(metavar="32|64", help="ONNX: bits of its numbers; 64.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a calibrator as SQL, ONNX, plain Python or JSON, for systems without calibrant.
+
+    \b
+    Examples:
+      calibrant export calibrator.json --to sql --dialect postgres
+      calibrant export calibrator.json --to onnx -o calibrator.onnx
+      calibrant export calibrator.json --to onnx --model model.onnx -o both.onnx
+      calibrant export calibrator.json --to python -o calibrate.py
+
+    All give the numbers of apply: the same side at every jump, and formulas to the last digits.
+    """
+    asked = Wanted(
+        dialect, form, tuple(score or ()), table, into, lookup, segment, name, model, input, float
+    )
+    writer = _writer(to, asked)
+    if to == "onnx" and output is None:
+        raise ParameterError("ONNX is no text: name a file with --output FILE.")
+    if json and output is None:
+        raise ParameterError("--json says what was written: name a file with --output FILE.")
+    jobs.check_output(output)
+    content = writer(jobs.load_map(calibrator), asked)
+    if output is None:
+        sys.stdout.write(str(content).rstrip("\n") + "\n")
+        return
+    jobs.write(output, content if isinstance(content, bytes) else content.rstrip("\n") + "\n")
+    if json:
+        say_json({"output": str(output), "to": to, "bytes": output.stat().st_size})
+    else:
+        say(f"{calibrator} written as {to} to ", (str(output), "bold"))
+
+
+def _writer(to: str, wanted: Wanted) -> Writer:
+    """What writes the target, if every option that was given means something to it."""
+    if to not in TARGETS:
+        raise ParameterError(f"--to must be one of {', '.join(TARGETS)}, but {to!r} came.")
+    writer, options = TARGETS[to]
+    for option, value in vars(wanted).items():
+        if value not in (None, ()) and option not in options:
+            owner = next(target for target, (_, known) in TARGETS.items() if option in known)
+            called = _CALLED.get(option, option)
+            raise ParameterError(
+                f"--{called} is for {owner}, but the target is {to}. Leave it out, or use "
+                f"--to {owner}."
+            )
+    if wanted.model is not None and (wanted.input, wanted.float) != (None, None):
+        raise ParameterError(
+            "with --model the graph is given what the model makes, in the model's own numbers: "
+            "leave --input and --float out."
+        )
+    return writer
+
+
+def _columns(fitted: Fitted, wanted: Wanted) -> str | tuple[str, ...]:
+    """The columns of scores: those asked for, or that of the fit."""
+    if isinstance(fitted.map, VectorMap):
+        many = fitted.map.n_columns
+        if len(wanted.columns) != many:
+            raise InputError(
+                f"this calibrator reads {many} columns of scores, but {len(wanted.columns)} were "
+                "named. Name each, in the order of the classes: --score A --score B …"
+            )
+        return wanted.columns
+    if len(wanted.columns) > 1:
+        raise InputError(
+            f"this calibrator reads one column of scores, but {len(wanted.columns)} were named."
+        )
+    known = fitted.provenance.get("score_column")
+    return wanted.columns[0] if wanted.columns else known if isinstance(known, str) else "score"
+
+
+def _segment(fitted: Fitted, wanted: Wanted) -> str | None:
+    if wanted.segment is None and isinstance(fitted.map, Segmented):
+        return jobs.segment_column(fitted, None)
+    return wanted.segment

@@ -36,6 +36,8 @@ LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 FEWEST, MOST, ROOM = 2**12, 2**18, 4
 #: and at least for each of many maps
 LEAST = 16
+#: knots so far out that differences of scores may overflow
+FAR = 1e280
 #: borders that may lie in crowded cells
 SOME = 32
 
@@ -163,11 +165,12 @@ class Grid:
         return np.floor(t * float(self.count)).astype(np.int64)
 
 
-def grid_of(low: Array, owners: int = 1) -> Grid:
+def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
     """Cells for a lookup among regions with these lower ends: enough that few hold several.
 
     The first of the rules, cheap ones first, whose cells hold at most a border or two, but for a
-    few borders in all. With several ``owners`` the ends are those of as many maps.
+    few borders in all. With several ``owners`` the ends are those of as many maps. A ``lean`` grid
+    has about as many cells as there are regions, for tables that are written out as text.
 
     >>> grid_of(np.linspace(0, 1, 100)).roots
     0
@@ -178,8 +181,12 @@ def grid_of(low: Array, owners: int = 1) -> Grid:
     inner = low[low > -LARGEST_DOUBLE]
     inner = inner if len(inner) else low
     most = max(MOST // owners, LEAST)
-    count = min(_power(max(ROOM * len(inner), FEWEST) / owners), _power(most))
+    room, fewest = (1, LEAST) if lean else (ROOM, FEWEST)
+    count = min(_power(max(room * len(inner) / owners, fewest / owners, 2.0)), _power(most))
+    most = count if lean else most
     best, least = Grid(count), np.inf
+    if lean and np.abs(inner).max() > FAR:
+        return best
     while True:
         for grid in _grids(inner, count):
             _, held = np.unique(grid(inner), return_counts=True)

@@ -36,7 +36,7 @@ __all__ = ["after", "express", "logistic", "piecewise", "probability", "refuse_l
 
 Array = NDArray[np.float64]
 
-#: the largest coefficient whose products float32 can hold
+#: the largest coefficient or end of a line whose products float32 can hold
 LARGEST_IN_FLOAT32 = 1e18
 
 
@@ -109,6 +109,8 @@ def piecewise(maps: Sequence[Piecewise], axis: Axis, code: Tensor | None) -> Mad
     if axis.trend == 0:
         _refuse_jumps(maps)
         chooser, function = scale.make(), None
+    if graph.dtype != np.float64 and not maps[0].is_step:
+        _refuse_large_lines(maps, function is None)
     tables = tables_of(maps, function, axis.trend < 0, graph.dtype)
     value = read(tables, chooser, code, scale.make)
     if maps[0].output == "logit" and not maps[0].is_step:
@@ -124,6 +126,14 @@ def _refuse_jumps(maps: Sequence[Piecewise]) -> None:
             "written as ONNX: a runtime's rounding could choose the wrong side of a jump. Apply it "
             "in memory: calibrate."
         )
+
+
+def _refuse_large_lines(maps: Sequence[Piecewise], direct: bool) -> None:
+    """Refuse lines of which float32 cannot hold the ends. Knots that the number itself is compared
+    with may be anywhere: lines of it end where float32 ends."""
+    refuse_large(*(v for map_ in maps for v in (map_.left, map_.right)))
+    if not direct:
+        refuse_large(*(map_.x for map_ in maps))
 
 
 # --- formulas -----------------------------------------------------------------------------------
@@ -165,12 +175,12 @@ def logistic(maps: Sequence[Logistic], axis: Axis, code: Tensor | None) -> Made:
 
 
 def refuse_large(*values: Array) -> None:
-    """Refuse coefficients whose products would overflow in float32."""
+    """Refuse numbers whose products or differences would overflow in float32."""
     largest = max(float(np.abs(part).max(initial=0.0)) for part in values)
     if largest > LARGEST_IN_FLOAT32:
         raise InputError(
-            f"the coefficients of a formula must be at most {LARGEST_IN_FLOAT32:g} in float32, but "
-            f"{largest:g} came. Export with float=64."
+            f"the coefficients of a formula, and the knots and logits of lines, must be at most "
+            f"{LARGEST_IN_FLOAT32:g} in float32, but {largest:g} came. Export with float=64."
         )
 
 

@@ -1,0 +1,123 @@
+"""Calibrators as SQL: one expression, or a lookup table and the query that joins it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from calibrant.errors import ParameterError
+from calibrant.export.sql.dialects import dialect_of
+from calibrant.export.sql.folded import size
+from calibrant.export.sql.page import Page
+from calibrant.export.sql.request import Request
+from calibrant.export.sql.script import Sql
+from calibrant.export.subject import fitted_of, map_of
+
+__all__ = ["Sql", "to_sql"]
+
+FORMS = ("auto", "expression", "lookup")
+#: knots up to which "auto" writes an expression
+KNOTS = 200
+
+
+def to_sql(
+    calibrator: Any,
+    *,
+    dialect: str = "duckdb",
+    column: str | Sequence[str] = "score",
+    form: str = "auto",
+    table: str = "scores",
+    into: str = "probability",
+    lookup: str = "calibrant_lookup",
+    segment: str | None = None,
+    keep: Sequence[str] | None = None,
+) -> Sql:
+    """A calibrator as plain SQL that gives what ``calibrate`` gives, on any row of any database.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator, Fitted, or Map
+        One that needs more of a row than its scores (and segment) is refused.
+    dialect : str, default="duckdb"
+        "duckdb", "sqlite", "spark", "databricks", "bigquery", "snowflake", "postgres", "mysql" or
+        "tsql".
+    column : str, or one for each class, default="score"
+        The column of scores, of any type of numbers; for calibrators of several scores their
+        columns, in the order in which they were fitted. Names are written as they are, in quotes
+        where they need them.
+    form : {"auto", "expression", "lookup"}, default="auto"
+        ``"expression"``: one expression of the column: a formula, or a CASE that is a balanced
+        tree of comparisons. ``"lookup"``: a script that creates and fills a table of pieces, and
+        the query that joins it. ``"auto"``: an expression up to 200 knots, and a lookup beyond.
+        Calibrators of several scores have several results: their expression is a whole SELECT.
+    table : str, default="scores"
+        The table of rows, for queries. Dots separate schema and table.
+    into : str, default="probability"
+        The new column of a query; with several classes its name is followed by their labels:
+        ``probability_cat``, or by numbers from 0 where labels are not known.
+    lookup : str, default="calibrant_lookup"
+        The table that a script creates; further ones get a number at the end.
+    segment : str, optional
+        The column of segments, of the type of their keys, for calibrators that have a map for
+        each. Other segments get the common map.
+    keep : sequence of str, optional
+        The columns of the table that a query gives beside the new ones: its key, say. By default
+        all of them; with several scores, where a query takes several steps, those scores.
+
+    Returns
+    -------
+    Sql
+        A `str`. Its ``statements`` are those of a script, to be run one after another; empty for
+        an expression.
+
+    Notes
+    -----
+    Probabilities agree with ``calibrate`` to 1e-12: engines differ in the last bits of ln and exp.
+    At a jump the side is always the same: comparisons are with scores, and numbers are written to
+    the last bit. (Members of a mixture over several classes that see scores divided by their sum
+    are the exception: the engine's sum decides.) NULL, NaN and infinite scores give NULL, and so
+    does a segment that is NULL; with several classes one such score makes the whole row NULL, but
+    for labels that do not exclude each other. Probabilities below 1e-250 may be given as 0.
+
+    Of a band the point is written. Integers and decimals are compared as doubles, as databases do.
+    SQLite needs its mathematical functions, which most builds have, for formulas and lookups. In
+    Postgres, where a product that underflows is an error, scores below 1e-280 count as 0 in
+    products. A query with a lookup joins by equality of cells and never changes the number of rows.
+    Takes O(m) time and text for m knots.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Logistic, Piecewise
+    >>> print(to_sql(Piecewise.step([0.25, 0.5], [0.1, 0.3, 0.8]), column="p"))
+    CASE WHEN p BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
+      CASE WHEN p < 0.25e0 THEN 0.1e0 WHEN p < 0.5e0 THEN 0.3e0 ELSE 0.8e0 END
+    END
+    >>> print(to_sql(Logistic(-1.0, (("x", 2.0),)), dialect="tsql", column="margin"))
+    CASE WHEN margin BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
+      CASE
+        WHEN margin <= -290e0 THEN 0e0
+        WHEN margin >= 300e0 THEN 1e0
+        ELSE 1e0 / (1e0 + EXP(-(-1e0 + 2e0 * margin)))
+      END
+    END
+    >>> create, insert, query = to_sql(Piecewise.step([0.5], [0.1, 0.8]), form="lookup").statements
+    >>> print(query.splitlines()[-1])
+      AND r.score BETWEEN l.score_from AND l.score_to
+    """
+    if form not in FORMS:
+        raise ParameterError(f"form must be one of {FORMS}, but {form!r} came.")
+    map_ = map_of(calibrator)
+    long = form == "lookup" or (form == "auto" and size(map_) > KNOTS)
+    request = Request(
+        map=map_,
+        fitted=fitted_of(calibrator),
+        page=Page(dialect_of(dialect), lookup=long),
+        columns=(column,) if isinstance(column, str) else tuple(column),
+        table=table,
+        into=into,
+        lookup=lookup,
+        segment=segment,
+        keep=None if keep is None else tuple(keep),
+    )
+    request.check()
+    return request.written()

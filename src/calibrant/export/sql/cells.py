@@ -1,0 +1,80 @@
+"""The cell of a score, only by operations that IEEE 754 fixes to the last bit."""
+
+from __future__ import annotations
+
+from calibrant.data.cells import HALF, LEAST, Cells
+from calibrant.export.regions import Grid
+from calibrant.export.sql.dialects import Dialect
+from calibrant.export.sql.layout import case, inside
+
+__all__ = ["cell"]
+
+#: scores that many spreads out are in the last cells; as these, whose products do not overflow
+FAR = 2.0**60
+
+
+def cell(grid: Grid, score: str, dialect: Dialect) -> str:
+    """The cell of a score as SQL. What is no number is in some cell, where it finds no piece.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> cell(Grid(4), "s", dialect_of("duckdb"))
+    'CAST(FLOOR(4e0 * CASE WHEN s <= 0e0 THEN 0e0 WHEN s < 1e0 THEN s ELSE 1e0 END) AS INTEGER)'
+    """
+    if grid.cells is not None:
+        rule = _even_in_logit if grid.cells.centre is None else _finest_in_middle
+        return inside("", dialect.cells(rule(grid, grid.cells, score, dialect)), "")
+    number = dialect.number
+    factor = grid.factor
+    along, end = score, (grid.last - grid.first) * factor
+    if (grid.first, factor) != (0.0, 1.0):
+        along = f"({score} - {_negative(number(grid.first))}) * {number(factor)}"
+    t = _moved(score, along, (grid.first, 0.0), (grid.last, end), dialect)
+    for _ in range(grid.roots):
+        t = f"SQRT({t})"
+    return dialect.cells(f"{number(float(grid.count))} * {t}")
+
+
+def _negative(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text
+
+
+def _moved(
+    score: str,
+    between: str,
+    low: tuple[float, float],
+    high: tuple[float, float],
+    dialect: Dialect,
+) -> str:
+    """A value between two scores, and constants beyond them; NaN and NULL are beyond the last."""
+    number = dialect.number
+    branches = [
+        (f"{score} <= {number(low[0])}", number(low[1])),
+        (f"{score} < {number(high[0])}", between),
+    ]
+    return case(branches, number(high[1]))
+
+
+def _even_in_logit(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> str:
+    number = dialect.number
+    zero, half = number(0.0), number(HALF)
+    below = case([(f"{score} > {zero}", score)], zero)
+    above = case([(f"{score} < {number(1.0)}", f"{number(1.0)} - {score}")], zero)
+    lower, upper = (f"SQRT(SQRT(SQRT({p})))" for p in (below, above))
+    place = case(
+        [(f"{score} < {number(0.5)}", f"{lower} - {half} - {number(LEAST)}")], f"{half} - {upper}"
+    )
+    return f"{number(cells._scale)} * {place}"
+
+
+def _finest_in_middle(grid: Grid, cells: Cells, score: str, dialect: Dialect) -> str:
+    number = dialect.number
+    low, high = (grid.first + side * FAR * cells.spread for side in (-1.0, 1.0))
+    near = _moved(score, score, (low, low), (high, high), dialect)
+    first = _negative(number(grid.first))
+    t = f"({near} - {first}) * {number(1.0 / cells.spread)}"
+    far = f"{number(1.0)} / ({number(1.0)} + ABS({t}))"
+    place = case(
+        [(f"{t} < {number(0.0)}", f"{far} - {number(1.0)} - {number(LEAST)}")],
+        f"{number(1.0)} - {far}",
+    )
+    return f"{number(cells._scale)} * {place}"

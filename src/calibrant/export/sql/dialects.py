@@ -1,0 +1,211 @@
+"""What differs between databases, one value for each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from calibrant.errors import ParameterError
+from calibrant.export.sql.literals import LARGEST, by_quotient, cast, of_normals, plain, quoted
+from calibrant.export.sql.words import RESERVED, SNOWFLAKE
+
+__all__ = ["DIALECTS", "Dialect", "dialect_of"]
+
+#: what strings must not hold as it is, and what is written instead; all are written on one line
+STANDARD = {"'": "''", "\n": "' || CHR(10) || '", "\r": "' || CHR(13) || '"}
+SQLITE = {"'": "''", "\n": "' || CHAR(10) || '", "\r": "' || CHAR(13) || '"}
+LINES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+#: a doubled quote is one quote whether or not the server knows backslashes
+BACKSLASH = {"'": "''", **LINES}
+#: two strings side by side are not one with a quote here
+ESCAPED = {"'": "\\'", **LINES}
+#: ${…} would be replaced by a setting before anything is parsed
+SPARK = {**ESCAPED, "$": "\\u0024"}
+#: a line of its own may be a command to the client, and $(…) one of its variables
+TSQL = {"'": "''", "\n": "' + NCHAR(10) + N'", "\r": "' + NCHAR(13) + N'", "$": "$' + N'"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a database spells names, texts, numbers and functions.
+
+    Parameters
+    ----------
+    name : str
+    quotes : the two characters around a name
+    in_names, in_text : what is written for characters that would end a name or a text; in names
+        by default the last of the quotes is doubled
+    text_prefix : what comes before a text
+    reserved : words that are no names unless quoted
+    number : a double as a literal that is read as that double
+    stored : a double as a value of an INSERT
+    column : a column of scores, read as doubles
+    result : an expression of literals alone, as a double
+    finite : the condition that a score is a number, where BETWEEN the largest doubles is not it
+    double, integer, cell, text : types of columns, and of the cast that makes a cell
+    ln : the natural logarithm
+    greatest, least : the larger and smaller of several; empty where a CASE must do
+    key : a column of texts such that = compares them as Python does
+    key_end : what such a key ends with
+    indexed : whether lookup tables have a primary key
+    storage : what ends a CREATE TABLE
+    step, top, limit : what is written before, in and after the SELECT of a step, so that no
+        optimizer writes each use of a column out as its whole formula, which grows exponentially
+    subnormals : whether there are numbers below 2.2e-308
+    infinite : whether what overflows is infinite; an error, or not known, otherwise
+    strict : whether a product that underflows is an error
+    """
+
+    name: str
+    quotes: str = '""'
+    in_names: Mapping[str, str] = field(default_factory=dict)
+    in_text: Mapping[str, str] = field(default_factory=lambda: STANDARD)
+    text_prefix: str = ""
+    reserved: frozenset[str] = RESERVED
+    number: Callable[[float], str] = plain
+    stored: Callable[[float], str] | None = None
+    column: str = "{}"
+    result: str = "{}"
+    finite: str = ""
+    double: str = "DOUBLE"
+    integer: str = "BIGINT"
+    cell: str = "INTEGER"
+    text: str = "VARCHAR"
+    ln: str = "LN"
+    greatest: str = "GREATEST"
+    least: str = "LEAST"
+    key: str = "{}"
+    key_end: str = ""
+    indexed: bool = False
+    storage: str = ""
+    step: str = "AS"
+    top: str = ""
+    limit: str = ""
+    subnormals: bool = True
+    infinite: bool = False
+    strict: bool = False
+
+    def is_finite(self, score: str) -> str:
+        """The condition that a score is a number: NaN is above all numbers, or beside them."""
+        if self.finite:
+            return self.finite.format(score)
+        return f"{score} BETWEEN {self.number(-LARGEST)} AND {self.number(LARGEST)}"
+
+    def cells(self, value: str) -> str:
+        """⌊value⌋ as a whole number."""
+        return f"CAST(FLOOR({value}) AS {self.cell})"
+
+
+DATABRICKS = Dialect(
+    "databricks", quotes="``", in_text=SPARK, cell="INT", text="STRING", infinite=True
+)
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("duckdb", infinite=True),
+        Dialect(
+            "sqlite",
+            quotes="``",  # a name in double quotes that is not found would count as text
+            in_text=SQLITE,
+            number=by_quotient,
+            finite="{0} > -9e999 AND {0} < 9e999",  # it may read the largest double as another
+            double="REAL",
+            integer="INTEGER",
+            text="TEXT",
+            greatest="MAX",
+            least="MIN",
+            indexed=True,
+            step="AS MATERIALIZED",
+            infinite=True,
+        ),
+        replace(DATABRICKS, name="spark", storage=" USING PARQUET"),
+        DATABRICKS,
+        Dialect(
+            "bigquery",
+            quotes="``",
+            in_names={"\\": "\\\\", "`": "\\`"},
+            in_text=ESCAPED,
+            double="FLOAT64",
+            integer="INT64",
+            cell="INT64",
+            text="STRING",
+        ),
+        Dialect(
+            "snowflake",
+            in_text=BACKSLASH,
+            reserved=SNOWFLAKE,
+            number=cast,
+            stored=quoted,
+            double="FLOAT",
+        ),
+        Dialect(
+            "postgres",  # reads literals as NUMERIC, exactly, and compares doubles with doubles
+            column="{}::float8",
+            result="({})::float8",
+            double="DOUBLE PRECISION",
+            text="TEXT",
+            indexed=True,
+            step="AS MATERIALIZED",
+            strict=True,
+        ),
+        Dialect(
+            "mysql",
+            quotes="``",
+            in_text=BACKSLASH,
+            cell="SIGNED",
+            text="VARBINARY({})",
+            key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",  # else "a" = "A" = "a "
+            indexed=True,
+            limit=f"\nLIMIT {2**63 - 1}",
+        ),
+        Dialect(
+            "tsql",
+            quotes="[]",
+            in_text=TSQL,
+            text_prefix="N",
+            number=of_normals,
+            double="FLOAT(53)",
+            cell="INT",
+            text="NVARCHAR({}) COLLATE Latin1_General_100_BIN2",
+            ln="LOG",
+            greatest="",
+            least="",
+            key="CONCAT({}, N'|') COLLATE Latin1_General_100_BIN2",  # else "a" = "A" = "a "
+            key_end="|",
+            indexed=True,
+            top=f" TOP ({2**63 - 1})",
+            subnormals=False,
+        ),
+    )
+}
+
+#: other names of the same
+KNOWN_AS = {
+    "postgresql": "postgres",
+    "pg": "postgres",
+    "mariadb": "mysql",
+    "mssql": "tsql",
+    "sqlserver": "tsql",
+    "azure": "tsql",
+    "sparksql": "spark",
+    "pyspark": "spark",
+    "delta": "databricks",
+    "googlesql": "bigquery",
+    "bq": "bigquery",
+    "sqlite3": "sqlite",
+}
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect of that name.
+
+    >>> dialect_of("tsql").ln
+    'LOG'
+    """
+    if name in DIALECTS:
+        return DIALECTS[name]
+    said = str(name).lower().strip().replace(" ", "").replace("_", "").replace("-", "")
+    near = [KNOWN_AS.get(said, said), *difflib.get_close_matches(said, DIALECTS, 1)]
+    guess = next((f" Did you mean {n!r}?" for n in near if n in DIALECTS), "")
+    raise ParameterError(f"dialect must be one of {', '.join(DIALECTS)}, but {name!r} came.{guess}")

@@ -1,0 +1,204 @@
+"""SQL text: names, strings, comments, CASE, sums and their indentation."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from calibrant.errors import InputError
+from calibrant.export.sql.dialects import Dialect
+
+__all__ = [
+    "case",
+    "clamp",
+    "column_name",
+    "comment",
+    "inside",
+    "label",
+    "linear",
+    "name",
+    "shifted",
+    "string",
+    "table_name",
+    "total",
+]
+
+#: what needs no quotes, and means the same whether a database folds names up or down
+PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+#: a line, a comment, and a label within one
+WIDTH, LONGEST, LABEL = 88, 96, 60
+#: lines of a CASE that takes in the one that it ends with
+LONGEST_CASE = 12
+#: summands of one level: databases limit how deep an expression may be
+WIDE = 50
+
+
+# --- names, texts, comments ---------------------------------------------------------------------
+
+
+def name(text: str, dialect: Dialect) -> str:
+    """One name, in quotes unless it is plain.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> name("score", dialect_of("duckdb")), name("My score", dialect_of("tsql"))
+    ('score', '[My score]')
+    """
+    if not isinstance(text, str) or not text:
+        raise InputError(f"names of columns and tables must be text, but {text!r} came.")
+    if any(ord(c) < 32 or ord(c) == 127 for c in text) or "${" in text:
+        raise InputError(
+            "names of columns and tables must not hold control characters or ${, but "
+            f"{text!r} came. Rename it, or select it under another name."
+        )
+    if PLAIN.fullmatch(text) and text not in dialect.reserved:
+        return text
+    first, last = dialect.quotes[0], dialect.quotes[1]
+    return f"{first}{_escaped(text, dialect.in_names or {last: last * 2})}{last}"
+
+
+def table_name(text: str, dialect: Dialect, suffix: str = "") -> str:
+    """A table, whose name may be qualified: dots separate its parts.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> table_name("Main.scores", dialect_of("duckdb"), "_2")
+    '"Main".scores_2'
+    """
+    if not isinstance(text, str):
+        raise InputError(f"names of columns and tables must be text, but {text!r} came.")
+    *above, own = text.split(".")
+    return ".".join(name(part, dialect) for part in (*above, own and own + suffix))
+
+
+def column_name(text: str, source: str, dialect: Dialect) -> str:
+    """A column of a source of rows (empty: of whatever is being read)."""
+    return f"{source}.{name(text, dialect)}" if source else name(text, dialect)
+
+
+def string(text: str, dialect: Dialect) -> str:
+    """A text as a literal.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> string("it's", dialect_of("duckdb")), string("it's", dialect_of("bigquery"))
+    ("'it''s'", "'it\\\\'s'")
+    """
+    if "\0" in text:
+        raise InputError(f"SQL has no text with the character 0, but {text!r} holds it.")
+    return f"{dialect.text_prefix}'{_escaped(text, dialect.in_text)}'"
+
+
+def _escaped(text: str, known: Mapping[str, str]) -> str:
+    return "".join(known.get(c, c) for c in text)
+
+
+def comment(text: str) -> str:
+    """Comment lines. The text is ours; what it quotes comes from `label`."""
+    lines = textwrap.wrap(text, LONGEST, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"-- {line}\n" for line in lines)
+
+
+def label(value: object) -> str:
+    """A label or a name as part of a comment: on one line, whatever it holds.
+
+    >>> label("a\\nDROP TABLE t")
+    "'a\\\\nDROP TABLE t'"
+    """
+    text = repr(value)
+    return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
+
+
+# --- expressions --------------------------------------------------------------------------------
+
+
+def shifted(text: str, by: int = 2) -> str:
+    """The text with its lines indented: those that "\\n" ends, which no string of ours holds."""
+    return "\n".join(" " * by + line for line in text.split("\n"))
+
+
+def inside(head: str, text: str, tail: str) -> str:
+    """A text between brackets, on lines of its own if it has several."""
+    if "\n" not in text and len(head) + len(text) + len(tail) <= WIDTH:
+        return f"{head}{text}{tail}"
+    return f"{head}\n{shifted(text)}\n{tail}"
+
+
+def case(branches: Sequence[tuple[str, str]], otherwise: str = "", operand: str = "") -> str:
+    """CASE … END, on one line if that is short.
+
+    >>> case([("s < 0e0", "0e0")], "s")
+    'CASE WHEN s < 0e0 THEN 0e0 ELSE s END'
+    """
+    head = f"CASE {operand}" if operand else "CASE"
+    parts = [(f"WHEN {condition} THEN", value) for condition, value in branches]
+    parts += [("ELSE", otherwise)] if otherwise else []
+    line = " ".join((head, *(f"{start} {value}" for start, value in parts), "END"))
+    if "\n" not in line and len(line) <= WIDTH and len(branches) < 3:
+        return line
+    rows = [_row(start, value) for start, value in parts]
+    if not operand and (more := _opened(otherwise)) and len(branches) + len(more) < LONGEST_CASE:
+        rows[-1:] = more
+    return "\n".join((head, *rows, "END"))
+
+
+def _row(start: str, value: str) -> str:
+    start = start.replace("\n", "\n    ")
+    if "\n" in start + value or len(start) + len(value) > WIDTH:
+        return f"  {start}\n{shifted(value, 4)}"
+    return f"  {start} {value}"
+
+
+def _opened(text: str) -> list[str]:
+    """The branches of a CASE, which may as well be those of the one that it ends."""
+    first, *lines = text.split("\n")
+    whole = first == "CASE" and lines and lines[-1] == "END"
+    return lines[:-1] if whole and all(line.startswith("  ") for line in lines[:-1]) else []
+
+
+def clamp(value: str, dialect: Dialect, low: float | None = None, high: float | None = None) -> str:
+    """A value moved into an interval, either end of which may be open.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> clamp("a + b", dialect_of("duckdb"), 0.0, 1.0)
+    'GREATEST(0e0, LEAST(1e0, a + b))'
+    >>> clamp("a + b", dialect_of("tsql"), high=1.0)
+    'CASE WHEN a + b > 1e0 THEN 1e0 ELSE a + b END'
+    """
+    ends = [(low, dialect.greatest, "<"), (high, dialect.least, ">")]
+    ends = [end for end in ends if end[0] is not None]
+    numbers = [dialect.number(float(end[0] or 0.0)) for end in ends]
+    if dialect.greatest:
+        head = "".join(f"{end[1]}({n}, " for end, n in zip(ends, numbers, strict=True))
+        return inside(head, value, ")" * len(ends)).replace(", \n", ",\n", 1)
+    marks = zip(ends, numbers, strict=True)
+    return case([(f"{value} {end[2]} {n}", n) for end, n in marks], value)
+
+
+def linear(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) -> str:
+    """base + Σ coefficient · text, with the signs where a reader expects them.
+
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> linear(0.5, [(-2.0, "s"), (1.0, "t")], dialect_of("duckdb"))
+    '0.5e0 - 2e0 * s + t'
+    """
+    parts = [dialect.number(base)] if base or not terms else []
+    for coefficient, factor in terms:
+        size = abs(coefficient)
+        part = factor if size == 1.0 else f"{dialect.number(size)} * {factor}"
+        if parts:
+            part = f"- {part}" if coefficient < 0.0 else f"+ {part}"
+        elif coefficient < 0.0:
+            part = f"-{part}"
+        parts.append(part)
+    line = " ".join(parts)
+    return line if len(line) <= WIDTH else "\n".join(parts)
+
+
+def total(terms: Sequence[str], between: str = " + ") -> str:
+    """Summands, in brackets of fifty where there are many.
+
+    >>> total(["a", "b", "c"])
+    'a + b + c'
+    """
+    while len(terms) > WIDE:
+        terms = [f"({between.join(terms[i : i + WIDE])})" for i in range(0, len(terms), WIDE)]
+    return between.join(terms)

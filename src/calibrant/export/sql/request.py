@@ -1,0 +1,154 @@
+"""What is asked of an export, checked and written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibrant.errors import InputError
+from calibrant.export.sql.axis import start
+from calibrant.export.sql.expressions import write
+from calibrant.export.sql.layout import (
+    case,
+    column_name,
+    comment,
+    label,
+    name,
+    shifted,
+    table_name,
+)
+from calibrant.export.sql.page import Page
+from calibrant.export.sql.script import Sql, from_rows, script, tables
+from calibrant.export.sql.segments import write_segmented
+from calibrant.export.sql.vectors import HEADS, Steps, write_vector
+from calibrant.fitted import Fitted
+from calibrant.maps import Map, Segmented, VectorMap
+
+__all__ = ["Request"]
+
+#: characters of one expression or query, at most: parsers are not made for more
+LONGEST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """A map, the names that its SQL speaks of, and the page that it is written on."""
+
+    map: Map
+    fitted: Fitted | None
+    page: Page
+    columns: tuple[str, ...]
+    table: str
+    into: str
+    lookup: str
+    segment: str | None
+    keep: tuple[str, ...] | None
+
+    def check(self) -> None:
+        """Refuse what does not fit the map."""
+        wanted = self.map.n_columns if isinstance(self.map, VectorMap) else 1
+        if len(self.columns) != wanted:
+            raise InputError(
+                f"column must name {wanted} column{'s' if wanted > 1 else ''} of scores, but "
+                f"{len(self.columns)} came: {list(self.columns)}."
+            )
+        if isinstance(self.map, Segmented) and self.segment is None:
+            raise InputError(
+                "this calibrator has a map per segment: name the column of segments with segment=."
+            )
+        if not isinstance(self.map, Segmented) and self.segment is not None:
+            raise InputError(
+                "segment= is only for calibrators with a map per segment; this has one for all."
+            )
+
+    def written(self) -> Sql:
+        """The SQL."""
+        if isinstance(self.map, VectorMap):
+            return self._several(self.map)
+        if not self.page.lookup:
+            return Sql(_checked(self._one("")))
+        value = _checked(self._one("r"))
+        name_ = name(self.into, self.page.dialect)
+        keep = [column_name(own, "r", self.page.dialect) for own in self.keep or ()]
+        kept = ",\n".join(keep if self.keep is not None else ["r.*"])
+        rows = from_rows(self._table, self.page.joins, self.lookup, self.page.dialect)
+        query = f"SELECT\n{shifted(kept)},\n{shifted(f'{value} AS {name_}')}\n{rows}"
+        about = "The query: every row as it is, and its calibrated probability."
+        return self._script(f"{comment(about)}{query}")
+
+    @property
+    def _table(self) -> str:
+        return table_name(self.table, self.page.dialect)
+
+    def _score(self, own: str, source: str) -> str:
+        dialect = self.page.dialect
+        return dialect.column.format(column_name(own, source, dialect))
+
+    def _one(self, source: str) -> str:
+        """The map of one score, NULL where it is no number."""
+        dialect = self.page.dialect
+        score = self._score(self.columns[0], source)
+        known = dialect.is_finite(score)
+        if isinstance(self.map, Segmented) and self.segment is not None:
+            segment = column_name(self.segment, source, dialect)
+            text = write_segmented(self.map, segment, start(score), self.page)
+            known = f"{known} AND {segment} IS NOT NULL"
+        else:
+            text = write(self.map, start(score), (), self.page)
+        whole = f"CASE WHEN {known} THEN\n{shifted(text)}\nEND"
+        return dialect.result.format(whole)
+
+    def _several(self, map_: VectorMap) -> Sql:
+        """The SELECT of a map of several scores."""
+        kept = self.columns if self.keep is None else self.keep
+        steps = Steps(self.page, _prefix((*kept, self.table)))
+        scores = [self._score(own, "r") for own in self.columns]
+        found = write_vector(map_, scores, steps)
+        if steps.known:
+            found = [case([(f"{steps.known} = 1", p)]) for p in found]
+        last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
+        keep = [column_name(own, "r", self.page.dialect) for own in kept]
+        query = _checked(steps.text(self._table, self.lookup, keep, last))
+        return self._script(f"{comment('The query: a probability for every class.')}{query}")
+
+    def _names(self, count: int) -> list[str]:
+        """What the columns of several classes are called: after their labels, if those differ."""
+        labels = [str(c) for c in self.fitted.classes] if self.fitted else []
+        labels = ["".join(c if c.isprintable() else "_" for c in text) for text in labels]
+        if len({text.lower() for text in labels}) != count:
+            labels = [str(i) for i in range(count)]
+        return [name(f"{self.into}_{text}", self.page.dialect) for text in labels]
+
+    def _script(self, query: str) -> Sql:
+        made = tables(self.page.joins, self.lookup, self.page.dialect)
+        first, *rest = [*made, query]
+        return script([self._header() + first, *rest])
+
+    def _header(self) -> str:
+        """Comments that say what this is."""
+        text = f"A map of kind {self.map.kind}, written by calibrant."
+        if self.fitted is not None:
+            positive = self.fitted.pos_label
+            of = "" if positive is None else f" of {label(positive)}"
+            method = f" by {label(self.fitted.method)}" if self.fitted.method else ""
+            text = f"The calibrated probability{of}{method}, written by calibrant."
+        return comment(text)
+
+
+def _prefix(taken: Sequence[str]) -> str:
+    """What names of steps begin with, so that they are none of these."""
+    prefix, heads = "", "|".join(HEADS)
+    while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
+        prefix += "c_"
+    return prefix
+
+
+def _checked(text: str) -> str:
+    if len(text) > LONGEST:
+        raise InputError(
+            f"this calibrator would be {len(text):,} characters of SQL in one query, and parsers "
+            'take about a million. Use form="lookup" for maps of many knots; others apply in '
+            "memory: calibrate."
+        )
+    return text

@@ -1,0 +1,107 @@
+"""Statements: a lookup table, its rows, and the query that joins it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.export.sql.dialects import Dialect
+from calibrant.export.sql.layout import comment, name, shifted, string, table_name
+from calibrant.export.sql.page import Join, Table
+
+__all__ = ["Sql", "from_rows", "script", "tables"]
+
+#: rows of one INSERT
+BATCH = 500
+
+
+class Sql(str):
+    """SQL text.
+
+    Attributes
+    ----------
+    statements : tuple of str
+        The statements without their semicolons, to be run one after another; empty where the text
+        is an expression, to be used within a query.
+
+    Examples
+    --------
+    >>> Sql("SELECT 1;", ("SELECT 1",)).statements
+    ('SELECT 1',)
+    """
+
+    statements: tuple[str, ...]
+
+    def __new__(cls, text: str, statements: Sequence[str] = ()) -> Sql:
+        made = super().__new__(cls, text)
+        made.statements = tuple(statements)
+        return made
+
+
+def script(statements: Sequence[str]) -> Sql:
+    """Statements one after another.
+
+    >>> script(["SELECT 1", "SELECT 2"])
+    'SELECT 1;\\n\\nSELECT 2;\\n'
+    """
+    return Sql(";\n\n".join(statements) + ";\n", statements)
+
+
+def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -> str:
+    """FROM the rows, with their lookups joined."""
+    text = f"FROM {rows} AS r"
+    for join in joins:
+        table = table_name(lookup, dialect, join.table.suffix)
+        conditions = "\nAND ".join(join.conditions)
+        text += f"\nLEFT JOIN {table} AS {join.alias}\n{shifted('ON ' + conditions)}"
+    return text
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def tables(joins: Sequence[Join], lookup: str, dialect: Dialect) -> list[str]:
+    """The statements that create the tables of joins, and fill them."""
+    return [text for join in joins for text in _table(join.table, lookup, dialect)]
+
+
+def _table(table: Table, lookup: str, dialect: Dialect) -> Iterator[str]:
+    own = table_name(lookup, dialect, table.suffix)
+    names = [name(column, dialect) for column in table.columns]
+    types = [_type(column, dialect) for column in table.columns.values()]
+    lines = [f"{column} {type_}" for column, type_ in zip(names, types, strict=True)]
+    if dialect.indexed:
+        lines.append(f"PRIMARY KEY ({', '.join(names[: table.key])})")
+    columns = ",\n".join(lines)
+    yield (
+        f"{comment(f'Run once: the table of {table.about}.')}"
+        f"CREATE TABLE {own} (\n{shifted(columns)}\n){dialect.storage}"
+    )
+    values = [_written(column, dialect) for column in table.columns.values()]
+    rows = [f"({', '.join(row)})" for row in zip(*values, strict=True)]
+    for begin in range(0, len(rows), BATCH):
+        batch = ",\n".join(rows[begin : begin + BATCH])
+        last = min(begin + BATCH, len(rows))
+        yield (
+            f"{comment(f'Its rows {begin + 1:,} to {last:,} of {len(rows):,}.')}"
+            f"INSERT INTO {own} ({', '.join(names)}) VALUES\n{shifted(batch)}"
+        )
+
+
+def _type(column: Any, dialect: Dialect) -> str:
+    if isinstance(column, list):
+        longest = max(len(text.encode()) for text in column) + len(dialect.key_end)
+        return dialect.text.format(max(longest, 1))
+    return dialect.double if column.dtype == np.float64 else dialect.integer
+
+
+def _written(column: Any, dialect: Dialect) -> list[str]:
+    """The values of a column as literals."""
+    if isinstance(column, list):
+        return [string(text + dialect.key_end, dialect) for text in column]
+    if column.dtype == np.float64:
+        write = dialect.stored or dialect.number
+        return [write(value) for value in column.tolist()]
+    return [str(value) for value in column.tolist()]

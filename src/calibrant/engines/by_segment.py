@@ -6,9 +6,7 @@ many joins as one.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -27,37 +25,17 @@ from calibrant.engines.expressions import (
     start,
 )
 from calibrant.engines.sheet import Sheet
-from calibrant.errors import InputError
-from calibrant.export.known import collapsed, trend
+from calibrant.export.known import trend
+from calibrant.export.leaves import Leaf, leaves, parameters, slots
 from calibrant.export.pieces import pieces
 from calibrant.export.regions import Regions, between, borders, grid_of
 from calibrant.losses import logit
-from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
+from calibrant.maps import Logistic, Segmented
 from calibrant.maps.logistic import FEATURES
 
 __all__ = ["by_segment"]
 
 Array = NDArray[np.float64]
-
-#: what a logistic map without a clip counts as
-ALL = (-float(np.finfo(np.float64).max), float(np.finfo(np.float64).max))
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A part of one segment's map: sigmoids one after another, and then a sigmoid or pieces."""
-
-    segment: int
-    weight: float
-    first: tuple[Logistic, ...]
-    last: Any  # Logistic or Piecewise, the same in all leaves of a form
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        """What leaves must have in common to be written as one expression."""
-        if isinstance(self.last, Logistic):
-            return (len(self.first), "logistic")
-        return (len(self.first), self.last.input, self.last.output, *pieces(self.last))
 
 
 def by_segment(map_: Segmented, segment: nw.Expr, kind: type, axis: Axis, sheet: Sheet) -> nw.Expr:
@@ -71,16 +49,16 @@ def by_segment(map_: Segmented, segment: nw.Expr, kind: type, axis: Axis, sheet:
     used = [i for i in used if kind is str or abs(map_.keys[i]) < 2**63]
     if not used:
         return common
-    slots = _slots([leaf for i in used for leaf in _leaves(map_.maps[i], i)])
+    parts = [part for i in used for part in leaves(map_.maps[i], Leaf(i, 1.0, (), None))]
     table: dict[str, Any] = {"code": np.arange(len(used)), "share": shares[used]}
     place = {segment_: i for i, segment_ in enumerate(used)}
-    for s, slot in enumerate(slots):
-        table |= {f"{s}.{name}": c for name, c in _parameters(slot, place).items()}
+    for s, slot in enumerate(slots(parts)):
+        table |= {f"{s}.{name}": c for name, c in parameters(slot, place).items()}
     keys = [map_.keys[i] for i in used]
     values = keys if kind is str else np.array(keys, dtype=np.int64)
     joined = sheet.look_up(segment, values, table)
     total = sheet.constant(0.0)
-    for s, slot in enumerate(slots):
+    for s, slot in enumerate(slots(parts)):
         mine = {n.split(".", 1)[1]: c for n, c in joined.items() if n.startswith(f"{s}.")}
         value = _value(slot, place, mine, joined["code"], own_axis, sheet)
         total = total + (mine["weight"] * value).fill_null(0.0)
@@ -89,88 +67,14 @@ def by_segment(map_: Segmented, segment: nw.Expr, kind: type, axis: Axis, sheet:
     return nw.when(share.is_null()).then(common).otherwise(mixed)
 
 
-# --- taking maps apart --------------------------------------------------------------------------
-
-
-def _leaves(
-    map_: Map, segment: int, weight: float = 1.0, first: tuple[Logistic, ...] = ()
-) -> list[Leaf]:
-    """The weighted parts of one segment's map."""
-    if isinstance(map_, Interval):
-        return _leaves(map_.point, segment, weight, first)
-    if isinstance(map_, Segmented):
-        return _leaves(map_.default, segment, weight, first)
-    if isinstance(map_, Identity):
-        map_ = Piecewise.linear([0.0, 1.0], [0.0, 1.0])
-    if isinstance(map_, (Logistic, Piecewise)):
-        return [Leaf(segment, weight, first, map_)]
-    if isinstance(map_, Mixture):
-        whole = collapsed(map_)
-        if whole is not None:
-            return [Leaf(segment, weight, first, whole)]
-        pairs = zip(map_.weights.tolist(), map_.members, strict=True)
-        return [x for w, m in pairs if w > 0.0 for x in _leaves(m, segment, weight * w, first)]
-    if isinstance(map_, Chain):
-        *before, last = map_.steps
-        sigmoids = tuple(step for step in before if isinstance(step, Logistic))
-        if len(sigmoids) == len(before):
-            return _leaves(last, segment, weight, first + sigmoids)
-    raise InputError(
-        f"a segment's map of kind {map_.kind!r} cannot be written as an expression (chains may "
-        "only begin with sigmoids). Apply it in memory: calibrate."
-    )
-
-
-def _slots(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
-    """Leaves of the same form together, at most one of each segment."""
-    slots: dict[tuple[Any, ...], list[Leaf]] = {}
-    seen: Counter[tuple[Any, ...]] = Counter()
-    for leaf in leaves:
-        owner = (leaf.segment, leaf.form)
-        slots.setdefault((leaf.form, seen[owner]), []).append(leaf)
-        seen[owner] += 1
-    return list(slots.values())
-
-
-# --- columns of parameters ----------------------------------------------------------------------
-
-
-def _parameters(slot: Sequence[Leaf], place: Mapping[int, int]) -> dict[str, Array]:
-    """Weights and the sigmoids' coefficients, a row per segment, NaN-free: 0 where it has none."""
-    rows = [place[leaf.segment] for leaf in slot]
-
-    def column(values: list[float], missing: float = 0.0) -> Array:
-        filled = np.full(len(place), missing)
-        filled[rows] = values
-        return filled
-
-    found = {"weight": column([leaf.weight for leaf in slot])}
-    for step, maps in enumerate(_sigmoids(slot)):
-        found[f"{step}.intercept"] = column([m.intercept for m in maps])
-        terms = [dict(m.terms) for m in maps]
-        for name in FEATURES:
-            if any(t.get(name) for t in terms):
-                found[f"{step}.{name}"] = column([t.get(name, 0.0) for t in terms])
-        if any(m.clip is not None for m in maps):
-            for end, side in enumerate(("least", "most")):
-                found[f"{step}.{side}"] = column([(m.clip or ALL)[end] for m in maps], ALL[end])
-    return found
-
-
-def _sigmoids(slot: Sequence[Leaf]) -> list[tuple[Logistic, ...]]:
-    """For each step that is a sigmoid, the map of every leaf."""
-    steps = zip(*((*leaf.first, leaf.last) for leaf in slot), strict=True)
-    return [maps for maps in steps if isinstance(maps[0], Logistic)]
+# --- the value of a slot ------------------------------------------------------------------------
 
 
 def _sigmoid(s: nw.Expr, step: int, mine: Mapping[str, nw.Expr], sheet: Sheet) -> nw.Expr:
-    own = {n.split(".", 1)[1]: c for n, c in mine.items() if n.startswith(f"{step}.")}
-    clip = (own["least"], own["most"]) if "least" in own else None
+    own = {n.split("_", 1)[1]: c for n, c in mine.items() if n.startswith(f"{step}_")}
+    clip = (own["clip_low"], own["clip_high"]) if "clip_low" in own else None
     terms = {name: own[name] for name in FEATURES if name in own}
     return logistic(s, own["intercept"], terms, clip, sheet)
-
-
-# --- the value of a slot ------------------------------------------------------------------------
 
 
 def _value(

@@ -30,7 +30,10 @@ from calibrant.metrics import evaluate
 from calibrant.registry import METHODS
 from calibrant.reports import in_words
 
-COMMANDS = ("fit", "compare", "report", "apply", "evaluate", "plot", "methods", "show", "demo")
+COMMANDS = (
+    *("fit", "compare", "report", "apply", "evaluate", "plot", "export", "check"),
+    *("methods", "show", "demo"),
+)
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def test_fit_says_what_improved_where_it_is_and_how_to_go_on(run, scores):
     assert fitted.classes == ("no", "yes")
     assert fitted.provenance["score_column"] == "score"
     assert fitted.provenance["label_column"] == "churned"
-    assert fitted.provenance["files"] == ["scores.csv"]
+    assert fitted.provenance["files"] == ("scores.csv",)
     assert fitted.provenance["rows"] == 4000
 
 

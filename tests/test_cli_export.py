@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 
 import numpy as np
 import onnxruntime as ort
@@ -122,6 +124,36 @@ def test_a_model_and_its_calibrator_in_one_file(run, tmp_path):
     assert probabilities == pytest.approx(c.predict_proba(model.predict_proba(x)), abs=2e-5)
 
 
+def test_a_net_of_logits_under_a_calibrator_of_probabilities(run, tmp_path):
+    import onnx
+
+    net = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 15]>
+        net (float[n, 1] x) => (float[n, 1] logit) { logit = Neg(x) }
+    """)
+    onnx.save(net, tmp_path / "net.onnx")
+    c = cal.Temperature().fit([0.1, 0.4, 0.6, 0.9] * 9, [0, 1, 0, 1] * 9)
+    cal.save(c, tmp_path / "c.json")
+    words = ("--model", "net.onnx", "--input", "logit", "--float", "64", "-o", "both.onnx")
+    assert run("export", "c.json", "--to", "onnx", *words)[0] == 0
+    x = np.linspace(-4, 4, 9, dtype=np.float32)
+    (found,) = ort.InferenceSession(tmp_path / "both.onnx").run(None, {"x": x[:, None]})
+    want = c.predict_proba(1.0 / (1.0 + np.exp(x.astype(float))))
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-7)
+
+
+def test_no_letter_is_printed_as_another(run, tmp_path, monkeypatch):
+    c = cal.Isotonic().fit(np.arange(200) / 200, np.where(np.arange(200) < 99, "Été", "né"))
+    cal.save(c, tmp_path / "c.json")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    code = [sys.executable, "-m", "calibrant.cli", "export", "c.json", "--to", "json"]
+    done = subprocess.run(code, capture_output=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"that ascii has not" in b" ".join(done.stderr.split())
+    assert run("export", "c.json", "--to", "json", "-o", "d.json")[0] == 0
+    assert cal.load(tmp_path / "d.json").classes == ("né", "Été")
+
+
 def test_segments_and_columns_are_those_of_the_fit(run, tmp_path):
     lines = ["id,margin,land,y"]
     rng = np.random.default_rng(2)
@@ -151,12 +183,14 @@ def test_segments_and_columns_are_those_of_the_fit(run, tmp_path):
         (("--to", "python", "-s", "x"), "--score is for sql"),
         (("--to", "onnx"), "name a file with --output"),
         (("--to", "sql", "--json"), "name a file with --output"),
-        (("--to", "onnx", "-o", "x", "--model", "m", "--float", "32"), "leave --input and --float"),
         (("--to", "onnx", "-o", "x", "--model", "none.onnx"), "none.onnx"),
         (("--to", "onnx", "-o", "x", "--float", "16"), "float must be"),
         (("--to", "python", "--name", "for"), "name must be"),
         (("--to", "sql", "-s", "a", "-s", "b"), "one column of scores"),
-        (("--to", "sql", "--segment", "land"), "segment"),
+        (("--to", "sql", "--segment", "land"), "--segment is for calibrators with a map for each"),
+        (("--to", "python", "-o", "calibrator.json"), "another file than calibrator.json"),
+        (("--to", "onnx", "-o", "m.onnx", "--model", "./m.onnx"), "another file than m.onnx"),
+        (("--to", "onnx", "-o", "x", "--model", "calibrator.json"), "must be an ONNX model"),
         (("--to", "sql", "-o", "no/where.sql"), "does not exist"),
     ],
 )
@@ -187,6 +221,8 @@ def test_several_classes_name_their_columns(run, tmp_path):
     code, out, _ = run("export", "t.json", "--to", "sql", "-s", "a", "-s", "b", "-s", "c")
     assert code == 0
     assert out.count("probability_") >= 3
+    wanted = ("-s", "a", "-s", "b", "-s", "c", "--keep", "customer")
+    assert "customer" in run("export", "t.json", "--to", "sql", *wanted)[1]
 
 
 def test_the_file_before_stays_if_the_export_fails(run, fitted, tmp_path):

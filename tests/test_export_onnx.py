@@ -405,6 +405,32 @@ def test_coefficients_that_float32_cannot_multiply_are_refused():
         to_onnx(Logistic(0.0, (("x", 1e30),)), float=32)
 
 
+@pytest.mark.parametrize(
+    "map_",
+    [
+        Piecewise.linear([0.2, 0.7], [-1e300, 1e300], output="logit"),
+        Piecewise.linear([-1e300, 1e300], [0.0, 1.0], "logit"),
+        Chain((Logistic(0.0, (("x", 1.0),)), Piecewise.linear([-1e38, 3e38], [0.0, 1.0]))),
+    ],
+    ids=["logits", "knots", "after"],
+)
+def test_lines_that_float32_cannot_hold_are_refused(map_):
+    scores = np.array([0.1, 0.5, 0.9])
+    np.testing.assert_allclose(exported(map_, scores), map_(scores), rtol=0, atol=1e-14)
+    with pytest.raises(InputError, match="float=64"):
+        to_onnx(map_, float=32)
+
+
+def test_steps_and_lines_of_the_score_may_be_anywhere_in_float32():
+    for map_ in (
+        Piecewise.step([-1e300, 1e300], [0.1, 0.5, 0.9]),
+        Piecewise([0.5], [-1e300], [1e300], output="logit"),
+        Piecewise.linear([-1e300, 1e300], [0.0, 1.0]),
+    ):
+        scores = rounded(ENDS, 32)
+        np.testing.assert_allclose(exported(map_, scores, 32), map_(scores), rtol=0, atol=1e-7)
+
+
 def test_without_onnx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"calibrant\[onnx\]"):

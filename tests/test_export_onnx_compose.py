@@ -318,6 +318,13 @@ def test_a_path_and_bytes_are_models_too(tmp_path):
     assert model == net(("p", ["n", 2]))
 
 
+@pytest.mark.parametrize("ending", ["json", "txt", "onnxtxt", "onnx"])
+def test_a_file_that_is_no_model_is_refused_whatever_its_name(tmp_path, ending):
+    (tmp_path / f"c.{ending}").write_text('{"format": "calibrant"}')
+    with pytest.raises(InputError, match="must be an ONNX model"):
+        compose_onnx(tmp_path / f"c.{ending}", F)
+
+
 TWO = [helper.make_node(op, ["x"], [name]) for op, name in (("Neg", "a"), ("Abs", "b"))]
 REFUSED = {
     "no model": (lambda: b"\x08", {}, "must be an ONNX model"),

@@ -374,6 +374,8 @@ def test_the_docstring_says_what_it_is():
     assert f"calibrant {cal.__version__}" in ast.get_docstring(tree)
     doc = ast.get_docstring(tree.body[-1])
     assert doc.startswith("The calibrated probability of yes (not no) for one score.")
+    assert "1 segment is known" in to_python(Segmented(UP, ("a",), (UP,)))
+    assert "2 segments are known" in to_python(Segmented(UP, ("a", "b"), (UP, UP)))
 
 
 @pytest.mark.parametrize(
@@ -413,6 +415,10 @@ def test_a_fitted_value_and_a_map_do_as_well():
 def test_what_is_no_calibrator_is_refused():
     with pytest.raises(InputError, match="must be a fitted calibrator"):
         to_python("c.json")
+    with pytest.raises(InputError, match="but the class Isotonic came"):
+        to_python(cal.Isotonic)
+    with pytest.raises(InputError, match="but the class Isotonic came"):
+        cal.to_json(cal.Isotonic)
     rng = np.random.default_rng(0)
     features = rng.random((60, 2))
     local = cal.SimilarityBinning(5).fit(rng.random(60), np.arange(60) % 2, features=features)

@@ -50,7 +50,7 @@ def test_command_lines_run(root, tmp_path):
         for line in block.splitlines()
         if line.startswith("calibrant ")
     ]
-    assert len(commands) == 7
+    assert len(commands) == 9
     for command in commands:
         done = subprocess.run(
             [sys.executable, "-m", "calibrant.cli", *command.split()[1:]],

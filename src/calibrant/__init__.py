@@ -32,6 +32,7 @@ _HOMES = {
     "CodedClassifier": "multiclass.classifier",
     "Curve": "diagrams.curves",
     "Dirichlet": "scaling.dirichlet",
+    "Drift": "drift",
     "ELiTE": "calibrators.elite",
     "ENIR": "calibrators.enir",
     "Evaluation": "metrics",
@@ -55,22 +56,26 @@ _HOMES = {
     "Platt": "calibrators.platt",
     "PredictionInterval": "local.intervals",
     "Quadratic": "calibrators.quadratic",
+    "RateEstimate": "prior",
+    "RateEstimates": "prior",
     "Report": "reports.value",
     "Rescale": "calibrators.rescale",
     "SBB": "calibrators.sbb",
     "ScoreMatrix": "data.matrix",
     "ScoreTable": "data.table",
-    "Standing": "auto",
-    "Segments": "diagrams.segments",
     "SegmentedCalibrator": "segment",
+    "Segments": "diagrams.segments",
     "SimilarityBinning": "local.sba",
     "Spline": "calibrators.spline",
+    "Sql": "export.sql",
+    "Standing": "auto",
     "StructuredScaling": "scaling.structured",
     "Temperature": "scaling.temperature",
     "VectorCalibrator": "vector_base",
     "VectorScaling": "scaling.vector",
     "VennAbers": "calibrators.venn_abers",
     "accuracy": "metrics",
+    "adjust_prior": "prior",
     "advise": "advice",
     "apply": "engines.apply",
     "auc": "metrics",
@@ -79,16 +84,20 @@ _HOMES = {
     "brier": "metrics",
     "calbin": "metrics",
     "calibration_loss": "metrics",
+    "check_drift": "drift",
     "class_diagram": "diagrams.draw.classes",
     "class_reliability": "diagrams.classes",
     "classwise_ece": "metrics",
     "classwise_mce": "metrics",
+    "compose_onnx": "export.onnx",
     "corp": "metrics",
     "critical_difference_diagram": "diagrams.draw.ranks",
     "degroot_fienberg": "metrics",
     "ecce": "metrics",
     "ece": "metrics",
     "ece_test": "metrics",
+    "estimate_rate": "prior",
+    "estimate_rates": "prior",
     "evaluate": "metrics",
     "fit_isotonic": "engines.isotonic",
     "flach_matsubara": "metrics",
@@ -118,6 +127,10 @@ _HOMES = {
     "smooth_ece": "metrics",
     "spiegelhalter": "metrics",
     "table": "engines.tables",
+    "to_json": "export.json",
+    "to_onnx": "export.onnx",
+    "to_python": "export.python",
+    "to_sql": "export.sql",
     "top_label_ece": "metrics",
     "top_label_mce": "metrics",
 }
@@ -178,6 +191,8 @@ if TYPE_CHECKING:
     from calibrant.diagrams.panels import reliability_panels as reliability_panels
     from calibrant.diagrams.segments import Segments as Segments
     from calibrant.diagrams.segments import reliability_segments as reliability_segments
+    from calibrant.drift import Drift as Drift
+    from calibrant.drift import check_drift as check_drift
     from calibrant.engines.apply import apply as apply
     from calibrant.engines.isotonic import fit_isotonic as fit_isotonic
     from calibrant.engines.tables import segment_tables as segment_tables
@@ -187,6 +202,12 @@ if TYPE_CHECKING:
     from calibrant.errors import InputError as InputError
     from calibrant.errors import MissingExtraError as MissingExtraError
     from calibrant.errors import ParameterError as ParameterError
+    from calibrant.export.json import to_json as to_json
+    from calibrant.export.onnx import compose_onnx as compose_onnx
+    from calibrant.export.onnx import to_onnx as to_onnx
+    from calibrant.export.python import to_python as to_python
+    from calibrant.export.sql import Sql as Sql
+    from calibrant.export.sql import to_sql as to_sql
     from calibrant.files import load as load
     from calibrant.files import save as save
     from calibrant.fitted import Fitted as Fitted
@@ -228,6 +249,11 @@ if TYPE_CHECKING:
     from calibrant.multiclass.classifier import CodedClassifier as CodedClassifier
     from calibrant.multiclass.codes import Code as Code
     from calibrant.multiclass.multilabel import MultiLabelCalibrator as MultiLabelCalibrator
+    from calibrant.prior import RateEstimate as RateEstimate
+    from calibrant.prior import RateEstimates as RateEstimates
+    from calibrant.prior import adjust_prior as adjust_prior
+    from calibrant.prior import estimate_rate as estimate_rate
+    from calibrant.prior import estimate_rates as estimate_rates
     from calibrant.reports.making import report as report
     from calibrant.reports.value import Report as Report
     from calibrant.scaling.dirichlet import Dirichlet as Dirichlet

@@ -11,8 +11,10 @@ import typer
 from calibrant import __version__
 from calibrant.cli import choices
 from calibrant.cli.applying import apply
+from calibrant.cli.checking import check
 from calibrant.cli.console import Guarded, command, say, say_json, say_pairs
 from calibrant.cli.evidence import compare, report
+from calibrant.cli.exporting import export
 from calibrant.cli.fitting import fit
 from calibrant.cli.measuring import evaluate, plot
 from calibrant.cli.options import CalibratorFile, Json
@@ -51,12 +53,14 @@ def calibrant(
       calibrant apply calibrator.json new.csv -o calibrated.csv
       calibrant evaluate calibrated.csv --prob probability --label churned
       calibrant compare scores.csv --score score --label churned
+      calibrant export calibrator.json --to sql --dialect postgres
+      calibrant check new.csv --calibrator calibrator.json --label churned
 
     Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 130 interrupted.
     """
 
 
-for job in (fit, compare, report, apply, evaluate, plot):
+for job in (fit, compare, report, apply, evaluate, plot, export, check):
     app.command()(job)
 
 

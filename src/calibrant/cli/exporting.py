@@ -31,6 +31,7 @@ class Wanted:
     into: str | None = None
     lookup: str | None = None
     segment: str | None = None
+    keep: tuple[str, ...] = ()
     name: str | None = None
     model: Path | None = None
     input: str | None = None
@@ -46,6 +47,7 @@ def _sql(fitted: Fitted, wanted: Wanted) -> str:
         "table": wanted.table,
         "into": wanted.into,
         "lookup": wanted.lookup,
+        "keep": wanted.keep or None,
     }
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return to_sql(
@@ -68,12 +70,13 @@ def _json(fitted: Fitted, wanted: Wanted) -> str:
 def _onnx(fitted: Fitted, wanted: Wanted) -> bytes:
     from calibrant.export.onnx import compose_onnx, to_onnx
 
-    if wanted.model is not None:
-        composed: bytes = compose_onnx(wanted.model, fitted).SerializeToString()
-        return composed
     given = {"input": wanted.input, "float": wanted.float}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    written: bytes = to_onnx(fitted, **options).SerializeToString()
+    if wanted.model is None:
+        made = to_onnx(fitted, **options)
+    else:
+        made = compose_onnx(wanted.model, fitted, **options)
+    written: bytes = made.SerializeToString()
     return written
 
 
@@ -81,7 +84,7 @@ Writer = Callable[[Fitted, Wanted], str | bytes]
 
 #: what each target is written by, and the options that mean something to it
 TARGETS: Mapping[str, tuple[Writer, tuple[str, ...]]] = {
-    "sql": (_sql, ("dialect", "form", "columns", "table", "into", "lookup", "segment")),
+    "sql": (_sql, ("dialect", "form", "columns", "table", "into", "lookup", "segment", "keep")),
     "onnx": (_onnx, ("model", "input", "float")),
     "python": (_python, ("name",)),
     "json": (_json, ()),
@@ -129,6 +132,10 @@ def export(
         str | None,
         typer.Option(metavar="COL", help="SQL: column of segments; default: as in the fit."),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="SQL queries: column to keep; may be repeated; all."),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Python: name of the function.")
     ] = None,
@@ -141,7 +148,8 @@ def export(
         typer.Option(metavar="score|logit", help="ONNX: what the graph is given; score."),
     ] = None,
     float: Annotated[
-        int | None, typer.Option(metavar="32|64", help="ONNX: bits of its numbers; 64.")
+        int | None,
+        typer.Option(metavar="32|64", help="ONNX: bits of its numbers; 64, or the model's."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -152,22 +160,34 @@ def export(
       calibrant export calibrator.json --to sql --dialect postgres
       calibrant export calibrator.json --to onnx -o calibrator.onnx
       calibrant export calibrator.json --to onnx --model model.onnx -o both.onnx
+      calibrant export calibrator.json --to onnx --model net.onnx --input logit -o both.onnx
       calibrant export calibrator.json --to python -o calibrate.py
 
     All give the numbers of apply: the same side at every jump, and formulas to the last digits.
     """
     asked = Wanted(
-        dialect, form, tuple(score or ()), table, into, lookup, segment, name, model, input, float
+        dialect=dialect,
+        form=form,
+        columns=tuple(score or ()),
+        table=table,
+        into=into,
+        lookup=lookup,
+        segment=segment,
+        keep=tuple(keep or ()),
+        name=name,
+        model=model,
+        input=input,
+        float=float,
     )
     writer = _writer(to, asked)
     if to == "onnx" and output is None:
         raise ParameterError("ONNX is no text: name a file with --output FILE.")
     if json and output is None:
         raise ParameterError("--json says what was written: name a file with --output FILE.")
-    jobs.check_output(output)
+    _check_places(output, calibrator, model)
     content = writer(jobs.load_map(calibrator), asked)
     if output is None:
-        sys.stdout.write(str(content).rstrip("\n") + "\n")
+        _print(str(content).rstrip("\n") + "\n")
         return
     jobs.write(output, content if isinstance(content, bytes) else content.rstrip("\n") + "\n")
     if json:
@@ -189,12 +209,31 @@ def _writer(to: str, wanted: Wanted) -> Writer:
                 f"--{called} is for {owner}, but the target is {to}. Leave it out, or use "
                 f"--to {owner}."
             )
-    if wanted.model is not None and (wanted.input, wanted.float) != (None, None):
-        raise ParameterError(
-            "with --model the graph is given what the model makes, in the model's own numbers: "
-            "leave --input and --float out."
-        )
     return writer
+
+
+def _check_places(output: Path | None, *sources: Path | None) -> None:
+    """The output must be a file that can be written, and none of those that are read."""
+    jobs.check_output(output)
+    for source in sources:
+        if output is not None and source is not None and output.resolve() == source.resolve():
+            raise ParameterError(
+                f"the output must be another file than {source}, which is read: the export cannot "
+                "be turned back into it. Name another with --output FILE."
+            )
+
+
+def _print(text: str) -> None:
+    """The text as it is: a letter that the terminal cannot show must not become another one."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as wrong:
+        raise ParameterError(
+            f"the text has letters, such as {text[wrong.start]!a}, that {encoding} has not, in "
+            "which output is printed here. Name a file with --output FILE: it will be UTF-8."
+        ) from wrong
+    sys.stdout.write(text)
 
 
 def _columns(fitted: Fitted, wanted: Wanted) -> str | tuple[str, ...]:
@@ -218,4 +257,9 @@ def _columns(fitted: Fitted, wanted: Wanted) -> str | tuple[str, ...]:
 def _segment(fitted: Fitted, wanted: Wanted) -> str | None:
     if wanted.segment is None and isinstance(fitted.map, Segmented):
         return jobs.segment_column(fitted, None)
+    if wanted.segment is not None and not isinstance(fitted.map, Segmented):
+        raise InputError(
+            "--segment is for calibrators with a map for each segment, but this one has one map "
+            "for all rows. Leave it out."
+        )
     return wanted.segment

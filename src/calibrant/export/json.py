@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from calibrant.errors import InputError
+from calibrant.export.subject import came
 from calibrant.fitted import Fitted
 
 __all__ = ["json_text", "to_json"]
@@ -38,10 +39,10 @@ def to_json(calibrator: Any) -> str:
     >>> json.loads(to_json(fitted))["map"]["kind"]
     'piecewise'
     """
-    if not hasattr(calibrator, "to_fitted"):
+    if isinstance(calibrator, type) or not hasattr(calibrator, "to_fitted"):
         raise InputError(
             "calibrator must be a fitted calibrator or what load returns, but "
-            f"{type(calibrator).__name__} came. A bare map has to_dict()."
+            f"{came(calibrator)} came. A bare map has to_dict()."
         )
     fitted = calibrator.to_fitted()
     if not isinstance(fitted, Fitted):

@@ -8,7 +8,7 @@ from calibrant.errors import InputError
 from calibrant.fitted import Fitted
 from calibrant.maps import Map
 
-__all__ = ["fitted_of", "map_of"]
+__all__ = ["came", "fitted_of", "map_of"]
 
 
 def map_of(calibrator: Any) -> Map:
@@ -26,7 +26,7 @@ def map_of(calibrator: Any) -> Map:
         return found.map
     raise InputError(
         "calibrator must be a fitted calibrator, what load returns, or a map, but "
-        f"{type(calibrator).__name__} came."
+        f"{came(calibrator)} came. Fit one, or read its file with calibrant.load."
     )
 
 
@@ -35,7 +35,7 @@ def fitted_of(calibrator: Any) -> Fitted | None:
 
     A calibrator that needs more of a row than its scores has no map to write, and is refused.
     """
-    if isinstance(calibrator, Map) or not hasattr(calibrator, "to_fitted"):
+    if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
         return None
     fitted = calibrator.to_fitted()
     if isinstance(fitted, Fitted):
@@ -45,3 +45,12 @@ def fitted_of(calibrator: Any) -> Fitted | None:
         "each row's features or interval and the calibration rows it keeps. Save it with "
         "calibrant.save and apply it with calibrant.load(...).predict_proba."
     )
+
+
+def came(value: object) -> str:
+    """What came instead of a calibrator, in a word or two.
+
+    >>> came(0.5), came(Map)
+    ('float', 'the class Map')
+    """
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

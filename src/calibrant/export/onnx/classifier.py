@@ -99,9 +99,13 @@ def load_model(model: Any) -> Any:
         if isinstance(model, bytes):
             return onnx.load_model_from_string(model)
         if isinstance(model, (str, os.PathLike)):
-            return onnx.load_model(os.fspath(model))
+            # whatever its name ends in: by default .json and .txt would be read as text
+            return onnx.load_model(os.fspath(model), format="protobuf")
     except damaged as wrong:
-        raise InputError(f"model must be an ONNX model, but what came is none: {wrong}") from wrong
+        raise InputError(
+            f"model must be an ONNX model, but what came is none: {wrong}. Convert it first, for "
+            "example with skl2onnx.to_onnx."
+        ) from wrong
     raise InputError(
         "model must be an onnx.ModelProto, its bytes or the path of its file, but "
         f"{type(model).__name__} came. Convert it first, for example with skl2onnx.to_onnx."

@@ -172,8 +172,10 @@ def _what(map_: Map, fitted: Fitted | None) -> str:
 
 
 def _how(map_: Map) -> str:
-    known = f"{len(map_.keys)} segments" if isinstance(map_, Segmented) else ""
-    said = f"{known} are known; all others get the map of all rows. " if known else ""
+    said = ""
+    if isinstance(map_, Segmented):
+        known = "1 segment is" if len(map_.keys) == 1 else f"{len(map_.keys)} segments are"
+        said = f"{known} known; all others get the map of all rows. "
     return f"{said}A score that is missing, NaN or infinite is a ValueError."
 
 

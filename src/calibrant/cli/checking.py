@@ -1,0 +1,227 @@
+"""The command that asks whether a calibrator is still right."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from calibrant.cli import jobs
+from calibrant.cli.console import command, patiently, say, say_json, tell
+from calibrant.cli.options import (
+    Cells,
+    EngineName,
+    Files,
+    Json,
+    Master,
+    MemoryLimit,
+    Place,
+    PosLabel,
+    Threads,
+    WeightColumn,
+    engine_for,
+    read_cells,
+)
+from calibrant.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from calibrant.drift import Drift
+    from calibrant.engines.rows import FileTable
+    from calibrant.fitted import Fitted
+
+__all__ = ["check"]
+
+#: the exit code that says that something is to be done, if asked for
+CHANGED = 3
+
+
+def check(
+    files: Files,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reference", "-r", metavar="OLD", help="File or glob of old rows; may be repeated."
+        ),
+    ] = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option(
+            "--calibrator", "-c", metavar="JSON", help="Calibrator whose probabilities are checked."
+        ),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in fit."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in fit."),
+    ] = None,
+    weight: WeightColumn = None,
+    pos_label: PosLabel = None,
+    level: Annotated[float, typer.Option(help="Chance of an alarm if nothing has changed.")] = 0.05,
+    least: Annotated[
+        float, typer.Option(help="Change of the probability (root mean square) that matters.")
+    ] = 0.0,
+    weights: Annotated[
+        str,
+        typer.Option(metavar="importance|counts", help="A weight is one row, or so many rows."),
+    ] = "importance",
+    update: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Write the calibrator with the remedy, if one will do."),
+    ] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 3 if something is to be done.")
+    ] = False,
+    cells: Cells = "auto",
+    engine: EngineName = "duckdb",
+    master: Master = None,
+    json: Json = False,
+    threads: Threads = None,
+    memory_limit: MemoryLimit = None,
+) -> None:
+    """Ask whether scores still mean what they meant, and what to do if not.
+
+    \b
+    Examples:
+      calibrant check march.csv --reference january.csv --score p --label churned
+      calibrant check march.csv --calibrator c.json --update c-march.json
+      calibrant check 'new-*.parquet' -r 'old-*.parquet' -c c.json --json --exit-code
+      calibrant check march.parquet -c c.json --least 0.01
+
+    New rows are compared with old ones, with what a calibrator says, or,
+    given both, by the calibrator's probabilities. Scores that moved are no
+    alarm: what they mean must have changed.
+    """
+    from calibrant.drift import check_drift
+
+    if reference is None and calibrator is None:
+        raise ParameterError(
+            "there must be something to compare with: old rows (--reference), or a calibrator "
+            "(--calibrator)."
+        )
+    if update is not None and calibrator is None:
+        raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
+    jobs.check_output(update)
+    fitted = None if calibrator is None else jobs.load_map(calibrator)
+    columns = _columns(fitted, jobs.Columns(score or "", label or "", weight, pos_label))
+    place = Place(engine, master, threads, memory_limit)
+    with engine_for("reading", json, place) as opened:
+        new = jobs.read_files(opened, files, columns, cells=read_cells(cells))
+        old = None
+        if reference is not None:
+            old = jobs.read_files(opened, reference, columns, cells=read_cells(cells))
+    _check_labels(new, old, fitted)
+    drift = patiently(
+        lambda: check_drift(
+            fitted if old is None else old.table,
+            new.table,
+            calibrator=None if old is None else fitted,
+            level=level,
+            least=least,
+            weights=weights,
+        ),
+        f"checking {len(new.table):,} distinct scores",
+        json,
+    )
+    result = _Result(drift, new, _updated(drift, fitted, update))
+    if json:
+        say_json(_document(result))
+    else:
+        _print(result, files, columns)
+    if exit_code and drift.recommendation != "none":
+        raise typer.Exit(CHANGED)
+
+
+class _Result(NamedTuple):
+    """What came of a check, and where the updated calibrator is."""
+
+    drift: Drift
+    new: FileTable
+    written: Path | None
+
+
+def _columns(fitted: Fitted | None, asked: jobs.Columns) -> jobs.Columns:
+    """The columns as asked for, or as in the fit."""
+    known: Any = {} if fitted is None else fitted.provenance
+    names = {}
+    for role in ("score", "label"):
+        name = getattr(asked, role) or known.get(f"{role}_column")
+        if not isinstance(name, str):
+            raise InputError(f"the column of {role}s is not known. Name it with --{role} COL.")
+        names[role] = name
+    pos_label = asked.pos_label
+    if pos_label is None and fitted is not None:
+        pos_label = str(fitted.pos_label)
+    return jobs.Columns(names["score"], names["label"], asked.weight, pos_label)
+
+
+def _check_labels(new: FileTable, old: FileTable | None, fitted: Fitted | None) -> None:
+    """Everything must speak of the same two labels."""
+    found: dict[str, tuple[Any, ...]] = {"new rows": new.classes}
+    if old is not None:
+        found["old rows"] = old.classes
+    if fitted is not None:
+        found["calibrator"] = fitted.classes
+    if len({tuple(map(str, classes)) for classes in found.values()}) > 1:
+        shown = ", ".join(f"{who}: {classes!r}" for who, classes in found.items())
+        raise InputError(f"all must have the same two labels, but these came: {shown}.")
+
+
+def _updated(drift: Drift, fitted: Fitted | None, output: Path | None) -> Path | None:
+    """The file of the calibrator with the remedy, where one will do."""
+    from calibrant.files import save
+
+    if output is None or fitted is None or drift.recommendation not in ("intercept", "refit"):
+        return None
+    save(drift.update(fitted), output)
+    return output
+
+
+def _document(result: _Result) -> dict[str, Any]:
+    """The machine's answer."""
+    from calibrant.drift.words import in_words
+
+    labels = {"classes": list(result.new.classes), "pos_label": result.new.pos_label}
+    written = None if result.written is None else str(result.written)
+    summary = " ".join(in_words(result.drift, _doer(result)))
+    return {
+        **result.drift.to_dict(),
+        "summary": summary,
+        "updated": written,
+        **result.new.facts,
+        **labels,
+    }
+
+
+def _doer(result: _Result) -> str:
+    """What carries out the remedy."""
+    if result.written is not None:
+        return "the updated calibrator"
+    return "calibrant check --calibrator JSON --update OUT"
+
+
+def _print(result: _Result, files: list[str], columns: jobs.Columns) -> None:
+    """The table, the figures, what was found and what to do."""
+    from calibrant.drift.words import facts, in_words, table_of
+
+    drift = result.drift
+    for line in table_of(drift):
+        say(line)
+    for line in facts(drift):
+        tell((line, "dim"))
+    say()
+    found, todo = in_words(drift, _doer(result))
+    tell((found, "bold"))
+    tell(todo)
+    if result.written is not None:
+        say("The updated calibrator: ", (str(result.written), "bold"))
+    elif drift.recommendation == "new map" or (
+        drift.recommendation == "refit" and not drift.calibrated
+    ):
+        names = " ".join(map(shlex.quote, files))
+        where = f"-s {shlex.quote(columns.score)} -l {shlex.quote(columns.label)}"
+        say("Fit one: ", command(f"calibrant fit {names} {where} -o calibrator.json"))

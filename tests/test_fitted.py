@@ -274,3 +274,13 @@ def test_facts_are_made_plain():
         deep = {"deep": deep}
     with pytest.raises(cal.InputError, match="at most 20 deep"):
         cal.Fitted(Identity(), (0, 1), 1, provenance=deep)
+
+
+def test_a_class_and_a_method_that_is_no_text_are_refused(tmp_path):
+    with pytest.raises(cal.InputError, match="the class Isotonic came"):
+        cal.save(cal.Isotonic, tmp_path / "c.json")
+    with pytest.raises(cal.InputError, match="method must be text"):
+        cal.Fitted(Piecewise.constant(0.5), (0, 1), 1, None)
+    half = cal.Fitted(Piecewise.constant(0.5), (0, 1), 1, "\ud800")
+    cal.save(half, tmp_path / "c.json")
+    assert cal.load(tmp_path / "c.json") == half

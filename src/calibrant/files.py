@@ -17,6 +17,7 @@ from calibrant.data.facts import shown
 from calibrant.data.provenance import measures_of, read_notes, read_period
 from calibrant.errors import InputError
 from calibrant.export.json import json_text
+from calibrant.export.subject import came
 from calibrant.fitted import Fitted
 from calibrant.local.arrays import pack, unpack
 from calibrant.local.rule import FORMAT as LOCAL
@@ -82,10 +83,9 @@ def save(
     >>> cal.load(path).provenance["period"]
     ('2024-01-01', '2024-03-31')
     """
-    if not hasattr(calibrator, "to_fitted"):
+    if isinstance(calibrator, type) or not hasattr(calibrator, "to_fitted"):
         raise InputError(
-            f"only a fitted calibrator or a Fitted can be saved, but {type(calibrator).__name__} "
-            "came."
+            f"only a fitted calibrator or a Fitted can be saved, but {came(calibrator)} came."
         )
     file = Path(path)
     fitted = _with_record(calibrator.to_fitted(), period, evaluation, notes)

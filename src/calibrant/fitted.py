@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.door import read_scores
-from calibrant.data.facts import fits_64_bits, freeze_facts, is_text, shown
+from calibrant.data.facts import as_text, fits_64_bits, freeze_facts, is_text, shown
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.labels import plain
 from calibrant.data.matrix import read_score_matrix
@@ -63,6 +63,9 @@ class Fitted(Frozen):
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.method, str):
+            raise InputError(f"method must be text, but {shown(self.method)} came.")
+        object.__setattr__(self, "method", as_text(self.method))
         if not isinstance(self.map, Map):
             raise InputError(f"map must be a Map, but {type(self.map).__name__} came.")
         object.__setattr__(self, "classes", check_labels(self.classes))

@@ -56,7 +56,8 @@ def calibrant(
       calibrant export calibrator.json --to sql --dialect postgres
       calibrant check new.csv --calibrator calibrator.json --label churned
 
-    Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 130 interrupted.
+    Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 3 drift found (check
+    --exit-code), 130 interrupted.
     """
 
 

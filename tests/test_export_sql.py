@@ -344,6 +344,112 @@ def test_formulas_are_bounded_where_they_are_said_to_be(intercept, terms):
         assert abs(map_(np.array([beyond]))[0] - map_(np.array([end]))[0]) < 1e-200
 
 
+# --- where rounding decides -----------------------------------------------------------------------
+
+each_form = pytest.mark.parametrize("form", ["expression", "lookup"])
+each_own_engine = pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+
+
+@each_form
+@pytest.mark.parametrize("between", [Identity(), LINES, SHIFT, Mixture([0.5, 0.5], (PLATT, SHIFT))])
+def test_no_jump_however_long_after_a_rise_and_a_fall(between, form):
+    cut = Piecewise.step([0.6147634740790555], [0.2, 0.8])
+    with pytest.raises(InputError, match="neither rise nor fall and whose last one jumps"):
+        to_sql(Chain((CURVED, between, cut)), form=form)
+
+
+@each_form
+@each_own_engine
+def test_lines_after_a_rise_and_a_fall_may_have_company(engine, form):
+    map_ = Chain((CURVED, LINES, BENT))
+    agree(map_, to_sql(map_, dialect=engine, form=form), ENGINES[engine], edges(map_))
+
+
+#: three neighbouring doubles
+NEIGHBOURS = [0.12151790834064602, 0.12151790834064603, 0.12151790834064605]
+
+
+@each_form
+@each_own_engine
+def test_the_steepest_lines_stay_between_their_ends(engine, form):
+    values = [0.1188, 0.9188, 0.0430]
+    steep = Piecewise.linear(NEIGHBOURS, values, "logit")
+    logits = Piecewise.linear(NEIGHBOURS, logit(np.array(values)), "logit", "logit")
+    both = Segmented(SHIFT, ("a", "b"), (steep, LINES))
+    for map_ in (steep, Chain((steep, Logistic(0.0, (("z", 1.0),)))), logits):
+        sql = to_sql(map_, dialect=engine, form=form)
+        (found,) = probabilities(sql, ENGINES[engine], [0.5303421487347716])
+        assert found == pytest.approx(0.1188, abs=TOL)
+    sql = to_sql(both, dialect=engine, form=form, segment="part")
+    (found,) = probabilities(sql, ENGINES[engine], [0.5303421487347716], ["a"])
+    assert found == pytest.approx(0.1188, abs=TOL)
+
+
+@each_form
+@each_own_engine
+def test_steep_lines_are_right_to_the_rounding_of_their_logit(engine, form):
+    rng = np.random.default_rng(0)
+    for width in (1e-3, 1e-6, 1e-9, 1e-12, 1e-15):
+        x = rng.normal() + width * np.arange(1, 5)
+        map_ = Piecewise.linear(x, rng.random(4), "logit")
+        ends = sigmoid(x[[0, -1]])
+        scores = rng.uniform(2 * ends[0] - ends[1], 2 * ends[1] - ends[0], 50)
+        found = probabilities(
+            to_sql(map_, dialect=engine, form=form), ENGINES[engine], scores.tolist()
+        )
+        assert min(found) >= map_.left.min()
+        assert max(found) <= map_.left.max()
+        np.testing.assert_allclose(found, map_(scores), rtol=0, atol=TOL + 2e-15 / width)
+
+
+def test_lines_that_are_not_steep_read_as_before():
+    found = " ".join(to_sql(Piecewise.linear([-3.0, 0.0, 2.0], [0.4, 0.1, 0.3], "logit")).split())
+    assert "0.1e0 + 0.09999999999999999e0 * LN(score / (1e0 - score)) ELSE" in found
+    assert "GREATEST" not in found
+    shift = Chain((Piecewise.linear([0.25, 0.75], [0.0, 1.0]), SHIFT))
+    assert "(score - 0.25e0) / 0.5e0" in to_sql(shift)
+
+
+@each_form
+@each_own_engine
+def test_ratios_of_tiny_values_keep_their_digits(engine, form):
+    rising = Piecewise.linear([0.3, 1.0], [0.0, 1.0])
+    scores = [[0.3 + 1e-12, 0.3 + 2e-12, 0.3 + 4e-12]]
+    coded = Coded.one_vs_rest((rising, Identity(), rising))
+    for map_ in (Coded.one_vs_rest((rising,) * 3), VectorMixture([1.0], (coded,))):
+        names = [f"s {i}" for i in range(3)]
+        sql = to_sql(map_, dialect=engine, column=names, form=form, keep=["id"])
+        found = classes(sql, ENGINES[engine], scores)
+        np.testing.assert_allclose(found, map_(np.array(scores)), rtol=1e-12)
+    flat = Logistic(0.0, (("z", 0.1),))
+    mixed = Mixture([0.5, 0.5], (rising, Piecewise.linear([-1.0, 0.3, 1.0], [0.1, 0.0, 0.0])))
+    segmented = Segmented(rising, ("a",), (flat,), None, "default")
+    for map_ in (Chain((rising, flat)), Chain((mixed, flat)), segmented):
+        part = "part" if map_ is segmented else None
+        sql = to_sql(map_, dialect=engine, form=form, segment=part)
+        segments = None if part is None else ["a"] * 3
+        agree(map_, sql, ENGINES[engine], scores[0], segments)
+
+
+@each_form
+@each_own_engine
+def test_a_knot_may_be_the_largest_double(engine, form):
+    steps = Piecewise.step([-LARGE, 0.0, LARGE], [0.1, 0.2, 0.5, 0.8])
+    lines = [Piecewise.linear([low, LARGE], [0.2, 0.8]) for low in (0.0, -LARGE)]
+    scores = [LARGE, -LARGE, np.nextafter(LARGE, 0.0), np.nextafter(-LARGE, 0.0), 0.0, -1e300, 0.5]
+    for map_ in (steps, *lines):
+        agree(map_, to_sql(map_, dialect=engine, form=form), ENGINES[engine], scores)
+
+
+@each_form
+@each_own_engine
+@pytest.mark.parametrize("slope", [1.0, -1.0, 1e200, -1e200])
+def test_sigmoids_of_the_steepest_logarithms(engine, form, slope):
+    map_ = Logistic(0.0, (("x", slope), ("z", 1e288)))
+    scores = [0.3, 0.5, 0.7, -1.0, 2.0, -1e90, -8e90, 1e91, 1e300, -1e300, LARGE, -LARGE]
+    agree(map_, to_sql(map_, dialect=engine, form=form), ENGINES[engine], scores)
+
+
 # --- lookups ------------------------------------------------------------------------------------
 
 
@@ -455,9 +561,8 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @settings(max_examples=20)
-@given(st.lists(FINITE, min_size=1, max_size=50))
+@given(st.lists(FINITE | st.sampled_from([LARGE, -LARGE]), min_size=1, max_size=50))
 def test_numbers_are_read_to_the_last_bit(values):
-    values = [x for x in values if abs(x) < LARGE] or [0.1]
     for engine, write in (("duckdb", plain), ("sqlite", by_quotient)):
         columns = ", ".join(f"{write(x)} AS c{i}" for i, x in enumerate(values))
         (row,) = ENGINES[engine]([f"SELECT id, {columns} FROM scores"], {"id": [0]})
@@ -477,7 +582,7 @@ def test_decimals_of_sqlite_are_quotients_that_read_well():
     assert by_quotient(0.3) == "(3e0 / 1e1)"
     assert by_quotient(-0.3) == "(-3e0 / 1e1)"
     assert by_quotient(123456789012345e10) == "1.23456789012345e+24" or "*" in by_quotient(1e23)
-    assert by_quotient(LARGE) == "9e999"
+    assert by_quotient(math.inf) == "9e999"
 
 
 # --- segments -----------------------------------------------------------------------------------
@@ -611,6 +716,18 @@ def test_several_classes_get_a_column_each(engine, form):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=TOL)
 
 
+@each_engine
+def test_powers_and_shares_that_underflow_are_nothing(engine):
+    """Below, a floor of 5e-324 takes their place: its logarithm is not that of exp(−600)."""
+    member = Softmax(0.01, [0.0, 0.0], "probability")
+    powers = VectorMixture([1.0], (member,), "probability", 0.0, 2.0)
+    logits = VectorMixture([1.0], (member,), "logit")
+    for map_, row in ((powers, [1.0, 1e-200]), (logits, [0.0, -2000.0])):
+        sql = to_sql(map_, dialect=dialect_for(engine), column=["s 0", "s 1"], keep=["id"])
+        found = classes(sql, ENGINES[engine], [row])
+        np.testing.assert_allclose(found, map_(np.array([row])), rtol=0, atol=TOL)
+
+
 @pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
 def test_a_row_with_a_score_that_is_none_gets_no_distribution(engine, name):
@@ -634,6 +751,7 @@ def test_columns_are_named_after_labels():
     assert "AS probability_cat," in select("cat", "dog")
     assert "AS probability_1," in select(1, 2)
     assert 'AS "probability_new_line; --"' in select("new\nline; --", "b")
+    assert 'AS "probability__{x}"' in select("${x}", "b")
     assert "AS probability_0," in select("a", "A")  # many databases do not tell them apart
     assert "r.s0,\n" in select("a", "b")  # the scores, where nothing else is asked for
 
@@ -756,7 +874,7 @@ def test_comments_end_with_their_line():
         assert not set("\r\u2028\x85") & set(sql)
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "${x}", 3, None])
+@pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "${x}", "a\ud800", 3, None])
 def test_names_that_no_database_takes(name):
     with pytest.raises(InputError, match="names of columns and tables must"):
         to_sql(STEP, form="lookup", into=name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.export.regions import LARGEST_DOUBLE
 from calibrant.losses import sigmoid
 from calibrant.maps import Piecewise
 
@@ -17,9 +16,13 @@ Array = NDArray[np.float64]
 LOST = 2.5e-13
 
 
-def pieces(map_: Piecewise) -> dict[str, Array]:
+def pieces(map_: Piecewise, relative: bool = False) -> dict[str, Array]:
     """What a row needs to know of its piece: its value; or a line as base + slope · s, where that
-    is as good as a line from its start, with slope; or both ends, where a slope is no double."""
+    is as good as a line from its start, with slope; or both ends, where a slope is no double.
+
+    Where small values must keep their digits (``relative``), lines have both ends, too: from those
+    a line is computed as the map does it, operation by operation.
+    """
     start_, *rest = map_._pieces
     if not rest:
         return {"value": sigmoid(start_) if map_.output == "logit" else start_}
@@ -28,12 +31,13 @@ def pieces(map_: Piecewise) -> dict[str, Array]:
         slope = (high - low) / width
         base = low - start_ * slope
         lost = (np.abs(base) + np.abs(low)).max() * 2.0**-52
-    if (scale == 1.0).all() and lost <= LOST:
+    whole = bool((scale == 1.0).all())
+    if whole and lost <= LOST and not relative:
         return {"base": base, "slope": slope}
-    # outer pieces are flat: their start must not be so far that the way to it overflows
+    # outer pieces are flat: the way from their start must not overflow
     outer = np.arange(len(low)) % (len(low) - 1) == 0
     start_ = np.where(outer, 0.0, start_)
-    if (scale == 1.0).all() and np.isfinite(slope).all():
+    if whole and np.isfinite(slope).all() and not relative:
         return {"start": start_, "low": low, "slope": slope}
-    width = np.where(outer, LARGEST_DOUBLE, width)
-    return {"start": start_, "low": low, "high": high, "width": width, "scale": scale}
+    both = {"start": start_, "low": low, "high": high, "width": np.where(outer, 1.0, width)}
+    return both if whole and relative else both | {"scale": scale}

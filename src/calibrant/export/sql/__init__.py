@@ -77,13 +77,16 @@ def to_sql(
     the last bit. (Members of a mixture over several classes that see scores divided by their sum
     are the exception: the engine's sum decides.) NULL, NaN and infinite scores give NULL, and so
     does a segment that is NULL; with several classes one such score makes the whole row NULL, but
-    for labels that do not exclude each other. Probabilities below 1e-250 may be given as 0.
+    for labels that do not exclude each other. Probabilities below 1e-250 may be given as 0. A line
+    so steep that the last bits of a logarithm change it is only right to those bits, and never
+    leaves the values at its ends.
 
     Of a band the point is written. Integers and decimals are compared as doubles, as databases do.
-    SQLite needs its mathematical functions, which most builds have, for formulas and lookups. In
-    Postgres, where a product that underflows is an error, scores below 1e-280 count as 0 in
-    products. A query with a lookup joins by equality of cells and never changes the number of rows.
-    Takes O(m) time and text for m knots.
+    SQLite needs its mathematical functions, which most builds have, for formulas and lookups, and
+    old versions of its parser (3.40) may refuse what is nested deeply ("parser stack overflow"):
+    chains of four maps, or of three within a mixture. In Postgres, where a product that underflows
+    is an error, scores below 1e-280 count as 0 in products. A query with a lookup joins by equality
+    of cells and never changes the number of rows. Takes O(m) time and text for m knots.
 
     Examples
     --------

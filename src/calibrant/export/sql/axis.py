@@ -15,7 +15,7 @@ __all__ = ["Axis", "start"]
 Array = NDArray[np.float64]
 
 #: how far from a border a value that an engine has computed is surely on its side
-MARGIN = 1e-12
+MARGIN = 1e-9
 
 
 @dataclass(frozen=True)

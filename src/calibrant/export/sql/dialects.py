@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -43,6 +44,7 @@ class Dialect:
     column : a column of scores, read as doubles
     result : an expression of literals alone, as a double
     finite : the condition that a score is a number, where BETWEEN the largest doubles is not it
+    endless : what bounds all scores, in tables
     double, integer, cell, text : types of columns, and of the cast that makes a cell
     ln : the natural logarithm
     greatest, least : the larger and smaller of several; empty where a CASE must do
@@ -68,6 +70,7 @@ class Dialect:
     column: str = "{}"
     result: str = "{}"
     finite: str = ""
+    endless: float = LARGEST
     double: str = "DOUBLE"
     integer: str = "BIGINT"
     cell: str = "INTEGER"
@@ -109,7 +112,8 @@ DIALECTS: dict[str, Dialect] = {
             quotes="``",  # a name in double quotes that is not found would count as text
             in_text=SQLITE,
             number=by_quotient,
-            finite="{0} > -9e999 AND {0} < 9e999",  # it may read the largest double as another
+            finite="{0} > -9e999 AND {0} < 9e999",  # shorter than the largest double
+            endless=math.inf,
             double="REAL",
             integer="INTEGER",
             text="TEXT",

@@ -30,20 +30,21 @@ from calibrant.export.sql.formulas import (
     total_at,
     total_of,
 )
-from calibrant.export.sql.layout import case, clamp, inside, linear
+from calibrant.export.sql.layout import case, clamp, inside
+from calibrant.export.sql.lines import beyond, bounds, is_steep, line, linked, numbered_line
 from calibrant.export.sql.page import Page
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
 
-__all__ = ["line", "linked", "tree", "write"]
+__all__ = ["refuse_jumps", "tree", "write"]
 
 Array = NDArray[np.float64]
 Then = tuple[Map, ...]
 
 #: branches of one CASE; more are a tree
 WIDE = 8
-#: how near to 0 or 1 a line must come for rounding to carry it beyond
-NEAR = 1e-12
+#: the largest intercept of a sigmoid
+FARTHEST = 1e290
 UNIT = Piecewise.linear([0.0, 1.0], [0.0, 1.0])
 
 
@@ -82,10 +83,10 @@ def _(map_: Mixture, axis: Axis, then: Then, page: Page) -> str:
     whole = collapsed(map_)
     if whole is not None:
         return write(whole, axis, then, page)
-    number = page.dialect.number
+    number, own = page.dialect.number, page.precise if then else page
     pairs = zip(map_.weights.tolist(), map_.members, strict=True)
     terms = [
-        inside(f"{number(w)} * (", write(member, axis, (), page), ")")
+        inside(f"{number(w)} * (", write(member, axis, (), own), ")")
         for w, member in pairs
         if w > 0.0
     ]
@@ -122,8 +123,11 @@ def _keeps_rising(map_: Logistic) -> bool:
 def _in_three(map_: Logistic, axis: Axis, then: Then, page: Page) -> str:
     """Below 0 and above 1 only the term of the score changes: a sigmoid of its own."""
     steady = Logistic(map_.intercept, tuple(term for term in map_.terms if term[0] != "x"))
-    levels = total_at(steady, np.array([0.0, 1.0])).tolist()
-    below, above = (Logistic(level, (("x", dict(map_.terms)["x"]),)) for level in levels)
+    levels = total_at(steady, np.array([0.0, 1.0]))
+    # beyond what a map takes a sigmoid is a jump: a power of two less of all does not move it
+    share = 2.0 ** -max(0, int(np.frexp(np.abs(levels).max() / FARTHEST)[1]))
+    slope = ("x", dict(map_.terms)["x"] * share)
+    below, above = (Logistic(level, (slope,)) for level in (levels * share).tolist())
     number, own = page.dialect.number, axis.value
     branches = [
         (f"{own} <= {number(0.0)}", write(below, axis.valued(-LARGEST_DOUBLE, 0.0), then, page)),
@@ -140,28 +144,31 @@ def _in_three(map_: Logistic, axis: Axis, then: Then, page: Page) -> str:
 def _(map_: Piecewise, axis: Axis, then: Then, page: Page) -> str:
     if axis.trend == 0:
         refuse_jumps(map_, page)
-        axis = Axis(axis.value, axis.value)
+        axis = Axis(axis.value, axis.value, trend=0)  # what comes after must not jump either
     found = axis.regions(map_.x, logit if map_.input == "logit" else None)
-    columns = pieces(map_)
+    columns = pieces(map_, relative=page.relative or bool(then))
+    steep = is_steep(map_, axis)
+    bounded = columns | bounds(map_, axis, found) if steep.any() else columns
     if page.lookup and len(found.low) > 1:
         if "value" in columns:
             values = {"value": applied(then, columns["value"])}
             return page.look_up(found, values, axis.chooser)["value"]
-        joined = page.look_up(found, columns, axis.chooser)
+        joined = page.look_up(found, bounded, axis.chooser)
         value = line(_input(map_, axis, page), joined, page)
-        text = linked(value, map_, page)
+        text = linked(value, map_, joined, page)
         return follow(text, map_, trend(map_), axis, then, page)
     # one sigmoid around all pieces reads better than one in each
     outside = map_.output == "logit" and "value" not in columns and not then
     leaves = []
     for low, high, i in zip(*found, strict=True):
-        piece = {name: float(column[i]) for name, column in columns.items()}
+        own = bounded if steep[i] else columns
+        piece = {name: float(column[i]) for name, column in own.items()}
         leaves.append(_leaf(map_, piece, axis.between(low, high), then, outside, page))
     text = tree(axis.chooser, found.low, leaves, page)
     if not outside:
         return text
-    steep = max(np.abs(map_.left).max(), np.abs(map_.right).max()) > STEEPEST
-    return sigmoid_of(text, page.dialect, bounded=not steep)
+    largest = max(np.abs(map_.left).max(), np.abs(map_.right).max())
+    return sigmoid_of(text, page.dialect, bounded=largest <= STEEPEST)
 
 
 def _input(map_: Piecewise, axis: Axis, page: Page) -> str:
@@ -180,64 +187,22 @@ def _leaf(
 ) -> str:
     """The value on one piece; without its sigmoid if that is written outside of all of them."""
     rise = piece.get("slope", piece.get("high", 0.0) - piece.get("low", 0.0))
+    low, high = piece.get("least"), piece.get("most")
+    flat = low if low == high else None
     if "value" in piece or rise == 0.0:
-        level = np.array([piece.get("value", piece.get("base", piece.get("low", 0.0)))])
+        flat = piece.get("value", piece.get("base", piece.get("low", 0.0)))
+    if flat is not None:
+        level = np.array([flat])
         if "value" not in piece and map_.output == "logit" and not outside:
             level = sigmoid(level)
         return _number(level, then, page)
-    text = _line(_input(map_, axis, page), piece, page)
+    text = numbered_line(_input(map_, axis, page), piece, page)
+    if low is None and map_.output == "probability" and not then:
+        low, high = beyond(map_, piece, axis)
+    text = clamp(text, page.dialect, low, high) if (low, high) != (None, None) else text
     if map_.output == "logit" and not outside:
         text = sigmoid_of(text, page.dialect, bounded=False)
-    elif map_.output == "probability" and not then:
-        low, high = _ends(map_, piece, axis)
-        text = clamp(text, page.dialect, low, high) if (low, high) != (None, None) else text
     return follow(text, map_, int(np.sign(rise)), axis, then, page)
-
-
-def _ends(
-    map_: Piecewise, piece: Mapping[str, float], axis: Axis
-) -> tuple[float | None, float | None]:
-    """Which of 0 and 1 rounding could carry a line beyond, here; None for those it cannot."""
-    ends = np.array([axis.low, axis.high])
-    if axis.function is None and map_.input == "score" and "base" in piece:
-        # each operation rises or falls with the score, and is the same in every engine
-        values = piece["base"] + piece["slope"] * ends
-        low, high = values.min() < 0.0, values.max() > 1.0
-    else:
-        values = map_(ends if axis.function is None else axis.function(ends))
-        low, high = values.min() <= NEAR, values.max() >= 1.0 - NEAR
-    return 0.0 if low else None, 1.0 if high else None
-
-
-def _line(s: str, piece: Mapping[str, float], page: Page) -> str:
-    """A line whose parameters are numbers."""
-    dialect = page.dialect
-    if "base" in piece:
-        return linear(piece["base"], [(piece["slope"], s)], dialect)
-    if "slope" in piece:
-        along = linear(-piece["start"], [(1.0, s)], dialect)
-        return linear(piece["low"], [(piece["slope"], f"({along})")], dialect)
-    return line(s, {name: dialect.number(value) for name, value in piece.items()}, page)
-
-
-def line(s: str, piece: Mapping[str, str], page: Page) -> str:
-    """The value of a step, or at s on a line, parameters being SQL."""
-    if "value" in piece:
-        return piece["value"]
-    if "base" in piece:
-        return f"{piece['base']} + {piece['slope']} * {s}"
-    if "slope" in piece:
-        return f"{piece['low']} + {piece['slope']} * ({s} - {piece['start']})"
-    low, high, width = piece["low"], piece["high"], piece["width"]
-    along = f"({s} * {piece['scale']} - {piece['start']}) / {width}"
-    return f"{low} + {along} * ({high} - {low})"
-
-
-def linked(value: str, map_: Piecewise, page: Page) -> str:
-    """The probability of a line's value."""
-    if map_.output == "logit":
-        return sigmoid_of(value, page.dialect, bounded=False)
-    return clamp(value, page.dialect, 0.0, 1.0)
 
 
 def tree(chooser: str, low: Sequence[float] | Array, leaves: Sequence[str], page: Page) -> str:

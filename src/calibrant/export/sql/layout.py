@@ -24,8 +24,12 @@ __all__ = [
     "total",
 ]
 
+End = float | str | None
+
 #: what needs no quotes, and means the same whether a database folds names up or down
 PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+#: what no name may hold: nothing of it is text, and ${…} is replaced by a setting in some clients
+CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|\$\{")
 #: a line, a comment, and a label within one
 WIDTH, LONGEST, LABEL = 88, 96, 60
 #: lines of a CASE that takes in the one that it ends with
@@ -46,10 +50,10 @@ def name(text: str, dialect: Dialect) -> str:
     """
     if not isinstance(text, str) or not text:
         raise InputError(f"names of columns and tables must be text, but {text!r} came.")
-    if any(ord(c) < 32 or ord(c) == 127 for c in text) or "${" in text:
+    if CONTROL.search(text):
         raise InputError(
-            "names of columns and tables must not hold control characters or ${, but "
-            f"{text!r} came. Rename it, or select it under another name."
+            "names of columns and tables must not hold control characters, halves of characters "
+            f"or ${{, but {text!r} came. Rename it, or select it under another name."
         )
     if PLAIN.fullmatch(text) and text not in dialect.reserved:
         return text
@@ -154,8 +158,8 @@ def _opened(text: str) -> list[str]:
     return lines[:-1] if whole and all(line.startswith("  ") for line in lines[:-1]) else []
 
 
-def clamp(value: str, dialect: Dialect, low: float | None = None, high: float | None = None) -> str:
-    """A value moved into an interval, either end of which may be open.
+def clamp(value: str, dialect: Dialect, low: End = None, high: End = None) -> str:
+    """A value moved into an interval, whose ends are numbers or SQL; either may be open.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> clamp("a + b", dialect_of("duckdb"), 0.0, 1.0)
@@ -163,14 +167,16 @@ def clamp(value: str, dialect: Dialect, low: float | None = None, high: float | 
     >>> clamp("a + b", dialect_of("tsql"), high=1.0)
     'CASE WHEN a + b > 1e0 THEN 1e0 ELSE a + b END'
     """
-    ends = [(low, dialect.greatest, "<"), (high, dialect.least, ">")]
-    ends = [end for end in ends if end[0] is not None]
-    numbers = [dialect.number(float(end[0] or 0.0)) for end in ends]
+    both = ((low, dialect.greatest, "<"), (high, dialect.least, ">"))
+    ends = [
+        (end if isinstance(end, str) else dialect.number(end), function, mark)
+        for end, function, mark in both
+        if end is not None
+    ]
     if dialect.greatest:
-        head = "".join(f"{end[1]}({n}, " for end, n in zip(ends, numbers, strict=True))
+        head = "".join(f"{function}({end}, " for end, function, _ in ends)
         return inside(head, value, ")" * len(ends)).replace(", \n", ",\n", 1)
-    marks = zip(ends, numbers, strict=True)
-    return case([(f"{value} {end[2]} {n}", n) for end, n in marks], value)
+    return case([(f"{value} {mark} {end}", end) for end, _, mark in ends], value)
 
 
 def linear(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) -> str:

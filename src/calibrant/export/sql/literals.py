@@ -60,14 +60,13 @@ def by_quotient(x: float) -> str:
     """For databases that do not read all digits right: a quotient of numbers which they do read.
 
     IEEE 754 rounds one division right: of digits below 2⁵³ and a power of ten up to 10²², or else
-    of the double's own integer and a power of two. The largest double is written as infinity,
-    which bounds the same numbers.
+    of the double's own integer and a power of two.
 
     >>> by_quotient(0.5), by_quotient(0.1), by_quotient(0.1 + 0.2)
     ('0.5e0', '(1e0 / 1e1)', '(1351079888211149e0 / 4503599627370496e0)')
     """
     x = float(x) + 0.0
-    if abs(x) == LARGEST:
+    if math.isinf(x):
         return "9e999" if x > 0.0 else "-9e999"
     _, digits, exponent = Decimal(repr(x)).normalize().as_tuple()
     whole = int("".join(map(str, digits)))

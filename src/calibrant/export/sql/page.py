@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from calibrant.export.regions import Grid, Regions, grid_of, listed
 from calibrant.export.sql.cells import cell
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import name
+from calibrant.export.sql.literals import LARGEST
 
 __all__ = ["Join", "Page", "Table"]
 
@@ -58,11 +59,19 @@ class Page:
     dialect : Dialect
     lookup : bool
         Whether pieces are chosen by joins; by CASE otherwise.
+    relative : bool
+        Whether small values must keep their digits, because something is made of their ratios.
     """
 
     dialect: Dialect
     lookup: bool = False
     joins: list[Join] = field(default_factory=list)
+    relative: bool = False
+
+    @property
+    def precise(self) -> Page:
+        """The same page, for values that something is made of."""
+        return replace(self, relative=True)
 
     def look_up(self, found: Regions, columns: Mapping[str, Array], score: str) -> dict[str, str]:
         """The columns of the row's own region, joined by cell: SQL by name."""
@@ -77,7 +86,9 @@ class Page:
         cells, region = listed(grid, low, high)
         order = np.lexsort((low[region], cells))
         cells, region = cells[order], region[order]
-        ends = {"cell": cells, "score_from": low[region], "score_to": high[region]}
+        first = np.where(low == -LARGEST, -self.dialect.endless, low)
+        last = np.where(high == LARGEST, self.dialect.endless, high)
+        ends = {"cell": cells, "score_from": first[region], "score_to": last[region]}
         return ends | {own: c[piece[region]] for own, c in columns.items()}
 
     def join(

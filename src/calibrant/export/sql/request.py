@@ -116,6 +116,7 @@ class Request:
         """What the columns of several classes are called: after their labels, if those differ."""
         labels = [str(c) for c in self.fitted.classes] if self.fitted else []
         labels = ["".join(c if c.isprintable() else "_" for c in text) for text in labels]
+        labels = [text.replace("${", "_{") for text in labels]
         if len({text.lower() for text in labels}) != count:
             labels = [str(i) for i in range(count)]
         return [name(f"{self.into}_{text}", self.page.dialect) for text in labels]

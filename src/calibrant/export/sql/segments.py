@@ -15,9 +15,10 @@ from calibrant.export.pieces import pieces
 from calibrant.export.regions import LARGEST_DOUBLE, grid_of
 from calibrant.export.sql.axis import Axis
 from calibrant.export.sql.cells import cell
-from calibrant.export.sql.expressions import line, linked, refuse_jumps, write
+from calibrant.export.sql.expressions import refuse_jumps, write
 from calibrant.export.sql.formulas import STEEPEST, factor, feature, logit_of, sigmoid_of
 from calibrant.export.sql.layout import case, clamp, inside, string
+from calibrant.export.sql.lines import bounds, is_steep, line, linked
 from calibrant.export.sql.page import Page
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Segmented
@@ -70,7 +71,7 @@ def _literal(key: Key, page: Page) -> str:
 
 
 def _looked_up(map_: Segmented, used: list[int], column: str, axis: Axis, page: Page) -> str:
-    common = write(map_.default, axis, (), page)
+    common = write(map_.default, axis, (), page.precise if map_.input == "default" else page)
     if map_.input == "default":
         axis = axis.then(inside("(", common, ")"), map_.default, trend(map_.default))
     place = {segment: i for i, segment in enumerate(used)}
@@ -133,7 +134,7 @@ def _value(
     elif not steps:
         value = factor(value, page.dialect)
     text = line(value, joined, page)
-    text = text if "value" in joined else linked(text, last, page)
+    text = text if "value" in joined else linked(text, last, joined, page)
     # a segment whose map has no such part finds no piece
     return inside("COALESCE(", text, f", {page.dialect.number(0.0)})") if "weight" in mine else text
 
@@ -145,11 +146,8 @@ NAMES = ("intercept", *FEATURES, "clip_low", "clip_high")
 def _sigmoid(s: str, maps: Sequence[Logistic], own: Mapping[str, str], page: Page) -> str:
     """σ(intercept + Σ coefficient · φ(s)), coefficients being columns."""
     dialect = page.dialect
-    if own["clip_low"] and dialect.greatest:
-        s = f"{dialect.greatest}({own['clip_low']}, {dialect.least}({own['clip_high']}, {s}))"
-    elif own["clip_low"]:
-        ends = [(f"{s} < {own['clip_low']}", own["clip_low"])]
-        s = case([*ends, (f"{s} > {own['clip_high']}", own["clip_high"])], s)
+    if own["clip_low"]:
+        s = clamp(s, dialect, own["clip_low"], own["clip_high"])
     total = own["intercept"]
     for name in FEATURES:
         if own[name]:
@@ -197,7 +195,12 @@ def _pieces(
     found = [own.regions(leaf.last.x, step) for leaf, own in zip(slot, axes, strict=True)]
     low = np.sort(np.concatenate([own.low for own in found]))
     grid = grid_of(low, owners=len(slot), lean=True)
-    parts = [page.rows(grid, own, pieces(leaf.last)) for leaf, own in zip(slot, found, strict=True)]
+    maps = [leaf.last for leaf in slot]
+    steep = any(is_steep(map_, own).any() for map_, own in zip(maps, axes, strict=True))
+    parts = []
+    for map_, own, here in zip(maps, axes, found, strict=True):
+        more = bounds(map_, own, here) if steep else {}
+        parts.append(page.rows(grid, here, pieces(map_) | more))
     counts = [len(part["cell"]) for part in parts]
     codes = np.repeat([place[leaf.segment] for leaf in slot], counts)
     table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -11,8 +11,9 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.export.sql.axis import start
+from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.expressions import write
-from calibrant.export.sql.formulas import STEEPEST, factor
+from calibrant.export.sql.formulas import factor
 from calibrant.export.sql.layout import case, clamp, comment, inside, linear, shifted, total
 from calibrant.export.sql.page import Join, Page
 from calibrant.export.sql.script import from_rows
@@ -24,6 +25,8 @@ __all__ = ["HEADS", "Steps", "write_vector"]
 
 #: what columns of steps are called, before their numbers
 HEADS = ("s", "known", "r", "z", "x", "eta", "largest", "e", "total", "log_total", "step")
+#: below this exp is no normal number
+LEAST_POWER = -708.0
 #: arguments of one function
 WIDE = 50
 
@@ -119,7 +122,8 @@ def _(map_: Coded, columns: Sequence[str], steps: Steps) -> list[str]:
             "as SQL: each row's distribution is found by iteration, which SQL has no words for. "
             'Fit it with combine="normalize", or apply it in memory: predict_proba.'
         )
-    own = [_guarded(m, c, steps.page) for m, c in zip(map_.maps, columns, strict=True)]
+    page = steps.page.precise  # shares are made of them
+    own = [_guarded(m, c, page) for m, c in zip(map_.maps, columns, strict=True)]
     r = steps.add("The probability of each class against all others.", {"r": own})
     [whole] = steps.add("Their sum.", {"total": total(r)})
     zero, even = steps.page.dialect.number(0.0), steps.page.dialect.number(1.0 / len(r))
@@ -188,13 +192,16 @@ def _log_softmax(scaled: Sequence[str], steps: Steps) -> list[str]:
 
 
 def _exponentials(z: Sequence[str], top: str, steps: Steps) -> list[str]:
-    # what is further below is nothing, and some engines refuse its exp
-    dialect = steps.page.dialect
-    below = [f"{c} - {top}" for c in z]
-    if not dialect.infinite:
-        below = [clamp(c, dialect, -STEEPEST) for c in below]
-    own = [inside("EXP(", c, ")") for c in below]
+    own = [_exp(f"{c} - {top}", steps.page.dialect) for c in z]
     return steps.add("Their exponentials, as shares of the largest.", {"e": own})
+
+
+def _exp(power: str, dialect: Dialect) -> str:
+    """exp; where an engine refuses what underflows, 0 for that."""
+    text = inside("EXP(", power, ")")
+    if dialect.infinite:
+        return text
+    return case([(f"{power} > {dialect.number(LEAST_POWER)}", text)], dialect.number(0.0))
 
 
 def _largest(columns: Sequence[str], steps: Steps) -> str:
@@ -246,7 +253,7 @@ def _powers(columns: Sequence[str], factor: float, steps: Steps) -> list[str]:
     powers = []
     for x in share:
         log = linear(0.0, [(factor, f"{dialect.ln}({x})")], dialect)
-        powers.append(case([(f"{x} > {zero}", f"EXP({clamp(log, dialect, -STEEPEST)})")], zero))
+        powers.append(case([(f"{x} > {zero}", _exp(log, dialect))], zero))
     return _shares(steps.add("Their powers.", {"x": powers}), steps)
 
 

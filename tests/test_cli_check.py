@@ -83,7 +83,7 @@ def test_against_a_calibrator_and_update(run):
     assert "have moved alike" in out
     assert "The updated calibrator: march.json" in out
     updated = cal.load("march.json")
-    assert updated.provenance["updated"]["remedy"] == "intercept"
+    assert updated.provenance["updated"][-1]["remedy"] == "intercept"
     code, out, _ = run("check", "march.csv", "-c", "march.json")
     assert "No change was found" in out
     code, out, _ = run("apply", "march.json", "march.csv", "-o", "out.csv")
@@ -130,8 +130,8 @@ def test_options_reach_the_test(run):
     assert json.loads(run(*words, "--level", "0.2")[1])["level"] == 0.2
     small = json.loads(run(*words, "--least", "0.5")[1])
     assert (small["recommendation"], small["found"]) == ("none", True)
-    other = json.loads(run(*words, "--pos-label", "no")[1])
-    assert other["rates"]["new"] == pytest.approx(1 - first["rates"]["new"])
+    tables = ("check", "march.csv", "-r", "january.csv", *COLUMNS, "--json", "--pos-label", "no")
+    assert json.loads(run(*tables)[1])["rates"]["new"] == pytest.approx(1 - first["rates"]["new"])
     for meaning in ("importance", "counts"):
         weighed = json.loads(run(*words, "--weight", "w", "--weights", meaning)[1])
         assert weighed["p_value"] == pytest.approx(first["p_value"], rel=1e-6)
@@ -170,4 +170,18 @@ def test_what_is_refused(run, tmp_path):
     other.write_text("score,churned\n0.2,left\n0.7,stayed\n")
     assert "the same two labels" in refused("march.csv", "-r", other, *COLUMNS)
     assert refused(other, "-c", "c.json")
+    assert "Leave --pos-label out" in refused("march.csv", "-c", "c.json", "--pos-label", "no")
+    other.write_text("score,churned\n0.2,No\n0.7,Yes\n")
+    assert "Write the labels of the new rows like" in refused(other, "-c", "c.json")
     assert not Path("u.json").exists()
+
+
+def test_labels_may_be_written_as_other_numbers(run, tmp_path):
+    s, y = rows("february")
+    c = cal.Beta().fit(s, y.astype(int)).to_fitted()
+    known = {**c.provenance, "score_column": "score", "label_column": "churned"}
+    cal.save(replace(c, provenance=known), tmp_path / "n.json")
+    lines = [f"{a!r},{float(b)}" for a, b in zip(s.tolist(), y, strict=True)]
+    (tmp_path / "floats.csv").write_text("\n".join(["score,churned", *lines]))
+    code, out, _ = run("check", tmp_path / "floats.csv", "-c", tmp_path / "n.json", "--json")
+    assert (code, json.loads(out)["recommendation"]) == (0, "none")

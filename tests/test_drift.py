@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -296,6 +297,9 @@ def test_degenerate_tables():
         ScoreTable.from_counts(np.arange(10) / 10 + 0.05, [9] * 10, range(10)),
     )
     assert between.recommendation == "none"
+    wild = ScoreTable.from_counts([1e99], [1], [0])
+    odd = check_drift(table(1, 2000) + wild, table(2, 2000) + wild)
+    assert odd.recommendation == "none"  # one wild score does not hide the others
     far = ScoreTable.from_counts([0.0, 1.0], [0, 5], [5, 0])
     with pytest.raises(cal.InputError, match="gives all of them 0 or 1"):
         check_drift(Identity(), far)
@@ -347,6 +351,12 @@ def test_degenerate_tables():
             {"scale": "raw"},
             "Rescale them",
         ),
+        (
+            ScoreTable.from_counts([0.1, 0.9], [50, 50], [10, 20]),
+            ScoreTable.from_counts([0.5, 9.0, 40.0], [5, 50, 50], [5, 10, 20]),
+            {},
+            "nothing can be said of most rows",
+        ),
         (Identity(), table(0, 9), {"calibrator": Identity()}, "Leave calibrator out"),
         (
             ScoreTable.from_arrays([0.1, 0.9], [0, 1], [0.5, 0.5]),
@@ -355,7 +365,7 @@ def test_degenerate_tables():
             "not whole",
         ),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_bad_input(reference, new, options, words):
     with pytest.raises(cal.InputError, match=words):
@@ -400,6 +410,16 @@ def test_notes_say_what_was_not_compared():
     assert "make sure that both are of one kind" in kinds.notes[0]
 
 
+def test_percentages_are_noticed():
+    old = table(1, 2000)
+    new = ScoreTable.from_counts(100 * old.scores, old.negative, old.positive)
+    for c in (cal.Platt(), cal.Isotonic(), cal.VennAbers()):
+        notes = check_drift(c.fit_table(old), new).notes
+        assert any("percentages must be divided by 100" in note for note in notes)
+        assert not any("percentages" in note for note in check_drift(c, old).notes)
+        assert not any("percentages" in note for note in check_drift(c.fit_table(new), new).notes)
+
+
 # --- the remedy ---------------------------------------------------------------------------------
 
 
@@ -410,7 +430,7 @@ def test_update_adds_the_intercept():
         updated = drift.update(c)
         assert isinstance(updated, cal.Fitted)
         assert updated.map == Chain((c.map_, Logistic(drift.shift, (("z", 1.0),))))
-        assert updated.provenance["updated"]["remedy"] == "intercept"
+        assert updated.provenance["updated"][-1]["remedy"] == "intercept"
         assert updated.provenance["weight"] == 20_000
         before, after = (
             cal.log_loss(ScoreTable.from_counts(m(new.scores), new.negative, new.positive))
@@ -418,6 +438,56 @@ def test_update_adds_the_intercept():
         )
         assert after < before
         assert cal.Fitted.from_dict(json.loads(json.dumps(updated.to_dict()))) == updated
+
+
+def test_updates_are_all_on_record():
+    old, new = table(1, 20_000), table(2, 20_000, change=CHANGES["intercept"])
+    c = cal.Platt().fit_table(old)
+    once = check_drift(c, new).update(c)
+    back = check_drift(once, table(3, 20_000))
+    twice = back.update(once)
+    first, second = twice.provenance["updated"]
+    assert (first["intercept"] > 0.0, second["intercept"] < 0.0) == (True, True)
+    assert first["rate"] == pytest.approx(new.total_positive / new.total)
+    assert back.rates.reference == first["rate"]
+
+
+def test_an_updated_calibrator_is_adjusted_from_the_rate_of_the_update():
+    old, new = table(1, 20_000), table(2, 20_000, change=CHANGES["intercept"])
+    c = cal.Platt().fit_table(old)
+    rate = new.total_positive / new.total
+    updated = check_drift(c, new).update(c)
+    assert cal.adjust_prior(updated, target_rate=rate).map == updated.map
+    moved = cal.adjust_prior(updated, target_rate=0.01)
+    again = check_drift(moved, new).update(moved)
+    assert [note["after_adjustments"] for note in again.provenance["updated"]] == [0, 1]
+    last = cal.adjust_prior(again, target_rate=0.5).provenance["prior"][-1]
+    assert last["train_rate"] == pytest.approx(rate)
+    assert cal.adjust_prior(moved, target_rate=0.5).provenance["prior"][-1]["train_rate"] == 0.01
+    none = check_drift(c, ScoreTable.from_counts(new.scores, new.weight, 0 * new.weight)).update(c)
+    with pytest.raises(cal.ParameterError, match="train_rate must be given"):
+        cal.adjust_prior(none, target_rate=0.5)
+
+
+def test_the_error_of_an_update_is_counted():
+    c = cal.Platt().fit_table(table(1, 200_000))
+    few = check_drift(c, table(2, 1000, change=CHANGES["intercept"])).update(c)
+    later = table(3, 1000, change=CHANGES["intercept"])
+    exact = check_drift(few.map, later).shift_error
+    assert check_drift(few, later).shift_error == pytest.approx(np.sqrt(2) * exact, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["x", 3, ["a"], [{}], [{"rate": [0.1, 0.9]}], [{"rate": 1e-320, "effective_size": 5e-324}]],
+    ids=range(6),
+)
+def test_records_of_strangers_do_no_harm(record):
+    fitted = cal.Platt().fit_table(table(1, 2000)).to_fitted()
+    for name in ("updated", "prior"):
+        odd = replace(fitted, provenance={**fitted.provenance, name: record})
+        drift = check_drift(odd, table(2, 2000, change=CHANGES["intercept"]))
+        assert isinstance(drift.update(odd), cal.Fitted)
 
 
 def test_update_corrects_by_a_line_where_it_knows_the_calibrator():

@@ -699,3 +699,13 @@ def test_the_page_has_the_figures_of_the_benchmark(root):
     assert len(shown) == 18
     for row in shown:
         assert "| " + " | ".join(row[c] for c in columns) + " |" in page
+
+
+def test_what_holds_no_probabilities_is_refused_with_a_reason():
+    table = cal.ScoreTable.from_arrays([0.2, 0.6], [0, 1], [1e-300, 1e-300])
+    with pytest.raises(cal.InputError, match=r"adjust_prior\(table.scores"):
+        cal.adjust_prior(table, kept=0.1)
+    with pytest.raises(cal.InputError, match="the class Platt came"):
+        cal.adjust_prior(cal.Platt, kept=0.1)
+    with pytest.raises(cal.InputError, match="Rescale them"):
+        cal.estimate_rate(table, train_rate=0.5)

@@ -166,9 +166,24 @@ def _check_labels(new: FileTable, old: FileTable | None, fitted: Fitted | None) 
         found["old rows"] = old.classes
     if fitted is not None:
         found["calibrator"] = fitted.classes
-    if len({tuple(map(str, classes)) for classes in found.values()}) > 1:
+    if not all(_alike(new.classes, classes) for classes in found.values()):
         shown = ", ".join(f"{who}: {classes!r}" for who, classes in found.items())
-        raise InputError(f"all must have the same two labels, but these came: {shown}.")
+        raise InputError(
+            f"all must have the same two labels, but these came: {shown}. Write the labels of the "
+            "new rows like the others."
+        )
+    if fitted is not None and not _alike((new.pos_label,), (fitted.pos_label,)):
+        raise InputError(
+            "the calibrator's probabilities must be those of the positive label, but they are of "
+            f"{fitted.pos_label!r}, and --pos-label is {new.pos_label!r}. Leave --pos-label out."
+        )
+
+
+def _alike(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Whether labels are the same, or read the same: 1 in one file may be 1.0 in another."""
+    return len(first) == len(second) and all(
+        a == b or str(a) == str(b) for a, b in zip(first, second, strict=True)
+    )
 
 
 def _updated(drift: Drift, fitted: Fitted | None, output: Path | None) -> Path | None:

@@ -10,7 +10,7 @@ from calibrant.data.facts import shown
 from calibrant.data.labels import plain
 from calibrant.errors import ParameterError
 
-__all__ = ["OUT_OF_FOLD", "measures_of", "read_notes", "read_period"]
+__all__ = ["OUT_OF_FOLD", "measures_of", "read_notes", "read_period", "records"]
 
 #: how measures came about, in their own words
 OUT_OF_FOLD = "out of fold: no row was judged by a calibrator that had seen it"
@@ -99,6 +99,16 @@ def _day(value: Any) -> tuple[date, str]:
 
 def _date_of(value: date) -> date:
     return value.date() if isinstance(value, datetime) else value
+
+
+def records(facts: Mapping[str, Any], name: str) -> list[Any]:
+    """What a provenance has recorded under a name, the earliest first.
+
+    >>> records({"prior": ({"kept": 0.1},)}, "prior"), records({}, "prior")
+    ([{'kept': 0.1}], [])
+    """
+    found = facts.get(name, [])
+    return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
 def read_notes(notes: Any) -> str | list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.base import SCALES, Number
+from calibrant.data.provenance import records
 from calibrant.data.table import ScoreTable
 from calibrant.drift.ladder import (
     Cells,
@@ -26,6 +28,7 @@ from calibrant.drift.value import Drift, DriftTest, Rates, Remedy, map_of_one_sc
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.subject import fitted_of
 from calibrant.metrics._input import check_number, check_word
+from calibrant.prior.adjusting import known_rate
 
 __all__ = ["check_drift"]
 
@@ -98,8 +101,9 @@ def check_drift(
     left out keeps its share of the level.
 
     A calibrator as the reference was itself fitted to rows: variances are inflated by
-    1 + n_new/n_fit, n being size·rate·(1 − rate), if its provenance has them; a bare map is taken
-    as exact. Rows that it gives exactly 0 or 1 are left out.
+    1 + n_new/n_fit, n being size·rate·(1 − rate), if its provenance has them (of the last update,
+    if that had fewer rows); a bare map is taken as exact. Rows that it gives exactly 0 or 1 are
+    left out.
 
     Tables of more than 2,000 scores are pooled to that many cells: O(m log m) for m scores, and
     O(cells·knots²) for each of a few dozen Newton steps.
@@ -195,17 +199,21 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Asked) -> Drift:
     map_ = map_of_one_score(calibrator)
     group, notes = against_map(new, map_, asked.weights)
     fitted = fitted_of(calibrator)
-    facts = {} if fitted is None else fitted.provenance
-    weight, ones, size = (_positive(facts.get(name)) for name in FACTS)
-    inflation, rate = 1.0, None
-    if weight is None or ones is None or size is None or ones > weight:
+    learned = None if fitted is None else _learned(fitted.provenance)
+    rate, weight, inflation = None, None, 1.0
+    if fitted is None or learned is None:
         notes.append("how many rows the map was fitted to is not known: it is taken as exact.")
     else:
-        rate = ones / weight
-        smoothed = (size * rate + 0.5) / (size + 1.0)  # a class may have been absent
-        inflation += group.information / (size * smoothed * (1.0 - smoothed))
+        rate, weight = known_rate(fitted), _positive(fitted.provenance.get("weight"))
+        inflation += group.information / learned
     known = _Known(
-        rate, new.total_positive / new.total, None, (weight, new.total), "logit", True, notes
+        None if rate is None else float(rate),
+        new.total_positive / new.total,
+        None,
+        (weight, new.total),
+        "logit",
+        True,
+        notes,
     )
     return _drift(cells_of_map(group, inflation), group.rarer, known, asked)
 
@@ -241,6 +249,7 @@ def _drift(cells: Cells, cases: float, known: _Known, asked: _Asked) -> Drift:
         rates=Rates(known.reference_rate, expected_rate(cells, curve), known.new_rate),
         distance=known.distance,
         weights=known.weights,
+        size=float(cells.weight @ cells.new),
         level=asked.level,
         least=asked.least,
         scale=known.scale,
@@ -329,6 +338,25 @@ def _axis(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, lis
         "the scores of one table are all in [0, 1], those of the other are not: make sure that "
         "both are of one kind."
     ]
+
+
+def _learned(facts: Mapping[str, Any]) -> float | None:
+    """n·rate·(1 − rate) of the rows of the fit, or of the last update if they were fewer.
+
+    An update has learned its shift from its own rows, however many the fit had.
+    """
+    weight, ones, size = (_positive(facts.get(name)) for name in FACTS)
+    if weight is None or ones is None or size is None or ones > weight:
+        return None
+    found = [(size, ones / weight)]
+    for note in records(facts, "updated")[-1:]:
+        told: Mapping[str, Any] = note if isinstance(note, Mapping) else {}
+        later, rate = _positive(told.get("effective_size")), told.get("rate")
+        if later is not None and rate is not None and Number(0.0, 1.0).allows(rate):
+            found.append((later, float(rate)))
+    # half a row more in each class: one may have been absent
+    smoothed = [(n, (n * rate + 0.5) / (n + 1.0)) for n, rate in found]
+    return min(max(n, 1.0) * rate * (1.0 - rate) for n, rate in smoothed)
 
 
 def _positive(value: Any) -> float | None:

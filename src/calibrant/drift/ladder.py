@@ -140,7 +140,8 @@ def _coordinate(z: Array, weight: Array) -> Array:
     """z, drawn in like a logarithm far from where most rows are, with mean 0 and deviation 1."""
     low, middle, high = _quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
     deviation = _moments(z, weight)[1]
-    scale = max(FAR * (high - low), 1e-9 * deviation) if high > low else deviation
+    least = 1e-9 * max(abs(low), abs(high))  # what is closer may be rounding
+    scale = max(FAR * (high - low), least) if high > low else deviation
     x = np.arcsinh((z - middle) / scale)
     mean, deviation = _moments(x, weight)
     return np.asarray((x - mean) / deviation)

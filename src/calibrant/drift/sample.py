@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from calibrant.data.frozen import own
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import logit
-from calibrant.maps import Map
+from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise
 from calibrant.maps.base import in_blocks
 from calibrant.metrics._cells import NOT_WHOLE
 
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 
 #: cells that a larger table is pooled to
 CELLS = 2000
+#: share of the new rows beyond the reference's scores above which there is no answer
+BEYOND = 0.5
 #: parts of a table in which weights may be of different sizes: at most, and how many rows of the
 #: rarer class (by their effective number) each must have
 PARTS, CASES = 16, 20.0
@@ -93,6 +96,12 @@ def side_by_side(
                 "table has scores: there is nothing to compare."
             )
         left_out = 1.0 - part.total / whole.total
+        if name == "new" and left_out > BEYOND:
+            raise InputError(
+                f"most new scores must lie within the reference's, but {100 * left_out:.3g} % lie "
+                "beyond them, so that nothing can be said of most rows. Make sure that both tables "
+                "hold scores of one kind, or take a reference that covers the new rows."
+            )
         if left_out > 0.01:
             notes.append(
                 f"{100 * left_out:.3g} % of the {name} rows lie beyond the other table's scores, "
@@ -105,8 +114,13 @@ def side_by_side(
 def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
     """The cells of a table whose z are the logits of a map, and what is to be said of the rest."""
     table = through(new, map_)
-    sure = (table.scores == 0.0) | (table.scores == 1.0)
     notes = []
+    if of_probabilities(map_) and not new.looks_like_probabilities:
+        notes.append(
+            "the map seems to be one of scores in [0, 1], but some new scores are not in it: make "
+            "sure that they are of its kind (percentages must be divided by 100)."
+        )
+    sure = (table.scores == 0.0) | (table.scores == 1.0)
     if sure.any():
         wrong = float(table.positive[table.scores == 0.0].sum())
         wrong += float(table.negative[table.scores == 1.0].sum())
@@ -123,6 +137,50 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
             )
     kept = _taken(table, np.flatnonzero(~sure))
     return _group(_on_axis(kept, (0.0, 1.0)).pool(CELLS), weights), notes
+
+
+# --- maps ---------------------------------------------------------------------------------------
+
+
+@functools.singledispatch
+def of_probabilities(map_: Map) -> bool:
+    """Whether a map looks like one of scores in [0, 1].
+
+    >>> of_probabilities(Identity()), of_probabilities(Logistic(0.0, (("x", 1.0),)))
+    (True, False)
+    """
+    return False
+
+
+@of_probabilities.register
+def _(map_: Identity) -> bool:
+    return True
+
+
+@of_probabilities.register
+def _(map_: Logistic) -> bool:
+    return any(name != "x" for name, _ in map_.terms)
+
+
+@of_probabilities.register
+def _(map_: Piecewise) -> bool:
+    inside = bool(map_.x[0] >= 0.0 and map_.x[-1] <= 1.0)
+    return map_.input == "logit" or (inside and len(map_.x) > 1)
+
+
+@of_probabilities.register
+def _(map_: Chain) -> bool:
+    return of_probabilities(map_.steps[0])
+
+
+@of_probabilities.register
+def _(map_: Mixture) -> bool:
+    return all(of_probabilities(member) for member in map_.members)
+
+
+@of_probabilities.register
+def _(map_: Interval) -> bool:
+    return of_probabilities(map_.point)
 
 
 # --- tables -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from calibrant.data.frozen import Frozen
+from calibrant.data.provenance import records
 from calibrant.errors import InputError
 from calibrant.export.subject import fitted_of, map_of
 from calibrant.fitted import Fitted
@@ -71,6 +72,8 @@ class Drift(Frozen):
         functions (Kolmogorov and Smirnov). It has no part in the tests.
     weights : (float or None, float)
         Total weight of the reference and of the new table.
+    size : float
+        How many rows of equal weight the new rows that were compared are worth.
     level, least : float
         As given to `check_drift`.
     scale : {"logit", "raw"}
@@ -90,6 +93,7 @@ class Drift(Frozen):
     rates: Rates
     distance: float | None
     weights: tuple[float | None, float]
+    size: float
     level: float
     least: float
     scale: str
@@ -119,8 +123,8 @@ class Drift(Frozen):
         Returns
         -------
         Fitted
-            The calibrator as it came if nothing is to be done. ``provenance["updated"]`` says what
-            was done and why.
+            The calibrator as it came if nothing is to be done. ``provenance["updated"]`` keeps a
+            record of this and all earlier updates: what was done, why, and on how much data.
 
         Notes
         -----
@@ -165,17 +169,21 @@ class Drift(Frozen):
                 "before anything is fitted."
             )
         correction = Logistic(line[0], (("z", 1.0 + line[1]),))
+        facts = fitted.provenance
         note = {
             "remedy": self.recommendation,
             "intercept": line[0],
             "slope": 1.0 + line[1],
             "weight": self.weights[1],
+            "effective_size": self.size,
+            "rate": self.rates.new,
             "p_value": self.p_value,
+            "after_adjustments": len(records(facts, "prior")),
         }
         return replace(
             fitted,
             map=Chain((map_, correction)),
-            provenance={**fitted.provenance, "updated": note},
+            provenance={**facts, "updated": [*records(facts, "updated"), note]},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,6 +203,7 @@ class Drift(Frozen):
             "rates": self.rates._asdict(),
             "distance": self.distance,
             "weights": dict(zip(("reference", "new"), self.weights, strict=True)),
+            "size": self.size,
             "scale": self.scale,
             "calibrated": self.calibrated,
             "notes": list(self.notes),

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_probabilities
+from calibrant.data.provenance import records
+from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted
 from calibrant.maps import Map, VectorMap
@@ -18,7 +20,7 @@ from calibrant.prior.reading import read_distributions
 from calibrant.prior.shifting import shifted
 from calibrant.prior.shifts import Given, Shift, Speaks, read_shift, shift_classes, shift_odds
 
-__all__ = ["adjust_prior"]
+__all__ = ["adjust_prior", "known_rate"]
 
 Array = NDArray[np.float64]
 
@@ -71,9 +73,9 @@ def adjust_prior(
         rates that are numbers, the second of two columns is the positive class).
     train_rate, target_rate : number, or one for each class
         π and π'. ``train_rate`` is, unless given, that of the rows to which the calibrator was
-        fitted, or what an earlier adjustment led to; ``target_rate`` may be the result of
-        `estimate_rate` or `estimate_rates`, which knows its train_rate. They are rates of
-        ``pos_label``. For several classes they are arrays in the order of the classes, or
+        fitted, or what an earlier adjustment or update (`Drift.update`) led to; ``target_rate`` may
+        be the result of `estimate_rate` or `estimate_rates`, which knows its train_rate. They are
+        rates of ``pos_label``. For several classes they are arrays in the order of the classes, or
         dictionaries by label; for several labels that do not exclude each other, likewise.
     kept : number, pair, or one for each class
         Instead of rates: the share of the negatives that was kept when the training rows were
@@ -118,12 +120,23 @@ def adjust_prior(
     >>> f.provenance["prior"][0]["train_rate"], f.provenance["prior"][0]["target_rate"]
     (0.5, 0.1)
     """
+    if isinstance(calibrator_or_p, (type, ScoreTable)):
+        raise InputError(
+            "only a fitted calibrator, what load returns, a map, or probabilities can be moved to "
+            f"another rate, but {_came(calibrator_or_p)}"
+        )
     given = Given(train_rate, target_rate, kept, positive_weight)
     if isinstance(calibrator_or_p, Map):
         return _adjust_map(calibrator_or_p, read_shift(given, _map_speaks(calibrator_or_p)))
     if hasattr(calibrator_or_p, "to_fitted"):
         return _adjust_fitted(_fitted(calibrator_or_p), given)
     return _adjust_probabilities(calibrator_or_p, given)
+
+
+def _came(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__} came. Fit one first."
+    return "a ScoreTable came. Move its probabilities: adjust_prior(table.scores, ...)."
 
 
 def _adjust_map(map_: Map, shift: Shift) -> Map:
@@ -152,33 +165,38 @@ def _fitted(calibrator: Any) -> Fitted:
 
 
 def _adjust_fitted(fitted: Fitted, given: Given) -> Fitted:
-    speaks = _map_speaks(fitted.map, fitted.classes, _known_rate(fitted))
+    speaks = _map_speaks(fitted.map, fitted.classes, known_rate(fitted))
     shift = read_shift(given, speaks)
-    records = [*_records(fitted.provenance), shift.record]
+    facts = fitted.provenance
     return replace(
         fitted,
         map=_adjust_map(fitted.map, shift),
-        provenance={**fitted.provenance, "prior": records},
+        provenance={**facts, "prior": [*records(facts, "prior"), shift.record]},
     )
 
 
-def _records(provenance: Mapping[str, Any]) -> list[Any]:
-    """The adjustments made so far."""
-    records = provenance.get("prior", [])
-    return list(records) if isinstance(records, (list, tuple)) else [records]
-
-
-def _known_rate(fitted: Fitted) -> Any:
+def known_rate(fitted: Fitted) -> Any:
     """The rate at which the probabilities are calibrated, if the provenance tells it."""
-    records = _records(fitted.provenance)
-    if records:
-        last = records[-1]
-        return last.get("rate") if isinstance(last, Mapping) else None
+    last = _last_move(fitted.provenance)
+    many = isinstance(fitted.map, VectorMap)
     try:
-        rate = _rate_of_fit(fitted.provenance, many=isinstance(fitted.map, VectorMap))
+        if last is None:
+            rate = _rate_of_fit(fitted.provenance, many=many)
+        else:
+            rate = np.asarray(last["rate"], dtype=np.float64)
     except (KeyError, TypeError, ValueError, ZeroDivisionError):  # nothing said that is a number
         return None
-    return rate if ((rate > 0.0) & (rate < 1.0)).all() else None
+    fits = rate.ndim == int(many) and bool(((rate > 0.0) & (rate < 1.0)).all())
+    return rate if fits else None
+
+
+def _last_move(facts: Mapping[str, Any]) -> Any:
+    """The record of the adjustment or update (see `Drift.update`) that came last, if any did."""
+    adjusted, updated = records(facts, "prior"), records(facts, "updated")
+    newest: Any = updated[-1] if updated else None
+    if isinstance(newest, Mapping) and newest.get("after_adjustments") == len(adjusted):
+        return newest
+    return adjusted[-1] if adjusted else None
 
 
 def _rate_of_fit(facts: Mapping[str, Any], *, many: bool) -> Array:

@@ -177,6 +177,11 @@ def _rows(p: Any, sample_weight: Any) -> tuple[Array, Array, float]:
         raise InputError("sample_weight must not be given with a table, which has its own weights.")
     if not p:
         raise InputError("the table must hold at least one probability, but it is empty.")
+    if not 0.0 < p.effective_size < np.inf:
+        raise InputError(
+            "weights must be of a size whose squares are floats, but the sum of those that came is "
+            f"{p.total:.3g}. Rescale them: their scale plays no part."
+        )
     return read_probabilities(p.scores), p.weight, p.effective_size
 
 

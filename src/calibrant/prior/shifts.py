@@ -213,7 +213,8 @@ def _by_label(value: Mapping[Any, Any], name: str, labels: tuple[Any, ...] | Non
     if labels is None:
         raise ParameterError(
             f"{name} must be numbers in the order of the columns, but a mapping came, and the "
-            "labels are not known here. Labels are known to a fitted calibrator of several classes."
+            "labels are not known here. Labels are known to a fitted calibrator of several "
+            "classes; one of two classes takes a number, the rate of pos_label."
         )
     if set(value) != set(labels):
         raise ParameterError(

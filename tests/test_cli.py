@@ -316,6 +316,8 @@ def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
         "apply": ("apply", calibrator, path, "-o", "o.csv"),
         "evaluate": ("evaluate", "o.csv", "-p", "probability", "-l", "churned", "--raw", "score"),
         "plot": ("plot", "o.csv", "-p", "probability", "-l", "churned", "-o", "p.png"),
+        "export": ("export", calibrator, "--to", "python", "-o", "c.py"),
+        "check": ("check", path, "-c", calibrator),
         "methods": ("methods",),
         "show": ("show", calibrator),
         "demo": ("demo", "d"),

@@ -168,7 +168,7 @@ def _write_json(file: Path, document: dict[str, Any]) -> None:
     try:
         content = json_text(document).encode("utf-8")
     except UnicodeEncodeError as wrong:
-        raise InputError(f"this calibrator cannot be written as UTF-8: {wrong}") from wrong
+        raise InputError(f"this calibrator cannot be written as JSON: {wrong}") from wrong
     write_atomically(file, content)
 
 

@@ -25,36 +25,38 @@ from calibrant.errors import InputError
 __all__ = ["apply"]
 
 
+OutputFile = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="What to write: .csv, .tsv, .jsonl or .parquet."
+    ),
+]
+ScoreOf = Annotated[
+    str | None,
+    typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."),
+]
+NewColumn = Annotated[str, typer.Option(metavar="COL", help="Name of the new column.")]
+SegmentOf = Annotated[
+    str | None,
+    typer.Option("--segment", metavar="COL", help="Column of segments; default: as in the fit."),
+]
+OnMissing = Annotated[
+    str, typer.Option(metavar="error|null", help="What to do with rows without a score.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite-column", help="Let it replace a column of that name.")
+]
+
+
 def apply(
     calibrator: CalibratorFile,
     files: Files,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="What to write: .csv, .tsv, .jsonl or .parquet."
-        ),
-    ],
-    score: Annotated[
-        str | None,
-        typer.Option(
-            "--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."
-        ),
-    ] = None,
-    into: Annotated[
-        str, typer.Option(metavar="COL", help="Name of the new column.")
-    ] = "probability",
-    segment: Annotated[
-        str | None,
-        typer.Option(
-            "--segment", metavar="COL", help="Column of segments; default: as in the fit."
-        ),
-    ] = None,
-    on_missing: Annotated[
-        str, typer.Option(metavar="error|null", help="What to do with rows without a score.")
-    ] = "error",
-    overwrite_column: Annotated[
-        bool, typer.Option("--overwrite-column", help="Let it replace a column of that name.")
-    ] = False,
+    output: OutputFile,
+    score: ScoreOf = None,
+    into: NewColumn = "probability",
+    segment: SegmentOf = None,
+    on_missing: OnMissing = "error",
+    overwrite_column: Overwrite = False,
     engine: EngineName = "duckdb",
     master: Master = None,
     json: Json = False,

@@ -37,45 +37,56 @@ __all__ = ["check"]
 CHANGED = 3
 
 
+OldFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference", "-r", metavar="OLD", help="File or glob of old rows; may be repeated."
+    ),
+]
+CheckedFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibrator", "-c", metavar="JSON", help="Calibrator whose probabilities are checked."
+    ),
+]
+ScoreOf = Annotated[
+    str | None,
+    typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in fit."),
+]
+LabelOf = Annotated[
+    str | None,
+    typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in fit."),
+]
+Alarms = Annotated[float, typer.Option(help="Chance of an alarm if nothing has changed.")]
+Least = Annotated[
+    float, typer.Option(help="Change of the probability (root mean square) that matters.")
+]
+WeightsAre = Annotated[
+    str,
+    typer.Option(metavar="importance|counts", help="A weight is one row, or so many rows."),
+]
+UpdatedFile = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT", help="Write the calibrator with the remedy, if one will do."),
+]
+ExitCode = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 3 if something is to be done.")
+]
+
+
 def check(
     files: Files,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reference", "-r", metavar="OLD", help="File or glob of old rows; may be repeated."
-        ),
-    ] = None,
-    calibrator: Annotated[
-        Path | None,
-        typer.Option(
-            "--calibrator", "-c", metavar="JSON", help="Calibrator whose probabilities are checked."
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in fit."),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in fit."),
-    ] = None,
+    reference: OldFiles = None,
+    calibrator: CheckedFile = None,
+    score: ScoreOf = None,
+    label: LabelOf = None,
     weight: WeightColumn = None,
     pos_label: PosLabel = None,
-    level: Annotated[float, typer.Option(help="Chance of an alarm if nothing has changed.")] = 0.05,
-    least: Annotated[
-        float, typer.Option(help="Change of the probability (root mean square) that matters.")
-    ] = 0.0,
-    weights: Annotated[
-        str,
-        typer.Option(metavar="importance|counts", help="A weight is one row, or so many rows."),
-    ] = "importance",
-    update: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT", help="Write the calibrator with the remedy, if one will do."),
-    ] = None,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 3 if something is to be done.")
-    ] = False,
+    level: Alarms = 0.05,
+    least: Least = 0.0,
+    weights: WeightsAre = "importance",
+    update: UpdatedFile = None,
+    exit_code: ExitCode = False,
     cells: Cells = "auto",
     engine: EngineName = "duckdb",
     master: Master = None,

@@ -93,64 +93,78 @@ TARGETS: Mapping[str, tuple[Writer, tuple[str, ...]]] = {
 _CALLED = {"columns": "score"}
 
 
+Target = Annotated[
+    str, typer.Option("--to", metavar="|".join(TARGETS), help="What to write it as.")
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where it goes; default: printed."),
+]
+DialectName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="SQL: duckdb, sqlite, spark, postgres, …; duckdb."),
+]
+FormName = Annotated[
+    str | None,
+    typer.Option(metavar="auto|expression|lookup", help="SQL: one expression, or a table."),
+]
+ScoreColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        "-s",
+        metavar="COL",
+        help="SQL: column of scores, default: as in the fit; one for each class.",
+    ),
+]
+TableName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="SQL: the table that holds the scores.")
+]
+NewColumn = Annotated[str | None, typer.Option(metavar="COL", help="SQL: name of the new column.")]
+LookupName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="SQL: name of the table that is made.")
+]
+SegmentOf = Annotated[
+    str | None,
+    typer.Option(metavar="COL", help="SQL: column of segments; default: as in the fit."),
+]
+KeptColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL", help="SQL queries: column to keep; may be repeated; all."),
+]
+FunctionName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Python: name of the function.")
+]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option(metavar="ONNX", help="ONNX: put the calibrator behind this model."),
+]
+InputKind = Annotated[
+    str | None,
+    typer.Option(metavar="score|logit", help="ONNX: what the graph is given; score."),
+]
+Bits = Annotated[
+    int | None,
+    typer.Option(metavar="32|64", help="ONNX: bits of its numbers; 64, or the model's."),
+]
+
+
 def export(
     calibrator: CalibratorFile,
-    to: Annotated[
-        str, typer.Option("--to", metavar="|".join(TARGETS), help="What to write it as.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where it goes; default: printed."),
-    ] = None,
-    dialect: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="SQL: duckdb, sqlite, spark, postgres, …; duckdb."),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(metavar="auto|expression|lookup", help="SQL: one expression, or a table."),
-    ] = None,
-    score: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--score",
-            "-s",
-            metavar="COL",
-            help="SQL: column of scores, default: as in the fit; one for each class.",
-        ),
-    ] = None,
-    table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="SQL: the table that holds the scores.")
-    ] = None,
-    into: Annotated[
-        str | None, typer.Option(metavar="COL", help="SQL: name of the new column.")
-    ] = None,
-    lookup: Annotated[
-        str | None, typer.Option(metavar="NAME", help="SQL: name of the table that is made.")
-    ] = None,
-    segment: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="SQL: column of segments; default: as in the fit."),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL", help="SQL queries: column to keep; may be repeated; all."),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Python: name of the function.")
-    ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="ONNX", help="ONNX: put the calibrator behind this model."),
-    ] = None,
-    input: Annotated[
-        str | None,
-        typer.Option(metavar="score|logit", help="ONNX: what the graph is given; score."),
-    ] = None,
-    float: Annotated[
-        int | None,
-        typer.Option(metavar="32|64", help="ONNX: bits of its numbers; 64, or the model's."),
-    ] = None,
+    to: Target,
+    output: OutputFile = None,
+    dialect: DialectName = None,
+    form: FormName = None,
+    score: ScoreColumns = None,
+    table: TableName = None,
+    into: NewColumn = None,
+    lookup: LookupName = None,
+    segment: SegmentOf = None,
+    keep: KeptColumns = None,
+    name: FunctionName = None,
+    model: ModelFile = None,
+    input: InputKind = None,
+    float: Bits = None,
     json: Json = False,
 ) -> None:
     """Write a calibrator as SQL, ONNX, plain Python or JSON, for systems without calibrant.

@@ -33,40 +33,49 @@ from calibrant.registry import DEFAULT
 __all__ = ["fit"]
 
 
+MethodName = Annotated[
+    str, typer.Option("--method", "-m", metavar="NAME", help="See: calibrant methods.")
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="Parameter of the method; may be repeated."),
+]
+Shrinkage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="cv|bayes|N", help="With --segment: how far segments go their own way; cv."
+    ),
+]
+OutputFile = Annotated[
+    Path, typer.Option("--output", "-o", metavar="JSON", help="Where the calibrator goes.")
+]
+Period = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="The time that the rows are from, to be remembered."),
+]
+PlotFile = Annotated[
+    Path | None, typer.Option(metavar="PNG", help="Draw the reliability before and after.")
+]
+ReportFile = Annotated[
+    Path | None, typer.Option(metavar="HTML", help="Write a page about what improved.")
+]
+
+
 def fit(
     files: Files,
     score: ScoreColumn,
     label: LabelColumn,
     weight: WeightColumn = None,
     segment: SegmentColumn = None,
-    method: Annotated[
-        str, typer.Option("--method", "-m", metavar="NAME", help="See: calibrant methods.")
-    ] = DEFAULT,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Parameter of the method; may be repeated."),
-    ] = None,
-    shrinkage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cv|bayes|N", help="With --segment: how far segments go their own way; cv."
-        ),
-    ] = None,
+    method: MethodName = DEFAULT,
+    param: Parameters = None,
+    shrinkage: Shrinkage = None,
     pos_label: PosLabel = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="JSON", help="Where the calibrator goes.")
-    ] = Path("calibrator.json"),
+    output: OutputFile = Path("calibrator.json"),
     folds: Folds = 5,
-    period: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="The time that the rows are from, to be remembered."),
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="PNG", help="Draw the reliability before and after.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="HTML", help="Write a page about what improved.")
-    ] = None,
+    period: Period = None,
+    plot: PlotFile = None,
+    report: ReportFile = None,
     cells: Cells = "auto",
     engine: EngineName = "duckdb",
     master: Master = None,

@@ -255,3 +255,4 @@ def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
     assert names["probabilities"].shape == (3, 2)
     assert names["risk"].risk(0.7) == names["c"].calibrate([0.7])[0]
     assert names["both"].graph.output
+    assert (tmp_path / "trees.onnx").stat().st_size > 10_000

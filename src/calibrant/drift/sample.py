@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,8 +13,9 @@ from calibrant.base import inner_interval
 from calibrant.data.frozen import own
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
+from calibrant.export.known import of_probabilities
 from calibrant.losses import logit
-from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise
+from calibrant.maps import Map
 from calibrant.maps.base import in_blocks
 from calibrant.metrics._cells import NOT_WHOLE
 
@@ -137,50 +137,6 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
             )
     kept = _taken(table, np.flatnonzero(~sure))
     return _group(_on_axis(kept, (0.0, 1.0)).pool(CELLS), weights), notes
-
-
-# --- maps ---------------------------------------------------------------------------------------
-
-
-@functools.singledispatch
-def of_probabilities(map_: Map) -> bool:
-    """Whether a map looks like one of scores in [0, 1].
-
-    >>> of_probabilities(Identity()), of_probabilities(Logistic(0.0, (("x", 1.0),)))
-    (True, False)
-    """
-    return False
-
-
-@of_probabilities.register
-def _(map_: Identity) -> bool:
-    return True
-
-
-@of_probabilities.register
-def _(map_: Logistic) -> bool:
-    return any(name != "x" for name, _ in map_.terms)
-
-
-@of_probabilities.register
-def _(map_: Piecewise) -> bool:
-    inside = bool(map_.x[0] >= 0.0 and map_.x[-1] <= 1.0)
-    return map_.input == "logit" or (inside and len(map_.x) > 1)
-
-
-@of_probabilities.register
-def _(map_: Chain) -> bool:
-    return of_probabilities(map_.steps[0])
-
-
-@of_probabilities.register
-def _(map_: Mixture) -> bool:
-    return all(of_probabilities(member) for member in map_.members)
-
-
-@of_probabilities.register
-def _(map_: Interval) -> bool:
-    return of_probabilities(map_.point)
 
 
 # --- tables -------------------------------------------------------------------------------------

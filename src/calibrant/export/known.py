@@ -1,4 +1,5 @@
-"""What is known of a map without evaluating it: whether it rises, and whether its bits are sure."""
+"""What is known of a map without evaluating it: whether it rises, whether its bits are sure, and
+what scores it seems to be for."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 from calibrant.errors import ParameterError
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise
 
-__all__ = ["collapsed", "exact", "trend"]
+__all__ = ["collapsed", "exact", "of_probabilities", "trend"]
 
 
 @functools.singledispatch
@@ -83,3 +84,44 @@ def collapsed(map_: Mixture) -> Piecewise | None:
         return map_.collapse()
     except ParameterError:  # members of several scales, or smooth ones
         return None
+
+
+@functools.singledispatch
+def of_probabilities(map_: Map) -> bool:
+    """Whether a map looks like one of scores in [0, 1].
+
+    >>> of_probabilities(Identity()), of_probabilities(Logistic(0.0, (("x", 1.0),)))
+    (True, False)
+    """
+    return False
+
+
+@of_probabilities.register
+def _(map_: Identity) -> bool:
+    return True
+
+
+@of_probabilities.register
+def _(map_: Logistic) -> bool:
+    return any(name != "x" for name, _ in map_.terms)
+
+
+@of_probabilities.register
+def _(map_: Piecewise) -> bool:
+    inside = bool(map_.x[0] >= 0.0 and map_.x[-1] <= 1.0)
+    return map_.input == "logit" or (inside and len(map_.x) > 1)
+
+
+@of_probabilities.register
+def _(map_: Chain) -> bool:
+    return of_probabilities(map_.steps[0])
+
+
+@of_probabilities.register
+def _(map_: Mixture) -> bool:
+    return all(of_probabilities(member) for member in map_.members)
+
+
+@of_probabilities.register
+def _(map_: Interval) -> bool:
+    return of_probabilities(map_.point)

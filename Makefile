@@ -33,7 +33,7 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	@touch $@
 
 demo: $(VENV)/.cli
-	$(BIN)/calibrant demo
+	$(BIN)/calibrant demo --force
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .

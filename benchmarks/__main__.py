@@ -19,9 +19,11 @@ from benchmarks import (
     fit,
     near_isotonic,
     prior,
+    rare,
     scaling,
     similarity,
     spline,
+    sql,
     venn_abers,
 )
 
@@ -41,7 +43,9 @@ MEASUREMENTS = {
     "evaluate": evaluate.run,
     "engines": engines.run,
     "export": export.run,
+    "sql": sql.run,
     "prior": prior.run,
+    "rare": rare.run,
     "drift": drift.run,
     "auto": auto.run,
 }

@@ -62,14 +62,19 @@ def setting(packages: Iterable[str]) -> str:
     )
 
 
-def write(name: str, rows: list[dict[str, object]], heading: str) -> None:
-    """The rows as CSV and as a Markdown table under its heading."""
+def write_csv(name: str, rows: list[dict[str, object]]) -> None:
+    """The rows as CSV alone, where they are too many to read."""
     RESULTS.mkdir(exist_ok=True)
-    columns = list(rows[0])
     with (RESULTS / f"{name}.csv").open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, columns)
+        writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+
+
+def write(name: str, rows: list[dict[str, object]], heading: str) -> None:
+    """The rows as CSV and as a Markdown table under its heading."""
+    write_csv(name, rows)
+    columns = list(rows[0])
     lines = [heading, "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(row[c]) for c in columns) + " |" for row in rows]
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

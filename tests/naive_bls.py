@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, ndtri
 
 
@@ -23,13 +23,25 @@ def even(z):
     return np.array(out)
 
 
+def one_where_rounding_differs(s):
+    """Scores within some last bits of one below them, or of equal log-odds, are that one."""
+    on_logit = s.min() >= 0 and s.max() <= 1
+    kept, found = [], {}
+    for v in np.unique(s):
+        size = v if on_logit else max(abs(s.min()), abs(s.max()))
+        same = kept and v - kept[-1] <= 2.0**-48 * size
+        if not same and not (kept and on_logit and log_odds(v) == log_odds(kept[-1])):
+            kept.append(v)
+        found[v] = kept[-1]
+    return np.array([found[v] for v in s])
+
+
 class Data:
     """Distinct scores with counts, and both coordinates as functions of the score."""
 
     def __init__(self, s, y, w):
         s, y, w = (np.asarray(v, dtype=float) for v in (s, y, w))
-        if s.min() >= 0 and s.max() <= 1:  # scores of equal log-odds are one
-            s = np.array([min(t for t in s if log_odds(t) == log_odds(v)) for v in s])
+        s = one_where_rounding_differs(s)
         self.scores = np.unique(s[w > 0])
         self.n1 = np.array([w[(s == v) & (y == 1)].sum() for v in self.scores])
         self.n0 = np.array([w[(s == v) & (y == 0)].sum() for v in self.scores])
@@ -77,7 +89,7 @@ class Data:
 def without_neighbours(nodes):
     nodes = sorted(nodes)
     low, high = nodes[0], nodes[-1]
-    if low == high:
+    if high - low <= 1e-6:
         return [low - 0.5, low + 0.5]
     kept = [low]
     for node in nodes[1:-1]:
@@ -86,12 +98,27 @@ def without_neighbours(nodes):
     return [*kept, high]
 
 
+def event_knots(data, x, knots):
+    """√events quantiles of the rarer class, where three or more lie between the same two knots."""
+    rare = data.n1 if data.n1.sum() < data.n0.sum() else data.n0
+    rows = [(at, count) for at, count in zip(x, rare, strict=True) if count > 0]
+    if not rows or data.n0.sum() == data.n1.sum():
+        return []
+    at, share = np.array(rows).T
+    total = share.sum()
+    mid = [(share[:i].sum() + share[i] / 2) / total for i in range(len(share))]
+    count = int(min(np.sqrt(total), 30))
+    more = [np.interp(k / (count + 1), mid, at) for k in range(1, count + 1)]
+    gaps = [sum(knot < place for knot in knots) for place in more]
+    return [place for place, gap in zip(more, gaps, strict=True) if gaps.count(gap) >= 3]
+
+
 def bending(data, place):
     """Design, and the prior variance of each bend, of lines that bend at quantiles."""
     x = place(data.scores)
     count = int(min(8 + np.sqrt(data.size) / 2, 60))
     knots = [np.interp(k / (count + 1), data.mid, x) for k in range(1, count + 1)]
-    nodes = without_neighbours([x[0], *knots, x[-1]])
+    nodes = without_neighbours([x[0], *knots, *event_knots(data, x, knots), x[-1]])
 
     def design(s):
         t = place(s)
@@ -177,8 +204,9 @@ def fit(phi, n0, n1, mean, sd):
 
 
 def average(s, y, w, query, power=0.5, moderation=0.25):
-    """The averaged curve at the query, without a monotone step; and the log evidences."""
+    """The averaged curve at the query, without a monotone step or shift; and the log evidences."""
     data = Data(s, y, w)
+    base = np.log((data.n1.sum() + 0.5) / (data.n0.sum() + 0.5))
     evidences, curves, prior = [], [], []
     if data.probabilities:
         f = data.linear(data.scores)
@@ -189,7 +217,8 @@ def average(s, y, w, query, power=0.5, moderation=0.25):
         theta, covariance, evidence = fit(design(data.scores), data.n0, data.n1, mean, sd)
         phi = design(query)
         v = np.array([row @ covariance @ row for row in phi])
-        curves.append(expit(phi @ theta / np.sqrt(1 + moderation * np.pi * v / 8)))
+        drawn = (phi @ theta - base) / np.sqrt(1 + moderation * np.pi * v / 8)
+        curves.append(expit(base + drawn))
         evidences.append(evidence)
         prior.append(2.0 if name == "near identity" else 1.0)
     evidences = np.array(evidences)
@@ -198,4 +227,14 @@ def average(s, y, w, query, power=0.5, moderation=0.25):
 
 
 def bls(s, y, w, query):
-    return average(s, y, w, np.asarray(query, dtype=float))[0]
+    """The average, all log-odds shifted so that the fitted rows have the base rate."""
+    s, y, w, query = (np.asarray(v, dtype=float) for v in (s, y, w, query))
+    at_rows, plain = (average(s, y, w, s, moderation=m)[0] for m in (0.25, 0.0))
+    seen, events = w @ y, min(w @ y, w @ (1 - y))
+    wanted = seen + (3 / (3 + events)) ** 2 * (w @ plain - seen)
+
+    def excess(shift):
+        return w @ expit(log_odds(at_rows) + shift) - wanted
+
+    shift = brentq(excess, -72, 72, xtol=1e-12)
+    return expit(log_odds(average(s, y, w, query)[0]) + shift)

@@ -59,6 +59,8 @@ def mass_groups(rows, bins, ties):
     if ties == "together":
         by_score = cells(rows)
         queue = [(b / (a + b), q, a + b) for q, (a, b) in by_score.items()]
+    elif ties == "rows":
+        queue = [(Fraction(b), q, w) for b, q, w in sorted(rows, key=lambda r: r[1])]
     else:
         queue = [(Fraction(b), q, w) for b, q, w in sorted(rows, key=lambda r: (r[1], r[0]))]
     groups = []

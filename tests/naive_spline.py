@@ -96,12 +96,12 @@ def quadratic(s, y, w, query, shrink=None, monotone=False):
 
     mean = np.zeros(3)
     t0, t1 = platt_targets(n0, n1)
-    ridge = 1e-6
+    precision = np.diag([0.0, 1e-6, 1e-6])
     if shrink is not None:
-        t0, t1, ridge = n0, n1, shrink**-2.0
+        t0, t1, precision = n0, n1, shrink**-2.0 * np.eye(3)
         mean[:2] = (m, sd) if unit else (np.log((n1.sum() + 1) / (n0.sum() + 1)), 1.5)
     cone = np.array([[0, 1, 2 * (end - m) / sd] for end in ends]) if monotone else None
-    theta = minimum(columns(z), t0, t1, ridge * np.eye(3), mean, cone)
+    theta = minimum(columns(z), t0, t1, precision, mean, cone)
     return sigmoid(columns(q) @ theta)
 
 

@@ -155,13 +155,15 @@ def _use(fitted: Any) -> np.ndarray:
         scores: Any = _matrix(fitted.map)
     else:
         scores = SCORES
-        p = fitted.calibrate(scores, **options)
-        assert np.array_equal(p, fitted.predict_proba(scores, **options)[:, fitted.positive_column])
-    predicted = fitted.predict(scores, **options).tolist()
+        p = fitted.calibrate(scores, **options, on_range="allow")
+        assert np.array_equal(
+            p, fitted.predict_proba(scores, **options, on_range="allow")[:, fitted.positive_column]
+        )
+    predicted = fitted.predict(scores, **options, on_range="allow").tolist()
     if not isinstance(fitted.map, Columns):
         known = {(type(c), c) for c in fitted.classes}
         assert {(type(c), c) for c in predicted} <= known
-    return fitted.predict_proba(scores, **options)
+    return fitted.predict_proba(scores, **options, on_range="allow")
 
 
 def _matrix(map_: VectorMap) -> np.ndarray:
@@ -177,9 +179,11 @@ def _use_local(fitted: LocalFitted) -> np.ndarray:
     n, k = len(SCORES), len(fitted.classes)
     if isinstance(fitted.rule, Bins):
         middle = np.resize(fitted.rule.scores, n)
-        inside = fitted.predict_proba(SCORES, lower=middle, upper=middle)
+        inside = fitted.predict_proba(SCORES, lower=middle, upper=middle, on_range="allow")
         outside = np.full(n, np.inf)
-        return np.vstack((inside, fitted.predict_proba(SCORES, lower=-outside, upper=outside)))
+        return np.vstack(
+            (inside, fitted.predict_proba(SCORES, lower=-outside, upper=outside, on_range="allow"))
+        )
     columns = [
         SCORES.tolist() if a.categories is None else np.resize(_objects(a.categories), n).tolist()
         for a in fitted.rule.schema.attributes
@@ -188,7 +192,7 @@ def _use_local(fitted: LocalFitted) -> np.ndarray:
     for j, column in enumerate(columns):
         features[:, j] = column or [None] * n
     scores = SCORES if k == 2 else np.column_stack([np.roll(SCORES, j) for j in range(k)])
-    return fitted.predict_proba(scores, features=features)
+    return fitted.predict_proba(scores, features=features, on_range="allow")
 
 
 def _objects(values: Any) -> np.ndarray:

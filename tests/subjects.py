@@ -165,7 +165,7 @@ SEGMENTED = {
     "both": Segmented(UP, (1, "1"), (JUMP, BETA), [0.1, 0.2]),
     "of the default": Segmented(UP, ("a", "b"), (MANY, HILL), None, "default"),
     "of steps": Segmented(JUMP, ("a", "b"), (MANY, HILL), [0.3, 1.0], "default"),
-    "none": Segmented(UP, (), ()),
+    "none": Segmented(UP, (), (), default_keys=("a", 7)),
 }
 
 PAIRS = [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]

@@ -344,8 +344,8 @@ def test_parts_round_trip(problem):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
         np.testing.assert_array_equal(
-            fitted.predict_proba(queries, lower=lower, upper=upper),
-            c.predict_proba(queries, lower=lower, upper=upper),
+            fitted.predict_proba(queries, lower=lower, upper=upper, on_range="allow"),
+            c.predict_proba(queries, lower=lower, upper=upper, on_range="allow"),
         )
 
 

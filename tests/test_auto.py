@@ -189,6 +189,40 @@ def test_exact_zeros_that_were_wrong_are_no_reason_to_keep_the_scores():
     assert "inf" in json.dumps(auto.leaderboard_.to_dict())
 
 
+def test_scores_with_exact_zeros_are_not_kept_even_if_all_were_right():
+    """Luck so far: the first wrong one costs an infinite log loss."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.3, 0.3, 600)
+    y = (rng.random(600) < p).astype(int)
+    p = np.where(p < 0.02, 0.0, np.where(p > 0.98, 1.0, p))
+    right = (p > 0) | (y == 0)
+    right &= (p < 1) | (y == 1)
+    s, y = p[right], y[right]
+    auto = cal.AutoCalibrator().fit(s, y)
+    assert auto.leaderboard_["identity"].certain
+    assert np.isfinite(auto.leaderboard_["identity"].log_loss)
+    assert auto.chosen_ == "BLS"
+    assert not auto.leaderboard_["BLS"].certain
+    assert "exact 0 or 1" in auto.explain()
+    assert "identity gives exact 0 or 1" in str(auto.leaderboard_)
+    assert 0 < auto.calibrate([0.0])[0] < auto.calibrate([1.0])[0] < 1
+    step = cal.AutoCalibrator(candidates=[cal.Isotonic()]).fit(s, y)
+    assert step.leaderboard_["Isotonic"].certain
+    assert step.chosen_ == "BLS"
+
+
+def test_exact_zeros_of_several_classes_are_not_kept():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([0.3, 0.3, 0.3], 600)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    p[(p < 0.02) & (np.arange(3) != y[:, None])] = 0.0
+    p /= p.sum(axis=1, keepdims=True)
+    auto = cal.AutoCalibrator().fit(p, y)
+    assert auto.leaderboard_["identity"].certain
+    assert auto.chosen_ != "identity"
+    assert auto.predict_proba(p).min() > 0
+
+
 def test_a_candidate_of_infinite_loss_is_never_taken():
     s, y = rows(60, seed=3)
     auto = cal.AutoCalibrator(candidates=[cal.Isotonic()]).fit(s, y)
@@ -274,7 +308,7 @@ def test_our_own_method_is_not_taken_where_it_does_not_help_itself():
     noise = rng.normal(size=n)
     noise -= noise.mean()
     luck = {"identity": before, "BLS": before + 0.001 + noise, "other": before - 0.01}
-    judged = {name: Judged(loss, loss, None) for name, loss in luck.items()}
+    judged = {name: Judged(loss, loss, None, False) for name, loss in luck.items()}
     sample = Sample(np.ones(n), np.ones(n))
     assert sample.mean(luck["BLS"]) > sample.mean(before)  # worse than nothing,
     behind = luck["BLS"] - luck["other"]
@@ -520,7 +554,7 @@ def test_zeros_of_several_classes_are_raised():
     assert auto.chosen_ != "identity"
     q = auto.predict_proba([[1.0, 0.0, 0.0]])
     assert q.min() > 1e-3
-    with pytest.raises(cal.InputError, match="sum 1"):
+    with pytest.raises(cal.InputError, match=r"probabilities in \[0, 1\]"):
         auto.predict_proba([[1.0, 2.0, 0.0]])
 
 

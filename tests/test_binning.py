@@ -13,6 +13,7 @@ from scipy.stats import beta
 
 import calibrant as cal
 import naive
+from calibrant.calibrators.bbq import _ends_by_cell
 from calibrant.kernels.abb import chain_moments, gauss_legendre, log_evidence, quadrature
 from calibrant.kernels.poisson import GRID, is_whole, unit_gaps
 from calibrant.kernels.sbb import best_binning, log_factorials
@@ -110,6 +111,69 @@ def test_gauss_legendre(n):
     assert np.abs(weight - expected / 2).max() < 1e-13
     for power in range(min(2 * n, 12)):
         assert weight @ theta**power == pytest.approx(1 / (power + 1), rel=1e-12)
+
+
+def legendre_by_recurrence(n, phi):
+    """P_n and P_{n−1} at cos φ, with 64 bits of mantissa."""
+    x = np.cos(phi)
+    before, value = np.ones_like(x), x
+    for j in range(2, n + 1):
+        before, value = value, ((2 * j - 1) * x * value - (j - 1) * before) / j
+    return value, before
+
+
+def test_many_nodes_by_the_series_are_those_of_the_recurrence():
+    n = 4_000
+    theta, weight = gauss_legendre(n)
+    at = np.array([0, 1, 17, 18, 19, 20, 25, 100, 1_000, 1_999])
+    phi = 2 * np.arcsin(np.sqrt(theta[at].astype(np.longdouble)))
+    for _ in range(2):
+        value, before = legendre_by_recurrence(n, phi)
+        slope = n * (np.cos(phi) * value - before) / np.sin(phi)
+        phi = phi - value / slope
+    assert np.abs(theta[at] - np.sin(phi / 2) ** 2).max() < 1e-15
+    assert np.abs(weight[at] * slope**2 - 1).max() < 1e-8  # the outermost are known no better
+    assert np.abs(weight[at[4:]] * slope[4:] ** 2 - 1).max() < 1e-12
+    assert weight.sum() == pytest.approx(1, abs=1e-14)
+    assert weight @ theta**7 == pytest.approx(1 / 8, abs=1e-14)
+
+
+@pytest.mark.parametrize("weight", [1e3, 1e7, 3e7, 1e10, 1.1e14, 1e99])
+def test_heavy_weights_are_quick_and_exact_or_refused(weight):
+    """Three rows: bins are counted by cells, nodes found by a series."""
+    s, y, w = [0.2, 0.5, 0.8], [0, 1, 1], [weight] * 3
+    p = cal.BBQ().fit(s, y, w).calibrate(s)
+    assert p[0] < 1e-3
+    assert 0.99 < p[1] <= p[2] <= 1.0
+    for c in (cal.SBB(), cal.ABB()):
+        if weight > 1e8 / 3:
+            with pytest.raises(cal.InputError, match="total weight N must be at most 1e"):
+                c.fit(s, y, w)
+        else:
+            p = c.fit(s, y, w).calibrate(s)
+            assert p == pytest.approx([1 / weight, 1, 1], abs=0.01, rel=0.01)
+
+
+def test_the_bins_of_bbq_by_cell_are_those_by_bin():
+    rng = np.random.default_rng(0)
+    for whole in (True, False):
+        for size in (1, 2, 5, 40, 300):
+            weight = rng.integers(1, 50, size).astype(float) if whole else rng.random(size) * 9
+            mass, numbers = np.cumsum(weight), np.arange(2, 90)
+            width = mass[-1] / numbers
+            width = np.floor(width) + (width < 1) if whole else width
+            ours = _ends_by_cell(mass, numbers, width)
+            for model, number in enumerate(numbers):
+                wanted = [k * width[model] * (1 - 1e-12) for k in range(1, number)]
+                ends = {min(int(np.searchsorted(mass, edge)) + 1, size) for edge in wanted}
+                assert sorted(ends | {size}) == ours[1][ours[0] == model].tolist()
+
+
+@pytest.mark.parametrize("weight", [1e50, 1e99])
+def test_bbq_with_weights_whose_sums_are_rounded(weight):
+    s, y = noisy(60)
+    p = cal.BBQ().fit(s, y, np.full(60, weight)).calibrate(s)
+    assert np.abs(p - y).max() < 0.02  # every cell is certain
 
 
 def noisy(n, seed=0):

@@ -665,7 +665,9 @@ def test_demo_does_the_whole_job(run):
     assert "Log loss fell" in out
     assert "The ranking is kept" in out
     first = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert run("demo", "look here")[0] == 0
+    assert run("demo", "look here")[0] == 2
+    (folder / "scores.csv").write_text("mine")
+    assert run("demo", "look here", "--force")[0] == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == first
 
 

@@ -317,7 +317,7 @@ def test_columns_of_a_code_are_trained_at_a_time():
 
 def test_saving_keeps_the_map_of_the_models_scores(tmp_path):
     model = cal.CodedClassifier(GaussianNB(), code="all_pairs").fit(X, NAMES)
-    cal.save(model, tmp_path / "c.json")
+    cal.save(model.to_fitted(), tmp_path / "c.json")
     loaded = cal.load(tmp_path / "c.json")
     assert (loaded.predict_proba(model.scores(NEW)) == model.predict_proba(NEW)).all()
     assert loaded.provenance["model"] == "GaussianNB"
@@ -381,7 +381,7 @@ def test_the_wrapper_fits_all_classes_at_once(make, tmp_path):
     direct = make().fit(s, species)
     last = GaussianNB().fit(iris, species).predict_proba(iris)
     np.testing.assert_allclose(model.predict_proba(iris), direct.predict_proba(last), atol=1e-9)
-    cal.save(model, tmp_path / "c.json")
+    cal.save(model.to_fitted(), tmp_path / "c.json")
     np.testing.assert_allclose(
         cal.load(tmp_path / "c.json").predict_proba(last), model.predict_proba(iris), atol=1e-12
     )

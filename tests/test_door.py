@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from calibrant.data.door import (
     read_scores,
     read_weight,
 )
+from calibrant.data.labels import read_many
 
 SCORES = [0.1, 0.4, 0.35, 0.8]
 LABELS = [0, 0, 1, 1]
@@ -93,9 +95,28 @@ def test_decimals_and_small_integers():
         assert np.allclose(cal.Isotonic().fit(column, LABELS).map_.x, EXPECTED.map_.x, rtol=1e-15)
     bytes_ = np.array([1, 4, 3, 8], dtype=np.uint8)
     assert cal.Isotonic().fit(bytes_, LABELS).calibrate([200]).tolist() == [1.0]
-    assert cal.Isotonic().fit(np.array(SCORES, np.float16), LABELS).calibrate([9.0]).tolist() == [
+    assert cal.Isotonic().fit(np.array(SCORES, np.float16), LABELS).calibrate([0.9]).tolist() == [
         1.0
     ]
+
+
+def test_views_of_a_dict_have_its_order():
+    rows = dict(zip(SCORES, LABELS, strict=True))
+    assert cal.Isotonic().fit(rows.keys(), rows.values()).map_ == EXPECTED.map_
+
+
+def test_whole_decimals_and_fractions_are_labels():
+    for kind in (decimal.Decimal, Fraction):
+        c = cal.Isotonic().fit(SCORES, [kind(label) for label in LABELS])
+        assert c.map_ == EXPECTED.map_
+        assert c.to_fitted().classes == (0, 1)
+        assert read_many([kind(5), kind(3), kind(4)])[0].tolist() == [3, 4, 5]
+
+
+def test_long_doubles_are_doubles():
+    c = cal.Isotonic().fit(np.array(SCORES, np.longdouble), np.array(LABELS, np.longdouble))
+    assert c.map_ == EXPECTED.map_
+    assert c.to_fitted().classes == (0.0, 1.0)
 
 
 def test_predict_proba_columns_follow_pos_label():
@@ -141,7 +162,25 @@ BAD_SCORES = {
     "arrow null": (pa.array([0.1, None, 0.3, 0.4]), "1 of 4 is missing.*row 1"),
     "masked": (np.ma.masked_values([0.1, 9.0, 0.3, 0.4], 9.0), "1 of 4 is missing.*row 1"),
     "polars strings": (pl.Series(["a", "b", "c", "d"]), "must be numbers"),
-    "lazy": (pl.LazyFrame({"a": SCORES}), "Collect it first"),
+    "lazy": (pl.LazyFrame({"a": SCORES}), r"fit_table\(cal.table\(frame, score"),
+    "dict": (dict.fromkeys(SCORES, 1), "a dict came, of which only the keys"),
+    "set": (set(SCORES), "a set came, which has no order"),
+    "frozen set": (frozenset(SCORES), "a frozenset came, which has no order"),
+    "beyond floats": ([0.1, 10**400, 0.3, 0.4], r"64-bit floats.*1 of 4.*row 1: 1000.*401 digits"),
+    "long double": (
+        np.array([1, 2, 3, "1e400"], dtype=np.longdouble),
+        r"64-bit floats.*1 of 4 do not \(first at row 3: 1e\+400\)",
+    ),
+    "large fraction": ([0.1, Fraction(10**400, 3), 0.3, 0.4], "64-bit floats"),
+    "large decimal": ([decimal.Decimal("1e400"), 1, 2, 3], "64-bit floats"),
+    "signalling NaN": ([decimal.Decimal("sNaN"), 1, 2, 3], "1 of 4 is missing.*row 0"),
+    "masked value": (np.ma.masked, "a single value"),
+    "boxed value": (np.array(None), "a single value"),
+    "two columns of one name": (
+        pd.DataFrame([[0.1, 0.9]] * 4, columns=["a", "a"]),
+        "different names, but several are called 'a'",
+    ),
+    "used up": (iter(()), "an iterator can be read only once"),
     "mixed objects": (np.array([0.1, pd.NA, 0.3, 0.4], dtype=object), "1 of 4 is missing"),
 }
 
@@ -189,6 +228,18 @@ BAD_LABELS = {
     "unordered": (np.array([1, "a", 1, "a"], dtype=object), "cannot be ordered"),
     "complex": (np.array([1j, 0, 1j, 0]), "Complex"),
     "two columns": (pd.DataFrame({"a": LABELS, "b": LABELS}), "one column.*'a', 'b'"),
+    "dict": (dict.fromkeys(range(4), 1), "a dict came"),
+    "set": ({0, 1}, "a set came"),
+    "soft fractions": ([Fraction(1, 3), 1, 1, 1], r"soft labels\) came, such as Fraction\(1, 3\)"),
+    "soft decimals": ([decimal.Decimal("0.5"), 1, 1, 1], "soft labels"),
+    "soft and words": (np.array([0.5, "a", 0.5, "a"], dtype=object), "soft labels"),
+    "signalling NaN": ([decimal.Decimal("sNaN"), 1, 0, 0], "1 of 4 is missing"),
+    "no time": (np.array(["NaT", "2020-01-01"] * 2, "M8[D]"), "2 of 4 are missing"),
+    "lists": (np.array([[0], [1, 2], [0], [1]], dtype=object), "a list came among them"),
+    "a tuple": (["a", "b", (1, 2), "a"], "a tuple came among them|column of values"),
+    "large and NumPy": (np.array([np.float64(0), 10**400, 0, 1], dtype=object), "three came"),
+    "boxed signalling NaN": (pd.Series([decimal.Decimal("sNaN"), 1, 0, 0]), "1 of 4 is missing"),
+    "three large": ([10**400, 0, 1, 0], r"three came: 10+\.\.\.0+, 0 and 1"),
 }
 
 
@@ -204,8 +255,12 @@ BAD_WEIGHTS = {
     "all zero": ([0, 0, 0, 0], "all 4 are zero"),
     "short": ([1, 1], "y has 4 and sample_weight has 2"),
     "strings": (["a", "b", "c", "d"], "must be numbers"),
+    "dict": (dict.fromkeys(range(4), 1), "a dict came"),
+    "set": ({1, 2, 3, 4}, "a set came"),
+    "beyond floats": ([10**400, 1, 1, 1], "64-bit floats"),
     "2-d": (np.ones((4, 2)), "1-d"),
-    "huge": ([1e200, 1, 1, 1], "at most 1e\\+100"),
+    "huge": ([1e200, 1, 1, 1], r"largest value from 1e-150 to 1e\+100, but it is 1e\+200"),
+    "tiny": ([1e-200, 1e-300, 0, 1e-200], "but it is 1e-200. Divide all weights by their mean"),
 }
 
 
@@ -257,6 +312,34 @@ def test_classes_name_the_partner():
         cal.Isotonic(pos_label="1").fit([0.2, 0.3], [0, 1])
 
 
+def test_classes_that_the_type_of_y_cannot_hold():
+    y = np.zeros(4, dtype=np.int8)
+    assert cal.Isotonic(classes=[0, 300]).fit(SCORES, y).classes_.tolist() == [0, 300]
+    assert cal.Isotonic(classes=[-1, 0]).fit(SCORES, y.astype("u1")).classes_.tolist() == [-1, 0]
+    assert cal.Isotonic(classes=pd.Series([0, 7])).fit(SCORES, y).classes_.tolist() == [0, 7]
+    for wrong, words in (
+        ([0, 0.5], "fractions.*such as 0.5"),
+        ([0, np.nan], "missing|such as nan"),
+        ({0: 1, 1: 2}, "a dict came"),
+        ({0, 1}, "a set came"),
+        ([[0, 1]], "list of labels"),
+    ):
+        with raises(words):
+            cal.Isotonic(classes=wrong).fit(SCORES, y)
+        with raises(words):
+            read_many(y, classes=wrong)
+
+
+def test_a_table_has_its_own_way_in():
+    table = cal.ScoreTable.from_arrays(SCORES, LABELS)
+    makers = (cal.Platt, cal.AutoCalibrator, cal.Temperature, cal.ACP, cal.SegmentedCalibrator)
+    for make in (*makers, cal.VectorScaling, cal.SimilarityBinning):
+        with raises(r"a ScoreTable came.*fit_table\(table\)"):
+            make().fit(table)
+        with raises("requires y to be passed"):
+            make().fit(SCORES)
+
+
 def test_a_column_vector_of_labels_warns_as_scikit_learn_does():
     from sklearn.exceptions import DataConversionWarning
 
@@ -303,3 +386,48 @@ def test_a_failed_refit_leaves_the_old_fit_whole():
         c.fit(SCORES, ["a", "a", "b", "b"])
     assert c.classes_.tolist() == ["no", "yes"]
     assert c.map_ == EXPECTED.map_
+
+
+ODD = [
+    *(0, 1, 0.5, -1, 1e308, 5e-324, float("nan"), float("inf"), None, "a", "1", b"x", True),
+    *(10**400, -(10**400), 2**64, decimal.Decimal("0.5"), decimal.Decimal("sNaN"), Fraction(1, 3)),
+    *(Fraction(10**400, 3), 1j, np.float32(0.3), np.longdouble("1e400"), np.uint64(2**64 - 1)),
+    *(
+        np.datetime64("NaT"),
+        pd.NA,
+        pd.NaT,
+        [],
+        [1],
+        (1, 2),
+        {},
+        {1},
+        object(),
+        np.array([1.0, 2.0]),
+    ),
+]
+MADE = [
+    list,
+    tuple,
+    iter,
+    pd.Series,
+    lambda v: dict(enumerate(v)),
+    lambda v: pd.Series(v, dtype="O"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(400))
+def test_odd_values_are_taken_or_refused_in_our_words(seed):
+    rng = np.random.default_rng(seed)
+    columns = [[0.1, 0.2, 0.4, 0.6, 0.8, 0.9], [0, 1, 0, 1, 1, 0], [1.0, 2.0, 1.0, 0.5, 1.0, 3.0]]
+    for _ in range(rng.integers(1, 4)):
+        columns[rng.integers(3)][rng.integers(6)] = ODD[rng.integers(len(ODD))]
+    scores, y, weight = (MADE[rng.integers(len(MADE))](column) for column in columns)
+    try:
+        if seed % 3:
+            p = cal.Platt().fit(scores, y, weight).calibrate([0.1, 0.9])
+            assert ((p >= 0.0) & (p <= 1.0)).all()
+        else:
+            cal.evaluate(y, scores, sample_weight=weight, level=None)
+    except (cal.InputError, cal.ParameterError):
+        return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -346,7 +347,7 @@ def test_degenerate_tables():
             "at most 1e.100 in size",
         ),
         (
-            ScoreTable.from_arrays([0.1, 0.9], [0, 1], [1e-200, 1e-200]),
+            ScoreTable.from_counts([0.1, 0.9], [1e-200, 0], [0, 1e-200]),
             table(0, 30),
             {"scale": "raw"},
             "Rescale them",
@@ -429,7 +430,9 @@ def test_update_adds_the_intercept():
     for drift in (check_drift(old, new), check_drift(c, new), check_drift(old, new, calibrator=c)):
         updated = drift.update(c)
         assert isinstance(updated, cal.Fitted)
-        assert updated.map == Chain((c.map_, Logistic(drift.shift, (("z", 1.0),))))
+        chain = Chain((c.map_, Logistic(drift.shift, (("z", 1.0),))))
+        assert isinstance(updated.map, Piecewise)
+        assert np.array_equal(updated.map(new.scores), chain(new.scores))
         assert updated.provenance["updated"][-1]["remedy"] == "intercept"
         assert updated.provenance["weight"] == 20_000
         before, after = (
@@ -467,6 +470,88 @@ def test_an_updated_calibrator_is_adjusted_from_the_rate_of_the_update():
     none = check_drift(c, ScoreTable.from_counts(new.scores, new.weight, 0 * new.weight)).update(c)
     with pytest.raises(cal.ParameterError, match="train_rate must be given"):
         cal.adjust_prior(none, target_rate=0.5)
+
+
+LINES = [(0.3 * (-1) ** i, 1.0 if i % 3 else 0.9 + 0.004 * i) for i in range(50)]
+
+
+def updated_often(calibrator, lines=LINES):
+    """Updates one after another, and the maps that they are by hand."""
+    drift = check_drift(Identity(), table(2, 2000, change=CHANGES["intercept"]))
+    steps = []
+    for a, b in lines:
+        remedy = "intercept" if b == 1.0 else "refit"
+        one = replace(drift, recommendation=remedy, shift=a, line=(a, b - 1.0))
+        calibrator = one.update(calibrator)
+        steps.append(Logistic(a, (("z", b),)))
+    return calibrator, steps
+
+
+def line_of(lines):
+    """All lines one after the other, in fractions: no rounding."""
+    a, b = Fraction(0), Fraction(1)
+    for intercept, slope in lines:
+        a, b = Fraction(intercept) + Fraction(slope) * a, Fraction(slope) * b
+    return a, b
+
+
+def test_fifty_updates_of_a_sigmoid_are_one_sigmoid():
+    c = cal.Platt().fit_table(table(1, 2000))
+    often, steps = updated_often(c)
+    assert isinstance(often.map, Logistic)
+    a, b = line_of([(s.intercept, s.terms[0][1]) for s in steps])
+    assert often.map.intercept == pytest.approx(
+        float(a + b * Fraction(c.map_.intercept)), rel=1e-14
+    )
+    ((_, before),), ((_, after),) = c.map_.terms, often.map.terms
+    assert after == pytest.approx(float(b * Fraction(before)), rel=1e-14)
+    assert len(often.provenance["updated"]) == 50
+    p = np.linspace(0.001, 0.999, 999)
+    by_hand = Chain((c.map_, *steps))(p)
+    assert np.abs(often.calibrate(p) - by_hand).max() < 1e-13
+    once = cal.to_sql(c, column="p")
+    assert len(cal.to_sql(often, column="p")) < len(once) + 40
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        cal.Isotonic(),
+        cal.Isotonic(kind="linear"),
+        cal.BLS(),
+        cal.ENIR(),
+        cal.VennAbers(),
+        cal.Beta(),
+    ],
+    ids=repr,
+)
+def test_fifty_updates_of_any_map_stay_small(calibrator):
+    c = calibrator.fit_table(table(1, 500))
+    often, steps = updated_often(c)
+    s = np.linspace(0.001, 0.999, 999)
+    by_hand = Chain((c.map_, *steps))(s)
+    assert np.abs(often.calibrate(s) - by_hand).max() < 1e-13
+    once, _ = updated_often(c, LINES[:1])
+    for write in (cal.to_sql, cal.to_python):
+        assert len(write(often)) < 1.1 * len(write(once)) + 200
+
+
+def test_a_band_is_updated_with_its_point():
+    c = cal.BBQ().fit_table(table(1, 500))
+    band = Interval(Piecewise.constant(0.1), Piecewise.constant(0.4), c.map_)
+    drift = check_drift(Identity(), table(2, 2000, change=CHANGES["intercept"]))
+    after = drift.update(band).map
+    assert isinstance(after, Interval)
+    assert after.upper([0.5]) > 0.4
+
+
+def test_chains_of_updates_in_old_files_are_merged_by_the_next_one():
+    c = cal.Platt().fit_table(table(1, 500))
+    nested = c.map_
+    for a, b in LINES[:10]:
+        nested = Chain((nested, Logistic(a, (("z", b),))))
+    drift = check_drift(Identity(), table(2, 2000, change=CHANGES["intercept"]))
+    assert isinstance(drift.update(nested).map, Logistic)
 
 
 def test_the_error_of_an_update_is_counted():

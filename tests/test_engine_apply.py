@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import importlib
 import math
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
@@ -85,7 +88,10 @@ def rows(kind: str, native: Any) -> pl.DataFrame:
 
 def applied(kind: str, calibrator: Any, scores: Any, **options: Any) -> np.ndarray:
     """The new column, rows counted."""
-    made = rows(kind, apply(calibrator, frame(kind, score=scores), score="score", **options))
+    made = rows(
+        kind,
+        apply(calibrator, frame(kind, score=scores), score="score", on_range="allow", **options),
+    )
     assert made["id"].to_list() == list(range(len(scores)))
     return made["probability"].to_numpy()
 
@@ -146,7 +152,7 @@ def fitted() -> dict[tuple[str, bool], Any]:
 def test_every_method_as_calibrate(fitted, name, margins, kind):
     calibrator = fitted[name, margins]
     scores = telling(calibrator.map_, margins)
-    assert np.abs(applied(kind, calibrator, scores) - calibrator.calibrate(scores)).max() <= TOL
+    assert np.abs(applied(kind, calibrator, scores) - calibrator.map_(scores)).max() <= TOL
 
 
 @each
@@ -154,7 +160,7 @@ def test_a_fitted_value_and_a_map_do_as_well(fitted, kind):
     calibrator = fitted["isotonic", False]
     scores = np.linspace(0, 1, 50)
     for form in (calibrator, calibrator.to_fitted(), calibrator.map_):
-        assert applied(kind, form, scores).tolist() == calibrator.calibrate(scores).tolist()
+        assert applied(kind, form, scores).tolist() == calibrator.map_(scores).tolist()
 
 
 # --- maps of any shape --------------------------------------------------------------------------
@@ -164,6 +170,11 @@ JUMP = Piecewise.step([0.3, 0.5, 0.9], [0.1, 0.4, 0.2, 0.9])
 STEEP = Piecewise(np.array([0.3, np.nextafter(0.3, 1)]), np.array([0.1, 0.9]), np.array([0.2, 0.8]))
 FAR = Piecewise.linear([-1.7e308, 0.0, 1.7e308], [0.0, 0.4, 1.0])
 SMALL = Piecewise.linear([0.0, 5e-324, 1e-323], [0.0, 0.4, 1.0])
+# 1/width is infinite, and some engines multiply by it
+NARROW = Piecewise.linear([-5e-324, 5e-324, 1e-310], [0.2, 0.7, 0.9])
+NARROW_AND_WIDE = Piecewise.linear(
+    [-1e-310, 5e-324, 0.5, 1.0], [0.9, 0.2, 0.8, 0.3], output="logit"
+)
 FALL = Logistic(0.2, (("x", -1.5),))
 HILL = Logistic(0.2, (("z", 0.5), ("z2", -0.3)))
 MANY = Piecewise.step(np.linspace(0.001, 0.999, 400), np.random.default_rng(1).random(401))
@@ -178,6 +189,11 @@ SHAPES = {
     "steep": STEEP,
     "far": FAR,
     "small": SMALL,
+    "narrow": NARROW,
+    "narrow and wide": NARROW_AND_WIDE,
+    "jumps at the smallest numbers": Piecewise(
+        np.array([-5e-324, 1e-310]), np.array([0.5, 0.8]), np.array([0.1, 0.3])
+    ),
     "one knot": Piecewise.constant(0.3),
     "many steps": MANY,
     "many lines of the logit": MANY_LINES,
@@ -466,7 +482,8 @@ def test_a_missing_segment_is_refused_or_gets_nothing(kind):
     native = frame(kind, score=[0.3, 0.3, 0.3], g=["a", None, "none of them"])
     with pytest.raises(InputError, match=r"segment column 'g'.*1 of 3"):
         apply(BY_WORD, native, score="score", segment="g")
-    made = apply(BY_WORD, native, score="score", segment="g", on_missing="null")
+    options = {"on_missing": "null", "on_new_segment": "allow"}
+    made = apply(BY_WORD, native, score="score", segment="g", **options)
     got = rows(kind, made)["probability"].to_numpy()
     assert np.isnan(got[1])
     assert got[2] == pytest.approx(float(BY_WORD.default([0.3])[0]), abs=TOL)
@@ -500,9 +517,19 @@ def test_segments_too_long_for_a_signed_integer(kind):
 @each
 def test_whole_numbers_far_from_all_segments_cost_no_row(kind):
     segments = np.array([-(2**62), -1, 0, 3, 6, 2**62])
-    made = apply(BY_NUMBER, frame(kind, score=[0.4] * 6, g=segments), score="score", segment="g")
+    native = frame(kind, score=[0.4] * 6, g=segments)
+    made = apply(BY_NUMBER, native, score="score", segment="g", on_new_segment="allow")
     got = rows(kind, made)["probability"].to_numpy()
     assert np.abs(got - BY_NUMBER(np.full(6, 0.4), segments)).max() <= TOL
+
+
+@each
+def test_the_first_and_the_last_number_of_64_bits(kind):
+    ends = (-(2**63), 2**63 - 1)
+    map_ = Segmented(Piecewise.constant(0.5), ends, (LINE, JUMP))
+    made = apply(map_, frame(kind, score=[0.4] * 2, g=list(ends)), score="score", segment="g")
+    got = rows(kind, made)["probability"].to_numpy()
+    assert np.abs(got - map_(np.full(2, 0.4), np.array(ends))).max() <= TOL
 
 
 def test_segments_of_another_kind_are_refused():
@@ -542,6 +569,40 @@ def test_names_that_differ_in_case_are_the_same_to_sql():
     assert made.collect().columns == ["id", "score", "SCORE"]
 
 
+@pytest.mark.parametrize(
+    ("path", "reader", "command"),
+    [
+        ("new.csv.gz", "duckdb.read_csv('new.csv.gz')", "new.csv.gz -o calibrated.csv.gz"),
+        (Path("a b.jsonl"), "duckdb.read_json('a b.jsonl')", "-o calibrated.jsonl"),
+        (["day-*.parquet"], "duckdb.read_parquet('day-*.parquet')", "-o calibrated.parquet"),
+    ],
+)
+def test_a_path_is_told_how_to_become_a_frame(path, reader, command):
+    with pytest.raises(InputError) as refused:
+        apply(JUMP, path, score="score")
+    assert reader in str(refused.value)
+    assert command in str(refused.value)
+
+
+LIVING = """
+import duckdb
+import calibrant as cal
+c = cal.{method}().fit([0.1, 0.2, 0.8, 0.9, 0.4, 0.6] * 20, [0, 1, 0, 1, 0, 1] * 20)
+scores = duckdb.sql("SELECT 0.3::DOUBLE AS score UNION ALL SELECT NULL")
+lazy = cal.apply(c, scores, score="score", on_missing="null")
+assert len(lazy.fetchall()) == 2
+"""
+
+
+@pytest.mark.parametrize("method", ["Platt", "VennAbers"])
+def test_a_script_ends_without_a_word(method):
+    """A relation that lives as long as the script is no leak to DuckDB's binding."""
+    script = LIVING.format(method=method)
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
 def test_calibrators_that_cannot_be():
     rows_ = frame("polars", score=[0.1])
     with pytest.raises(InputError, match="multiclass"):
@@ -555,7 +616,9 @@ def test_calibrators_that_cannot_be():
 
 
 def test_frames_and_options_that_cannot_be():
-    for other in ("rows.parquet", [0.1, 0.2], {"score": [0.1]}, pl.Series([0.1])):
+    with pytest.raises(InputError, match=r"path of a file came.*duckdb.read_parquet"):
+        apply(JUMP, "rows.parquet", score="score")
+    for other in ([0.1, 0.2], {"score": [0.1]}, pl.Series([0.1])):
         with pytest.raises(InputError, match="DuckDB relation, a Polars LazyFrame"):
             apply(JUMP, other, score="score")
     with pytest.raises(ParameterError, match="on_missing"):

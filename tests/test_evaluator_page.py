@@ -109,7 +109,7 @@ def test_a_file_is_read_shown_and_evaluated(page, tmp_path, name, margins):
     assert shown(page, "svg .curve")
     scores = np.linspace(-4, 4, 21) if margins else np.linspace(0, 1, 21)
     got = [float(p) for (p,) in typed(page, [repr(s) for s in scores.tolist()])]
-    assert np.abs(got - c.calibrate(scores)).max() <= 1e-12
+    assert np.abs(got - c.calibrate(scores, on_range="allow")).max() <= 1e-12
     assert page.run("document.querySelectorAll('svg .given').length") > 3
 
 
@@ -135,7 +135,7 @@ def test_every_shape_of_map(page):
 def test_steps_are_equal_to_the_last_bit(page):
     c = fitted("isotonic")
     scores = [*c.map_.x.tolist(), *np.nextafter(c.map_.x, -np.inf).tolist()]
-    assert evaluated(page, c, scores) == c.calibrate(scores).tolist()
+    assert evaluated(page, c, scores) == c.calibrate(scores, on_range="allow").tolist()
 
 
 def test_rows_of_scores(page, tmp_path):
@@ -152,7 +152,7 @@ def test_rows_of_scores(page, tmp_path):
         assert not shown(page, "#picture")
         rows = vector_rows(name)[0][:5]
         got = typed(page, [", ".join(map(repr, row)) for row in rows.tolist()])
-        wanted = c.to_fitted().predict_proba(rows)
+        wanted = c.to_fitted().predict_proba(rows, on_range="allow")
         assert np.abs(np.array(got, dtype=float) - wanted).max() <= 1e-12
 
 
@@ -201,7 +201,8 @@ def damaged():
     yield "{", "not JSON"
     yield "[]", 'its "format" must be'
     yield "null", 'its "format" must be'
-    yield json.dumps(good | {"version": 2}), "version must be 1"
+    yield json.dumps(good | {"version": 3}), "version must be 1 or 2"
+    yield json.dumps(good | {"score_range": {"kind": "x"}}), "score_range"
     yield json.dumps(good | {"format": "calibrant-local"}), "keeps calibration rows"
     yield json.dumps(good | {"classes": ["a"]}), "two labels"
     yield json.dumps(good | {"map": {"kind": "toString", "version": 1}}), "does not know"

@@ -266,7 +266,9 @@ def test_every_calibrator_of_classes(name, scale):
     scores = softmax(z, axis=1) if scale == "probabilities" else z
     fitted = clone(CALIBRATORS[name]).fit(scores, y)
     got = exported(fitted, scores)
-    np.testing.assert_allclose(got, fitted.predict_proba(scores), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        got, fitted.predict_proba(scores, on_range="allow"), rtol=0, atol=1e-13
+    )
 
 
 def test_all_pairs_fitted():
@@ -275,7 +277,9 @@ def test_all_pairs_fitted():
     scores = rng.normal(size=(200, 3)) + pairs(3)[y]
     fitted = cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(scores, y)
     got = exported(fitted, scores)
-    np.testing.assert_allclose(got, fitted.predict_proba(scores), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        got, fitted.predict_proba(scores, on_range="allow"), rtol=0, atol=1e-12
+    )
 
 
 def test_several_labels():
@@ -283,4 +287,4 @@ def test_several_labels():
     scores = rng.random((200, 3))
     fitted = cal.MultiLabelCalibrator(cal.Isotonic()).fit(scores, rng.random((200, 3)) < scores)
     got = exported(fitted, scores)
-    np.testing.assert_array_equal(got, fitted.predict_proba(scores))
+    np.testing.assert_array_equal(got, fitted.predict_proba(scores, on_range="allow"))

@@ -53,6 +53,7 @@ LARGE = float(np.finfo(np.float64).max)
 TINY = float(np.finfo(np.float64).tiny)
 ENDS = [0.0, -0.0, 1.0, 5e-324, 1e-310, TINY, 1e-300, 1 - 2.0**-53, -3.0, 2.0, 40.0, -40.0, 1e16]
 ENDS += [1e308, -1e308, LARGE, -LARGE, -5e-324, 0.5]
+LOOKUP = "calibrant_lookup"
 BAD = [None, math.nan, math.inf, -math.inf]
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
@@ -93,9 +94,19 @@ def translated(dialect: str) -> Engine:
     """DuckDB, after sqlglot has read the dialect and said the same for it."""
 
     def run(statements: Sequence[str], rows: Rows) -> list[tuple[Any, ...]]:
-        return on_duckdb([_for_duckdb(statement, dialect) for statement in statements], rows)
+        known = _without_swaps(statements, dialect)
+        return on_duckdb([_for_duckdb(statement, dialect) for statement in known], rows)
 
     return run
+
+
+def _without_swaps(statements: Sequence[str], dialect: str) -> list[str]:
+    """The tables filled in their place, where only the dialect itself can put them there."""
+    first = tuple(text.split("{")[0] for text in dialect_of(dialect).swap)
+    own = [s for s in statements if not first or not s.startswith(first) or "CREATE TABLE" in s]
+    own = [s for s in own if not s.startswith("CREATE TABLE IF NOT EXISTS")]
+    return [s.replace(f"{LOOKUP}_new", LOOKUP).replace(f"{LOOKUP}_2_new", f"{LOOKUP}_2")
+            .replace(f"{LOOKUP}_3_new", f"{LOOKUP}_3") for s in own]  # fmt: skip
 
 
 def _for_duckdb(statement: str, dialect: str) -> str:
@@ -497,28 +508,194 @@ def test_cells_are_numpys_cells(engine, roots):
 def test_a_long_map_becomes_a_script_that_explains_itself():
     map_ = Piecewise.step(np.sort(RNG.random(700)), np.sort(RNG.random(701)))
     fitted = Fitted(map_, ("ham", "spam"), "spam", "Isotonic")
-    sql = to_sql(fitted, dialect="postgres", table="app.scores", lookup="app.spam_lookup")
-    create, *inserts, select = sql.statements
-    assert create.startswith("-- The calibrated probability of 'spam' by 'Isotonic', written by")
+    sql = to_sql(
+        fitted, dialect="postgres", table="app.scores", lookup="app.spam_lookup", form="lookup"
+    )
+    drop, create, *inserts, select = sql.statements
+    assert drop.startswith("/* The calibrated probability of 'spam' by 'Isotonic', written by")
+    assert drop.endswith("*/\nDROP TABLE IF EXISTS app.spam_lookup")
     assert "CREATE TABLE app.spam_lookup (" in create
     assert "PRIMARY KEY (cell, score_from)" in create
     assert len(inserts) > 2
     assert all(insert.count("\n  (") <= 500 for insert in inserts)
-    assert all(statement.startswith("-- ") for statement in sql.statements)
+    assert all(statement.startswith("/* ") for statement in sql.statements)
     assert "LEFT JOIN app.spam_lookup AS l\n  ON l.cell = CAST(FLOOR(" in select
     assert "r.*,\n" in select
-    assert sql == ";\n\n".join(sql.statements) + ";\n"
+    head, *made = sql.statements[0].rsplit("\n", 1)
+    whole = [f"{head}\nBEGIN", *made, *sql.statements[1:-1], "COMMIT", select]
+    assert sql == ";\n\n".join(whole) + ";\n"
     assert sum(insert.count("\n  (") for insert in inserts) < 4 * 701
 
 
-def test_auto_changes_to_a_lookup_after_200_knots():
-    x = np.linspace(0.0, 1.0, 201)
-    assert not to_sql(Piecewise.linear(x[:-1], x[:-1])).statements
-    assert to_sql(Piecewise.linear(x, x)).statements
+def test_auto_writes_the_form_that_the_database_runs_faster():
+    """An expression as long as it is short enough for the dialect, as measured."""
+    for dialect, knots in {
+        "spark": 10,
+        "duckdb": 25,
+        "postgres": 80,
+        "mysql": 400,
+        "sqlite": 300,
+    }.items():
+        for factor in (1, 5):
+            x = np.linspace(0.0, 1.0, knots * factor)
+            sql = to_sql(Piecewise.linear(x, x**2), dialect=dialect)
+            assert bool(sql.statements) == (factor == 5), (dialect, factor)
+            assert sql.statements or len(sql) <= dialect_of(dialect).longest
     many = Segmented(PLATT, tuple(range(300)), (PLATT,) * 300)
     assert to_sql(many, segment="part").statements
     assert not to_sql(PLATT).statements
     assert len(to_sql(PLATT, form="lookup").statements) == 1  # no table is needed
+
+
+def test_auto_writes_what_there_is():
+    """No lookup where there is nothing to look up, or where one cannot be written."""
+    sigmoids = [Logistic(i / 50, (("z", 1.0 + i / 50), ("z2", 0.01))) for i in range(40)]
+    mixed = Mixture(np.full(40, 1 / 40), sigmoids)
+    assert not to_sql(mixed, dialect="spark").statements
+    chain = Chain((BENT, MAPS["many steps"]))
+    assert not to_sql(chain, dialect="spark").statements
+    with pytest.raises(InputError, match="neither rise nor fall"):
+        to_sql(chain, dialect="spark", form="lookup")
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("way", ["script", "statements"])
+def test_a_script_can_be_run_again_with_another_map(dialect, way):
+    """Another method has other columns, and the second refresh finds the tables of the first."""
+    database = duckdb.connect() if dialect == "duckdb" else sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE scores (id INTEGER, score DOUBLE)")
+    database.execute("INSERT INTO scores VALUES (0, 0.15), (1, 0.25)")
+    database.commit()
+    for map_ in (STEP, LINES, MAPS["mixture"], STEP):
+        sql = to_sql(map_, dialect=dialect, form="lookup")
+        *made, select = sql.statements
+        if way == "statements":
+            for statement in made:
+                database.execute(statement)
+        elif dialect == "sqlite":
+            database.executescript(sql)
+        else:
+            database.execute(sql)
+        found = [p for _, _, p in sorted(database.execute(select).fetchall())]
+        np.testing.assert_allclose(found, map_([0.15, 0.25]), rtol=0, atol=TOL)
+    database.close()
+
+
+def test_a_script_that_fails_leaves_the_old_table():
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE scores (id INTEGER, score DOUBLE)")
+    database.execute("INSERT INTO scores VALUES (0, 0.15), (1, 0.25)")
+    database.commit()
+    *_, select = to_sql(STEP, dialect="sqlite", form="lookup").statements
+    database.executescript(to_sql(STEP, dialect="sqlite", form="lookup"))
+    broken = to_sql(LINES, dialect="sqlite", form="lookup").replace("COMMIT", "SELECT nowhere")
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        database.executescript(broken)
+    database.rollback()
+    assert [row[-1] for row in database.execute(select)] == [0.3, 0.2]
+    database.close()
+
+
+@each_dialect
+def test_the_place_of_a_table_is_taken_at_the_end(dialect):
+    """In a transaction, or by a table that is complete."""
+    sql = to_sql(MAPS["mixture"], dialect=dialect, form="lookup")
+    texts = [re.sub(r"^/\*.*?\*/\n", "", s, flags=re.DOTALL) for s in sql.split(";\n\n")]
+    filled = max(i for i, text in enumerate(texts) if text.startswith("INSERT"))
+    own = [i for i, text in enumerate(texts[:-1]) if re.search(r"calibrant_lookup\b", text)]
+    if dialect_of(dialect).swap:
+        assert min(own) > filled
+    else:
+        assert texts[0].startswith(("BEGIN", "SET XACT_ABORT ON"))
+        assert texts[-2].startswith("COMMIT")
+
+
+@pytest.mark.parametrize("table", ["Rows", "rows_2", "rows_new", "ROWS_3_old"])
+def test_a_lookup_never_replaces_the_rows(table):
+    with pytest.raises(InputError, match="must be another one than that of the rows"):
+        to_sql(STEP, form="lookup", table=table, lookup="rows")
+    assert to_sql(STEP, form="lookup", table="rows", lookup="rows_2")
+
+
+@pytest.mark.parametrize(
+    ("table", "lookup"),
+    [
+        ("public.scores", "scores"),
+        ("Scores_2", "public.scores"),
+        ("db.public.scores", "PUBLIC.scores"),
+        ("public.scores", "public.scores"),
+        ('public."scores"', "`scores`"),
+    ],
+)
+def test_a_lookup_never_replaces_the_rows_of_a_schema(table, lookup):
+    with pytest.raises(InputError, match="must be another one than that of the rows"):
+        to_sql(STEP, form="lookup", table=table, lookup=lookup)
+    assert to_sql(STEP, form="lookup", table="a.scores", lookup="b.scores")
+
+
+def test_an_expression_replaces_no_table():
+    assert to_sql(STEP, form="expression", table="rows", lookup="rows")
+    assert to_sql(STEP, table="rows", lookup="rows")  # short, so it is an expression
+    many = Piecewise.step(np.linspace(0.0, 1.0, 2000), np.linspace(0.0, 1.0, 2001))
+    with pytest.raises(InputError, match="must be another one than that of the rows"):
+        to_sql(many, table="rows", lookup="rows")
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_what_cannot_be_looked_up_is_an_expression(dialect):
+    hill = Piecewise.linear([-2.0, 0.0, 1.0], [-3.0, 2.0, -1.0], "logit", "logit")
+    steps = Piecewise.step(np.linspace(0.01, 0.99, 260), np.linspace(0.0, 1.0, 261))
+    map_ = Chain((hill, steps))
+    with pytest.raises(InputError, match='form="expression"'):
+        to_sql(map_, dialect=dialect, form="lookup")
+    assert to_sql(map_, dialect=dialect) == to_sql(map_, dialect=dialect, form="expression")
+
+
+# --- what it opens with -------------------------------------------------------------------------
+
+
+def test_sql_says_what_it_is():
+    facts = {"calibrant": "9.9", "fitted_at": "2026-11-17T02:03:04Z"}
+    fitted = Fitted(STEP, ("ham", "spam"), "spam", "Isotonic", {}, facts)
+    mark = re.search("fingerprint ([0-9a-f]{12})", to_sql(STEP))[1]
+    for form in ("expression", "lookup"):
+        sql = to_sql(fitted, form=form)
+        words = " ".join(sql.split("*/")[0].split())
+        assert words == (
+            "/* The calibrated probability of 'spam' by 'Isotonic', fitted on 2026-11-17 with "
+            f"calibrant 9.9; fingerprint {mark}."
+        )
+        assert sql == to_sql(fitted, form=form)
+    assert mark not in to_sql(LINES)
+    assert (
+        mark == re.search("fingerprint ([0-9a-f]{12})", to_sql(pickle.loads(pickle.dumps(STEP))))[1]
+    )
+
+
+def test_an_expression_can_be_put_on_one_line():
+    line = " ".join(to_sql(STEP).split())
+    assert probabilities(Sql(line), on_duckdb, [0.15, None]) == [0.3, None]
+
+
+def test_postgres_is_told_not_to_compile_what_is_long():
+    assert "jit" not in to_sql(PLATT, dialect="postgres")
+    assert "SET jit = off" in to_sql(MAPS["many steps"], dialect="postgres").split("*/")[0]
+    assert "jit" not in to_sql(MAPS["many steps"], dialect="postgres", form="lookup")
+    assert "jit" not in to_sql(MAPS["many steps"])
+
+
+@pytest.mark.parametrize("evil", ["*/ DROP TABLE scores; /*", "/*", "**//", "/*/", "${x}", "$(y)"])
+@each_dialect
+def test_a_label_cannot_leave_its_comment(dialect, evil):
+    facts = {"calibrant": evil, "fitted_at": evil}
+    fitted = Fitted(STEP, (evil, "z"), evil, evil, {}, facts)
+    sql = to_sql(fitted, dialect=dialect)
+    head, rest = sql.split("*/\n", 1)
+    assert head.count("/*") == 1
+    assert "*/" not in head + rest
+    assert "${" not in sql
+    assert "$(" not in sql
+    sqlglot.parse_one(f"SELECT {sql} AS p", read=dialect)
 
 
 def test_keep_names_the_columns_of_a_query():
@@ -811,6 +988,10 @@ HOSTILE = [
 ]
 
 
+#: statements of scripts; some that put a table in its place are known to their database only
+KINDS = {"Drop", "Create", "Insert", "Select", "Alter", "Command"}
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 @each_dialect
 def test_names_are_only_names(dialect, name):
@@ -820,8 +1001,7 @@ def test_names_are_only_names(dialect, name):
                  table=f"{name.replace('.', '')}.t")  # fmt: skip
     for statement in sql.statements:
         (parsed,) = sqlglot.parse(statement, read=dialect)
-        kinds = {"Create", "Insert", "Select"}
-        assert type(parsed).__name__ in kinds
+        assert type(parsed).__name__ in KINDS
     columns = {c.name for c in parsed.find_all(exp.Column) if c.table == "r" and c.name != "*"}
     assert columns == {name}
     assert parsed.selects[-1].alias == name
@@ -849,7 +1029,7 @@ def test_keys_are_only_text(dialect, key):
     for form in ("expression", "lookup"):
         for text in query(to_sql(map_, dialect=dialect, form=form, segment="part")):
             (parsed,) = sqlglot.parse(text, read=dialect)
-            assert type(parsed).__name__ in {"Create", "Insert", "Select"}
+            assert type(parsed).__name__ in KINDS
     if dialect in ("duckdb", "sqlite"):
         sql = to_sql(map_, dialect=dialect, segment="part")
         assert probabilities(sql, ENGINES[dialect], [0.0, 0.0], [key, key + "x"]) == [0.25, 0.5]
@@ -869,7 +1049,10 @@ def test_comments_end_with_their_line():
     for dialect in DIALECTS:
         sql = to_sql(fitted, dialect=dialect, form="lookup")
         parsed = [type(s).__name__ for s in sqlglot.parse(sql, read=dialect) if s]
-        assert [kind for kind in parsed if kind != "Semicolon"] == ["Create", "Insert", "Select"]
+        wanted = [k for k in parsed if k in ("Create", "Insert", "Select")]
+        assert [wanted[0], wanted[1], wanted[-1]] == ["Create", "Insert", "Select"]
+        more = {"Semicolon", "Transaction", "Commit", "Set"}
+        assert set(parsed) <= KINDS | more
         assert "\n; DROP" not in sql
         assert not set("\r\u2028\x85") & set(sql)
 
@@ -932,7 +1115,8 @@ def test_what_needs_more_than_scores_is_refused():
 
 def test_all_that_holds_a_map_is_taken():
     fitted = cal.Isotonic().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    assert to_sql(fitted) == to_sql(fitted.to_fitted()) == to_sql(fitted.map_)
+    assert to_sql(fitted) == to_sql(fitted.to_fitted())
+    assert to_sql(fitted).split("*/")[1] == to_sql(fitted.map_).split("*/")[1]
 
 
 def test_sql_is_text_that_can_be_copied():
@@ -946,7 +1130,7 @@ def test_sql_is_text_that_can_be_copied():
 def test_readable():
     """What a stranger sees: the formula, with the coefficients as they were fitted."""
     assert "\n  1e0 / (1e0 + EXP(-(0.5e0 + 2e0 * score)))\n" in to_sql(PLATT)
-    assert to_sql(PLATT, dialect="postgres") == (
+    assert to_sql(PLATT, dialect="postgres").split("*/\n")[1] == (
         "(CASE WHEN score::float8 BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 "
         "THEN\n"
         "  CASE\n"

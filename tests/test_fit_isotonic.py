@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import narwhals as nw
 import numpy as np
@@ -141,6 +142,35 @@ def test_a_million_rows_and_few_of_them_twice(kind):
     assert again + kept == n
     assert 0 < again < 0.2 * n
     assert len(parts.table()) < 0.3 * n
+
+
+# --- cells that are divided ---------------------------------------------------------------------
+
+
+@given(
+    rows(max_size=60),
+    st.sampled_from([16, 128]),
+    st.sampled_from([0, 3, 10]),
+    st.sampled_from([1, 2, 7]),
+    st.sampled_from([1, 2, 4]),
+)
+@settings(max_examples=60)
+def test_any_rows_of_divided_cells(drawn, cells, few, each, passes):
+    s, y, w = drawn
+    limits = {"FEW": few, "EACH": each, "MOST": 64, "PASSES": passes}
+    with mock.patch.multiple("calibrant.data.refine", **limits):
+        far = fit({"s": s, "y": y, "w": w}, cells=cells)
+    check(far.map, cal.Isotonic().fit(s, y, w).map_, s)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_divided_cells_in_every_engine(kind):
+    rng = np.random.default_rng(12)
+    s = rng.random(3000)
+    y = rng.random(3000) < s
+    with mock.patch.multiple("calibrant.data.refine", FEW=100, EACH=4, MOST=10_000):
+        far = fit({"s": s, "y": y}, kind, cells=32)
+    check(far.map, cal.Isotonic().fit(s, y).map_, s)
 
 
 # --- which cells matter -------------------------------------------------------------------------

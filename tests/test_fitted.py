@@ -58,7 +58,7 @@ def test_the_file_is_small_readable_json(fitted, tmp_path):
     cal.save(fitted, path)
     document = json.loads(path.read_text())
     assert document["format"] == "calibrant"
-    assert document["version"] == 1
+    assert document["version"] == 2
     assert document["method"] == "Platt"
     assert document["params"] == {"classes": None, "pos_label": None, "scale": "auto"}
     assert document["map"]["kind"] == "logistic"
@@ -104,7 +104,7 @@ def damage(document, *keys, value):
         (lambda d: '{"a": 1}', "not a calibrant calibrator"),
         (lambda d: "[" * 100_000, "not a calibrator file"),
         (lambda d: damage(d, "format", value="other"), "not a calibrant calibrator"),
-        (lambda d: damage(d, "version", value=2), "version 2.*Upgrade"),
+        (lambda d: damage(d, "version", value=3), "version 3.*Upgrade"),
         (lambda d: damage(d, "version", value="1"), "format version"),
         (lambda d: damage(d, "classes", value=None), "'classes' is missing"),
         (lambda d: damage(d, "classes", value=[0, 1, 2]), "two labels"),

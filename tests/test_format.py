@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import re
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 
 import jsonschema
 import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError
 from calibrant.export.json import to_json
 from calibrant.fitted import Fitted
@@ -107,7 +108,8 @@ def test_the_schema_has_every_kind_with_its_fields(schema):
             "maximum": kind.version,
         }
         for field in set(known) - needed:
-            assert entry["properties"][field]["default"] == known[field], (name, field)
+            default = json.loads(json.dumps(known[field]))
+            assert entry["properties"][field]["default"] == default, (name, field)
 
 
 def test_the_schema_knows_who_takes_rows(schema):
@@ -154,7 +156,7 @@ SMALL = {
     "mixture": Mixture([0.5, 0.5], (SAME, SAME)),
     "chain": Chain((SAME, SAME)),
     "interval": Interval(SAME, SAME, SAME, 0.9),
-    "segments": Segmented(SAME, (1, "1"), (SAME, SAME), [0.1, 0.2]),
+    "segments": Segmented(SAME, (1, "1"), (SAME, SAME), [0.1, 0.2], default_keys=("a", 2)),
     "matrix": Softmax([[1.0, 0.2], [0.0, 0.9]], [0.1, -0.2], "probability", 1e-9, 0.5),
     "temperature": Softmax(0.7, [0.1, -0.2]),
     "coupling": Coded([[1, 1], [-1, 0], [0, -1]], (SAME, SAME), "coupling", [1.0, 2.0]),
@@ -168,9 +170,11 @@ VALUES += [{"kind": "columns", "version": 1, "maps": [ONE]}]
 #: what a schema cannot say: why our reader refuses what it lets pass
 UNSAYABLE = (
     "ascending|one weight per|left and right value for each|non-negative and sum to 1"
+    "|other segments than its keys"
     "|one map per key|cannot go with|cannot have a matrix|must hold both 1 and|all pairs"
     "|one-against-all code|must be an array of numbers|interval inside|a whole number from 1"
     "|floor must lie in|same columns|pos_label among them|different labels|gives . probabilities"
+    "|must not be above the upper"
     "|numbers of at least 0, one per column|link all classes|dimension|classes must be|no column"
 )
 
@@ -254,7 +258,8 @@ def test_the_page_lists_every_kind_with_its_fields(page):
         assert list(found) == list(wanted), name
         for field, default in wanted.items():
             assert (found[field] == "") == (default is MISSING), (name, field)
-            assert default is MISSING or json.loads(found[field]) == default
+            if default is not MISSING:
+                assert json.loads(found[field]) == json.loads(json.dumps(default))
 
 
 def test_the_example_is_a_calibrator(page, validator):
@@ -275,10 +280,10 @@ def test_the_numbers_to_check_against(page, evaluator):
 def compare(evaluator, calibrator, scores, folder):
     cal.save(calibrator, folder / "c.json")
     document = evaluator["load"](folder / "c.json")
-    got = [evaluator["calibrate"](document, s) for s in scores.tolist()]
+    got = [evaluator["calibrate"](document, s, on_range="allow") for s in scores.tolist()]
     loaded = cal.load(folder / "c.json")
     rows = isinstance(loaded.map, VectorMap)
-    wanted = loaded.map(scores) if rows else loaded.calibrate(scores)
+    wanted = loaded.map(scores) if rows else loaded.calibrate(scores, on_range="allow")
     assert np.abs(np.array(got) - wanted).max() <= TOL
     return got, wanted
 
@@ -333,11 +338,58 @@ def test_the_evaluator_on_rows(name, evaluator, tmp_path):
             compare(evaluator, labelled(map_), rows, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["platt", "isotonic"])
+def test_the_evaluator_knows_which_scores_a_calibrator_is_for(name, evaluator, tmp_path):
+    for margins in (False, True):
+        c = fitted(name, margins)
+        document = saved(c, tmp_path)
+        use = evaluator["calibrate"]
+        if margins:
+            assert use(document, 40.0) == pytest.approx(c.calibrate([40.0], on_range="allow")[0])
+            continue
+        with pytest.raises(ValueError, match="probabilities"):
+            use(document, 1.5)
+        assert use(document, 1.5, on_range="clip") == use(document, 1.0)
+        old = {k: v for k, v in document.items() if k != "score_range"} | {"version": 1}
+        assert use(old, 0.3) == use(document, 0.3)
+
+
+def test_old_files_are_read_and_new_ones_are_not_taken_for_old(validator, tmp_path):
+    document = saved(fitted("isotonic"), tmp_path)
+    assert document["version"] == 2
+    assert document["score_range"]["kind"] == "probability"
+    old = {k: v for k, v in document.items() if k != "score_range"} | {"version": 1}
+    validator.validate(old)
+    read = Fitted.from_dict(old)
+    assert read.score_range is None
+    assert read.map == fitted("isotonic").map_
+    assert read.calibrate([-3.0, 0.4, 40.0]).shape == (3,)  # nobody knows
+    logit = {k: v for k, v in saved(fitted("platt"), tmp_path).items() if k != "score_range"}
+    with pytest.raises(InputError, match="must be probabilities"):
+        Fitted.from_dict(logit | {"version": 1}).calibrate([40.0])
+
+
+RANGES = {"one of margins": ("number", -3.0, 2.5), "one of probabilities": ("probability", 0.1, 1)}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_schema_and_reader_refuse_the_same_ranges(name, validator):
+    document = json.loads(to_json(replace(labelled(JUMP), score_range=ScoreRange(*RANGES[name]))))
+    counts = {True: 0, False: 0}
+    for path, value, other in changed(document):
+        if path[0] != "score_range":
+            continue
+        valid, why = validator.is_valid(other), refusal(other)
+        counts[valid] += 1
+        assert valid == (why is None) or (valid and re.search(UNSAYABLE, why)), (path, value, why)
+    assert min(counts.values()) >= 2
+
+
 def test_the_evaluator_refuses_what_it_does_not_know(evaluator, tmp_path):
     document = json.loads(to_json(labelled(SHAPES["mixture of mixtures"])))
     for path, value in (
         (("format",), "other"),
-        (("version",), 2),
+        (("version",), 3),
         (("map", "version"), 2),
         (("map", "members", 0, "members", 1, "kind"), "new"),
         (("map", "members", 0, "members", 1, "version"), 9),

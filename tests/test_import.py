@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from scipy.special import expit
 
 import calibrant as cal
+from calibrant.losses import plain_expit
 
 HEAVY = {"sklearn", "numba", "pandas", "polars", "pyarrow", "matplotlib", "duckdb", "typer", "rich"}
 
@@ -69,3 +73,92 @@ def test_no_process_wide_state_is_changed(tmp_path):
         "assert (np.geterr(), list(warnings.filters)) == before\n"
     )
     modules_after(code, tmp_path)
+
+
+#: nothing can be imported but the standard library, NumPy, ourselves, and what is named
+ALONE = """
+import json, sys
+
+class Wall:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in {*sys.stdlib_module_names, "numpy", "calibrant", *ALLOWED}:
+            raise ImportError(f"{top} is not installed here")
+
+sys.meta_path.insert(0, Wall())
+import calibrant as cal
+import numpy as np
+
+rows = json.load(open("rows.json"))
+found = {}
+for file, scores in rows.items():
+    fitted = cal.load(file)
+    of_lists = fitted.predict_proba(scores)
+    assert (fitted.predict_proba(np.array(scores)) == of_lists).all()
+    assert len(fitted.predict(scores)) == len(scores)
+    cal.save(fitted, "again.json")
+    assert cal.load("again.json") == fitted
+    found[file] = [value.hex() for value in of_lists.ravel().tolist()]
+print(json.dumps(found))
+"""
+
+
+def alone(allowed, folder):
+    """What saved calibrators give where little is installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"ALLOWED = {allowed!r}\n{ALONE}"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_numpy_alone_loads_and_applies_bit_for_bit(tmp_path):
+    rng = np.random.default_rng(0)
+    p, z = rng.random(400), rng.normal(0.0, 3.0, (400, 6))
+    y, classes = (rng.random(400) < p).astype(int), np.arange(400) % 6
+    new, rows = rng.random(50).tolist(), rng.normal(0.0, 3.0, (20, 6))
+    shares = (np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True)).tolist()
+    one = [cal.Platt(), cal.Beta(), cal.Isotonic(), cal.BLS(), cal.ENIR(), cal.VennAbers()]
+    several = [
+        cal.Temperature(),
+        cal.MatrixScaling(),
+        cal.CodedCalibrator(cal.Platt()),
+        cal.CodedCalibrator(cal.Platt(), code="all_pairs", combine="coupling"),
+    ]
+    fits = [(c.fit(p, y), new) for c in one]
+    fits += [(c.fit(z, classes), rows.tolist()) for c in several[:3]]
+    pairs = rng.normal(0.0, 3.0, (400, 15))
+    fits.append((several[3].fit(pairs, classes), pairs[:20].tolist()))
+    fits.append(
+        (cal.Dirichlet().fit(np.exp(z) / np.exp(z).sum(axis=1, keepdims=True), classes), shares)
+    )
+    wanted, questions = {}, {}
+    for i, (c, scores) in enumerate(fits):
+        cal.save(c, tmp_path / f"{i}.json")
+        questions[f"{i}.json"] = scores
+        wanted[f"{i}.json"] = [v.hex() for v in c.predict_proba(scores).ravel().tolist()]
+    (tmp_path / "rows.json").write_text(json.dumps(questions))
+    assert alone([], tmp_path) == wanted
+    assert alone(["scipy"], tmp_path) == wanted
+
+
+def test_the_sigmoid_without_scipy_is_scipys_bit_for_bit():
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 2**64, 100_000, dtype=np.uint64).view(np.float64)
+    edge = 709.782712893384
+    f = np.concatenate(
+        (
+            bits[np.isfinite(bits)],
+            *(rng.normal(0.0, size, 50_000) for size in (0.01, 1.0, 20.0, 400.0)),
+            np.nextafter(-edge, [-np.inf, np.inf]),
+            [0.0, -0.0, np.inf, -np.inf, edge, -edge, 5e-324, -5e-324, -745.2, 36.7, 1e308, -1e308],
+        )
+    )
+    assert np.array_equal(plain_expit(f).view(np.int64), expit(f).view(np.int64))
+    assert np.isnan(plain_expit(np.array([np.nan]))).all()
+    assert plain_expit(f.reshape(-1, 2)).shape == (len(f) // 2, 2)
+    assert plain_expit(np.float64(0.0)) == 0.5

@@ -140,7 +140,7 @@ def _change(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"version": 2}, "reads up to 1"),
+        ({"version": 3}, "reads up to 2"),
         ({"version": "1"}, "must carry a format version"),
         ({"classes": [0, 1, 2], "pos_label": None}, "speaks of 2 classes"),
         ({"pos_label": 7}, "with pos_label among them"),
@@ -311,10 +311,10 @@ def test_frames_with_words_go_through(rows):
         model.predict_proba(frame[["word"]])
 
 
-def test_saving_the_wrapper_saves_the_calibrator_of_the_models_scores(rows, tmp_path):
+def test_the_calibrator_of_the_models_scores_is_saved(rows, tmp_path):
     X, y = rows
     model = cal.CalibratedClassifier(GaussianNB(), cal.SimilarityBinning(), cv=0.5, random_state=0)
-    cal.save(model.fit(X, y), tmp_path / "c.json")
+    cal.save(model.fit(X, y).to_fitted(), tmp_path / "c.json")
     loaded = cal.load(tmp_path / "c.json")
     s = model.estimator_.predict_proba(X)
     assert (loaded.predict_proba(s, features=X) == model.predict_proba(X)).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -15,8 +16,10 @@ from calibrant import InputError, ParameterError, metrics
 from calibrant.data.lazy import lazy_frame, read_lazy
 from calibrant.data.lazy_checks import Names
 from calibrant.metrics.bootstrap import DRAWN
-from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
+from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows, measure_rows
 from calibrant.metrics.evaluation import MEASURES
+from lazy_frames import KINDS
+from lazy_frames import frame as frame_of
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, rows
 
 duckdb = pytest.importorskip("duckdb")
@@ -193,6 +196,94 @@ def test_one_side_from_cells_and_the_other_exact(monkeypatch):
     same(back.after, plain.before, doubt(back, "after"))
     assert back.before == plain.after
     assert not any("ties are new" in note for note in back.notes)
+
+
+# --- cells that are divided ---------------------------------------------------------------------
+
+#: what may be fetched score by score, rows of a piece, pieces of a pass: so small that a few rows
+#: are divided as a hundred million are
+DIVIDED = {"FEW": 3, "EACH": 2, "MOST": 64}
+
+
+def divided(**limits):
+    return mock.patch.multiple("calibrant.data.refine", **{**DIVIDED, **limits})
+
+
+@settings(max_examples=60)
+@given(
+    rows(PROBABILITIES, st.one_of(WHOLE, REAL), max_size=60),
+    CELLS,
+    st.sampled_from([0, 3, 10]),
+    st.sampled_from([1, 2, 7]),
+    st.sampled_from([1, 2, 4]),
+)
+def test_any_probabilities_of_divided_cells(data, cells, few, each, passes):
+    s, y, w = data
+    frame = pl.LazyFrame({"p": s, "y": y, "w": w})
+    options = {"classes": [0, 1], "level": None}
+    with divided(FEW=few, EACH=each, PASSES=passes):
+        e = metrics.evaluate(frame, "p", label="y", sample_weight="w", cells=cells, **options)
+    same(e.after, metrics.evaluate(y, s, sample_weight=w, **options).after, doubt(e))
+
+
+@settings(max_examples=60)
+@given(rows(MARGINS, st.one_of(WHOLE, REAL), max_size=60), CELLS, st.sampled_from([0, 3, 10]))
+@example((np.array([36.0, 36.5, 37.0, 40.0, 80.0]), np.array([0, 1, 0, 1, 1]), np.ones(5)), 16, 0)
+@example((np.array([36.72, 36.76, 40.0]), np.array([0, 0, 1]), np.ones(3)), 16, 0)
+@example((np.array([0.2, 0.7, 0.4, 9.0]), np.array([0, 1, 1, 0]), np.array([1.0, 1, 1, 0])), 16, 0)
+def test_any_raw_scores_of_divided_cells(data, cells, few):
+    s, y, w = data
+    p = np.where(y == 1, 0.75, 0.25)
+    frame = pl.LazyFrame({"p": p, "s": s, "y": y, "w": w})
+    options = {"classes": [0, 1], "level": None, "raw": "s", "sample_weight": "w"}
+    with divided(FEW=few):
+        e = metrics.evaluate(frame, "p", label="y", cells=cells, **options)
+    plain = metrics.evaluate(y, p, **{**options, "raw": s, "sample_weight": w})
+    same(e.before, plain.before, doubt(e, "before"))
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_divided_cells_in_every_engine(kind, weight):
+    columns = {"p": P, "s": MARGIN, "y": Y, "w": W}
+    options = {"label": "y", "sample_weight": weight, "cells": 64, "level": None}
+    with divided(FEW=200, EACH=4, MOST=10_000):
+        e = metrics.evaluate(frame_of(kind, columns), "p", raw="s", **options)
+    w = None if weight is None else W
+    plain = metrics.evaluate(Y, P, raw=MARGIN, sample_weight=w, level=None)
+    same(e.after, plain.after, doubt(e, "after"))
+    same(e.before, plain.before, doubt(e, "before"))
+
+
+def test_scores_next_to_one_half_are_divided_too():
+    """The place of the last score below ½ in its cell is 1 as rounded."""
+    s = 0.5 + np.arange(-300, 300) * 2.0**-54
+    y = (RNG.random(600) < np.linspace(0.3, 0.7, 600)).astype(int)
+    with divided():
+        e = metrics.evaluate(pl.LazyFrame({"p": s, "y": y}), "p", label="y", cells=16, level=None)
+    same(e.after, metrics.evaluate(y, s, level=None).after, doubt(e))
+
+
+@pytest.mark.parametrize("raw", [None, "s"])
+def test_few_rows_are_fetched_of_good_predictions(raw):
+    """Rates that rise with the scores put a corner near every cell; few are where rows are."""
+    n = 300_000
+    p = RNG.random(n)
+    frame = pl.DataFrame({"p": p, "s": np.log(p / (1 - p)), "y": RNG.random(n) < p})
+    fetched = []
+
+    def run(ask):
+        answer = ask()
+        fetched.append(len(answer))
+        return answer
+
+    made = read_lazy(lazy_frame(frame.lazy()), Names(raw or "p", "y"), run=run)
+    with divided(FEW=2**14, EACH=32, MOST=2**14):
+        e = measure_rows(made, 10, 2**10)
+    assert max(fetched) < 0.1 * n
+    assert len(fetched) <= (9 if raw else 6)
+    plain = metrics.evaluate(frame["y"], p, raw=frame["s"], level=None)
+    same(e.values, plain.before if raw else plain.after, 2e-5)
 
 
 # --- intervals and notes ------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def test_proper_scores_and_accuracy(data):
     data=ANY,
     bins=st.integers(1, 12),
     kind=st.sampled_from(["width", "mass"]),
-    ties=st.sampled_from(["together", "authors"]),
+    ties=st.sampled_from(["together", "labels", "rows"]),
 )
 def test_binned_errors(data, bins, kind, ties):
     codes, p, w = data

@@ -46,11 +46,11 @@ def log_loss_and_its_warning(y, p, w):
     data=ANY,
     bins=st.integers(1, 12),
     kind=st.sampled_from(["width", "mass"]),
-    ties=st.sampled_from(["together", "authors"]),
+    ties=st.sampled_from(["together", "labels", "rows"]),
 )
 @settings(max_examples=300)
 @example(data=TINY, bins=10, kind="mass", ties="together")
-@example(data=CERTAIN, bins=3, kind="mass", ties="authors")
+@example(data=CERTAIN, bins=3, kind="mass", ties="labels")
 @example(data=BORDERS, bins=10, kind="width", ties="together")
 def test_binned_errors(data, bins, kind, ties):
     p, y, w = data
@@ -232,7 +232,7 @@ def test_one_negligible_weight_keeps_the_log_decomposition_finite():
 EVERY = {
     "ece": metrics.ece,
     "ece of mass": lambda *a, **k: metrics.ece(*a, kind="mass", **k),
-    "ece of the authors": lambda *a, **k: metrics.ece(*a, kind="mass", ties="authors", **k),
+    "ece, ties by label": lambda *a, **k: metrics.ece(*a, kind="mass", ties="labels", **k),
     "mce of mass": lambda *a, **k: metrics.mce(*a, kind="mass", **k),
     "brier": metrics.brier,
     "rmse": metrics.rmse,

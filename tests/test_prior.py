@@ -186,6 +186,16 @@ def test_maps_stay_simple():
     assert adjust_prior(LINES, positive_weight=1.0) is LINES
 
 
+@pytest.mark.parametrize("name", [n for n, m in MAPS.items() if not isinstance(m, Segmented)])
+def test_fifty_adjustments_are_one(name):
+    often = MAPS[name]
+    for i in range(50):
+        often = adjust_prior(often, positive_weight=2.0 if i % 2 else 0.4)
+    once = adjust_prior(MAPS[name], positive_weight=0.8**25)
+    assert [len(getattr(m, "steps", ())) for m in (often, once)] in ([0, 0], [2, 2], [3, 3])
+    assert np.allclose(often(PLACES), once(PLACES), rtol=1e-12, atol=0)
+
+
 def test_a_band_is_moved_as_a_whole():
     band = MAPS["interval"]
     moved = adjust_prior(band, kept=0.2)
@@ -702,7 +712,7 @@ def test_the_page_has_the_figures_of_the_benchmark(root):
 
 
 def test_what_holds_no_probabilities_is_refused_with_a_reason():
-    table = cal.ScoreTable.from_arrays([0.2, 0.6], [0, 1], [1e-300, 1e-300])
+    table = cal.ScoreTable.from_counts([0.2, 0.6], [1e-300, 0], [0, 1e-300])
     with pytest.raises(cal.InputError, match=r"adjust_prior\(table.scores"):
         cal.adjust_prior(table, kept=0.1)
     with pytest.raises(cal.InputError, match="the class Platt came"):

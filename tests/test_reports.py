@@ -15,19 +15,20 @@ from hypothesis import strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
 import calibrant as cal
+from calibrant.fitted import Fitted
 from calibrant.maps import (
     Chain,
-    Identity,
     Interval,
     Logistic,
     Mixture,
     Piecewise,
+    Segmented,
 )
 from calibrant.reports import Method, Recipe, Report, in_words, report, report_of
 from calibrant.reports.axes import linear_axis, logit_axis, path_of, ticks
 from calibrant.reports.facts import source_facts
 from calibrant.reports.markup import element, join, script_json
-from calibrant.reports.sql import identifier, select
+from calibrant.reports.recipes import recipes_for
 from calibrant.reports.words import verdict_of
 
 NASTY = (
@@ -550,10 +551,9 @@ def test_user_strings_stay_inside_the_lines_to_copy(data):
     words = shlex.split(shell)
     assert words[2] == NASTY[3]
     assert words[-1] == NASTY[0]
-    assert identifier(NASTY[0]) in sql
+    own = NASTY[0].replace('"', '""')
+    assert f'"{own}"' in sql
     broken = cal.Platt().fit(data[0], np.where(data[1] == "yes", "b\nx = 1 #", "a")).to_fitted()
-    from calibrant.reports.recipes import recipes_for
-
     for recipe in recipes_for(broken, "s\n; DROP", "c'\".json"):
         assert "\nx = 1" not in recipe.code
     compile(recipes_for(broken, "s", "c'\".json")[0].code, "recipe", "exec")
@@ -584,7 +584,6 @@ def test_join_escapes_what_is_not_markup():
 # --- SQL ----------------------------------------------------------------------------------------
 
 MAPS = [
-    Identity(),
     Logistic(0.3, (("x", 1.7),)),
     Logistic(-0.2, (("z", 0.6),), clip=(1e-6, 1.0)),
     Logistic(0.1, (("z", 0.6), ("z2", -0.05))),
@@ -600,41 +599,54 @@ MAPS = [
 ]
 
 
+def sql_recipe(fitted, name="s"):
+    """What a report says of SQL."""
+    *_, sql = recipes_for(Fitted(fitted, (0, 1), 1, "Some"), name, "c.json")
+    assert sql.title == "SQL"
+    return sql
+
+
 def through_sql(fitted, name, x):
     """What a database makes of scores with the query of a map."""
     duckdb = pytest.importorskip("duckdb")
+    own = name.replace('"', '""')
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE scores (i INTEGER, {identifier(name)} DOUBLE)")
-        rows = [(i, float(v)) for i, v in enumerate(x)]
-        connection.executemany("INSERT INTO scores VALUES (?, ?)", rows)
-        query = f"SELECT probability FROM ({select(fitted, name)}) ORDER BY i"
-        return np.asarray(connection.execute(query).fetchnumpy()["probability"], dtype=float)
-
-
-def test_sql_of_the_automatic_choice(data):
-    p, y = data
-    fitted = cal.AutoCalibrator().fit(p, y).map_
-    x = np.concatenate((p[:500], [0.0, 1.0, 1e-12]))
-    assert np.abs(through_sql(fitted, "s", x) - fitted(x)).max() < 1e-12
+        connection.execute(f'CREATE TABLE scores (i INTEGER, "{own}" DOUBLE)')
+        connection.executemany("INSERT INTO scores VALUES (?, ?)", list(enumerate(x)))
+        query = f"SELECT probability FROM ({sql_recipe(fitted, name).code}) ORDER BY i"
+        return [row[0] for row in connection.execute(query).fetchall()]
 
 
 @pytest.mark.parametrize("fitted", MAPS, ids=lambda m: repr(m)[:40])
 def test_sql_equals_the_map(fitted):
     x = np.concatenate((np.linspace(0, 1, 101), [0.2, 0.5, 0.7, 1e-9, 1 - 1e-9], -np.arange(3)))
-    assert np.abs(through_sql(fitted, 'my "score"; --', x) - fitted(x)).max() < 1e-12
+    found = through_sql(fitted, 'my "score"; --', x.tolist())
+    np.testing.assert_allclose(found, fitted(x), rtol=0, atol=1e-12)
 
 
-def test_sql_is_left_out_where_it_would_be_long():
-    x = np.arange(3000.0)
-    assert select(Piecewise.linear(x, x / 3000), "s") is None
-    assert select(_chain_of_many(), "s") is None
-    mixed = Mixture([0.5, 0.5], (Logistic(0.0, (("x", 1.0),)), Identity()))
-    assert select(mixed, "s") is None
+@pytest.mark.parametrize("fitted", MAPS, ids=lambda m: repr(m)[:40])
+def test_sql_gives_nothing_for_what_is_no_score(fitted):
+    assert through_sql(fitted, "s", [None, np.nan, np.inf, -np.inf]) == [None] * 4
 
 
-def _chain_of_many():
-    step = Piecewise.linear(np.linspace(0, 1, 30), np.linspace(0, 1, 30) ** 2)
-    return Chain((step,) * 4)
+@pytest.mark.parametrize(
+    ("fitted", "more"),
+    [
+        (Piecewise.linear(np.arange(300.0), np.arange(300) / 300), ""),
+        (Segmented(MAPS[0], ("a",), (MAPS[0],)), " --segment SEGMENT"),
+    ],
+    ids=["long", "segments"],
+)
+def test_sql_is_a_command_where_it_would_be_long(fitted, more):
+    sql = sql_recipe(fitted, "my score")
+    command = f"calibrant export c.json --to sql --score 'my score'{more} --dialect DIALECT"
+    assert sql.code == command
+    assert "NULL" in sql.note
+
+
+def test_sql_that_cannot_be_is_told_why():
+    assert "control characters" in sql_recipe(MAPS[1], "a\nb").note
+    assert not sql_recipe(MAPS[1], "a\nb").code
 
 
 # --- axes ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, StratifiedKFold
 
 import calibrant as cal
 import naive_segment as naive
@@ -22,6 +23,7 @@ from calibrant.maps import Identity, Logistic, Map, Piecewise, Segmented
 from calibrant.segment import Segment, SegmentedCalibrator, Step
 from calibrant.segment.fits import Own, solve
 from calibrant.segment.shrink import choose, cross_validate, offsets, paule_mandel
+from calibrant.segment.splits import dealt
 from calibrant.segment.stack import stack_of
 from strategies import REAL, TAME_PROBABILITIES, WHOLE, rows
 from studies import experiment
@@ -115,8 +117,8 @@ def test_unseen_segments_have_the_map_of_all_rows(calibrator, shrinkage):
 def test_the_path_is_the_naive_log_loss_out_of_fold():
     s, y, g, _ = simulate(1, segments=4, size=30)
     tables = {int(k): ScoreTable.from_arrays(s[g == k], y[g == k]) for k in set(g)}
-    path = cross_validate(Own(cal.Platt()), tables, set(tables), 3, 0)
     stack = stack_of(tables)
+    path = cross_validate(Own(cal.Platt()), stack, dealt(stack, 3, 0), set(tables))
     fold = np.empty(len(s), dtype=int)
     for f, held in enumerate(stack.folds(3, 0)):
         for i, key in enumerate(stack.keys):
@@ -412,7 +414,7 @@ def test_files_of_the_first_version_load():
     m = Map.from_dict(json.loads(json.dumps(description)))
     assert m([0.3] * 4, ["fr", 7, "7", "it"]).tolist() == [0.1, 0.2, 0.5, 0.5]
     assert m.weights is None
-    assert m.to_dict()["version"] == 2
+    assert m.to_dict()["version"] == 3
     assert Map.from_dict(m.to_dict()) == m
 
 
@@ -605,3 +607,64 @@ def test_the_page_of_segments_says_what_is_true(root, tmp_path, monkeypatch):
     tables = [part.strip() for part in kept.split("\n\n") if part.startswith("|")]
     assert len(tables) == 2
     assert all(part in text for part in tables)
+
+
+# --- folds of rows --------------------------------------------------------------------------------
+
+
+def of_segments(n=1500, seed=4):
+    rng = np.random.default_rng(seed)
+    s, g = np.round(rng.random(n), 2), rng.choice(["a", "b", "c"], n)
+    y = rng.random(n) < np.where(g == "c", s**3, s)
+    return s, y, g, rng.integers(0, 3, n).astype(float)
+
+
+@pytest.mark.parametrize("cv", [None, 0.3, "splitter", "repeated", "splits"])
+@pytest.mark.parametrize("weights", ["importance", "counts"])
+def test_any_kind_of_splits_chooses_the_shrinkage(cv, weights):
+    s, y, g, w = of_segments()
+    if isinstance(cv, str):
+        cv = {
+            "splitter": KFold(4),
+            "repeated": RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
+            "splits": [
+                (np.arange(700), np.arange(700, 1500)),
+                (np.arange(900, 1500), np.arange(9)),
+            ],
+        }[cv]
+    c = cal.SegmentedCalibrator(cal.Platt(), cv=cv, weights=weights).fit(s, y, w, segments=g)
+    assert np.isfinite(c.shrinkage_)
+    assert len(c.path_) > 5
+    assert np.isfinite([step.log_loss for step in c.path_]).all()
+
+
+def test_losses_of_a_splitter_are_those_of_a_loop():
+    s, y, g, _ = of_segments()
+    splitter = StratifiedKFold(3, shuffle=True, random_state=1)
+    path = cal.SegmentedCalibrator(cal.Platt(), cv=splitter, min_rows=0).fit(s, y, segments=g).path_
+    total = dict.fromkeys((step.shrinkage for step in path), 0.0)
+    for train, test in splitter.split(s, y):
+        for kappa in total:
+            if np.isfinite(kappa):
+                c = cal.SegmentedCalibrator(cal.Platt(), shrinkage=kappa, min_rows=0)
+                p = c.fit(s[train], y[train], segments=g[train]).calibrate(s[test], g[test])
+            else:
+                p = cal.Platt().fit(s[train], y[train]).calibrate(s[test])
+            total[kappa] -= float(np.log(np.where(y[test], p, 1.0 - p)).sum())
+    for step in path:
+        assert step.log_loss == pytest.approx(total[step.shrinkage] / len(s), rel=1e-9)
+
+
+def test_groups_are_held_out_together():
+    s, y, g, _ = of_segments()
+    groups = np.arange(len(s)) // 3
+    first = cal.SegmentedCalibrator(cal.Platt(), cv=GroupKFold(3))
+    second = cal.SegmentedCalibrator(cal.Platt(), cv=list(GroupKFold(3).split(s, y, groups)))
+    one = first.fit(s, y, segments=g, groups=groups)
+    assert one.path_ == second.fit(s, y, segments=g).path_
+
+
+def test_tables_have_no_rows_to_split():
+    table = cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1])
+    with pytest.raises(cal.ParameterError, match="cv of SegmentedCalibrator must be a number"):
+        cal.SegmentedCalibrator(cv=KFold(2)).fit_tables({"a": table})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
@@ -16,11 +19,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
+    LeaveOneOut,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
@@ -174,7 +179,7 @@ def test_who_takes_weights_without_routing():
 
 def test_saved_calibrator_maps_the_model_s_scores(tmp_path):
     found = CalibratedClassifier(GaussianNB(), cal.Isotonic(pos_label="ham")).fit(X, NAMES)
-    cal.save(found, tmp_path / "c.json")
+    cal.save(found.to_fitted(), tmp_path / "c.json")
     loaded = cal.load(tmp_path / "c.json")
     scores = found.estimator_.predict_proba(NEW)
     assert np.array_equal(loaded.predict_proba(scores), found.predict_proba(NEW))
@@ -188,13 +193,41 @@ def test_saved_multiclass_calibrator_is_one_coded_map(tmp_path):
     rows, y, _ = sample(k=3)
     names = np.array(["x", "y", "z"])[y]
     found = CalibratedClassifier(GaussianNB(), cal.Isotonic()).fit(rows, names)
-    cal.save(found, tmp_path / "c.json")
+    cal.save(found.to_fitted(), tmp_path / "c.json")
     loaded = cal.load(tmp_path / "c.json")
     assert isinstance(loaded.map, Coded)
     assert loaded.classes == ("x", "y", "z")
     scores = found.estimator_.predict_proba(NEW)
     assert np.array_equal(loaded.predict_proba(scores), found.predict_proba(NEW))
     assert np.array_equal(loaded.predict(scores), found.predict(NEW))
+
+
+WHOLE = {
+    "wrapper": CalibratedClassifier(GaussianNB(), cal.Platt()),
+    "wrapper of a local calibrator": CalibratedClassifier(GaussianNB(), cal.SimilarityBinning()),
+    "code": cal.CodedClassifier(GaussianNB(), calibrator=cal.Platt()),
+}
+USES = {
+    "save": lambda c: cal.save(c, "c.json"),
+    "json": cal.to_json,
+    "sql": cal.to_sql,
+    "python": cal.to_python,
+    "onnx": cal.to_onnx,
+    "prior": lambda c: cal.adjust_prior(c, target_rate=0.1),
+    "apply": lambda c: cal.apply(c, pd.DataFrame({"s": [0.5]}), score="s"),
+    "drift": lambda c: cal.check_drift(c, cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1])),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("whole", WHOLE)
+def test_what_takes_rows_is_not_taken_for_what_takes_scores(use, whole, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = clone(WHOLE[whole]).fit(X, Y)
+    for one in (model, *getattr(model, "members_", [])):
+        with pytest.raises(cal.InputError, match=r"takes rows.*to_fitted\(\).*compose_onnx"):
+            USES[use](one)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_ensemble_says_what_to_save_instead():
@@ -212,7 +245,6 @@ def test_an_ensemble_says_what_to_save_instead():
         ({"cv": 1}, "cv of CalibratedClassifier must be a number of folds of at least 2"),
         ({"cv": 0}, "cv of"),
         ({"cv": True}, "cv of"),
-        ({"cv": None}, "cv of"),
         ({"cv": "fold"}, '"prefit", "train"'),
         ({"cv": 1.0}, "a fraction between 0 and 1"),
         ({"cv": -0.5}, "a fraction between 0 and 1"),
@@ -284,11 +316,93 @@ def test_rows_of_weight_zero_are_no_rows_of_a_class():
             CalibratedClassifier(GaussianNB(), cal.Platt(), cv=cv).fit(X, Y, sample_weight=weight)
 
 
-def test_a_fold_that_trains_without_a_class():
-    rows, y, _ = sample(k=3)
-    order = np.argsort(y, kind="stable")
-    with pytest.raises(cal.InputError, match="training rows of fold 1 of 3 lack 0"):
-        CalibratedClassifier(cv=KFold(3)).fit(rows[order], np.sort(y))
+def test_a_fold_that_trains_without_one_of_two_classes():
+    splits = [(np.arange(100), np.arange(100, 200)), (np.flatnonzero(Y == 0), np.arange(9))]
+    with pytest.raises(cal.InputError, match="training rows of fold 2 of 2 lack 1"):
+        CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(X, Y)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("k", [4, 5])
+def test_a_fold_that_trains_without_one_of_several_classes_is_as_in_scikit_learn(ensemble, k):
+    rng = np.random.default_rng(k)
+    y = np.tile(np.arange(k), 30)
+    rows = rng.normal(size=(len(y), 3)) + y[:, None] * [0.7, -0.4, 0.0]
+    n = len(y)
+    lacking = np.flatnonzero(y != k - 1)
+    half = np.arange(n) % (2 * k) < k
+    splits = [(np.intersect1d(lacking, np.flatnonzero(half)), np.flatnonzero(~half))]
+    splits += [(np.flatnonzero(~half), np.flatnonzero(half))]
+    ours = CalibratedClassifier(
+        GaussianNB(), cal.Isotonic(kind="linear"), cv=splits, ensemble=ensemble
+    )
+    with pytest.warns(cal.CalibrationWarning, match=f"fold 1 of 2 lack {k - 1}"):
+        ours.fit(rows, y)
+    theirs = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=splits, ensemble=ensemble)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs.fit(rows, y)
+    np.testing.assert_allclose(ours.predict_proba(rows), theirs.predict_proba(rows), atol=1e-9)
+    if ensemble:
+        assert (ours.members_[0].predict_proba(rows)[:, k - 1] == 0.0).all()
+
+
+def test_a_fold_that_lacks_a_class_is_no_probability_of_zero_where_there_are_only_margins():
+    y = np.tile(np.arange(4), 30)
+    rows = np.random.default_rng(0).normal(size=(len(y), 3)) + y[:, None]
+    splits = [(np.flatnonzero(y != 3), np.arange(20)), (np.arange(20, 120), np.arange(20))]
+    c = CalibratedClassifier(SVC(), cv=splits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", cal.CalibrationWarning)
+        with pytest.raises(cal.InputError, match="folds that lack a class, use stratified ones"):
+            c.fit(rows, y)
+
+
+def test_leave_one_out_cannot_calibrate_each_fold():
+    few = np.r_[np.flatnonzero(Y == 0)[:12], np.flatnonzero(Y == 1)[:12]]
+    with pytest.raises(cal.InputError, match=r"fold 1 of 24 has 1 row of one class.*LeaveOneOut"):
+        CalibratedClassifier(GaussianNB(), cal.Platt(), cv=LeaveOneOut(), ensemble=True).fit(
+            X[few], Y[few]
+        )
+    pooled = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=LeaveOneOut()).fit(X[few], Y[few])
+    assert len(np.unique(pooled.predict_proba(X)[:, 1])) > 10
+
+
+def test_none_is_five_folds():
+    five, none = (
+        CalibratedClassifier(GaussianNB(), cal.Platt(), cv=cv).fit(X, Y).calibrator_.map_
+        for cv in (5, None)
+    )
+    assert five == none
+    scores = GaussianNB().fit(X, Y).predict_proba(X)
+    auto = [cal.AutoCalibrator(cv=cv, candidates=[cal.Platt()]).fit(scores, Y) for cv in (5, None)]
+    assert auto[0].map_ == auto[1].map_
+    coded = [cal.CodedClassifier(GaussianNB(), cv=cv).fit(X, Y).map_ for cv in (5, None)]
+    assert coded[0] == coded[1]
+
+
+@pytest.mark.parametrize("k", [3, 4])
+@pytest.mark.parametrize(
+    "wrap", [lambda m: m, make_pipeline, lambda m: GridSearchCV(m, {"C": [1.0]})]
+)
+def test_columns_of_pairs_are_not_columns_of_classes(k, wrap):
+    rows, y, _ = sample(k=k)
+    model = SVC(decision_function_shape="ovo")
+    with pytest.raises(cal.InputError, match=r'decision_function_shape="ovr".*CodedClassifier'):
+        CalibratedClassifier(wrap(model), cal.Platt()).fit(rows, y)
+    fine = CalibratedClassifier(wrap(SVC()), cal.Platt()).fit(rows, y)
+    assert fine.score(rows, y) > 0.6
+    fitted = model.fit(rows, y)
+    with pytest.raises(cal.InputError, match="one column per class"):
+        CalibratedClassifier(fitted, cal.Platt(), cv="prefit").fit(rows, y)
+    prefit = fitted.set_params(decision_function_shape="ovr")
+    assert CalibratedClassifier(prefit, cal.Platt(), cv="prefit").fit(rows, y).score(rows, y) > 0.6
+
+
+def test_a_function_with_a_column_for_each_of_six_pairs():
+    rows, y, _ = sample(k=4)
+    with pytest.raises(cal.InputError, match="one for each pair of classes"):
+        CalibratedClassifier(lambda x: np.zeros((len(x), 6)), cal.Platt(), cv="prefit").fit(rows, y)
 
 
 def test_splits_that_are_none_or_empty():

@@ -30,6 +30,7 @@ _HOMES = {
     "Code": "multiclass.codes",
     "CodedCalibrator": "multiclass.calibrator",
     "CodedClassifier": "multiclass.classifier",
+    "ConvergenceError": "errors",
     "Curve": "diagrams.curves",
     "Dirichlet": "scaling.dirichlet",
     "Drift": "drift",
@@ -56,12 +57,14 @@ _HOMES = {
     "Platt": "calibrators.platt",
     "PredictionInterval": "local.intervals",
     "Quadratic": "calibrators.quadratic",
+    "RangeWarning": "errors",
     "RateEstimate": "prior",
     "RateEstimates": "prior",
     "Report": "reports.value",
     "Rescale": "calibrators.rescale",
     "SBB": "calibrators.sbb",
     "ScoreMatrix": "data.matrix",
+    "ScoreRange": "data.score_range",
     "ScoreTable": "data.table",
     "SegmentedCalibrator": "segment",
     "Segments": "diagrams.segments",
@@ -124,6 +127,7 @@ _HOMES = {
     "rmse": "metrics",
     "save": "files",
     "segment_tables": "engines.tables",
+    "skops_types": "export.skops",
     "smooth_ece": "metrics",
     "spiegelhalter": "metrics",
     "table": "engines.tables",
@@ -171,6 +175,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.spline import Spline as Spline
     from calibrant.calibrators.venn_abers import VennAbers as VennAbers
     from calibrant.data.matrix import ScoreMatrix as ScoreMatrix
+    from calibrant.data.score_range import ScoreRange as ScoreRange
     from calibrant.data.table import ScoreTable as ScoreTable
     from calibrant.diagrams.classes import class_reliability as class_reliability
     from calibrant.diagrams.curves import Curve as Curve
@@ -199,13 +204,16 @@ if TYPE_CHECKING:
     from calibrant.engines.tables import table as table
     from calibrant.errors import AdviceWarning as AdviceWarning
     from calibrant.errors import CalibrationWarning as CalibrationWarning
+    from calibrant.errors import ConvergenceError as ConvergenceError
     from calibrant.errors import InputError as InputError
     from calibrant.errors import MissingExtraError as MissingExtraError
     from calibrant.errors import ParameterError as ParameterError
+    from calibrant.errors import RangeWarning as RangeWarning
     from calibrant.export.json import to_json as to_json
     from calibrant.export.onnx import compose_onnx as compose_onnx
     from calibrant.export.onnx import to_onnx as to_onnx
     from calibrant.export.python import to_python as to_python
+    from calibrant.export.skops import skops_types as skops_types
     from calibrant.export.sql import Sql as Sql
     from calibrant.export.sql import to_sql as to_sql
     from calibrant.files import load as load

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.matrix import ScoreMatrix
+from calibrant.errors import ConvergenceError
 from calibrant.kernels.softmax import (
     DENSE,
     RIDGE,
@@ -284,7 +285,7 @@ class AffineCalibrator(VectorCalibrator):
         Log loss per row that the fit gains over the scores as they are, on rows held out of it,
         and its standard error; NaN where that was not looked at.
     converged_, n_iter_ : bool, int
-        Whether the solver reached its tolerance, and its steps.
+        That the solver reached its tolerance (or the fit raises), and its steps.
     """
 
     gate: bool
@@ -292,6 +293,12 @@ class AffineCalibrator(VectorCalibrator):
 
     def _settle(self, family: Family, fit: SoftmaxFit, held: HeldOut | None) -> Softmax:
         """The fitted map, or a simpler one if that does as well on rows held out."""
+        if not fit.converged:
+            raise ConvergenceError(
+                f"the fit must end at its optimum, but after {fit.steps} steps the largest slope "
+                f"of the log loss was still {fit.gradient:.3g}. Scores or weights that differ by "
+                "many orders of magnitude can do this: rescale or cut them."
+            )
         self.converged_, self.n_iter_ = fit.converged, fit.steps
         self.gain_ = float("nan") if held is None else held.gain
         self.gain_error_ = float("nan") if held is None else held.error
@@ -369,7 +376,7 @@ def choose_strength(
     """The strength with the least loss on rows held out.
 
     Decades from strong to weak until two in a row are worse than the best, then the half decades
-    beside the best. Each fit starts at its neighbour's.
+    beside the best, within the range of ``values``. Each fit starts at its neighbour's.
     """
     tried: dict[float, HeldOut] = {}
 
@@ -383,6 +390,7 @@ def choose_strength(
         if list(tried).index(best()) < len(tried) - 2:
             break
     decade = best()
-    for value in (decade * 10**0.5, decade / 10**0.5):
+    inner = (decade * 10**0.5, decade / 10**0.5)
+    for value in (half for half in inner if min(values) < half < max(values)):
         tried[value] = family.held_out(strength(value), tried[decade].thetas)
     return Choice(best(), tried[best()], {value: held.loss for value, held in tried.items()})

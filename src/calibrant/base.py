@@ -20,6 +20,7 @@ from calibrant.data.blocks import SMOOTHING
 from calibrant.data.cells import cell_facts
 from calibrant.data.door import read_binary, read_scores
 from calibrant.data.labels import plain, read_classes
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.table import ScoreTable
 from calibrant.errors import AdviceWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
@@ -27,6 +28,7 @@ from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
 
 __all__ = [
+    "NOT_ROUTED",
     "SCALES",
     "SMOOTHING",
     "Calibrator",
@@ -37,13 +39,19 @@ __all__ = [
     "check_parameters",
     "inner_interval",
     "jsonable",
+    "known_range",
     "on_logit_scale",
+    "range_of_table",
+    "require_labels",
     "row_facts",
     "table_facts",
     "too_few",
 ]
 
 Array = NDArray[np.float64]
+
+#: scikit-learn's metadata routing takes the first argument for X; ours is called scores
+NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
 
 
 @dataclass(frozen=True)
@@ -164,6 +172,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels, sorted; the columns of `predict_proba`.
     pos_label_ : label
         The class whose probability `calibrate` gives.
+    score_range_ : ScoreRange
+        The scores that it was fitted on: whether they are probabilities, and from where to where.
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
@@ -175,16 +185,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     events_needed: ClassVar[int] = 0
     # scikit-learn's metadata routing takes the first argument for X; ours is called scores
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     pos_label: Any
     classes: Any
     map_: Map
     classes_: NDArray[Any]
     pos_label_: Any
+    score_range_: ScoreRange
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
 
         Parameters
@@ -197,8 +208,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Weights ≥ 0; a row of weight zero is as if absent.
         """
         check_parameters(self, self._limits)
-        if y is None:
-            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        require_labels(scores, y)
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         count = rows.count
@@ -227,6 +237,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         self.map_ = (self._fit if fit is None else fit)(table)
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
+        self.score_range_ = range_of_table(table)
         self._provenance = table_facts(table)
         return self
 
@@ -238,19 +249,30 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _positive_column(self) -> int:
         return 0 if self.classes_[0] == self.pos_label_ else 1
 
-    def calibrate(self, scores: Any) -> Array:
-        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
-        check_is_fitted(self, "map_")
-        return self.map_(read_scores(scores, positive_column=self._positive_column))
+    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
 
-    def predict_proba(self, scores: Any) -> Array:
-        """The probability of each class, shape (n, 2), columns in the order of ``classes_``."""
-        p = self.calibrate(scores)
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        check_is_fitted(self, "map_")
+        clean = read_scores(scores, positive_column=self._positive_column)
+        return self.map_(check_range(clean, known_range(self), on_range))
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
+
+        ``on_range`` is as in `calibrate`.
+        """
+        p = self.calibrate(scores, on_range=on_range)
         return np.column_stack((1.0 - p, p) if self._positive_column == 1 else (p, 1.0 - p))
 
-    def predict(self, scores: Any) -> NDArray[Any]:
-        """The more probable class of each score (the first in sorted order on ties)."""
-        best = np.argmax(self.predict_proba(scores), axis=1)
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The more probable class of each score (the first in sorted order on ties).
+
+        ``on_range`` is as in `calibrate`.
+        """
+        best = np.argmax(self.predict_proba(scores, on_range=on_range), axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
@@ -265,6 +287,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             type(self).__name__,
             params,
             dict(self._provenance),
+            known_range(self),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -276,6 +299,28 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def range_of_table(table: ScoreTable) -> ScoreRange:
+    """The scores of a table that is not empty."""
+    return ScoreRange.between(float(table.scores[0]), float(table.scores[-1]))
+
+
+def known_range(calibrator: Any) -> ScoreRange | None:
+    """The scores that a calibrator was fitted on; None for one pickled when that was not kept."""
+    found: ScoreRange | None = getattr(calibrator, "score_range_", None)
+    return found
+
+
+def require_labels(scores: Any, y: Any) -> None:
+    """Refuse a fit without labels; a table has its own way in."""
+    if isinstance(scores, ScoreTable):
+        raise InputError(
+            "scores must be a column, one per row, but a ScoreTable came, which holds scores and "
+            "labels already. Use fit_table(table)."
+        )
+    if y is None:
+        raise InputError("this calibrator requires y to be passed, but the target y is None.")
 
 
 def too_few(calibrator: Any, table: ScoreTable) -> str:

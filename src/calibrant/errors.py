@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
 from typing import Any
 
 __all__ = [
     "AdviceWarning",
     "CalibrationWarning",
+    "ConvergenceError",
     "InputError",
     "MissingExtraError",
     "ParameterError",
+    "RangeWarning",
 ]
+
+
+#: where this package lies
+PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class InputError(ValueError):
     """The data (scores, labels, weights, a file) cannot be used as they came."""
+
+
+class ConvergenceError(InputError):
+    """A fit did not reach its optimum on these data."""
 
 
 class ParameterError(ValueError):
@@ -32,6 +44,24 @@ class CalibrationWarning(UserWarning):
 
 class AdviceWarning(CalibrationWarning):
     """The data or the choice look like a known mistake; see `calibrant.advise`."""
+
+
+class RangeWarning(CalibrationWarning):
+    """Most scores lie beyond those that the calibrator was fitted on."""
+
+
+def caller_level() -> int:
+    """The ``stacklevel`` for a warning of the calling function that points at the user's line.
+
+    That is the first function, going up, which lies outside of this package.
+
+    >>> caller_level()
+    1
+    """
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,11 @@ from calibrant.data.provenance import measures_of, read_notes, read_period
 from calibrant.errors import InputError
 from calibrant.export.json import json_text
 from calibrant.export.subject import came
-from calibrant.fitted import Fitted
+from calibrant.fitted import Fitted, refuse_models
 from calibrant.local.arrays import pack, unpack
 from calibrant.local.rule import FORMAT as LOCAL
 from calibrant.local.rule import LocalFitted
+from calibrant.outputs import find_target, write_whole
 
 __all__ = ["load", "save"]
 
@@ -52,6 +52,7 @@ def save(
     Parameters
     ----------
     calibrator : fitted calibrator, Fitted or LocalFitted
+        Of a `CalibratedClassifier` its ``to_fitted()``: the model is not written.
     path : path of the file
     period : str, or a pair of dates or ISO texts, optional
         The time that the data of the fit are from.
@@ -70,7 +71,9 @@ def save(
     (`SimilarityBinning`, `ACP`) writes their arrays to a second file beside it, named like it with
     a part of its own checksum and ``.npz``. Keep the two together. Saving again replaces both: the
     JSON file, written last, decides which arrays count, so an interrupted save leaves the old pair.
-    O(size of the map).
+
+    A file that is replaced keeps its mode. A link stays a link: what it leads to is replaced, and
+    arrays lie there, too. A pipe or a device is written to. O(size of the map).
 
     Examples
     --------
@@ -87,21 +90,27 @@ def save(
         raise InputError(
             f"only a fitted calibrator or a Fitted can be saved, but {came(calibrator)} came."
         )
-    file = Path(path)
+    refuse_models(calibrator)
+    target = find_target(path)
+    file = target.path
     fitted = _with_record(calibrator.to_fitted(), period, evaluation, notes)
-    old = _arrays_of(file)
+    old = None if target.old is None or target.stream else _arrays_of(file)
     if not isinstance(fitted, LocalFitted):
         _write_json(file, fitted.to_dict())
         if old is not None:
             old.unlink(missing_ok=True)
         return
+    if target.stream:
+        raise InputError(
+            f"{fitted.method} is saved as two files, but {path} is a pipe or a device. Name a file."
+        )
     document, arrays = fitted.to_parts()
     content = pack(arrays)
     checksum = hashlib.sha256(content).hexdigest()
     beside = file.with_name(f"{file.name}.{checksum[:12]}.npz")
     document["arrays"] = {"file": beside.name, "sha256": checksum}
     existed = beside.exists()
-    write_atomically(beside, content)
+    write_whole(beside, content)
     try:
         _write_json(file, document)
     except BaseException:
@@ -169,7 +178,7 @@ def _write_json(file: Path, document: dict[str, Any]) -> None:
         content = json_text(document).encode("utf-8")
     except UnicodeEncodeError as wrong:
         raise InputError(f"this calibrator cannot be written as JSON: {wrong}") from wrong
-    write_atomically(file, content)
+    write_whole(file, content)
 
 
 def _read_json(file: Path) -> Any:
@@ -226,6 +235,8 @@ def _read_arrays(file: Path, entry: Any) -> dict[str, NDArray[Any]]:
     beside = _beside(file, entry)
     if beside is None:
         raise InputError("the file is damaged: it names no file of arrays.")
+    if not beside.exists():  # nor need a link to the JSON file have one to the arrays beside it
+        beside = file.resolve().with_name(beside.name)
     try:
         content = beside.read_bytes()
     except FileNotFoundError as missing:
@@ -261,16 +272,3 @@ def _arrays_of(file: Path) -> Path | None:
         return None
     found = _beside(file, document.get("arrays"))
     return found if found is not None and found.name.startswith(file.name + ".") else None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary name in the same folder and rename, so that no reader sees half."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

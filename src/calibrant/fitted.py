@@ -14,17 +14,28 @@ from calibrant.data.door import read_scores
 from calibrant.data.facts import as_text, fits_64_bits, freeze_facts, is_text, shown
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.labels import plain
-from calibrant.data.matrix import read_score_matrix
+from calibrant.data.matrix import check_distributions, read_score_matrix
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.errors import InputError
 from calibrant.maps import Map, Segmented, Softmax, VectorMap, VectorMixture, map_from_dict
+from calibrant.maps.taking import takes_probabilities
 
-__all__ = ["Fitted", "Label", "check_header", "check_label", "check_labels", "label_array"]
+__all__ = [
+    "Fitted",
+    "Label",
+    "check_header",
+    "check_label",
+    "check_labels",
+    "label_array",
+    "read_rows",
+    "refuse_models",
+]
 
 Array = NDArray[np.float64]
 Label = str | int | float | bool
 
 FORMAT = "calibrant"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +57,10 @@ class Fitted(Frozen):
         Facts about the fit: the library's version, how much data there was, measures before and
         after where they are known, and what `save` was told; never the data. Like ``params`` it is
         read-only to the bottom, lists in it are tuples, and `to_dict` gives plain ones.
+    score_range : ScoreRange, optional
+        The scores of the fit: whether they were probabilities, and from where to where. None
+        where nobody knows (files of format version 1); then only a map that takes the logit of its
+        scores is known to be one of probabilities.
 
     Examples
     --------
@@ -61,6 +76,7 @@ class Fitted(Frozen):
     method: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    score_range: ScoreRange | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, str):
@@ -69,6 +85,9 @@ class Fitted(Frozen):
         if not isinstance(self.map, Map):
             raise InputError(f"map must be a Map, but {type(self.map).__name__} came.")
         object.__setattr__(self, "classes", check_labels(self.classes))
+        if not isinstance(self.score_range, ScoreRange | None):
+            came = shown(self.score_range)
+            raise InputError(f"score_range must be a ScoreRange or None, but {came} came.")
         for name in ("params", "provenance"):
             object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
         if isinstance(self.map, VectorMap):
@@ -96,11 +115,20 @@ class Fitted(Frozen):
                 return column
         return None
 
-    def calibrate(self, scores: Any, segments: Any = None) -> Array:
+    @property
+    def expects(self) -> ScoreRange | None:
+        """The scores that it is for: those of the fit, or what the map says of them."""
+        if self.score_range is None and takes_probabilities(self.map):
+            return ScoreRange("probability", 0.0, 1.0)
+        return self.score_range
+
+    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Array:
         """The calibrated probability of ``pos_label`` for each score, shape (n,).
 
         ``segments`` says which segment each row is in: needed by a calibrator of segments, and
-        refused by all others.
+        refused by all others. Where the scores of the fit were probabilities, so must these be:
+        others are refused (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are
+        (``"allow"``).
         """
         if isinstance(self.map, VectorMap):
             raise InputError(
@@ -108,6 +136,7 @@ class Fitted(Frozen):
             )
         self._check_segments(segments)
         clean = read_scores(scores, positive_column=self.positive_column or 0)
+        clean = check_range(clean, self.expects, on_range)
         if isinstance(self.map, Segmented):
             return self.map(clean, segments)
         return self.map(clean)
@@ -125,28 +154,33 @@ class Fitted(Frozen):
                 "out, or fit a SegmentedCalibrator."
             )
 
-    def predict_proba(self, scores: Any, segments: Any = None) -> Array:
-        """The probability of each class, columns in the order of ``classes``."""
+    def predict_proba(
+        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
+    ) -> Array:
+        """The probability of each class, columns in the order of ``classes``.
+
+        ``segments`` and ``on_range`` are as in `calibrate`.
+        """
         if isinstance(self.map, VectorMap):
             self._check_segments(segments)
-            return self.map(self._columns(scores, self.map))
-        p = self.calibrate(scores, segments=segments)
+            return self.map(self._columns(scores, self.map, on_range))
+        p = self.calibrate(scores, segments=segments, on_range=on_range)
         pair = (1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p)
         return np.column_stack(pair)
 
-    @staticmethod
-    def _columns(scores: Any, fitted: VectorMap) -> NDArray[Any]:
+    def _columns(self, scores: Any, fitted: VectorMap, on_range: str) -> NDArray[Any]:
         if fitted.n_columns == 1:
-            return read_scores(scores)[:, None]
-        wanted = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "probability"
-        return read_score_matrix(scores, fitted.n_columns, probabilities=wanted)
+            return check_range(read_scores(scores), self.expects, on_range)[:, None]
+        return read_rows(fitted, scores, self.expects, on_range)
 
-    def predict(self, scores: Any, segments: Any = None) -> NDArray[Any]:
+    def predict(
+        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
+    ) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties).
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         """
-        p = self.predict_proba(scores, segments=segments)
+        p = self.predict_proba(scores, segments=segments, on_range=on_range)
         if isinstance(self.map, VectorMap) and not self.map.distribution:
             return (p >= 0.5).astype(np.int64)
         labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
@@ -166,6 +200,7 @@ class Fitted(Frozen):
             "classes": list(self.classes),
             "pos_label": self.pos_label,
             "map": self.map.to_dict(),
+            "score_range": None if self.score_range is None else self.score_range.to_dict(),
             "provenance": thaw(self.provenance),
         }
 
@@ -180,7 +215,36 @@ class Fitted(Frozen):
             document["method"],
             document["params"],
             document["provenance"],
+            ScoreRange.from_dict(document.get("score_range")),
         )
+
+
+def read_rows(
+    fitted: VectorMap, scores: Any, known: ScoreRange | None, on_range: str
+) -> NDArray[Any]:
+    """Rows of scores for a fitted map: of the kind of the fit, distributions if it takes such."""
+    clean = check_range(read_score_matrix(scores, fitted.n_columns), known, on_range)
+    softened = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "probability"
+    if softened and on_range != "allow":
+        check_distributions(clean)
+    return clean
+
+
+def refuse_models(calibrator: Any) -> None:
+    """Refuse a model with its calibrator where the calibrator alone would be taken.
+
+    Whatever is made of it would take scores, where the object itself takes rows. Classes of such
+    objects say so by ``takes_rows``.
+    """
+    if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
+        return
+    raise InputError(
+        f"a calibrator of scores must come, but {type(calibrator).__name__} is a model with its "
+        "calibrator: it takes rows, and its model cannot be a part of this. Pass its to_fitted(), "
+        "the calibrator of the model's scores, and give that the scores of the same model; or move "
+        "and measure what its predict_proba gives. To have both in one, pickle it, or write the "
+        "model as ONNX and use calibrant.compose_onnx."
+    )
 
 
 def check_header(document: Any, form: str, newest: int) -> None:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.base import Calibrator
+from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
-from calibrant.folds.models import Method, ModelRows, Part, fit_calibrator, model_scores, pool, take
+from calibrant.folds.models import (
+    Method,
+    ModelRows,
+    Part,
+    fit_calibrator,
+    may_be_probabilities,
+    model_scores,
+    pool,
+    take,
+    unseen,
+)
 from calibrant.local.base import LocalCalibrator
 from calibrant.local.rule import LocalFitted, Rows
 from calibrant.maps import Map
@@ -58,6 +69,7 @@ class Member:
     method: Method
     companion: Callable[[Any], Rows] | None = None
     margins: bool = False
+    takes_rows: ClassVar[bool] = True
 
     @property
     def calibrators(self) -> tuple[Any, ...]:
@@ -82,19 +94,29 @@ class Member:
         if isinstance(self.calibrator, LocalCalibrator):
             if self.companion is None:
                 raise InputError("a member with a local calibrator must have a companion.")
-            return self.calibrator.predict_rows(scores, self.companion(X))
+            local = self.calibrator.predict_rows(scores, self.companion(X))
+            return _without(local, unseen(self.estimator, self.classes))
         if scores.ndim == 1 and not isinstance(self.calibrator, Calibrator):
             scores = _pair(scores, self.margins)
-        return self.calibrator.predict_proba(scores)
+        # the same model's scores as in the fit
+        p = self.calibrator.predict_proba(scores, on_range="allow")
+        return _without(p, unseen(self.estimator, self.classes))
 
     def to_fitted(self) -> Fitted | LocalFitted:
         """What calibrates the scores, as a plain value; the model is not in it."""
         fitted = self.calibrator.to_fitted()
+        if not may_be_probabilities(self.estimator, self.method):
+            fitted = replace(fitted, score_range=_numbers(fitted.score_range))
         inner = self.calibrator.calibrator if isinstance(self.calibrator, CodedCalibrator) else None
         if inner is None:
             return fitted
         one = next(c for c in self.calibrators if c is not None).to_fitted()
         return replace(fitted, method=one.method, params=one.params)
+
+
+def _numbers(known: ScoreRange | None) -> ScoreRange | None:
+    """The same range of scores that need not lie in [0, 1], wherever those of the fit did."""
+    return None if known is None else ScoreRange("number", known.low, known.high)
 
 
 def fit_member(
@@ -138,6 +160,16 @@ def _fit_all(
     columns = _pair(scores, margins) if scores.ndim == 1 else scores
     fitted: AnyCalibrator = whole.fit(columns, data.classes[data.codes[rows]], weight)
     return Member(model, fitted, data.classes, 1, data.method, margins=margins)
+
+
+def _without(p: Array, absent: NDArray[np.bool_]) -> Array:
+    """Probability 0 for the classes that a fold's model has not seen, as in scikit-learn."""
+    if not absent.any():
+        return p
+    known = np.where(absent, 0.0, p)
+    total = known.sum(axis=1, keepdims=True)
+    even = ~absent / np.count_nonzero(~absent)
+    return np.where(total > 0.0, known / np.where(total > 0.0, total, 1.0), even)
 
 
 def _pair(scores: Array, margins: bool) -> Array:

@@ -14,18 +14,29 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
-from calibrant.base import SCALES, Calibrator, Limit, Number, OneOf, check_parameters, jsonable
+from calibrant.base import (
+    NOT_ROUTED,
+    SCALES,
+    Calibrator,
+    Limit,
+    Number,
+    OneOf,
+    check_parameters,
+    jsonable,
+    known_range,
+    require_labels,
+)
 from calibrant.data.columns import to_matrix
 from calibrant.data.labels import plain
 from calibrant.data.matrix import (
     ScoreMatrix,
     check_distributions,
     read_matrix,
-    read_score_matrix,
     row_blocks,
 )
+from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.errors import InputError
-from calibrant.fitted import Fitted
+from calibrant.fitted import Fitted, read_rows
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap, VectorMixture
 
@@ -40,7 +51,7 @@ __all__ = [
     "count_columns",
     "most_probable",
     "provenance_of",
-    "read_for",
+    "range_of_rows",
     "reading",
 ]
 
@@ -60,21 +71,21 @@ class Views:
     classes_: NDArray[Any]
 
     @abstractmethod
-    def predict_proba(self, scores: Any) -> Array:
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``."""
 
-    def top_label(self, scores: Any) -> tuple[NDArray[Any], Array]:
+    def top_label(self, scores: Any, *, on_range: OnRange = "error") -> tuple[NDArray[Any], Array]:
         """The most probable class of each row, and its probability: the confidence."""
-        p = self.predict_proba(scores)
+        p = self.predict_proba(scores, on_range=on_range)
         best = np.argmax(p, axis=1)
         return self.classes_[best], p[np.arange(len(p)), best]
 
-    def class_wise(self, scores: Any, label: Any) -> Array:
+    def class_wise(self, scores: Any, label: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of one class, shape (n,)."""
         known = [plain(c) for c in self.classes_]
         if label not in known:
             raise InputError(f"label must be one of the classes {known[:20]}, but {label!r} came.")
-        return self.predict_proba(scores)[:, known.index(label)]
+        return self.predict_proba(scores, on_range=on_range)[:, known.index(label)]
 
 
 class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -95,6 +106,8 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         The fitted function, a value.
     classes_ : ndarray of shape (k,)
         The labels, sorted; the columns of the scores and of `predict_proba`.
+    score_range_ : ScoreRange
+        The scores that it was fitted on: whether they are probabilities, and from where to where.
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
@@ -102,14 +115,15 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
     score_method: ClassVar[str] = "auto"
     # scikit-learn's metadata routing takes the first argument for X; ours is called scores
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     classes: Any
     map_: VectorMap
     classes_: NDArray[Any]
+    score_range_: ScoreRange
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
 
         Parameters
@@ -123,12 +137,12 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
             Weights ≥ 0; a row of weight zero is as if absent.
         """
         check_parameters(self, self._limits)
-        if y is None:
-            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        require_labels(scores, y)
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         self.map_ = self._fit(matrix)
         self.classes_ = classes  # after what may fail
         self.n_features_in_ = matrix.n_classes
+        self.score_range_ = range_of_rows(matrix.scores, self.map_)
         self._provenance = provenance_of(matrix)
         return self
 
@@ -136,19 +150,24 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         """The map for a non-empty matrix. May set further ``name_`` attributes."""
 
-    def predict_proba(self, scores: Any) -> Array:
-        """The probability of each class, shape (n, k), columns in the order of ``classes_``."""
-        check_is_fitted(self, "map_")
-        return self.map_(self._read(scores))
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, shape (n, k), columns in the order of ``classes_``.
 
-    def predict(self, scores: Any) -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
         check_is_fitted(self, "map_")
-        labels: NDArray[Any] = self.classes_[most_probable(self.map_, self._read(scores))]
+        return self.map_(read_rows(self.map_, scores, known_range(self), on_range))
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties).
+
+        ``on_range`` is as in `predict_proba`.
+        """
+        check_is_fitted(self, "map_")
+        clean = read_rows(self.map_, scores, known_range(self), on_range)
+        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
         return labels
-
-    def _read(self, scores: Any) -> NDArray[Any]:
-        return read_for(self.map_, scores, len(self.classes_))
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it."""
@@ -156,7 +175,8 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
         labels = tuple(plain(label) for label in self.classes_)
         provenance = dict(self._provenance)
-        return Fitted(self.map_, labels, None, type(self).__name__, params, provenance)
+        known = known_range(self)
+        return Fitted(self.map_, labels, None, type(self).__name__, params, provenance, known)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")
@@ -172,26 +192,29 @@ class OneOrMany(Calibrator, Views):
 
     multiclass: ClassVar[bool] = True
 
-    def calibrate(self, scores: Any) -> Array:
-        """The calibrated probability of ``pos_label_`` for each score, shape (n,)."""
+    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
+
+        ``on_range`` is as in `Calibrator`.
+        """
         check_is_fitted(self, "map_")
         if isinstance(self.map_, VectorMap):
             raise InputError("several classes have one probability each: use predict_proba.")
-        return super().calibrate(scores)
+        return super().calibrate(scores, on_range=on_range)
 
-    def predict_proba(self, scores: Any) -> Array:
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``."""
         check_is_fitted(self, "map_")
         if isinstance(self.map_, VectorMap):
-            return self.map_(read_for(self.map_, scores, len(self.classes_)))
-        return super().predict_proba(scores)
+            return self.map_(read_rows(self.map_, scores, known_range(self), on_range))
+        return super().predict_proba(scores, on_range=on_range)
 
-    def predict(self, scores: Any) -> NDArray[Any]:
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
         check_is_fitted(self, "map_")
         if not isinstance(self.map_, VectorMap):
-            return super().predict(scores)
-        clean = read_for(self.map_, scores, len(self.classes_))
+            return super().predict(scores, on_range=on_range)
+        clean = read_rows(self.map_, scores, known_range(self), on_range)
         labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
         return labels
 
@@ -211,10 +234,11 @@ def count_columns(scores: Any) -> int:
     return int(shape[1]) if len(shape) == 2 else 1
 
 
-def read_for(fitted: Map, scores: Any, columns: int) -> NDArray[Any]:
-    """Scores for a fitted map, distributions where it was fitted to such."""
-    wanted = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "probability"
-    return read_score_matrix(scores, columns, probabilities=wanted)
+def range_of_rows(scores: NDArray[Any], fitted: Map) -> ScoreRange:
+    """The scores of rows that a map was fitted to; logits are never probabilities."""
+    logits = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "logit"
+    low, high = float(scores.min()), float(scores.max())
+    return ScoreRange.between(low, high, probabilities=not logits)
 
 
 def most_probable(fitted: Map, scores: NDArray[Any]) -> Index:

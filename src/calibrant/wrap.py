@@ -33,7 +33,7 @@ from calibrant.folds.models import (
     warn_no_weights,
     weight_argument,
 )
-from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
+from calibrant.folds.splits import SPLITTING, check_calibrating, cv_kind, row_pairs, warn_of_missing
 from calibrant.local.rule import LocalFitted
 from calibrant.members import ANY_CALIBRATOR, AnyCalibrator, Member, fit_member
 
@@ -59,11 +59,13 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Cloned before it is fitted. Its ``pos_label`` and ``classes`` count with two classes.
         `SimilarityBinning` gets the rows X as its features; `ACP` gets the intervals of the model's
         probabilities, computed from the rows that the model was fitted on.
-    cv : int, splitter, iterable of splits, float, "prefit" or "train", default=3
+    cv : int, None, splitter, iterable of splits, float, "prefit" or "train", default=3
         - int, splitter, iterable: the model is fitted once per fold, its scores of the rows left
           out are pooled, **one** calibrator is fitted on them, and the model is fitted again on
           all rows [1]_. An int means stratified folds in the order of rows, and with ``groups``
-          stratified folds that keep groups together. A row scored r times counts 1/r each time.
+          stratified folds that keep groups together; None means 5, as in scikit-learn. A row
+          scored r times counts 1/r each time. With several classes a fold may train without some
+          of them (`CalibrationWarning`): its model then gives them probability 0.
         - float in (0, 1): this fraction of each class is held out, drawn at random, for the
           calibrator; the model is fitted on the rest only. With ``groups`` they are kept together.
         - ``"prefit"``: the estimator is fitted already; all rows calibrate.
@@ -150,6 +152,8 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         "ensemble": (OneOf((True, False)),),
         "labels": (OneOf(("calibrated", "model")),),
     }
+    #: it takes rows, not scores: what saves and exports calibrators refuses it
+    takes_rows: ClassVar[bool] = True
 
     classes_: NDArray[Any]
     members_: list[Member]
@@ -209,6 +213,10 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if sample_weight is not None and kind != "prefit" and weight_argument(estimator) is None:
             warn_no_weights(estimator)
         pairs = row_pairs(self.cv, data, groups, self.random_state)
+        if kind in SPLITTING:
+            warn_of_missing(pairs, data, estimator)
+        if self.ensemble:
+            check_calibrating(pairs, data)
         if kind == "prefit":
             warn_of(known_rows(estimator, X), depth=3)
             scored = [(estimator, data.scores(estimator))]

@@ -48,6 +48,8 @@ FAR, FAR_LOGIT = 4.0, 0.4
 MOST_OF_IT = 0.9
 #: bins of the look for falling truth, rows in each at least, and the least fall that matters
 FALL_BINS, FALL_ROWS, LEAST_FALL = 20, 50, 0.02
+#: more rows than this are as good as so many, and can be drawn
+FALL_MOST = 1e12
 REPLICATES = 999
 
 
@@ -84,7 +86,8 @@ def upside_down(table: ScoreTable) -> Iterator[Advice]:
             "upside_down",
             f"the scores are higher for the negatives (AUC {auc:.4f}, {errors:.1f} standard errors "
             "below one half): they are probably those of the other label, which pos_label is to "
-            "name. An increasing map can only make all rows alike here.",
+            "name. An increasing map can only make all rows alike here; Isotonic(increasing=False) "
+            "falls.",
             {"auc": auc, "errors": errors},
         )
 
@@ -184,7 +187,7 @@ def falling(table: ScoreTable, seed: int = 0) -> Iterator[Advice]:
     Bins of equal mass; twice the gain in log-likelihood of their own rates over the best rising
     ones, against its distribution where the rising ones are true.
     """
-    size = table.effective_size
+    size = min(table.effective_size, FALL_MOST)
     count = min(FALL_BINS, int(size) // FALL_ROWS)
     if count < 3:
         return

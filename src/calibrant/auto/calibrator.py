@@ -34,9 +34,16 @@ from calibrant.data.table import ScoreTable
 from calibrant.diagrams.trials import check_orientation, named_methods
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
+from calibrant.folds.splits import FOLDS
 from calibrant.maps import Map
 from calibrant.multiclass.calibrator import CodedCalibrator
-from calibrant.vector_base import OneOrMany, VectorCalibrator, count_columns, provenance_of
+from calibrant.vector_base import (
+    OneOrMany,
+    VectorCalibrator,
+    count_columns,
+    provenance_of,
+    range_of_rows,
+)
 
 __all__ = ["AutoCalibrator"]
 
@@ -71,7 +78,7 @@ class AutoCalibrator(OneOrMany):
     candidates : list, tuple or dict of calibrators, default=None
         Judged beside `BLS` (of several classes: beside the mixture of temperature scaling,
         structured scaling and one-vs-rest BLS). A dict gives them names.
-    cv : int, float, splitter or iterable of (train, test) rows, default=5
+    cv : int, None (5), float, splitter or iterable of (train, test) rows, default=5
         Folds; a fraction of rows to hold out once; or rows as they are to be held out, such as
         ``TimeSeriesSplit()``.
     level : float, default=0.95
@@ -111,10 +118,11 @@ class AutoCalibrator(OneOrMany):
     is ahead of it by no more than two; else that one. Folds are dealt from the score table, rows
     whole (a row of weight 100 is in one fold), fewer than ``cv`` where a class has fewer rows; with
     ``groups`` or a splitter, by rows. Standard errors take rows of unequal weight by Σw², and with
-    groups count groups. With a single row of a class nothing can be judged, and the scores are
-    kept. Above 200,000 distinct scores candidates are judged on 100,000 cells of them, and fitted
-    to all. Margins (scores of
-    which any lies outside [0, 1]) are compared with their sigmoid.
+    groups count groups. Scores (or a candidate) that hold an exact 0 or 1 are not taken while
+    there is another: a single wrong one makes the log loss of new rows infinite. With a single row
+    of a class nothing can be judged, and the scores are kept. Above 200,000 distinct scores
+    candidates are judged on 100,000 cells of them, and fitted to all. Margins (scores of which any
+    lies outside [0, 1]) are compared with their sigmoid.
 
     Of k ≥ 3 classes the members see rows softened to the best temperature, and their shares in the
     mixture make the rows held out likeliest, with 0.3 pseudo-rows for each; a fold is judged with
@@ -169,7 +177,9 @@ class AutoCalibrator(OneOrMany):
         self.pos_label = pos_label
         self.classes = classes
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, scores: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """Judge the candidates, and fit the one that is taken.
 
         Parameters
@@ -207,7 +217,8 @@ class AutoCalibrator(OneOrMany):
             )
         if self.weights == "counts":
             table = as_counts(table)
-        parts, notes = parts_of_table(table, int(self.cv), self.random_state)
+        folds = FOLDS if self.cv is None else int(self.cv)
+        parts, notes = parts_of_table(table, folds, self.random_state)
         return self._judge(table, parts, notes)
 
     def _named(self, kinds: tuple[type, ...]) -> dict[str, Any]:
@@ -306,6 +317,7 @@ class AutoCalibrator(OneOrMany):
         self.calibrator_ = trials[self.chosen_].calibrator
         self.oof_, self.advice_ = {}, ()
         self.classes_, self.pos_label_ = classes, None
+        self.score_range_ = range_of_rows(matrix.scores, self.map_)
         self._provenance = provenance_of(matrix)
         return self
 

@@ -22,7 +22,7 @@ from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths
 from calibrant.data.matrix import ScoreMatrix, row_blocks
 from calibrant.folds.models import ModelRows
-from calibrant.folds.splits import row_pairs
+from calibrant.folds.splits import FOLDS, row_pairs
 from calibrant.maps import Softmax, VectorMap, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.metrics._classes import class_tables
@@ -142,6 +142,7 @@ def row_splits(
     A number of folds is dealt from the rows in the order of their scores; of more than
     `MOST_JUDGED` from so many of them.
     """
+    cv = FOLDS if cv is None else cv
     if isinstance(cv, (int, np.integer)) and groups is None:
         count = min(int(cv), len(matrix))
         step = -(-len(matrix) // MOST_JUDGED)
@@ -219,7 +220,8 @@ class _Held:
                 if not one_class(table):
                     n = table.total_negative * table.total_positive
                     pairs, ordered = pairs + n, ordered + n * area(table)
-        return Judged(surprise, square, ordered / pairs if pairs else None)
+        certain = bool(p.min(initial=1.0) <= 0.0)
+        return Judged(surprise, square, ordered / pairs if pairs else None, certain)
 
 
 def _tried(calibrator: Any, matrix: ScoreMatrix, held: _Held, bar: Iterator[int]) -> ClassTrial:

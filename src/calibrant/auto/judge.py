@@ -29,11 +29,13 @@ BENEFIT = 2.0
 
 
 class Judged(NamedTuple):
-    """A candidate's losses on the cells of the sample, and its share of ordered pairs."""
+    """A candidate's losses on the cells of the sample, its share of ordered pairs, and whether it
+    is certain of anything: a probability of exactly 0 or 1, which costs all there is if wrong."""
 
     log_loss: Array
     brier: Array
     auc: float | None
+    certain: bool
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def judge_maps(
     columns = (np.concatenate(c) for c in zip(*(part.held for part in parts), strict=True))
     oof = ScoreTable.from_counts(np.concatenate(outputs), *columns)
     auc = ordered / pairs if pairs else None
-    return Judged(np.concatenate(surprise), np.concatenate(square), auc), oof
+    certain = bool(oof.scores[0] <= 0.0 or oof.scores[-1] >= 1.0)
+    return Judged(np.concatenate(surprise), np.concatenate(square), auc, certain), oof
 
 
 def _sample(parts: list[Part]) -> Sample:
@@ -112,9 +115,11 @@ def choose(judged: Mapping[str, Judged], sample: Sample) -> tuple[str, set[str]]
 
     The first in line (the scores as they came) is taken if it is among these; else the second (our
     own method), if it is ahead of the first by more than one, too, and the best is ahead of it by
-    two at most; else the best.
+    two at most; else the best. A candidate that is certain of anything is taken only if all are:
+    rows held out that happened to be right do not show what a wrong one will cost.
     """
     finite = {n: j for n, j in judged.items() if np.isfinite(sample.mean(j.log_loss))}
+    finite = {n: j for n, j in finite.items() if not j.certain} or finite
     first, second, *_ = judged
     if not finite:
         return first, set(judged)
@@ -168,6 +173,7 @@ def standings(
                 seconds[name],
                 name in tied,
                 name == chosen,
+                one.certain,
             )
         )
     return tuple(sorted(rows, key=lambda row: row.log_loss))

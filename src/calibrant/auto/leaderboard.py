@@ -43,6 +43,9 @@ class Standing:
     tied : bool
         Whether the best is ahead by at most one standard error of the difference.
     chosen : bool
+    certain : bool
+        Whether it gave exactly 0 or 1 to rows held out. One that is wrong costs an infinite log
+        loss, so that such a candidate is not taken while there is another.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Standing:
     seconds: float
     tied: bool = False
     chosen: bool = False
+    certain: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,12 @@ class Leaderboard:
             f"* chosen; out of fold, {self.folds} fold{'s' * (self.folds != 1)}, weight "
             f"{self.weight:.10g}; gain in log loss over {BEFORE}, ± standard errors"
         )
-        return [how, *(f"note: {note}" for note in self.notes)]
+        notes = [f"note: {note}" for note in self.notes]
+        sure = [row.name for row in self.rows if row.certain]
+        if sure and not any(row.certain and row.chosen for row in self.rows):
+            word = "gives" if len(sure) == 1 else "give"
+            notes.append(f"note: {', '.join(sure)} {word} exact 0 or 1, and so was not chosen")
+        return [how, *notes]
 
     def __str__(self) -> str:
         table = [self._head(), *self._cells()]

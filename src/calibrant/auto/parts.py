@@ -68,7 +68,7 @@ class Splits:
 
 def table_cv(cv: Any) -> bool:
     """Whether folds can be dealt from a table, without its rows."""
-    return isinstance(cv, Integral)
+    return cv is None or isinstance(cv, Integral)
 
 
 def as_counts(table: ScoreTable) -> ScoreTable:
@@ -113,7 +113,7 @@ def _whole(held: Held) -> Held:
 
 def for_present(cv: Any, present: NDArray[np.bool_]) -> Any:
     """Splits given as indices or masks of all rows, as indices of the rows that are present."""
-    if present.all() or isinstance(cv, Real) or hasattr(cv, "split"):
+    if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
     position = np.cumsum(present) - 1
 

@@ -38,7 +38,12 @@ def explanation(board: Leaderboard, refused: str | None) -> str:
             f"{chosen.name} was chosen. {how}, it {_gained(chosen, board)}{_share(chosen, before)}."
         ]
     parts.append(_order(chosen))
-    best = board.rows[0]
+    if before.certain and refused is None:
+        parts.append(
+            "The scores hold exact 0 or 1. They are not kept as they are, because a single wrong "
+            "one makes the log loss infinite."
+        )
+    best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is not chosen and refused is None:
         parts.append(
             f"{best.name} had the least log loss, {_number(best.log_loss)}, but was not ahead by "

@@ -118,8 +118,8 @@ class _Binnings:
         positive = np.append(0.0, np.cumsum(table.positive))
         weight = np.append(0.0, np.cumsum(table.weight))
         moment = np.append(0.0, np.cumsum(table.positive * scores))
-        self.n1 = positive[last] - positive[starts]
-        self.n = weight[last] - weight[starts]
+        self.n = np.maximum(weight[last] - weight[starts], 0.0)
+        self.n1 = np.clip(positive[last] - positive[starts], 0.0, self.n)  # sums are rounded
         self.moment = moment[last] - moment[starts]
 
     def log_scores(self) -> Array:
@@ -145,12 +145,32 @@ class _Binnings:
 
 def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
     """For every bin of every model: the model, and one past its last cell; no bin is empty."""
+    if len(mass) * len(numbers) < numbers.sum():
+        return _ends_by_cell(mass, numbers, size)
     model = np.repeat(np.arange(len(numbers)), numbers)
     place = np.arange(len(model)) - np.repeat(np.cumsum(numbers) - numbers, numbers) + 1
-    wanted = place * np.repeat(size, numbers)
-    last = np.searchsorted(mass, wanted * (1 - 1e-12)) + 1  # sums of weights are rounded
+    last = np.searchsorted(mass, _edge(place, np.repeat(size, numbers))) + 1
     last[np.cumsum(numbers) - 1] = len(mass)
     last = np.minimum(last, len(mass))
     # a bin that ends where the bin before it in the same model does is empty
     same = np.append(False, (last[1:] == last[:-1]) & (model[1:] == model[:-1]))
     return model[~same], last[~same]
+
+
+def _ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
+    """The same where there are fewer cells than bins: a cell that reaches more edges than the one
+    before it ends a bin."""
+    wide = size[:, None]
+    reached = np.floor(mass / _edge(1.0, wide))
+    reached += _edge(reached + 1.0, wide) <= mass  # the quotient was rounded
+    reached -= _edge(reached, wide) > mass
+    reached = np.minimum(reached, numbers[:, None] - 1.0)
+    ends = np.diff(reached, axis=1, prepend=0.0) > 0.0
+    ends[:, -1] = True
+    model, cell = np.nonzero(ends)
+    return model, cell + 1
+
+
+def _edge(place: Array | Index | float, size: Array) -> Array:
+    """Where bins of a size end, a little below: sums of weights are rounded."""
+    return np.asarray(place * size * (1 - 1e-12))

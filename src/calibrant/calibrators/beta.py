@@ -19,7 +19,7 @@ __all__ = ["Beta"]
 
 Array = NDArray[np.float64]
 
-#: precision of the prior on standardised coefficients: invisible unless the classes separate
+#: precision of the prior on standardised slopes: invisible unless the classes separate
 RIDGE = 1e-6
 
 
@@ -42,10 +42,12 @@ class Beta(Calibrator):
     -----
     A logistic regression on ln p and −ln(1−p) [1]_. Monotone: where the unconstrained optimum has a
     negative a or b, the best fit with a, b ≥ 0 is taken exactly (it lies on an edge). A ridge of
-    1e-6 on the standardised coefficients keeps separable data finite. Scores outside [0, 1] are
-    read as logits and pass through σ first. Scores beyond the outermost ones inside (0, 1) count as
-    at most half as far from the end as those, so that 0 and 1 have a logarithm. O(D) per Newton
-    step after the table.
+    1e-6 on the standardised slopes keeps separable data finite; c is free, so that the
+    probabilities of the training rows sum to the number of positives (not with ``kind="ab"``, which
+    has no c). Of one class alone the map is a constant: its odds, with half a case of the other
+    (again not with "ab"). Scores outside [0, 1] are read as logits and pass through σ first. Scores
+    beyond the outermost ones inside (0, 1) count as at most half as far from the end as those, so
+    that 0 and 1 have a logarithm. O(D) per Newton step after the table.
 
     References
     ----------
@@ -110,6 +112,8 @@ def _nonnegative(
     The problem is convex, so an optimum outside the quadrant has its best neighbour on an edge,
     and where neither edge has a positive slope, at the corner.
     """
+    if intercept and min(table.total_negative, table.total_positive) == 0.0:
+        return _constant(len(columns), table, intercept)
 
     def fit(used: list[int], warm: Array | None = None) -> tuple[float, Array]:
         chosen = [columns[j] for j in used]
@@ -129,9 +133,14 @@ def _nonnegative(
     inside = [(loss, theta) for loss, theta in edges if (theta >= 0)[1:].all()]
     if inside:
         return min(inside, key=lambda edge: edge[0])[1]
-    corner = np.zeros(1 + len(columns))
-    if intercept:  # the base rate; where a class is absent half a case of it keeps this finite
+    return _constant(len(columns), table, intercept)
+
+
+def _constant(count: int, table: ScoreTable, intercept: bool) -> Array:
+    """The base rate; where a class is absent half a case of it keeps this finite."""
+    corner = np.zeros(1 + count)
+    if intercept:
         n0, n1 = table.total_negative, table.total_positive
         half = 0.0 if min(n0, n1) > 0 else 0.5
-        corner[0] = np.log((n1 + half) / (n0 + half))
+        corner[0] = np.log(n1 + half) - np.log(n0 + half)
     return corner

@@ -8,17 +8,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from calibrant.base import Calibrator, Each, Limit, Number, OneOf, inner_interval
 from calibrant.data.table import ScoreTable
+from calibrant.kernels.bls_map import (
+    expected_rate,
+    rising,
+    shift_to_rate,
+    spread_out,
+    thinned,
+)
 from calibrant.kernels.bls_members import (
     FURTHEST,
+    MOST_ODDS,
     Average,
     Axis,
     Cells,
     Coordinates,
     Fit,
+    between,
     fit_members,
 )
 from calibrant.losses import logit, sigmoid
@@ -42,12 +50,10 @@ PRIOR = {"identity": 2.0, "near identity": 2.0}
 NEGLIGIBLE = 1e-6
 #: the largest difference of log-odds between the map and the average
 MAP_ERROR = 1e-3
-#: at how many places a band is computed, about
-BAND_PLACES = 256
 #: weights of more than this in sum count as this much
 MOST_WEIGHT = 1e9
-#: what a place without data weighs in the isotonic regression, beside a total of 1
-NO_WEIGHT = 1e-9
+#: scores this close are one, as a share of the score, of margins of the largest: some last bits
+ROUNDING = 2.0**-48
 
 
 @dataclass(frozen=True)
@@ -101,8 +107,8 @@ class BLS(Calibrator):
         Members weigh evidence^power: 1 is Bayes' rule, 0 gives all the same weight. Members are
         alike, and none is true: below 1 the average is the better one.
     moderation : float, default=0.25
-        How far probabilities are drawn towards ½ for their posterior variance: 0 not at all, 1 all
-        the way to the posterior mean.
+        How far log-odds are drawn towards those of the base rate for their posterior variance:
+        0 not at all, 1 as far as the posterior mean would be.
     weights : {"counts", "importance"}, default="counts"
         A weight of 2 is two rows; or weights say what counts for how much, and the rows are as many
         as their effective number (Σw)²/Σw² tells. With ``"importance"`` only ratios matter.
@@ -128,12 +134,17 @@ class BLS(Calibrator):
     ln(e^{z/2} + e^{−z/2})); *bending* lines with 8 to 60 knots, whose slope is a Brownian motion,
     in z around the identity and in the rank; *rough* lines, themselves Brownian motions, in the
     rank: for scores with few values, like those of trees. Lines come with several standard
-    deviations of that motion. The first two count twice a priori. On margins (any score outside
-    [0, 1]) z is the score standardised, priors have the slope 1.5 and the base rate, and there is
-    no identity.
+    deviations of that motion; bending ones have further knots among the events, where these are
+    rare and lie close. The first two count twice a priori. On margins (any score outside [0, 1]) z
+    is the score standardised, priors have the slope 1.5 and the base rate, and there is no
+    identity.
     Each member is fitted by Newton's method on its posterior, and weighs
     w ∝ (∫ likelihood · prior)^power by Laplace's approximation. Then
-    p = Σ w·σ(f/√(1 + moderation·πv/8)), with v the posterior variance of f.
+    p = Σ w·σ(b + (f − b)/√(1 + moderation·πv/8)), with v the posterior variance of f and b the
+    log-odds of the base rate. At last all log-odds are shifted alike, so that the probabilities of
+    the fitted rows sum to the number of positives: exactly with many, within 1 % from 30 events on
+    (rows of the rarer class). Of fewer, the sum is partly what the members say: with k events they
+    count (3/(3 + k))², so that none does not mean a probability of 0.
     Log-odds beyond ±15 count as that in z, but keep their ranks. Scores of exactly 0 or 1 count as
     half as far from the end as the outermost score inside (0, 1). A map goes on for 3 log-odds (of
     margins: one range) beyond the outermost scores, ranks only to these; it is flat from there.
@@ -209,10 +220,11 @@ class BLS(Calibrator):
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
         used = np.flatnonzero(self.weights_ > NEGLIGIBLE)
         weights = self.weights_[used] / self.weights_[used].sum()
-        average = Average(where, tuple(fits[i] for i in used), weights, self.moderation)
-        return self._draw(average, cells)
+        chosen = tuple(fits[i] for i in used)
+        average = Average(where, chosen, weights, self.moderation, cells.base)
+        return self._draw(average, cells, table)
 
-    def _draw(self, average: Average, cells: Cells) -> Map:
+    def _draw(self, average: Average, cells: Cells, table: ScoreTable) -> Map:
         """The average as straight pieces, with a band for each level, the widest outermost."""
         axis = average.where.axis
         kind = "logit" if axis.on_logit else "score"
@@ -222,15 +234,19 @@ class BLS(Calibrator):
         v = average(a)
         a, _, v = refine(average.__call__, a, v, v, MAP_ERROR / 2)
         if self.monotone:
-            v = _rising(a, v, cells)
-        kept = _thinned(a, v, MAP_ERROR / 2)
+            v = rising(a, v, cells)
+        kept = thinned(a, v, MAP_ERROR / 2)
+        drawn_at = _log_odds(table.scores, axis, a[kept], v[kept])
+        share = table.weight / table.total
+        shift = shift_to_rate(drawn_at, share, expected_rate(average, cells))
+        v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
-        places = _spread_out(a, cells)
+        places = spread_out(a, cells)
         at, point = a[places], v[places]
         for level in sorted(float(level) for level in self.levels):
             low, high = (average.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
             if self.monotone:
-                low, high = _rising(at, low, cells), _rising(at, high, cells)
+                low, high = rising(at, low, cells), rising(at, high, cells)
             bounds = np.minimum(low, point), np.maximum(high, point)
             lower, upper = (Piecewise.linear(at, bound, kind, "logit") for bound in bounds)
             drawn = Interval(lower, upper, drawn, level)
@@ -274,7 +290,7 @@ def _cells(table: ScoreTable, axis: Axis, size: float) -> Cells:
     a = in_blocks(logit, table.scores) if axis.on_logit else table.scores
     n0, n1, scale = table.negative, table.positive, size / table.total
     share = table.weight / table.total
-    starts = np.flatnonzero(np.append(True, a[1:] > a[:-1]))  # the logit makes ties of last bits
+    starts = _apart_from_rounding(table.scores, a, axis)
     few = len(starts) <= CELLS
     starts = starts if few else _starts(table, axis)
     ends = np.append(starts[1:], len(a)) - 1
@@ -291,6 +307,23 @@ def _cells(table: ScoreTable, axis: Axis, size: float) -> Cells:
     return Cells(axis.of_even(even), linear, even, whole, n0, n1)
 
 
+def _apart_from_rounding(s: Array, a: Array, axis: Axis) -> NDArray[np.intp]:
+    """Where scores s begin that differ from those before by more than rounding, as .3 and .1 + .2
+    do; at places a, which the logit may have made equal.
+
+    A long chain of such neighbours is cut where it gets wider than that.
+    """
+    size = np.abs(s[1:]) if axis.on_logit else max(abs(axis.low), abs(axis.high))
+    with np.errstate(over="ignore"):
+        new = np.append(True, (s[1:] - s[:-1] > ROUNDING * size) & (a[1:] > a[:-1]))
+    if not new.all():
+        first = s[np.flatnonzero(new)][np.cumsum(new) - 1]
+        wide = ROUNDING * (np.abs(first) if axis.on_logit else size)
+        step = np.floor((s - first) / np.maximum(wide, 5e-324))
+        new[1:] |= (step[1:] > step[:-1]) & (a[1:] > a[:-1])
+    return np.flatnonzero(new)
+
+
 def _starts(table: ScoreTable, axis: Axis) -> NDArray[np.intp]:
     """Where cells begin: some of equal weight, some of equal width in the linear coordinate."""
     upto = np.cumsum(table.weight)
@@ -305,60 +338,6 @@ def _starts(table: ScoreTable, axis: Axis) -> NDArray[np.intp]:
     return np.asarray(starts[starts < len(table)])
 
 
-# --- from the average to the map ------------------------------------------------------------------
-
-
-def _rising(a: Array, v: Array, cells: Cells) -> Array:
-    """Isotonic regression of the probabilities at places on the axis, as log-odds.
-
-    Every place weighs what the cells nearest to it hold, so that places beyond the data, or between
-    distant scores, give way to the others.
-    """
-    weight = np.full(len(a), NO_WEIGHT / len(a))
-    weight += np.bincount(_nearest(a, cells.a), cells.share, len(a))
-    found = isotonic_regression(sigmoid(v), weights=weight)
-    starts, sizes = found.blocks[:-1], np.diff(found.blocks)
-    whole = np.add.reduceat(weight, starts)
-    p, q = (np.add.reduceat(weight * sigmoid(side * v), starts) / whole for side in (1.0, -1.0))
-    block = np.where(sizes > 1, np.log(p) - np.log(q), v[starts])
-    return np.maximum.accumulate(np.repeat(block, sizes))
-
-
-def _spread_out(a: Array, cells: Cells) -> NDArray[np.intp]:
-    """The indices of some 256 places among the cells, and of all beyond: there is no other hold."""
-    low, high = np.searchsorted(a, cells.a[[0, -1]])
-    among = np.linspace(low, min(high, len(a) - 1), BAND_PLACES).astype(np.intp)
-    return np.unique(np.concatenate((np.arange(low), among, np.arange(high, len(a)))))
-
-
-def _nearest(a: Array, places: Array) -> NDArray[np.intp]:
-    """The index of the entry of a nearest to each place."""
-    after = np.clip(np.searchsorted(a, places), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
-    before = np.maximum(after - 1, 0)
-    closer = places / 2 - a[before] / 2 < a[after] / 2 - places / 2
-    return np.where(closer, before, after)
-
-
-def _thinned(x: Array, v: Array, tol: float) -> list[int]:
-    """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v).
-
-    From the last knot kept, the slopes that pass within tol of every point since form a cone; the
-    furthest point whose own slope lies in it is the next knot.
-    """
-    places, values = (x / (float(np.abs(x).max()) or 1.0)).tolist(), v.tolist()
-    kept, anchor = [0], 0
-    while anchor < len(places) - 1:
-        low, high, good = -np.inf, np.inf, anchor + 1
-        for i in range(anchor + 1, len(places)):
-            width = places[i] - places[anchor]
-            if width <= 0.0:
-                break
-            slope = (values[i] - values[anchor]) / width
-            if low <= slope <= high:
-                good = i
-            low, high = max(low, slope - tol / width), min(high, slope + tol / width)
-            if low > high:
-                break
-        anchor = good
-        kept.append(anchor)
-    return kept
+def _log_odds(scores: Array, axis: Axis, a: Array, v: Array) -> Array:
+    """Those of scores, on straight lines between knots (a, v)."""
+    return in_blocks(lambda s: between(logit(s) if axis.on_logit else s, a, v), scores)

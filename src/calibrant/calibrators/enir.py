@@ -246,8 +246,11 @@ class ENIR(Calibrator):
     The authors' program takes at most 100 breakpoints, evenly spread by rank, rounds the fits β to
     6 decimals, moves each bin towards its mean score e to (βW + e(1−c))/(W + 1 − c), c = |S/W − e|,
     and draws lines between the scores. Where pairs of bins meet at one λ its rounding may count
-    that model several times; so does this. Its "elbow" keeps the models ranked before the first
-    drop, but one, below .005 variances of the weights. Scores outside [0, 1] pass through σ first.
+    that model several times; so does this, but for a few λ in a hundred whose last bit differs:
+    long paths may then have one copy of a breakpoint more or less than the program's, which shifts
+    the 100 by a rank (hardly seen with BIC, more with AIC and AICc). Its "elbow" keeps the models
+    ranked before the first drop, but one, below .005 variances of the weights. Scores outside
+    [0, 1] pass through σ first.
 
     References
     ----------

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.base import SMOOTHING, Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError
 from calibrant.folds.tables import Deal
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Map, Piecewise
@@ -18,6 +19,9 @@ __all__ = ["Histogram"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+#: the largest total weight for which a number of bins is searched
+HEAVIEST = 1e12
 
 
 class Histogram(Calibrator):
@@ -132,6 +136,12 @@ def _width_cuts(scores: Array, ends: Index, bins: int) -> Array:
 
 def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[int, float]:
     """Five-fold out-of-fold log loss of Laplace-smoothed bins, by the number of bins."""
+    if table.total > HEAVIEST:
+        raise InputError(
+            f'bins="auto" tries up to 2·N^⅓ bins, so the total weight N must be at most '
+            f"{HEAVIEST:g}, but it is {table.total:g}. Divide all weights by their mean, or give a "
+            "number of bins."
+        )
     most = max(2, int(np.ceil(2 * table.total ** (1 / 3) - 1e-9)))
     losses = dict.fromkeys(range(2, most + 1), 0.0)
     deal = Deal(table, 5, repetitions=True)

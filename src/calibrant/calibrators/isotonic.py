@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, Calibrator, Limit, OneOf
+from calibrant.base import SMOOTHING, Calibrator, Limit, Number, OneOf
 from calibrant.data.blocks import isotonic_blocks, isotonic_cuts
 from calibrant.data.table import ScoreTable
+from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.maps import Map, Piecewise
 
 __all__ = ["Isotonic"]
@@ -19,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 class Isotonic(Calibrator):
-    """The non-decreasing map with the least squared error (PAV).
+    """The non-decreasing (or non-increasing) map with the least squared error (PAV).
 
     Parameters
     ----------
@@ -34,18 +37,27 @@ class Isotonic(Calibrator):
         Where a step map steps between the last score a of a block and the first score b of the
         next: halfway, at b (blocks closed on the left), or just above a (closed on the right, the
         (f_i, f_j] of [1]_).
+    increasing : bool or "auto", default=True
+        Whether the map rises or falls with the score. ``"auto"``: as the scores and labels go
+        together, by the sign of Spearman's ρ.
+    y_min, y_max : float in [0, 1] or None, default=None
+        Bounds of the probabilities: values beyond them are put on them.
     pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
+    increasing_ : bool
+        Whether the map rises.
     blocks_ : ndarray of shape (m + 1,)
         Block j holds the distinct scores of indices blocks_[j] to blocks_[j+1] − 1.
 
     Notes
     -----
-    Minimises Σ n(p − n₁/n)² over p₁ ≤ … ≤ p_D on the table; ties are never split; weights count as
-    repetitions. O(N log N) for the table, then O(D). Without smoothing the end blocks are often
-    exactly 0 or 1, and the log loss of a single surprise is infinite. Smoothed blocks are pooled
+    Minimises Σ n(p − n₁/n)² over p₁ ≤ … ≤ p_D (or ≥) on the table, between the bounds; ties are
+    never split; weights count as repetitions, also in ρ. With ``kind="linear"`` the map equals
+    scikit-learn's IsotonicRegression(out_of_bounds="clip") of the same options. O(N log N) for the
+    table, then O(D). Without smoothing the end blocks are often exactly 0 or 1, and the log loss of
+    a single surprise is infinite. Smoothed blocks are pooled
     again where smoothing has put them out of order.
 
     References
@@ -71,6 +83,9 @@ class Isotonic(Calibrator):
         "kind": (OneOf(("step", "linear", "centred")),),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "cut": (OneOf(("mid", "left", "right")),),
+        "increasing": (OneOf((True, False, "auto")),),
+        "y_min": (OneOf((None,)), Number(0.0, 1.0)),
+        "y_max": (OneOf((None,)), Number(0.0, 1.0)),
     }
 
     def __init__(
@@ -79,17 +94,34 @@ class Isotonic(Calibrator):
         kind: str = "step",
         smoothing: str = "none",
         cut: str = "mid",
+        increasing: bool | str = True,
+        y_min: float | None = None,
+        y_max: float | None = None,
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
         self.kind = kind
         self.smoothing = smoothing
         self.cut = cut
+        self.increasing = increasing
+        self.y_min = y_min
+        self.y_max = y_max
         self.pos_label = pos_label
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        starts, values = isotonic_blocks(table, SMOOTHING[self.smoothing])
+        low = 0.0 if self.y_min is None else float(self.y_min)
+        high = 1.0 if self.y_max is None else float(self.y_max)
+        if low > high:
+            raise ParameterError(
+                f"y_min of Isotonic must be at most y_max, but {low:g} and {high:g} came."
+            )
+        self.increasing_ = (
+            goes_up(table) if isinstance(self.increasing, str) else bool(self.increasing)
+        )
+        pseudo = SMOOTHING[self.smoothing]
+        starts, values = isotonic_blocks(table, pseudo, falling=not self.increasing_)
+        values = np.clip(values, low, high)
         self.blocks_ = np.append(starts, len(table))
         if len(starts) == 1:
             return Piecewise.constant(float(values[0]))
@@ -101,6 +133,31 @@ class Isotonic(Calibrator):
             keep = np.append(True, index[1:] != index[:-1])  # a block of one score has one knot
             return Piecewise.linear(table.scores[index[keep]], np.repeat(values, 2)[keep])
         return _centred(table, starts, values)
+
+
+def goes_up(table: ScoreTable) -> bool:
+    """Whether scores and labels go together: Spearman's ρ, weights counting as repetitions, is ≥ 0.
+
+    Says so where its 95 % interval (Fisher's z) holds 0, since either may be true then.
+    """
+    n0, n1 = table.negative / table.total, table.positive / table.total
+    n = n0 + n1
+    rank = np.cumsum(n) - n / 2.0 - 0.5
+    share = float(n1.sum())
+    with_label = float(rank @ n1)  # the covariance of ranks and labels
+    spread = math.sqrt(float(n @ rank**2) * share * (1.0 - share))
+    if spread == 0.0:
+        return True
+    rho, size = min(max(with_label / spread, -1.0), 1.0), table.effective_size
+    if size > 3.0 and abs(rho) < 1.0 and abs(math.atanh(rho)) * math.sqrt(size - 3.0) <= 1.96:
+        warnings.warn(
+            f"whether the map should rise or fall is not sure: Spearman's ρ of scores and labels "
+            f"is {rho:.3g}, no more than chance allows with {size:.4g} rows. Say it: "
+            "increasing=True or False.",
+            CalibrationWarning,
+            stacklevel=2,
+        )
+    return rho >= 0.0
 
 
 def _centred(table: ScoreTable, starts: NDArray[np.intp], values: Array) -> Map:

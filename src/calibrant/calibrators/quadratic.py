@@ -58,7 +58,7 @@ class Quadratic(Calibrator):
     Logistic regression on 1, z and z², by guarded Newton steps: O(D) per step after the
     O(N log N) table, from a pooled table as warm start. Without ``shrink`` the targets are Platt's,
     (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite, with a
-    ridge of 1e-6 beside (on α, β, γ with z left out). With ``shrink`` the labels count as they are.
+    ridge of 1e-6 on β and γ beside (with z left out). With ``shrink`` the labels count as they are.
 
     A parabola turns round somewhere. It is not followed beyond the scores: from the outermost
     margin on, and from half-way between the outermost probability and 0 or 1 on, the map is flat.
@@ -138,7 +138,10 @@ class Quadratic(Calibrator):
             deviation = SHRINK[self.shrink] if isinstance(self.shrink, str) else float(self.shrink)
             targets = (0.0, 1.0)
         size = 3 if scale.bends else 2
-        return Prior(np.array(mean[:size]), np.full(size, deviation**-2.0)), targets
+        precision = np.full(size, deviation**-2.0)
+        if self.shrink == "none":  # so that Σp is Σ of the targets
+            precision[0] = 0.0
+        return Prior(np.array(mean[:size]), precision), targets
 
 
 class _Parabola(NamedTuple):
@@ -150,7 +153,7 @@ class _Parabola(NamedTuple):
     prior: Prior
 
     def fit(self, space: Array, start: Array) -> Penalised:
-        """The best coefficients in the span of orthonormal columns."""
+        """The best coefficients in the span of orthonormal columns, the first the intercept."""
 
         def design(part: slice) -> Array:
             x = self.x[part]
@@ -158,8 +161,12 @@ class _Parabola(NamedTuple):
             return np.asarray(space.T @ rows)
 
         mean, precision = self.prior
-        inside = Prior(space.T @ mean, precision[: space.shape[1]])  # one precision for all
-        found = fit_penalised(design, self.t0, self.t1, inside, space.T @ start)
+        inside = Prior(space.T @ mean, precision[: space.shape[1]])  # one for slope and bend
+        level = np.zeros(len(mean))
+        if self.t0.any() and self.t1.any():
+            level[0] = np.log(self.t1.sum()) - np.log(self.t0.sum())
+        starts = (space.T @ begin for begin in (start, level))
+        found = fit_penalised(design, self.t0, self.t1, inside, *starts)
         away = mean - space @ inside.mean
         objective = found.objective + 0.5 * float(precision @ away**2)
         return found._replace(theta=space @ found.theta, objective=objective)
@@ -174,11 +181,15 @@ class _Parabola(NamedTuple):
         constant = np.eye(size)[:, :1]
         fits = [self.fit(constant, free.theta)]
         for row, other in ((slopes[0], slopes[1]), (slopes[1], slopes[0])):
-            space = np.linalg.svd(row[None, :])[2][1:].T
-            edge = self.fit(space, free.theta) if size == 3 else fits[0]
+            edge = self.fit(_across(row), free.theta) if size == 3 else fits[0]
             if other @ edge.theta >= 0.0:
                 fits.append(edge)
         return min(fits, key=lambda found: found.objective).theta
+
+
+def _across(row: Array) -> Array:
+    """The intercept, and the line in slope and bend on which (0, row₁, row₂) is 0."""
+    return np.array([[1.0, 0.0], [0.0, -row[2]], [0.0, row[1]]])
 
 
 class _Scale(NamedTuple):

@@ -212,6 +212,10 @@ class Spline(Calibrator):
         return Piecewise.linear(z[kept], value, axis.input, "logit")
 
 
+#: a range below this share of the largest score is rounding
+ROUNDING = 2.0**-48
+
+
 class _Axis(NamedTuple):
     """The axis of z: its range, and x = (z − mean)/sd on it."""
 
@@ -248,7 +252,7 @@ def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
     low, high = float(z[0]), float(z[-1])
     half = high / 2 - low / 2
     cells = replace(table, scores=own(z)).pool(CELLS)
-    if half == 0.0:
+    if half <= ROUNDING * max(abs(low), abs(high)):  # one score, and its rounding
         return _Axis(kind, low, high, 0.0, 0.0, 1.0, ends), cells
     share, weight = (cells.scores / 2 - low / 2) / half, cells.weight
     weight = weight / weight.max()

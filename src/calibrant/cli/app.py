@@ -117,6 +117,9 @@ def demo(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where its files go.")] = Path(
         "calibrant-demo"
     ),
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files of its names in the folder.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run the whole job on a bundled example: fit, apply, evaluate, draw, report.
@@ -128,4 +131,4 @@ def demo(
     """
     from calibrant.cli.demo import run
 
-    run(folder, json)
+    run(folder, json, force)

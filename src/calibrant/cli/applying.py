@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from calibrant.cli import jobs
-from calibrant.cli.console import say, say_json
+from calibrant.cli.console import say, say_json, tell, warn
 from calibrant.cli.options import (
     CalibratorFile,
     EngineName,
@@ -20,6 +19,8 @@ from calibrant.cli.options import (
     Threads,
     engine_for,
 )
+from calibrant.cli.places import Output, check_places
+from calibrant.engines.new_segments import NewSegments
 from calibrant.errors import InputError
 
 __all__ = ["apply"]
@@ -43,6 +44,13 @@ SegmentOf = Annotated[
 OnMissing = Annotated[
     str, typer.Option(metavar="error|null", help="What to do with rows without a score.")
 ]
+OnRange = Annotated[
+    str,
+    typer.Option(
+        metavar="error|clip|allow",
+        help="What to do with scores outside [0, 1], for a calibrator of probabilities.",
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite-column", help="Let it replace a column of that name.")
 ]
@@ -56,6 +64,7 @@ def apply(
     into: NewColumn = "probability",
     segment: SegmentOf = None,
     on_missing: OnMissing = "error",
+    on_range: OnRange = "error",
     overwrite_column: Overwrite = False,
     engine: EngineName = "duckdb",
     master: Master = None,
@@ -79,9 +88,9 @@ def apply(
         raise InputError(
             f"{calibrator} does not know the column of scores. Name it with --score COL."
         )
-    if "://" not in output:  # of URLs the engine knows more
-        jobs.check_output(Path(output), folder=engine == "spark")
+    check_places({"--output": Output(output, folder=engine == "spark")}, [calibrator, *files])
     place = Place(engine, master, threads, memory_limit)
+    new = NewSegments()
     with engine_for("applying", json, place) as opened:
         rows = opened.apply(
             fitted,
@@ -91,11 +100,17 @@ def apply(
             into=into,
             segment=jobs.segment_column(fitted, segment),
             on_missing=on_missing,
+            on_range=on_range,
             overwrite_column=overwrite_column,
+            new_segments=new,
         )
     if json:
         document = {"output": output, "rows": rows, "score": column, "column": into}
+        if new.rows:
+            document["rows_of_new_segments"] = new.new
         say_json({**document, "pos_label": fitted.pos_label})
     else:
         say(f"{rows:,} rows written to ", (output, "bold"))
         say(f"Column {into!r} is the probability of {fitted.pos_label!r}.")
+    if new.new:
+        (warn if new.most or json else tell)(f"{new.words()}: they got the map of all rows.")

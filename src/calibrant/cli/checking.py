@@ -24,6 +24,7 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
+from calibrant.cli.places import Output, check_places
 from calibrant.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -106,6 +107,9 @@ def check(
     New rows are compared with old ones, with what a calibrator says, or,
     given both, by the calibrator's probabilities. Scores that moved are no
     alarm: what they mean must have changed.
+
+    Each check may raise a false alarm: for n of them, a nightly job say,
+    give each the level 0.05/n, and only rows that came since the last.
     """
     from calibrant.drift import check_drift
 
@@ -116,7 +120,7 @@ def check(
         )
     if update is not None and calibrator is None:
         raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
-    jobs.check_output(update)
+    check_places({"--update": Output(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else jobs.load_map(calibrator)
     columns = _columns(fitted, jobs.Columns(score or "", label or "", weight, pos_label))
     place = Place(engine, master, threads, memory_limit)

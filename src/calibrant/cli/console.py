@@ -30,6 +30,7 @@ __all__ = [
     "say_pairs",
     "show",
     "tell",
+    "warn",
 ]
 
 T = TypeVar("T")
@@ -91,6 +92,11 @@ def say_pairs(rows: Mapping[str, str]) -> None:
     width = max(map(len, rows))
     for name, value in rows.items():
         say((name.ljust(width), "bold"), "  ", value)
+
+
+def warn(message: str) -> None:
+    """Something that deserves a look, on stderr."""
+    _complain("warning: ", message)
 
 
 def _complain(what: str, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from numpy.typing import NDArray
 
 from calibrant.cli import choices, jobs
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
+from calibrant.cli.places import Output, check_places
 from calibrant.engines.opening import open_engine
+from calibrant.errors import InputError
 from calibrant.metrics import evaluate
+from calibrant.outputs import write_whole
 from calibrant.reports import in_words
 
 __all__ = ["example", "run"]
@@ -72,14 +76,23 @@ def _csv(
     return text.getvalue()
 
 
-def run(folder: Path, json: bool = False) -> None:
+#: the files of the demonstration, and what they are
+FILES = {
+    "scores.csv": "scores of a naive Bayes model, and what happened",
+    "new.csv": "customers that came later",
+    "calibrator.json": "the calibrator",
+    "calibrated.csv": "new.csv with one more column, probability",
+    "reliability.png": "reliability diagram",
+    "report.html": "the verdict, the leaderboard and diagrams on one page",
+}
+
+
+def run(folder: Path, json: bool = False, force: bool = False) -> None:
     """Write the example into a folder, do the whole job there, and say what came of it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = ("scores.csv", "new.csv", "calibrator.json", "calibrated.csv", "reliability.png")
-    scores, new, saved, calibrated, picture = (folder / name for name in names)
-    page = folder / "report.html"
+    paths = _make_room(folder, force)
+    scores, new, saved, calibrated, picture, page = paths
     for path, text in zip((scores, new), example(), strict=True):
-        jobs.write(path, text)
+        write_whole(path, text)
     with open_engine() as engine:
         columns = jobs.Columns("score", "churned")
         read = jobs.read_files(engine, [scores], columns)
@@ -89,17 +102,15 @@ def run(folder: Path, json: bool = False) -> None:
         columns = jobs.Columns("probability", "churned")
         after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
     evaluation = evaluate(after.table, raw=before)
-    jobs.write(picture, jobs.draw(after.table, before, fitted_map=auto))
+    write_whole(picture, jobs.draw(after.table, before, fitted_map=auto))
     title = "Which customers will leave?"
     jobs.page_of(auto, read, title=title, saved_as=Path("calibrator.json")).save(page)
     how = f"Measured on the {after.facts['rows']:,} rows of new.csv, which the fit has not seen."
     lines = _commands(folder)
-    files = dict(zip(_WHAT, (scores, new, saved, calibrated, picture, page), strict=True))
     if json:
-        paths = {path.name: str(path) for path in files.values()}
         say_json(
             {
-                "files": paths,
+                "files": {path.name: str(path) for path in paths},
                 "chosen": auto.chosen_,
                 "verdict": auto.explain(),
                 "evaluation": evaluation.to_dict(),
@@ -107,17 +118,23 @@ def run(folder: Path, json: bool = False) -> None:
             }
         )
         return
-    _print(auto, evaluation, how, lines, {str(path): what for what, path in files.items()})
+    _print(auto, evaluation, how, lines, {str(path): FILES[path.name] for path in paths})
 
 
-_WHAT = (
-    "scores of a naive Bayes model, and what happened",
-    "customers that came later",
-    "the calibrator",
-    "new.csv with one more column, probability",
-    "reliability diagram",
-    "the verdict, the leaderboard and diagrams on one page",
-)
+def _make_room(folder: Path, force: bool) -> list[Path]:
+    """The paths of the files in a folder, which is made; what is there is not lost unasked."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} must be a folder, but it is a file. Name another.")
+    paths = [folder / name for name in FILES]
+    there = [path.name for path in paths if os.path.lexists(path)]
+    if there and not force:
+        raise InputError(
+            f"the folder {folder} already has {', '.join(there)}. Name another folder, or let "
+            "them be replaced: --force."
+        )
+    check_places({path.name: Output(path) for path in paths if folder.is_dir()}, [])
+    folder.mkdir(parents=True, exist_ok=True)
+    return paths
 
 
 def _commands(folder: Path) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from calibrant.cli.options import (
     WeightColumn,
     engine_for,
 )
+from calibrant.cli.places import PAGES, Output, check_places
 
 __all__ = ["compare", "report"]
 
@@ -101,8 +102,7 @@ def report(
 
     The page needs no network and no other file.
     """
-    jobs.check_output(output, (".html", ".htm"))
-    jobs.check_output(save)
+    check_places({"--output": Output(output, PAGES), "--save": Output(save)}, files)
     columns = jobs.Columns(score, label, weight, pos_label)
     methods = choices.check_methods(method or ())
     with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:

@@ -13,9 +13,11 @@ import typer
 from calibrant.cli import jobs
 from calibrant.cli.console import say, say_json
 from calibrant.cli.options import CalibratorFile, Json
+from calibrant.cli.places import Output, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import Segmented, VectorMap
+from calibrant.outputs import write_whole
 
 __all__ = ["export"]
 
@@ -198,14 +200,17 @@ def export(
         raise ParameterError("ONNX is no text: name a file with --output FILE.")
     if json and output is None:
         raise ParameterError("--json says what was written: name a file with --output FILE.")
-    _check_places(output, calibrator, model)
+    check_places({"--output": Output(output)}, [calibrator, *_files_of(model, output)])
     content = writer(jobs.load_map(calibrator), asked)
+    if isinstance(content, str):
+        content = content.rstrip("\n") + "\n"
     if output is None:
-        _print(str(content).rstrip("\n") + "\n")
+        _print(str(content))
         return
-    jobs.write(output, content if isinstance(content, bytes) else content.rstrip("\n") + "\n")
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    write_whole(output, data)
     if json:
-        say_json({"output": str(output), "to": to, "bytes": output.stat().st_size})
+        say_json({"output": str(output), "to": to, "bytes": len(data)})
     else:
         say(f"{calibrator} written as {to} to ", (str(output), "bold"))
 
@@ -226,15 +231,15 @@ def _writer(to: str, wanted: Wanted) -> Writer:
     return writer
 
 
-def _check_places(output: Path | None, *sources: Path | None) -> None:
-    """The output must be a file that can be written, and none of those that are read."""
-    jobs.check_output(output)
-    for source in sources:
-        if output is not None and source is not None and output.resolve() == source.resolve():
-            raise ParameterError(
-                f"the output must be another file than {source}, which is read: the export cannot "
-                "be turned back into it. Name another with --output FILE."
-            )
+def _files_of(model: Path | None, output: Path | None) -> list[Path]:
+    """A model's file, and those that hold its weights where the output may be one of them."""
+    if model is None:
+        return []
+    if output is None or not output.exists() or not model.is_file():
+        return [model]
+    from calibrant.export.onnx.classifier import weight_files
+
+    return [model, *weight_files(model)]
 
 
 def _print(text: str) -> None:

@@ -27,6 +27,7 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
+from calibrant.cli.places import PAGES, PICTURES, Output, check_places
 from calibrant.errors import ParameterError
 from calibrant.registry import DEFAULT
 
@@ -97,9 +98,9 @@ def fit(
     """
     from calibrant.cli import results, segments
 
-    jobs.check_output(output)
-    jobs.check_output(plot, jobs.PICTURES)
-    jobs.check_output(report, (".html", ".htm"))
+    written = {"calibrator": output, "plot": plot, "report": report}
+    places = {"--plot": Output(plot, PICTURES), "--report": Output(report, PAGES)}
+    check_places({"--output": Output(output), **places}, files)
     jobs.check_folds(folds)
     if not folds and (plot or report):
         raise ParameterError("a plot or report shows out-of-fold results: folds must not be 0.")
@@ -125,7 +126,6 @@ def fit(
         )
         result = patiently(lambda: jobs.fit_read(read, calibrator, folds=folds), title, json)
     result = jobs.recorded(result, times)
-    written = {"calibrator": output, "plot": plot, "report": report}
     results.write_fit(result, written)
     if json:
         say_json(results.fit_document(result, written))

@@ -13,7 +13,6 @@ from calibrant.cli.choices import ALWAYS, REPORTED, make_calibrator
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.provenance import OUT_OF_FOLD, measures_of, read_period
 from calibrant.data.table import ScoreTable
-from calibrant.engines.duckdb import whole_file
 from calibrant.engines.rows import FileTable, read_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.files import load, save
@@ -34,7 +33,6 @@ __all__ = [
     "Columns",
     "FitResult",
     "check_folds",
-    "check_output",
     "compare_read",
     "draw",
     "evaluate_files",
@@ -50,14 +48,12 @@ __all__ = [
     "time_facts",
     "time_stamp",
     "too_few",
-    "write",
 ]
 
 Files = Sequence[str | os.PathLike[str]]
 
 #: above this many distinct scores the out-of-fold estimate is made on a pooled table
 MOST_CELLS, POOLED_CELLS = 200_000, 100_000
-PICTURES = (".png", ".svg", ".pdf")
 
 
 # --- jobs ---------------------------------------------------------------------------------------
@@ -315,21 +311,7 @@ def measure_files(
     return evaluation, {**new.facts(count), **labels}
 
 
-# --- outputs ------------------------------------------------------------------------------------
-
-
-def check_output(path: Path | None, endings: Sequence[str] = (), *, folder: bool = False) -> None:
-    """Refuse a place that cannot be written to before hours of work, not after."""
-    if path is None or (folder and path.is_dir()):
-        return
-    if path.is_dir():
-        raise InputError(f"the output must be a file, but {path} is a folder.")
-    if not path.parent.is_dir():
-        raise InputError(f"the output's folder {path.parent} does not exist. Make it first.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"the output's folder {path.parent} cannot be written to.")
-    if endings and path.suffix.lower() not in endings:
-        raise InputError(f"{path.name} must end in {' or '.join(endings)}.")
+# --- calibrators --------------------------------------------------------------------------------
 
 
 def load_map(path: Path) -> Fitted:
@@ -370,10 +352,3 @@ def draw(
 
     figure = reliability_diagram(after, raw=before, bins=bins, fitted_map=fitted_map, title=title)
     return render(figure, format)
-
-
-def write(path: Path, content: bytes | str) -> None:
-    """A file, whole or not at all."""
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    with whole_file(path) as temporary:
-        temporary.write_bytes(data)

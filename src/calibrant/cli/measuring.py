@@ -31,7 +31,9 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
+from calibrant.cli.places import PICTURES, Output, check_places
 from calibrant.errors import ParameterError
+from calibrant.outputs import write_whole
 
 __all__ = ["evaluate", "plot"]
 
@@ -133,12 +135,12 @@ def plot(
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
     """
-    jobs.check_output(output, jobs.PICTURES)
+    check_places({"--output": Output(output, PICTURES)}, files)
     columns = jobs.Columns(prob, label, weight, pos_label)
     with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
         read, before = jobs.evaluate_files(opened, files, columns, raw)
     kind = output.suffix[1:].lower()
-    jobs.write(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))
+    write_whole(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))
     if json:
         say_json({"output": str(output), **read.facts})
     else:

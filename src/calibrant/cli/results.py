@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from calibrant.cli.console import command, say, say_pairs, show, tell
-from calibrant.cli.jobs import FitResult, draw, page_of, write
+from calibrant.cli.jobs import FitResult, draw, page_of
 from calibrant.cli.terminal import reliability_text
 from calibrant.data.frozen import thaw
 from calibrant.errors import InputError
@@ -21,6 +21,7 @@ from calibrant.fitted import Fitted
 from calibrant.local.rule import LocalFitted
 from calibrant.metrics.evaluation import MEASURES, Evaluation
 from calibrant.metrics.printing import shown_value
+from calibrant.outputs import write_whole
 from calibrant.reports import in_words
 
 __all__ = ["apply_command", "facts", "fit_document", "print_fit", "segment_table", "write_fit"]
@@ -252,6 +253,6 @@ def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     if plot is not None and result.after is not None:
         kind = plot.suffix[1:].lower()
         picture = draw(result.after, result.before, format=kind, fitted_map=result.fitted)
-        write(plot, picture)
+        write_whole(plot, picture)
     if report is not None and output is not None:
         page_of(result.calibrator, result.read, saved_as=output).save(report)

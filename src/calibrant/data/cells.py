@@ -20,9 +20,9 @@ __all__ = ["Cells", "cell_facts", "cells_for", "fine_cells_for", "segment_cells_
 Array = NDArray[np.float64]
 Frame = TypeVar("Frame", "nw.LazyFrame[Any]", "nw.DataFrame[Any]")
 
-#: cells of a table, at least and at most; and cells for exact isotonic regression
+#: cells of a table, at least and at most; and at most where those that matter are divided
 FEWEST, MOST = 2**14, 2**20
-FINEST = 2**22
+FINEST = 2**19
 #: cells of a segment, at least and at most, and of all segments together, about
 OWN, TOGETHER = (2**10, 2**14), 2**20
 
@@ -90,9 +90,20 @@ class Cells:
         return np.asarray(cell, dtype=np.int64)
 
     def add_to(self, frame: Frame, score: str, into: str) -> Frame:
-        """A frame with the cells of a column of finite doubles (or NULL) as one more column.
+        """A frame with the cells of a column of finite doubles (or NULL) as one more column."""
+        import narwhals as nw
 
-        The same steps, one column after another: SQL would repeat an expression at each use.
+        cell = nw.col(into).floor()
+        if not frame.implementation.is_pandas_like():  # where integers cannot be missing
+            cell = cell.cast(nw.Int32)
+        return self.add_place(frame, score, into).with_columns(cell.alias(into))
+
+    def add_place(self, frame: Frame, score: str, into: str) -> Frame:
+        """The same before it is rounded down: a cell's number and the place inside it.
+
+        The same steps as for arrays, one column after another: SQL would repeat an expression at
+        each use. Twice as many cells have places twice as large, to the last bit, so each half of a
+        cell is one of theirs.
         """
         import narwhals as nw
 
@@ -109,10 +120,7 @@ class Cells:
             far = 1.0 / (1.0 + step.abs())
             side, low, high = step < 0.0, far - 1.0 - LEAST, 1.0 - far
         place = nw.when(side).then(low).otherwise(high) * self._scale
-        cell = place.floor()
-        if not frame.implementation.is_pandas_like():  # where integers cannot be missing
-            cell = cell.cast(nw.Int32)
-        return frame.with_columns(cell.alias(into))
+        return frame.with_columns(place.alias(into))
 
     @property
     def _scale(self) -> float:
@@ -140,10 +148,10 @@ def cells_for(rows: float) -> int:
 
 
 def fine_cells_for(rows: float) -> int:
-    """How many cells where those that matter are looked into again: about one for fifty rows.
+    """How many cells where those that matter are divided again: about one for fifty rows.
 
     >>> [fine_cells_for(n) for n in (1e6, 1e7, 1e8)]
-    [16384, 262144, 2097152]
+    [16384, 262144, 524288]
     """
     return min(max(_power(rows / 50), FEWEST), FINEST)
 

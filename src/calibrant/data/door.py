@@ -29,7 +29,8 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-HEAVIEST = 1e100
+#: the largest weight must be between these, so that floats can hold the sum of squares
+HEAVIEST, LIGHTEST = 1e100, 1e-150
 
 
 @dataclass(frozen=True)
@@ -111,17 +112,23 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
             f"at row {int(np.argmax(negative))}). Negative values in data passed to sample_weight "
             "have no meaning here: drop those rows or correct them."
         )
-    if clean.max() > HEAVIEST:
-        raise InputError(
-            f"sample_weight must be at most {HEAVIEST:g}, but {clean.max():g} came. Divide all "
-            "weights by their mean."
-        )
+    _check_extremes(clean)
     if not clean.any():
         raise InputError(
             f"sample_weight must be positive for at least one row, but all {n} are zero. A zero "
             "weight means that the row is absent."
         )
     return clean
+
+
+def _check_extremes(weight: Array) -> None:
+    """Weights whose squares floats cannot hold would make sizes and intervals wrong."""
+    most = float(weight.max())
+    if most > HEAVIEST or 0.0 < most < LIGHTEST:
+        raise InputError(
+            f"sample_weight must have its largest value from {LIGHTEST:g} to {HEAVIEST:g}, but it "
+            f"is {most:g}. Divide all weights by their mean."
+        )
 
 
 def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:

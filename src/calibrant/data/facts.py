@@ -9,7 +9,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from calibrant.data.labels import plain
+from calibrant.data.columns import plain
 from calibrant.errors import InputError
 
 __all__ = ["as_text", "fits_64_bits", "freeze", "freeze_facts", "is_text", "shown"]

@@ -23,8 +23,11 @@ CROWDED, DUE, ZOOMS = 1 / 16, 8, 4
 #: Σw and Σw² of negatives and positives, as the columns of grouped rows are called
 SUMS = ("negative", "positive", "negative_sq", "positive_sq")
 
-#: what becomes of two classes' values in one cell
-REDUCED = {"low": np.fmin, "high": np.fmax, "moment": np.add, "rows": np.add}
+#: what becomes of two classes' values in one cell: those that stay apart, and the others
+APART = {"weight": SUMS[:2], "square": SUMS[2:], "d": ("d0", "d1")}
+REDUCED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys(
+    ("moment", "rows", "e", "loss", "part"), np.add
+)
 
 
 class Look(NamedTuple):
@@ -110,7 +113,7 @@ def side_by_side(found: Columns) -> Columns:
     starts = np.flatnonzero(new)
     place = np.cumsum(new) - 1
     columns = {name: found[name][starts] for name in ("g",) if name in found} | {"k": cell[starts]}
-    for source, names in (("weight", SUMS[:2]), ("square", SUMS[2:])):
+    for source, names in APART.items():
         for name, own in zip(names, (~positive, positive), strict=True):
             if source in found:
                 columns[name] = np.zeros(len(starts))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import to_column
+from calibrant.data.columns import plain, to_column
+from calibrant.data.facts import shown
 from calibrant.errors import InputError
 
 __all__ = ["Labels", "plain", "read_classes", "read_labels", "read_many"]
@@ -20,6 +23,13 @@ PARTNERS: dict[float, tuple[int, int]] = {
     1: (0, 1),
     -1: (-1, 1),
 }  # False and True are 0 and 1
+
+#: what is no label, but may hold several
+CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
+#: what to do about labels between 0 and 1
+SOFT = (
+    "Give each row twice, as a positive of weight y and a negative of weight 1 − y (sample_weight)."
+)
 
 
 @dataclass(frozen=True)
@@ -38,14 +48,11 @@ class Labels:
 def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None) -> Labels:
     """Code a column of labels; ``classes`` names the two where the column may hold only one."""
     array = _vector(to_column(y, "y"))
-    first, second = _two_values(array)
-    for value in (first, second):
-        if isinstance(value, float) and not value.is_integer():
-            _refuse_soft(np.asarray(array, dtype=np.float64))
+    first, second = (_label(value, "y") for value in _two_values(array))
     pair = _pair(first, second, classes)
     ordered = _sorted_pair(pair, array.dtype)
     positive = _positive_label(ordered, pos_label)
-    mask = np.asarray(array == positive, dtype=bool)
+    mask = _are(array, positive)
     return Labels(mask, ordered, positive)
 
 
@@ -66,8 +73,8 @@ def read_many(y: Any, *, classes: Any = None) -> tuple[NDArray[Any], NDArray[np.
     found, codes = _unique(array, "y")
     if classes is None:
         return found, codes
-    known, _ = _unique(to_column(classes, "classes"), "classes")
-    where = [int(np.argmax(hit)) if (hit := known == value).any() else -1 for value in found]
+    known, _ = _unique(_row(to_column(classes, "classes")), "classes")
+    where = [int(np.argmax(hit)) if (hit := _are(known, value)).any() else -1 for value in found]
     if -1 in where:
         raise InputError(
             f"y must hold only the classes {[plain(c) for c in known][:20]}, but "
@@ -87,6 +94,9 @@ def _unique(array: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.in
             f"{name} must hold labels of one type, but some cannot be ordered: {wrong}. Convert "
             "them to strings."
         ) from wrong
+    if values.dtype.kind in "fO":
+        checked = [_label(value, name) for value in values]
+        values = values if values.dtype.kind == "f" else _boxed(checked)
     kinds = {type(value) for value in values} if values.dtype.kind == "O" else set()
     if len(kinds) == 1 and kinds <= {str, int, float, bool}:
         values = np.array(values.tolist())  # scikit-learn's models take no boxed labels
@@ -100,18 +110,13 @@ def _few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
     while len(rest):
         if len(found) == most:
             return None, None
-        same = np.asarray(array[rest] == array[rest[0]], dtype=bool)
+        same = _are(array[rest], array[rest[0]])
         same[0] = True  # whatever its own idea of equality
         codes[rest[same]] = len(found)
         found.append(int(rest[0]))
         rest = rest[~same]
     values, place = np.unique(array[found], return_inverse=True)
     return values, place[codes]
-
-
-def plain(value: Any) -> Any:
-    """A label as a Python value: NumPy scalars unwrapped, everything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _vector(array: NDArray[Any]) -> NDArray[Any]:
@@ -129,6 +134,56 @@ def _vector(array: NDArray[Any]) -> NDArray[Any]:
         raise InputError("Complex data not supported: y must be labels.")
     if array.dtype.kind == "f":
         _refuse_soft(array)
+    if array.dtype.kind == "O":
+        _refuse_containers(array)
+    return array
+
+
+def _refuse_containers(array: NDArray[Any]) -> None:
+    kinds = set(map(type, array))
+    wrong = [kind for kind in kinds if issubclass(kind, CONTAINERS)]
+    if wrong:
+        raise InputError(
+            f"y must hold one label per row, a word or a number, but a {wrong[0].__name__} came "
+            "among them."
+        )
+
+
+def _are(array: NDArray[Any], value: Any) -> NDArray[np.bool_]:
+    """Which entries equal a value; numbers beyond floats equal no float."""
+    try:
+        return np.asarray(array == value, dtype=bool)
+    except (OverflowError, ArithmeticError):
+        return np.array([_is(one, value) for one in array], dtype=bool)
+
+
+def _is(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except (OverflowError, ArithmeticError):
+        return False
+
+
+def _label(value: Any, name: str) -> Any:
+    """A label that is no fraction; whole decimals and fractions as integers."""
+    number = isinstance(value, (Real, Decimal))
+    if not number or isinstance(value, (Integral, np.bool_)):
+        return value
+    try:
+        whole = int(value) == value
+    except (OverflowError, ValueError):  # infinity and NaN
+        whole = False
+    if not whole:
+        raise InputError(
+            f"Unknown label type: {name} must be classes, words or whole numbers, but fractions "
+            f"(soft labels) came, such as {shown(plain(value))}. {SOFT if name == 'y' else ''}"
+        )
+    return value if isinstance(value, (float, np.floating)) else int(value)
+
+
+def _row(array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim != 1:
+        raise InputError(f"classes must be a list of labels, but its shape is {array.shape}.")
     return array
 
 
@@ -156,25 +211,24 @@ def _refuse_soft(y: NDArray[Any]) -> None:
         row = int(np.argmax(soft))
         raise InputError(
             "Unknown label type: y must be two classes, but fractions (soft labels) came: "
-            f"{int(soft.sum())} of {len(y)}, first {y[row]:g} at row {row}. Give each row twice, "
-            "as a positive of weight y and a negative of weight 1 − y (sample_weight)."
+            f"{int(soft.sum())} of {len(y)}, first {y[row]:g} at row {row}. {SOFT}"
         )
 
 
 def _two_values(array: NDArray[Any]) -> tuple[Any, Any]:
     """The one or two values of y (second None), found without sorting."""
     first = array[0]
-    other = np.asarray(array != first, dtype=bool)
+    other = ~_are(array, first)
     if not other.any():
         return first, None
     second = array[int(np.argmax(other))]
-    more = other & np.asarray(array != second, dtype=bool)
+    more = other & ~_are(array, second)
     if more.any():
         third = plain(array[int(np.argmax(more))])
         raise InputError(
             "y must hold two classes; Only binary classification is supported here, but at least "
-            f"three came: {plain(first)!r}, {plain(second)!r} and {third!r}. For several classes "
-            "use CalibratedClassifier, which calibrates one class against the rest."
+            f"three came: {shown(plain(first))}, {shown(plain(second))} and {shown(third)}. For "
+            "several classes use CalibratedClassifier, which calibrates one class against the rest."
         )
     return first, second
 
@@ -183,7 +237,7 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
     if classes is not None:
         pair = _given_pair(classes)
         for value in (first, second):
-            if value is not None and not any(value == known for known in pair):
+            if value is not None and not any(_is(value, known) for known in pair):
                 raise InputError(
                     f"y must hold only the classes {[plain(c) for c in pair]}, but "
                     f"{plain(value)!r} came. Correct y or the parameter classes."
@@ -202,7 +256,10 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
 
 
 def _given_pair(classes: Any) -> tuple[Any, Any]:
-    values = list(classes) if isinstance(classes, (list, tuple, np.ndarray)) else [classes]
+    single = isinstance(classes, (str, bytes, Real))
+    column = np.array([classes]) if single else _row(to_column(classes, "classes"))
+    given = list(classes) if isinstance(classes, (list, tuple)) else list(column)
+    values = [_label(value, "classes") for value in given]
     if len(values) != 2 or values[0] == values[1]:
         raise InputError(f"classes must be two different labels, but {values!r} came.")
     return values[0], values[1]
@@ -222,11 +279,23 @@ def _sorted_pair(pair: tuple[Any, Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return (
             np.array(values) if all(type(v) in (str, int, bool) for v in values) else _boxed(values)
         )
-    return np.array([low, high], dtype=None if dtype.kind in "US" else dtype)
+    return _of_type([low, high], dtype)
+
+
+def _of_type(values: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The labels in the type of y where it can hold them, else in one that can."""
+    if dtype.kind not in "US":
+        try:
+            array = np.array(values, dtype=dtype)
+            if all(bool(a == b) for a, b in zip(array, values, strict=True)):
+                return array
+        except (OverflowError, TypeError, ValueError):
+            pass
+    return np.array(values)
 
 
 def _boxed(values: list[Any]) -> NDArray[Any]:
-    array = np.empty(2, dtype=object)
+    array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells, cells_for, segment_cells_for
 from calibrant.data.door import HEAVIEST
+from calibrant.data.doubles import as_double
 from calibrant.data.grouped import SUMS, ZOOMS, Columns, Grouped, Look, side_by_side
 from calibrant.data.lazy_checks import (
     BadRowsError,
@@ -30,7 +31,7 @@ from calibrant.data.lazy_checks import (
     refuse_streams,
     within,
 )
-from calibrant.data.naming import plain_names
+from calibrant.data.naming import open_any, plain_names
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 
@@ -53,7 +54,7 @@ def lazy_frame(frame: Any) -> nw.LazyFrame[Any] | None:
 
     if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
         return None
-    wrapped = nw.from_native(frame, pass_through=True)
+    wrapped = open_any(frame)
     if isinstance(wrapped, nw.DataFrame):
         return wrapped.lazy()
     return wrapped if isinstance(wrapped, nw.LazyFrame) else None
@@ -75,16 +76,28 @@ def read_lazy(
     """
     refuse_streams(frame)
     check_columns(frame.collect_schema(), names)
-    frame, called = plain_names(frame)
-    names = names._replace(**{r: called[name] for r, name in names._asdict().items() if name})
+    frame, own = _own_columns(frame, names)
     run = run or _at_once
     if coding is None:
-        coding = find_coding(frame, names.label, pos_label, classes, run)
-    return LazyRows(frame, names, coding, run, _refuse)
+        coding = find_coding(frame, own.label, pos_label, classes, run, said=names.label)
+    return LazyRows(frame, own, coding, run, _refuse, said=names)
+
+
+def _own_columns(frame: nw.LazyFrame[Any], names: Names) -> tuple[nw.LazyFrame[Any], Names]:
+    """The columns that are read and no others, called by their roles, numbers as doubles."""
+    import narwhals as nw
+
+    frame, called = plain_names(frame)
+    roles = {role: called[name] for role, name in names._asdict().items() if name is not None}
+    columns = (
+        (as_double(frame, name) if role in ("score", "weight") else nw.col(name)).alias(role)
+        for role, name in roles.items()
+    )
+    return frame.select(*columns), Names(**{role: role for role in roles})
 
 
 def _refuse(rows: LazyRows) -> None:
-    refuse_rows(rows.source, rows.names, rows.coding, rows.run)
+    refuse_rows(rows.source, rows.names, rows.coding, rows.run, rows.said)
 
 
 def _at_once(ask: Callable[[], Any]) -> Any:
@@ -98,6 +111,7 @@ class LazyRows:
     Parameters
     ----------
     source : narwhals LazyFrame
+        Its scores and weights are doubles.
     names : Names
     coding : Coding
     run : callable
@@ -108,7 +122,7 @@ class LazyRows:
     said : Names, optional
         What the columns are called in messages, where ``names`` are not the user's.
     bare : bool, default=False
-        Leave out what isotonic regression does not need: Σw², Σw·score, the number of rows.
+        Leave out what isotonic regression does not need: Σw², Σw·score.
     """
 
     source: nw.LazyFrame[Any]
@@ -126,11 +140,11 @@ class LazyRows:
         as a negative and as a positive, with the squares q0 and q1; g, its segment."""
         import narwhals as nw
 
-        score, label = nw.col(self.names.score).cast(nw.Float64), nw.col(self.names.label)
+        score, label = nw.col(self.names.score), nw.col(self.names.label)
         is_negative, is_positive = (
             within(label, values) for values in (self.coding.negative, self.coding.positive)
         )
-        weight: Any = nw.col(self.names.weight).cast(nw.Float64) if self.names.weight else 1.0
+        weight: Any = nw.col(self.names.weight) if self.names.weight else 1.0
         nothing = nw.when(is_negative).then(0.0)  # NULL for a third label
         columns = [
             score.alias("x"),
@@ -224,44 +238,55 @@ class LazyRows:
         return Grouped(None, self.group(frame, [*self.keys, "x"], self.sums(), most))
 
     def by_cell(self, cells: Cells) -> Grouped:
-        """Sums of each cell, the ends of its scores, and Σw·score.
+        """Sums of each cell, the ends of its scores, and Σw·score."""
+        return Grouped(cells, self.by_key(cells.add_to(self.coded(), "x", "k")))
 
-        Grouped by one number for cell and class: that is cheaper than sums for each class.
+    def by_key(
+        self,
+        rows: nw.LazyFrame[Any],
+        moment: tuple[str, str] = ("x", "moment"),
+        others: Sequence[str] = (),
+    ) -> Columns:
+        """Sums of coded rows for each number k, and the ends of their scores; Σw·value of a column
+        under another name, and the plain sums of ``others``.
+
+        Grouped by one number for k and class: that is cheaper than sums for each class.
         """
         import narwhals as nw
 
-        rows = cells.add_to(self._coded(), "x", "k")
         rows = rows.with_columns((nw.col("k") * 2 + nw.col("y")).alias("k"))
-        at, x = nw.col("x"), nw.col("x")
-        sums = {"weight": nw.len(), "moment": x.sum()}
+        at = x = nw.col("x")
+        value, name = nw.col(moment[0]), moment[1]
+        sums = {"weight": nw.len(), name: value.sum()}
         if self.names.weight:
             w, at = nw.col("w"), nw.col("at")
             present = nw.when(w > 0.0).then(x).alias("at")
-            rows = rows.with_columns(present, (w * w).alias("q"), (w * x).alias("wx"))
-            sums = {"weight": w.sum(), "moment": nw.col("wx").sum()}
+            rows = rows.with_columns(present, (w * w).alias("q"), (w * value).alias("wx"))
+            sums = {"weight": w.sum(), name: nw.col("wx").sum()}
             sums |= {"square": nw.col("q").sum(), "rows": nw.len()}
         if self.bare:
-            sums = {"weight": sums["weight"]}
-        sums |= {"low": at.min(), "high": at.max()}
-        return Grouped(cells, side_by_side(self.group(rows, [*self.keys, "k"], sums)))
+            sums = {name: sums[name] for name in ("weight", "rows") if name in sums}
+        sums |= {"low": at.min(), "high": at.max(), **{name: nw.col(name).sum() for name in others}}
+        return side_by_side(self.group(rows, [*self.keys, "k"], sums))
 
-    def _coded(self) -> nw.LazyFrame[Any]:
+    def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
         """The columns x, the score, NULL where it or the weight is wrong; y, 0 or 1, NULL for other
         labels; w, the weight; g, the segment."""
         import narwhals as nw
 
-        score, label = nw.col(self.names.score).cast(nw.Float64), nw.col(self.names.label)
+        score, label = nw.col(self.names.score), nw.col(self.names.label)
         is_negative, is_positive = (
             within(label, values) for values in (self.coding.negative, self.coding.positive)
         )
         y = nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
         columns, good = [score.alias("x"), y.alias("y")], nw.col("x").is_finite()
         if self.names.weight:
-            columns.append(nw.col(self.names.weight).cast(nw.Float64).alias("w"))
+            columns.append(nw.col(self.names.weight).alias("w"))
             good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
         if self.names.segment:
             columns.append(nw.col(self.names.segment).alias("g"))
-        return self.source.select(*columns).with_columns(nw.when(good).then(nw.col("x")).alias("x"))
+        checked = nw.when(good).then(nw.col("x")).alias("x")
+        return self.source.select(*columns, *others).with_columns(checked)
 
     def group(
         self,
@@ -303,8 +328,6 @@ class LazyRows:
         import narwhals as nw
 
         score = nw.col(self.names.score)
-        if self.source.collect_schema()[self.names.score] != nw.Float64:
-            score = score.cast(nw.Float64)
         ends = (score.min().alias("low"), score.max().alias("high"), nw.len().alias("rows"))
         low, high, rows = self.fetch(self.source.select(*ends)).row(0)
         if rows and not all(end is not None and math.isfinite(end) for end in (low, high)):
@@ -317,7 +340,7 @@ class LazyRows:
 
         if look.low >= 0.0 and look.high <= 1.0:
             return Cells(count)
-        score = nw.col(self.names.score).cast(nw.Float64)
+        score = nw.col(self.names.score)
         moments = (score.mean().alias("mean"), score.std().alias("spread"))
         with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
             centre, spread = self.fetch(self.source.select(*moments)).row(0)

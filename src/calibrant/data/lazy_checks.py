@@ -73,7 +73,7 @@ def refuse_streams(frame: nw.LazyFrame[Any]) -> None:
     if getattr(frame.to_native(), "isStreaming", False) is True:
         raise InputError(
             "the frame must have an end, but it is a stream. Take a batch of it to fit and to "
-            'measure; apply works on a stream with on_missing="null".'
+            'measure; apply works on a stream with on_missing="null" and on_range="allow".'
         )
 
 
@@ -128,16 +128,17 @@ def check_columns(schema: nw.Schema, names: Names) -> None:
 
 
 def find_coding(
-    frame: nw.LazyFrame[Any], label: str, pos_label: Any, classes: Any, run: Run
+    frame: nw.LazyFrame[Any], label: str, pos_label: Any, classes: Any, run: Run, *, said: str
 ) -> Coding:
-    """The two classes: from the first rows if they show both, else from all."""
+    """The two classes: from the first rows if they show both, else from all; ``said`` is what the
+    column is called in messages."""
     found = _distinct(frame.head(HEAD), label, run)
     if len(found) < 2:
         found = _distinct(frame, label, run)
     if not found:
-        refuse_labels(frame, label, run)
+        refuse_labels(frame, label, run, said)
     values = [_simple(value) for value in found]
-    refuse_classes(values, label, known=classes is not None)
+    refuse_classes(values, said, known=classes is not None)
     coded = read_labels(values, pos_label=pos_label, classes=classes)
     low, high = (plain(value) for value in coded.classes)
     sides: dict[bool, list[Any]] = {False: [], True: []}
@@ -209,35 +210,38 @@ def within(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def refuse_rows(frame: nw.LazyFrame[Any], names: Names, coding: Coding, run: Run) -> None:
+def refuse_rows(
+    frame: nw.LazyFrame[Any], names: Names, coding: Coding, run: Run, said: Names | None = None
+) -> None:
     """An InputError that says what is wrong with how many rows; used only after a failure."""
     import narwhals as nw
 
-    score = nw.col(names.score).cast(nw.Float64)
+    said = said or names
+    score = nw.col(names.score)
     checks = {
         "missing": score.is_null(),
         "NaN": score.is_nan() & ~score.is_null(),  # in pandas NaN is NULL
         "infinite": (score == float("inf")) | (score == float("-inf")),
     }
     advice = "Drop or impute them first."
-    _refuse(frame, f"score column {names.score!r} must be finite", checks, advice, run)
+    _refuse(frame, f"score column {said.score!r} must be finite", checks, advice, run)
     if names.weight:
-        weight = nw.col(names.weight).cast(nw.Float64)
+        weight = nw.col(names.weight)
         checks = {
             "missing": weight.is_null(),
             "NaN": weight.is_nan() & ~weight.is_null(),
             "negative": weight < 0.0,
             f"above {HEAVIEST:g}": (weight > HEAVIEST) & ~weight.is_nan(),  # in SQL NaN is above
         }
-        must = f"weight column {names.weight!r} must be from 0 to {HEAVIEST:g}"
+        must = f"weight column {said.weight!r} must be from 0 to {HEAVIEST:g}"
         _refuse(frame, must, checks, "Correct or drop those rows.", run)
-    refuse_labels(frame, names.label, run)
+    refuse_labels(frame, names.label, run, said.label)
     found = [_simple(value) for value in _distinct(frame, names.label, run)]
-    refuse_classes(found, names.label, known=True)
+    refuse_classes(found, said.label, known=True)
     read_labels(found, classes=coding.classes)
 
 
-def refuse_labels(frame: nw.LazyFrame[Any], label: str, run: Run) -> None:
+def refuse_labels(frame: nw.LazyFrame[Any], label: str, run: Run, said: str) -> None:
     """An InputError if labels are missing, or there are no rows at all."""
     import narwhals as nw
 
@@ -246,7 +250,7 @@ def refuse_labels(frame: nw.LazyFrame[Any], label: str, run: Run) -> None:
     if frame.collect_schema()[label].is_float():
         checks["NaN"] = column.is_nan() & ~column.is_null()
     advice = "Drop those rows."
-    if not _refuse(frame, f"label column {label!r} must be complete", checks, advice, run):
+    if not _refuse(frame, f"label column {said!r} must be complete", checks, advice, run):
         raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
 
 

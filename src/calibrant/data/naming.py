@@ -1,15 +1,48 @@
-"""Columns by name: one that is not there, and names that an engine would misread."""
+"""Columns by name: one that is not there or there twice, and names that an engine would misread."""
 
 from __future__ import annotations
 
 import difflib
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["plain_names", "unknown_column"]
+__all__ = ["open_any", "plain_names", "renamed", "unknown_column"]
+
+#: names that mean nothing else to any engine
+PLAIN = re.compile(r"\w[\w \-]*")
+
+
+def open_any(values: Any, *, series: bool = False) -> Any:
+    """A frame (or a series) as narwhals sees it, anything else as it is; InputError for a frame
+    with several columns of one name, which nothing could tell apart."""
+    import narwhals as nw
+
+    try:
+        opened = nw.from_native(values, allow_series=series, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        native: Any = getattr(values, "column_names", None) or getattr(values, "columns", ())
+        _refuse_repeated(list(native))
+        raise  # pragma: no cover - narwhals has seen what we have not
+    if isinstance(opened, nw.LazyFrame) and opened.implementation.is_spark_like():
+        _refuse_repeated(list(values.columns))
+    return opened
+
+
+def _refuse_repeated(names: Sequence[Any]) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        shown = ", ".join(map(repr, twice[:8]))
+        raise InputError(
+            f"the columns of a frame must have different names, but several are called {shown}. "
+            "Rename or drop those first."
+        )
 
 
 def unknown_column(name: str, role: str, names: Sequence[str], of: str) -> str:
@@ -18,7 +51,7 @@ def unknown_column(name: str, role: str, names: Sequence[str], of: str) -> str:
     >>> unknown_column("scroe", "score", ["id", "score"], "the frame")
     "the frame has no column 'scroe' (score). Its columns are 'id', 'score'. Did you mean 'score'?"
     """
-    lower = {known.strip().lower(): known for known in names}
+    lower = {str(known).strip().lower(): known for known in names}
     asked = name.strip().lower()
     near = difflib.get_close_matches(asked, lower, n=1, cutoff=0.5) or [
         known for known in lower if asked and known.startswith(asked)
@@ -31,18 +64,41 @@ def unknown_column(name: str, role: str, names: Sequence[str], of: str) -> str:
 
 
 def plain_names(frame: nw.LazyFrame[Any]) -> tuple[nw.LazyFrame[Any], dict[str, str]]:
-    """The frame with names that can be used, and the new name of each column by its old one.
+    """The frame with names that no engine misreads, and the new name of each column by its old one.
 
-    Spark reads a dot as the way into a structure and backticks as quotes.
+    Polars takes ``^x$`` for a pattern, DuckDB ``*`` for all columns, Spark a dot for the way into a
+    structure, and most of them ``S`` and ``s`` for the same.
+
+    >>> import narwhals as nw, polars as pl
+    >>> frame = nw.from_native(pl.LazyFrame({"*": [1], "s": [2]}))
+    >>> plain_names(frame)[1]
+    {'*': 'c0', 's': 'c1'}
     """
+    names = frame.collect_schema().names()
+    alike = len({str(name).lower() for name in names}) < len(names)
+    if not alike and all(isinstance(name, str) and PLAIN.fullmatch(name) for name in names):
+        return frame, {name: name for name in names}
+    plain = [f"c{i}" for i in range(len(names))]
+    return renamed(frame, plain), dict(zip(names, plain, strict=True))
+
+
+def renamed(frame: nw.LazyFrame[Any], names: Sequence[str]) -> nw.LazyFrame[Any]:
+    """The frame with other names for all its columns, given in their order."""
+    native: Any = frame.to_native()
+    if frame.implementation.is_spark_like():
+        return _lazy(native.toDF(*names))
+    if frame.implementation.is_duckdb():
+        new = (name.replace('"', '""') for name in names)
+        places = (f'#{i} AS "{name}"' for i, name in enumerate(new, start=1))
+        return _lazy(native.project(", ".join(places)))
+    old = frame.collect_schema().names()
+    if frame.implementation.is_ibis():
+        return _lazy(native.rename(dict(zip(names, old, strict=True))))
+    return frame.rename(dict(zip(old, names, strict=True)))
+
+
+def _lazy(native: Any) -> nw.LazyFrame[Any]:
     import narwhals as nw
 
-    names = frame.collect_schema().names()
-    plain = [name.replace(".", "_").replace("`", "_") for name in names]
-    if not frame.implementation.is_spark_like() or plain == names:
-        return frame, {name: name for name in names}
-    native: Any = frame.to_native()
-    if len({name.lower() for name in plain}) < len(plain):
-        plain = [f"{name}_{i}" for i, name in enumerate(plain)]
-    renamed: nw.LazyFrame[Any] = nw.from_native(native.toDF(*plain))
-    return renamed, dict(zip(names, plain, strict=True))
+    opened: nw.LazyFrame[Any] = nw.from_native(native)
+    return opened

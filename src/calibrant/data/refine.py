@@ -1,29 +1,41 @@
-"""Exact isotonic regression in two passes: cells first, then the few scores that can matter.
+"""Exact isotonic regression of cells: those that can matter are divided, then fetched by score.
 
 The isotonic fit is the slope of the greatest convex minorant of the cumulative diagram, the points
 (Σw, Σw·y) in the order of the scores. The borders of the cells are points of that diagram. What
 happens inside a cell cannot lie below the corner that puts all its negatives first, so where that
-corner is not below the minorant of the borders, the inside of the cell cannot touch it.
+corner is not below the minorant of the borders, the inside of the cell cannot touch it. Smaller
+cells lower the minorant and leave fewer corners below it: where rates rise steadily, the rows of
+cells that matter go with the square of the cells' size.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells, fine_cells_for
-from calibrant.data.grouped import SUMS, Grouped, columns_of
+from calibrant.data.grouped import SUMS, Columns, Grouped, columns_of
 from calibrant.data.lazy import LazyRows
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.table import ScoreTable
 
-__all__ = ["Refined", "matters", "refined", "refined_table", "rows_of_cells"]
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["Narrowed", "Refined", "matters", "narrowed", "refined", "refined_table", "ties"]
 
 Array = NDArray[np.float64]
-Columns = tuple[Array, Array, Array, Array]
+Link = Callable[[Array], Array]
+
+#: rows that may be fetched score by score; above that, cells are divided into pieces of about EACH
+#: rows, about MOST in one pass and in at most so many PASSES
+FEW, EACH, MOST, PASSES = 2**20, 32, 2**19, 4
+#: what becomes of the groups of one cell
+JOINED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys((*SUMS[:2], "rows", "moment"), np.add)
 
 
 def matters(negative: Array, positive: Array) -> NDArray[np.bool_]:
@@ -52,6 +64,166 @@ def _lower_hull(negative: Array, positive: Array) -> NDArray[np.intp]:
     weight = negative + positive
     blocks = isotonic_regression(positive / weight, weights=weight).blocks
     return np.asarray(blocks, dtype=np.intp)
+
+
+# --- pieces -------------------------------------------------------------------------------------
+
+
+class Narrowed(NamedTuple):
+    """Pieces without a corner inside, in order, and each score of all others.
+
+    The number ``k`` of a piece is its cell's where its ``depth`` is 0; ``moment`` is then unknown.
+    """
+
+    kept: Columns
+    scores: Columns
+
+
+def narrowed(
+    rows: LazyRows,
+    grouped: Grouped,
+    link: Link = np.asarray,
+    predict: Callable[[nw.Expr], nw.Expr] | None = None,
+) -> Narrowed:
+    """Divide cells that may hold a corner until few rows are left there, and fetch their scores.
+
+    ``link`` makes predictions of scores, of which equal ones stay together; so does ``predict``
+    where the rows are, if Σw·prediction of each piece is asked for.
+    """
+    if grouped.cells is None:
+        raise ValueError("the rows must be in cells")
+    pieces = _Pieces.of(grouped.cells, grouped.columns)
+    torn = pieces.torn(link)
+    for _ in range(PASSES):
+        if pieces.columns["rows"][torn].sum() <= FEW:
+            break
+        pieces = pieces.divided(rows, torn, predict)
+        torn = pieces.torn(link)
+    kept = {name: column[~torn] for name, column in pieces.columns.items()}
+    if not torn.any():
+        return Narrowed(kept, {"x": np.empty(0), **{name: np.empty(0) for name in SUMS}})
+    few = pieces.rows_of(rows, pieces.step(torn, np.ones(int(torn.sum()))))
+    return Narrowed(kept, few.group(few.rows(), ["x"], few.sums()))
+
+
+def ties(low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Neighbours that share a prediction are one unit: the first of each, and each one's unit."""
+    apart = np.append(True, low[1:] > high[:-1])[: len(low)]
+    return np.flatnonzero(apart), np.cumsum(apart) - 1
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Pieces of the line of scores that have weight, in order, and how rows find theirs.
+
+    Each step is a table: the piece with number k becomes ``parts`` pieces from number ``first`` on.
+    """
+
+    cells: Cells
+    columns: Columns
+    steps: tuple[Columns, ...] = ()
+
+    @classmethod
+    def of(cls, cells: Cells, found: Columns) -> Self:
+        """The cells themselves; several groups of one cell are put together."""
+        n0, n1, _, _ = columns_of(found)
+        order = np.argsort(found["k"], kind="stable")
+        order = order[(n0 + n1)[order] > 0]
+        k = np.asarray(found["k"], np.int64)[order]
+        starts = np.flatnonzero(np.append(True, k[1:] != k[:-1])[: len(k)])
+        known = {"rows": n0 + n1, "moment": np.zeros(len(n0)), **found}
+        columns = {
+            name: put.reduceat(np.asarray(known[name], np.float64)[order], starts)
+            for name, put in JOINED.items()
+        }
+        return cls(cells, {"k": k[starts], "depth": np.zeros(len(starts)), **columns})
+
+    def torn(self, link: Link) -> NDArray[np.bool_]:
+        """Which pieces may hold a corner. Those that were not divided with others cannot."""
+        low, high = link(self.columns["low"]), link(self.columns["high"])
+        starts, unit = ties(low, high)
+        n0, n1 = (np.add.reduceat(self.columns[name], starts) for name in SUMS[:2])
+        ends = np.append(starts[1:], len(low)) - 1
+        inside = matters(n0, n1) & (low[starts] < high[ends])
+        return np.asarray(inside[unit] & (self.columns["depth"] == len(self.steps)))
+
+    def step(self, torn: NDArray[np.bool_], parts: Array) -> tuple[Columns, ...]:
+        """All steps and one more, for some pieces alone."""
+        wanted = np.asarray(self.columns["k"][torn], np.int32)
+        steps: list[Columns] = [{"k": wanted, "parts": parts, "first": np.cumsum(parts) - parts}]
+        for step in reversed(self.steps):  # rows elsewhere need not go any further
+            place = np.unique(np.searchsorted(step["first"], wanted, side="right") - 1)
+            steps.append({name: column[place] for name, column in step.items()})
+            wanted = steps[-1]["k"]
+        return tuple(reversed(steps))
+
+    def divided(
+        self,
+        rows: LazyRows,
+        torn: NDArray[np.bool_],
+        predict: Callable[[nw.Expr], nw.Expr] | None,
+    ) -> Self:
+        """Pieces of about EACH rows in place of some."""
+        count = self.columns["rows"][torn]
+        each = max(EACH / 4 ** len(self.steps), count.sum() / MOST)
+        parts = 2.0 ** np.round(np.log2(np.maximum(count / each, 1.0)))
+        steps = self.step(torn, parts)
+        found = _sums(self.rows_of(rows, steps), predict)
+        new = type(self).of(self.cells, found).columns
+        new["depth"] += len(steps)
+        columns = {
+            name: np.append(column[~torn], new[name]) for name, column in self.columns.items()
+        }
+        order = np.argsort(columns["low"], kind="stable")
+        return replace(
+            self, columns={name: column[order] for name, column in columns.items()}, steps=steps
+        )
+
+    def rows_of(self, rows: LazyRows, steps: tuple[Columns, ...]) -> LazyRows:
+        """The rows of the pieces that all steps lead to, with the piece's number k.
+
+        All rows are known to be good: they are chosen by their score before anything else.
+        """
+        import narwhals as nw
+
+        from calibrant.data.joining import left_join
+
+        own = {role: name for role, name in rows.names._asdict().items() if name}
+        score = nw.col(rows.names.score).alias("x")
+        frame = rows.source.select(score, *(nw.col(name).alias(role) for role, name in own.items()))
+        k, t, first, parts = (nw.col(name) for name in ("k", "t", "first", "parts"))
+        frame = self.cells.add_place(frame, "x", "t")
+        frame = frame.with_columns(k=t.floor())
+        inside = nw.when(t - k < 1.0).then(t - k).otherwise(1.0 - 2.0**-53)  # rounding
+        frame = frame.with_columns(t=inside, k=k.cast(nw.Int32))
+        for step in steps:
+            frame = left_join(frame, step, "k").filter(~first.is_null())
+            frame = frame.with_columns(t=t * parts)
+            frame = frame.with_columns(k=t.floor())
+            frame = frame.select("x", *own, k=(first + k).cast(nw.Int32), t=t - k)
+        return replace(rows, source=frame, names=Names(**{role: role for role in own}))
+
+
+def _sums(rows: LazyRows, predict: Callable[[nw.Expr], nw.Expr] | None) -> Columns:
+    """Σw of each class, the ends of the scores, and Σw·prediction, if that is asked for.
+
+    Not a group for each class, as of cells: there are so many that their number is what costs.
+    """
+    import narwhals as nw
+
+    x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
+    frame, sums = rows.rows(nw.col("k")), {"negative": w0.sum(), "positive": w1.sum()}
+    at = x
+    if rows.names.weight:
+        frame, at = frame.with_columns(at=nw.when(w0 + w1 > 0.0).then(x)), nw.col("at")
+        sums["rows"] = nw.len()
+    if predict is not None:
+        value = (w0 + w1) * predict(x) if rows.names.weight else predict(x)
+        frame, sums["moment"] = frame.with_columns(p=value), nw.col("p").sum()
+    return rows.group(frame, ["k"], {**sums, "low": at.min(), "high": at.max()})
+
+
+# --- isotonic regression ------------------------------------------------------------------------
 
 
 class Refined:
@@ -87,34 +259,13 @@ class Refined:
 
 
 def refined(rows: LazyRows, grouped: Grouped) -> Refined:
-    """The second pass: fetch the scores of the cells that matter, and of no others."""
-    columns = grouped.columns
-    n0, n1, _, _ = columns_of(columns)
-    inside = np.zeros(len(n0), dtype=bool)
-    present = n0 + n1 > 0
-    inside[present] = matters(n0[present], n1[present])
-    inside &= columns["low"] < columns["high"]
-    kept = {name: column[present & ~inside] for name, column in columns.items()}
-    if grouped.cells is None or not inside.any():
-        return Refined(kept, {"x": np.empty(0), **{name: np.empty(0) for name in SUMS}})
-    few = rows_of_cells(rows, grouped.cells, columns["k"][inside])
-    return Refined(kept, few.group(few.rows(), ["x"], few.sums()))
-
-
-def rows_of_cells(rows: LazyRows, cells: Cells, wanted: NDArray[Any]) -> LazyRows:
-    """The rows of some cells alone. All rows are known to be good: they are chosen by their score
-    before anything else is computed."""
-    import narwhals as nw
-
-    score = nw.col(rows.names.score).cast(nw.Float64).alias("x")
-    own = {role: name for role, name in rows.names._asdict().items() if name}
-    frame = rows.source.select(score, *(nw.col(name).alias(role) for role, name in own.items()))
-    frame = cells.add_to(frame, "x", "k").filter(nw.col("k").is_in(wanted.tolist()))
-    return replace(rows, source=frame, names=Names(**{role: role for role in own}))
+    """The passes after the first: fetch the scores of the pieces that matter, and of no others."""
+    found = narrowed(replace(rows, bare=True), grouped)
+    return Refined(found.kept, found.scores)
 
 
 def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
-    """The table of rows, small and yet with their exact isotonic fit, in two passes.
+    """The table of rows, small and yet with their exact isotonic fit, in a few passes.
 
     It is the exact table where that is small, and of no use for anything but isotonic regression:
     its Σw² are not those of the rows.

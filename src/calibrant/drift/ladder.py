@@ -16,6 +16,7 @@ from scipy.special import chdtrc
 
 from calibrant.drift.sample import Group
 from calibrant.kernels.cubic import spline_basis
+from calibrant.kernels.descent import descend, newton_step
 from calibrant.losses import sigmoid
 
 __all__ = [
@@ -44,8 +45,6 @@ FAR = 2.0
 APART = 1e-3
 #: a direction that holds less than this share of its information beside the others is left out
 INDEPENDENT = 1e-6
-#: Newton's steps at most, and the share of a gain per row below which they stop
-STEPS, ENOUGH = 100, 1e-13
 
 
 class Cells(NamedTuple):
@@ -163,6 +162,15 @@ def _moments(z: Array, weight: Array) -> tuple[float, float]:
 # --- fits ---------------------------------------------------------------------------------------
 
 
+class _Point(NamedTuple):
+    """A fit, with the penalised objective and its gradient."""
+
+    theta: Array
+    objective: float
+    gradient: Array
+    fit: Fit
+
+
 def fit(cells: Cells, columns: Array, start: Fit | None = None) -> Fit:
     """The penalised fit of a logistic model with these columns, by guarded Newton steps.
 
@@ -172,31 +180,26 @@ def fit(cells: Cells, columns: Array, start: Fit | None = None) -> Fit:
     theta = np.zeros(len(columns))
     if start is not None:
         theta[: len(start.theta)] = start.theta
-    here = _at(cells, columns, theta)
-    enough = ENOUGH * float(cells.weight.sum())
-    for _ in range(STEPS if len(theta) else 0):
-        p = here.p
-        gradient = columns @ (cells.weight * p - cells.rows.positive) + PRIOR * here.theta
-        step = -np.linalg.solve(_information(cells, columns, p), gradient)
-        slope = float(gradient @ step)
-        if -slope <= enough:
-            break
-        length, there = 1.0, _at(cells, columns, here.theta + step)
-        while _penalised(there) > _penalised(here) + 1e-4 * length * slope and length > 1e-9:
-            length /= 2.0
-            there = _at(cells, columns, here.theta + length * step)
-        here = there
-    return here
+    if not len(theta):
+        return _at(cells, columns, theta)
+
+    def at(theta: Array) -> _Point:
+        found, pull = _at(cells, columns, theta), PRIOR * theta
+        gradient = columns @ (cells.weight * found.p - cells.rows.positive) + pull
+        return _Point(theta, found.loss + 0.5 * float(theta @ pull), gradient, found)
+
+    def step(here: _Point) -> Array:
+        return newton_step(_information(cells, columns, here.fit.p), here.gradient)
+
+    total = float(cells.weight.sum())
+    return _at(cells, columns, descend(at, at(theta), step, total).required().theta)
 
 
 def _at(cells: Cells, columns: Array, theta: Array) -> Fit:
     eta = cells.offset + theta @ columns
-    loss = cells.weight @ np.logaddexp(0.0, eta) - cells.rows.positive @ eta
+    positive, negative = cells.rows.positive, cells.rows.negative
+    loss = positive @ np.logaddexp(0.0, -eta) + negative @ np.logaddexp(0.0, eta)
     return Fit(theta, sigmoid(eta), float(loss))
-
-
-def _penalised(fitted: Fit) -> float:
-    return fitted.loss + 0.5 * PRIOR * float(fitted.theta @ fitted.theta)
 
 
 def _information(cells: Cells, columns: Array, p: Array) -> Array:

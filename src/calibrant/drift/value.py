@@ -10,7 +10,8 @@ from calibrant.data.provenance import records
 from calibrant.errors import InputError
 from calibrant.export.subject import fitted_of, map_of
 from calibrant.fitted import Fitted
-from calibrant.maps import Chain, Logistic, Map, Segmented, VectorMap
+from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.maps.corrected import corrected
 
 __all__ = ["Drift", "DriftTest", "Rates", "Remedy", "map_of_one_score"]
 
@@ -113,7 +114,9 @@ class Drift(Frozen):
     def update(self, calibrator: Any) -> Fitted:
         """The calibrator with what is recommended done to it: ``"intercept"`` or ``"refit"``.
 
-        Its map is followed by σ(a + b·logit p), so that it is saved and exported like any other.
+        Its map is followed by σ(a + b·logit p). Sigmoids of a line and the values of steps take
+        that into their own numbers, and a step that an earlier update added takes this one too, so
+        that a calibrator does not grow with its updates. It is saved and exported like any other.
 
         Parameters
         ----------
@@ -168,7 +171,6 @@ class Drift(Frozen):
                 f"mends them is {1.0 + line[1]:.3g}: scores have turned upside down. Find out why "
                 "before anything is fitted."
             )
-        correction = Logistic(line[0], (("z", 1.0 + line[1]),))
         facts = fitted.provenance
         note = {
             "remedy": self.recommendation,
@@ -182,7 +184,7 @@ class Drift(Frozen):
         }
         return replace(
             fitted,
-            map=Chain((map_, correction)),
+            map=corrected(map_, line[0], 1.0 + line[1]),
             provenance={**facts, "updated": [*records(facts, "updated"), note]},
         )
 

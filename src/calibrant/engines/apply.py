@@ -8,11 +8,20 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.door import read_scores
+from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.lazy_checks import refuse_streams
-from calibrant.data.naming import plain_names, unknown_column
+from calibrant.data.naming import plain_names, renamed, unknown_column
+from calibrant.data.score_range import OnRange, check_range
 from calibrant.engines.backends import any_case, open_frame
-from calibrant.engines.by_segment import by_segment
+from calibrant.engines.by_segment import by_segment, usable_keys
 from calibrant.engines.expressions import express, start
+from calibrant.engines.new_segments import (
+    NewSegments,
+    check_on_new_segment,
+    count_new,
+    judge_new,
+)
+from calibrant.engines.ranges import Watch, expected_range
 from calibrant.engines.sheet import Sheet
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.subject import map_of
@@ -35,6 +44,8 @@ def apply(
     into: str = "probability",
     segment: str | None = None,
     on_missing: Literal["error", "null"] = "error",
+    on_new_segment: Literal["warn", "error", "allow"] = "warn",
+    on_range: OnRange = "error",
 ) -> Any:
     """The frame with one more column: the calibrated probability of each row's score.
 
@@ -56,7 +67,19 @@ def apply(
     on_missing : {"error", "null"}, default="error"
         What to do with scores that are NULL, NaN or infinite, and with segments that are NULL.
         ``"error"``: refuse them as ``calibrate`` does; one aggregate counts them before anything
-        is returned. ``"null"``: nothing is run, and such rows get NULL.
+        is returned. ``"null"``: such rows get NULL. Then nothing is run if ``on_range`` is not
+        ``"error"``, or if the calibrator is one of margins or a bare map.
+    on_new_segment : {"warn", "error", "allow"}, default="warn"
+        What to say of rows whose segment the calibrator has not seen. ``"warn"``: a
+        CalibrationWarning that says how many there are if they are more than half, as where a
+        column is spelled in another way; one more aggregate counts them, unless the frame is lazy
+        and nothing else is run (see ``on_missing``). ``"error"``: always count and refuse them.
+        ``"allow"``: nothing.
+    on_range : {"error", "clip", "allow"}, default="error"
+        What to do with scores outside [0, 1] where the calibrator was fitted on probabilities.
+        ``"error"``: refuse them as ``calibrate`` does; they are counted in the same aggregate (with
+        ``on_missing="null"``, in one of their own). ``"clip"``: they count as 0 or 1. ``"allow"``:
+        they are taken as they are.
 
     Returns
     -------
@@ -82,17 +105,23 @@ def apply(
     """
     if on_missing not in ON_MISSING:
         raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
-    map_ = _map_of(calibrator)
+    check_on_new_segment(on_new_segment)
+    map_, watch = _map_of(calibrator), Watch(expected_range(calibrator), on_range)
     opened = open_frame(frame)
     _check_segment(map_, segment)
     schema = opened.collect_schema()
     _check_columns(opened, schema, score, into, segment)
     if isinstance(opened, nw.DataFrame):
-        return _in_memory(map_, opened, score, into, segment, on_missing).to_native()
-    if on_missing == "error":
+        made = _in_memory(map_, opened, score, into, segment, on_missing, watch)
+        _judge_segments(map_, opened, segment, on_new_segment)
+        return made.to_native()
+    run = on_missing == "error" or watch.refuses
+    if run:
         refuse_streams(opened)
-        _refuse_missing(opened, score, segment)
-    return _lazily(map_, opened, score, into, segment)
+        _refuse_scores(opened, score, segment, on_missing, watch)
+    if run or on_new_segment == "error":
+        _judge_segments(map_, opened, segment, on_new_segment)
+    return _lazily(map_, opened, score, into, segment, watch)
 
 
 def _map_of(calibrator: Any) -> Map:
@@ -122,6 +151,8 @@ def _check_columns(
     frame: Frame, schema: nw.Schema, score: str, into: str, segment: str | None
 ) -> None:
     names = schema.names()
+    if not isinstance(into, str) or not into.strip():
+        raise ParameterError(f"into must be the name of the new column, but {into!r} came.")
     for name, role in ((score, "score"), (segment, "segment")):
         if name is not None and name not in names:
             raise InputError(unknown_column(name, role, names, "the frame"))
@@ -155,10 +186,12 @@ def _kind_of(schema: nw.Schema, segment: str) -> type:
 # --- lazy frames --------------------------------------------------------------------------------
 
 
-def _refuse_missing(frame: nw.LazyFrame[Any], score: str, segment: str | None) -> None:
+def _refuse_scores(
+    frame: nw.LazyFrame[Any], score: str, segment: str | None, on_missing: str, watch: Watch
+) -> None:
     """Count the rows without a usable score or a segment, and refuse them."""
     frame, called = plain_names(frame)
-    s = nw.col(called[score]).cast(nw.Float64)
+    s = as_double(frame, called[score])
     kinds = {
         "NULL": s.is_null(),
         "NaN": s.is_nan(),
@@ -166,13 +199,16 @@ def _refuse_missing(frame: nw.LazyFrame[Any], score: str, segment: str | None) -
     }
     if segment is not None:
         kinds["without a segment"] = nw.col(called[segment]).is_null()
-    flags = (nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0)) for is_so in kinds.values())
-    names = [f"n{i}" for i in range(len(kinds))]
+    watched = watch.flags(s)
+    both = (*kinds.values(), *watched.values())
+    flags = (nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0)) for is_so in both)
+    names = [f"n{i}" for i in range(len(both))]
     marked = frame.select(*(flag.alias(name) for flag, name in zip(flags, names, strict=True)))
     sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in names]
     row = marked.select(*sums, nw.len().cast(nw.Float64).alias("rows")).collect().row(0)
-    *counts, rows = (int(value or 0) for value in row)
-    if any(counts):
+    *found, rows = (int(value or 0) for value in row)
+    counts, rest = found[: len(kinds)], found[len(kinds) :]
+    if any(counts) and on_missing == "error":
         what = " and ".join(
             f"{count:,} of {rows:,} {'is' if count == 1 else 'are'} {word}"
             for count, word in zip(counts, kinds, strict=True)
@@ -185,34 +221,70 @@ def _refuse_missing(frame: nw.LazyFrame[Any], score: str, segment: str | None) -
             f"{columns}: {what}. Filter or impute them first, or give them no probability: "
             'on_missing="null".'
         )
+    watch.judge(dict(zip(watched, rest, strict=True)), rows, score)
 
 
-def _lazily(map_: Map, frame: nw.LazyFrame[Any], score: str, into: str, segment: str | None) -> Any:
+def _lazily(
+    map_: Map,
+    frame: nw.LazyFrame[Any],
+    score: str,
+    into: str,
+    segment: str | None,
+    watch: Watch,
+) -> Any:
     frame, called = plain_names(frame)
     sheet = Sheet(frame)
-    number = nw.col(called[score]).cast(nw.Float64)
-    name = sheet.add(nw.when(number.is_finite()).then(number))  # NULL for all that is no number
+    number = as_double(frame, called[score])
+    # NULL for all that is no number
+    name = sheet.add(nw.when(number.is_finite()).then(watch.moved(number)))
     # engines disagree on what the larger of NULL and a number is
     known = ~nw.col(name).is_null()
     if isinstance(map_, Segmented) and segment is not None:
         own = nw.col(called[segment])
-        schema = frame.collect_schema()
-        kind = _kind_of(schema, called[segment])
-        _check_keys(map_, kind, segment)
-        if schema[called[segment]] in LONG:
-            map_, kind = _as_text(map_), str
-        column = own.cast(nw.String() if kind is str else nw.Int64())
+        map_, column, kind = _segments(map_, frame, called[segment], segment)
         value = by_segment(map_, column, kind, start(name), sheet)
         known = known & ~own.is_null()
     else:
         value = express(map_, start(name), sheet)
-    found = nw.when(known).then(value).alias(into)
-    native: Any = sheet.frame.select(*(nw.col(own) for own in called.values()), found).to_native()
-    return native if list(called) == list(called.values()) else native.toDF(*called, into)
+    made = sheet.add(nw.when(known).then(value))
+    result = sheet.frame.select(*(nw.col(own) for own in (*called.values(), made)))
+    return renamed(result, [*called, into]).to_native()
+
+
+def _segments(
+    map_: Segmented, frame: nw.LazyFrame[Any], column: str, said: str
+) -> tuple[Segmented, nw.Expr, type]:
+    """The map and the column of segments with keys of one kind: text, or whole numbers."""
+    schema = frame.collect_schema()
+    kind = _kind_of(schema, column)
+    _check_keys(map_, kind, said)
+    if schema[column] in LONG:
+        map_, kind = _as_text(map_), str
+    return map_, nw.col(column).cast(nw.String() if kind is str else nw.Int64()), kind
+
+
+def _judge_segments(map_: Map, frame: Frame, segment: str | None, on_new_segment: str) -> None:
+    """Count the rows of segments that were not seen, and say what is to be said of them."""
+    if not isinstance(map_, Segmented) or segment is None or on_new_segment == "allow":
+        return
+    if not map_.seen:  # all have one map, and which were seen is not known
+        return
+    if isinstance(frame, nw.DataFrame):
+        theirs = frame.get_column(segment)
+        found = NewSegments()
+        found.look(theirs.filter(~theirs.is_null()).to_list(), set(map_.seen))
+    else:
+        refuse_streams(frame)
+        frame, called = plain_names(frame)
+        own, column, kind = _segments(map_, frame, called[segment], segment)
+        seen = own.seen
+        keys = [seen[i] for i in usable_keys(seen, kind)]
+        found = count_new(frame, column, keys) if keys else NewSegments()
+    judge_new(found, map_.seen, segment, on_new_segment)
 
 
 def _check_keys(map_: Segmented, kind: type, segment: str) -> None:
-    if map_.keys and not any(type(key) is kind for key in map_.keys):
+    if map_.seen and not any(type(key) is kind for key in map_.seen):
         are, came = ("whole numbers", "text") if kind is str else ("text", "whole numbers")
         raise InputError(
             f"the calibrator's segments are {are}, but column {segment!r} is {came}, so that no "
@@ -229,6 +301,7 @@ def _as_text(map_: Segmented) -> Segmented:
         tuple(map_.maps[i] for i in places),
         None if map_.weights is None else map_.weights[places],
         map_.input,
+        tuple(str(key) for key in map_.default_keys if isinstance(key, int)),
     )
 
 
@@ -242,13 +315,19 @@ def _in_memory(
     into: str,
     segment: str | None,
     on_missing: str,
+    watch: Watch,
 ) -> nw.DataFrame[Any]:
     column = frame.get_column(score)
     if on_missing == "error" and len(column):
         scores = read_scores(column.to_native(), name=f"score column {score!r}")
     else:
-        scores = column.cast(nw.Float64).to_numpy() + 0.0
+        scores = series_of_doubles(column).to_numpy() + 0.0
     good = np.isfinite(scores)
+    seen = scores if good.all() else scores[good]
+    clean = check_range(seen, watch.known, watch.on_range, name=f"score column {score!r}")
+    if clean is not seen:  # moved into [0, 1]
+        scores = np.full(len(scores), np.nan)
+        scores[good] = clean
     p = np.full(len(scores), np.nan)
     if isinstance(map_, Segmented) and segment is not None:
         _check_keys(map_, _kind_of(frame.collect_schema(), segment), segment)
@@ -264,6 +343,8 @@ def _in_memory(
         p[good] = map_(scores[good], theirs.to_native())
     else:
         p[good] = map_(scores[good])
-    made = nw.new_series(into, p, nw.Float64, backend=frame.implementation)
-    result = frame.with_columns(made)
-    return result if good.all() else result.with_columns(nw.when(~nw.col(into).is_nan()).then(into))
+    made = nw.new_series("p", p, nw.Float64, backend=frame.implementation)
+    if not good.all():
+        known = ~nw.col("p").is_nan()
+        made = made.to_frame().select(nw.when(known).then("p").alias("p")).get_column("p")
+    return frame.with_columns(made.alias(into))

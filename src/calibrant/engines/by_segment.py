@@ -33,7 +33,7 @@ from calibrant.losses import logit
 from calibrant.maps import Logistic, Segmented
 from calibrant.maps.logistic import FEATURES
 
-__all__ = ["by_segment"]
+__all__ = ["by_segment", "usable_keys"]
 
 Array = NDArray[np.float64]
 
@@ -45,8 +45,7 @@ def by_segment(map_: Segmented, segment: nw.Expr, kind: type, axis: Axis, sheet:
     if map_.input == "default":
         own_axis = after(map_.default, axis, sheet)
     shares = np.ones(len(map_.keys)) if map_.weights is None else map_.weights
-    used = [i for i, key in enumerate(map_.keys) if type(key) is kind and shares[i] > 0.0]
-    used = [i for i in used if kind is str or abs(map_.keys[i]) < 2**63]
+    used = [i for i in usable_keys(map_.keys, kind) if shares[i] > 0.0]
     if not used:
         return common
     parts = [part for i in used for part in leaves(map_.maps[i], Leaf(i, 1.0, (), None))]
@@ -65,6 +64,12 @@ def by_segment(map_: Segmented, segment: nw.Expr, kind: type, axis: Axis, sheet:
     share = joined["share"]
     mixed = share * total.clip(0.0, 1.0) + (1.0 - share) * common
     return nw.when(share.is_null()).then(common).otherwise(mixed)
+
+
+def usable_keys(keys: Sequence[Any], kind: type) -> list[int]:
+    """The places of the keys that a column of the ``kind`` str or int (of 64 bits) can hold."""
+    places = [i for i, key in enumerate(keys) if type(key) is kind]
+    return [i for i in places if kind is str or -(2**63) <= keys[i] < 2**63]
 
 
 # --- the value of a slot ------------------------------------------------------------------------

@@ -37,8 +37,6 @@ Index = NDArray[np.int64]
 
 #: up to so many steps, and lines, are chosen by comparisons, more by a join
 FEW, VERY_FEW = 16, 4
-#: and so many that lie in crowded cells
-CROWDED = 256
 #: so many pieces of a cell share a row of the table
 WIDE = 2
 
@@ -161,7 +159,7 @@ def _look_up(
     pack = packed(cell, region, WIDE)
     low, high, piece = found
     crowded = Regions(low[pack.crowded], high[pack.crowded], piece[pack.crowded])
-    if len(pack.crowded) > (CROWDED if sheet.lazy_branches else 0):
+    if len(pack.crowded) > sheet.most_branches:
         return _look_up_each(found, columns, grid, axis, sheet)
     hinges = _hinges(columns, knots, [found.piece[own] for own in pack.regions])
     table: dict[str, Array] = {} if hinges is None else hinges
@@ -259,8 +257,11 @@ def refuse_jumps(map_: Any) -> None:
 
 
 def sigmoid_of(f: nw.Expr, sheet: Sheet) -> nw.Expr:
-    """σ(f) = 1 / (1 + exp(−f)), with all digits of tiny ones; where exp is infinite it is 0."""
-    return 1.0 / (1.0 + (0.0 - f).exp())
+    """σ(f) = 1 / (1 + exp(−f)), with all digits of tiny ones; where exp is infinite it is 0.
+
+    The divisor is a column: a division is written as a CASE that names it several times.
+    """
+    return 1.0 / sheet.keep(1.0 + (0.0 - f).exp())
 
 
 def logit_of(p: nw.Expr, sheet: Sheet) -> nw.Expr:

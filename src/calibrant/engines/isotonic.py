@@ -26,7 +26,7 @@ def fit_isotonic(
     cells: CellsOption = "auto",
     pos_label: Any = None,
 ) -> Fitted:
-    """The isotonic map of a lazy frame or of files, exact, in two passes where the data are.
+    """The isotonic map of a lazy frame or of files, exact, in a few passes where the data are.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def fit_isotonic(
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every block, so that 0 and 1 are never returned.
     cells : "auto", "exact" or int
-        Cells of the first pass; "auto": as many as `table` takes. Their number changes the work of
-        the second pass, never the result.
+        Cells of the first pass. Their number changes the work of the other passes, never the
+        result.
     pos_label : label, default: the larger class
 
     Returns
@@ -49,8 +49,9 @@ def fit_isotonic(
     -----
     First the rows are grouped by cell. A corner of the fit can lie inside a cell only if the corner
     of the cumulative diagram that has all its negatives first lies below the convex minorant of
-    the cells' borders; the scores of those cells alone are fetched one by one in a second pass.
-    Two passes, and O(cells) memory here; exact up to the order of additions (1e-12).
+    the cells' borders. Those cells are divided while they hold more than a million rows, and the
+    scores of those that are left are fetched one by one: two passes for a million rows, four for a
+    hundred million. O(cells) memory here; exact up to the order of additions (1e-12).
 
     Examples
     --------
@@ -86,6 +87,9 @@ def fit_isotonic(
         "kind": "step",
         "smoothing": smoothing,
         "cut": "mid",
+        "increasing": True,
+        "y_min": None,
+        "y_max": None,
         "pos_label": asked,
         "classes": None,
     }

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from calibrant.data.lazy_checks import Names, check_names
+from calibrant.engines.new_segments import NewSegments
 from calibrant.engines.rows import RowsOfFiles
 from calibrant.errors import ParameterError
 from calibrant.fitted import Fitted
@@ -45,9 +46,12 @@ class Engine:
         into: str = "probability",
         segment: str | None = None,
         on_missing: str = "error",
+        on_range: str = "error",
         overwrite_column: bool = False,
+        new_segments: NewSegments | None = None,
     ) -> int:
-        """Copy files with a column of probabilities; the number of rows."""
+        """Copy files with a column of probabilities; the number of rows. Those of segments that
+        were never seen are counted in ``new_segments``."""
         count: int = self.package.apply_file(
             fitted,
             files,
@@ -56,7 +60,9 @@ class Engine:
             into=into,
             segment=segment,
             on_missing=on_missing,
+            on_range=on_range,
             overwrite_column=overwrite_column,
+            new_segments=new_segments,
             session=self.session,
         )
         return count

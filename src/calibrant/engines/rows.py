@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from calibrant.data.lazy_checks import BadRowsError, CellsOption, Coding, Names
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 
-__all__ = ["FileTable", "RowsOfFiles", "read_rows"]
+__all__ = ["FileTable", "RowsOfFiles", "check_rows", "read_rows"]
 
 T = TypeVar("T")
 Label = str | int | float | bool
@@ -45,6 +45,11 @@ class RowsOfFiles(ABC):
     def file_names(self) -> list[str]:
         """What the files are called."""
 
+    @property
+    @abstractmethod
+    def expected(self) -> list[int | None]:
+        """How many rows each file must hold; None where only the engine can tell."""
+
     @abstractmethod
     def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
         """How labels are read: by those of the first rows, or of all."""
@@ -74,16 +79,31 @@ class RowsOfFiles(ABC):
         self.refuse(again)
         raise InputError("some rows cannot be read.")  # pragma: no cover - a check says which
 
-    def facts(self, rows: int) -> dict[str, Any]:
-        """What is worth remembering of the files."""
+    def facts(self, rows: int | None) -> dict[str, Any]:
+        """What is worth remembering of the files; an InputError if they hold another number of
+        rows."""
+        if rows is not None:
+            check_rows(rows, self.expected, self.file_names[0])
         files, more = self.file_names[:NAMED], len(self.file_names) - NAMED
-        facts: dict[str, Any] = {
-            "files": [*files, f"... {more} more"] if more > 0 else files,
-            "rows": rows,
-        }
+        facts: dict[str, Any] = {"files": [*files, f"... {more} more"] if more > 0 else files}
+        if rows is not None:
+            facts["rows"] = rows
         return facts | {
             f"{role}_column": name for role, name in self.names._asdict().items() if name
         }
+
+
+def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
+    """Refuse a result of fewer or more rows than the files hold, where their number is known."""
+    known = [count for count in expected if count is not None]
+    if len(known) < len(expected) or sum(known) == rows:
+        return
+    what = first if len(expected) == 1 else f"{first} and the other files"
+    raise InputError(
+        f"all {sum(known):,} rows of {what} must be read, but {rows:,} were. This is a mistake of "
+        "the reader, so nothing is written. Save the data in another way, for example as Parquet, "
+        "and please report it."
+    )
 
 
 def read_rows(

@@ -9,13 +9,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.engines.backends import (
-    Column,
-    compute,
-    lazy_branches,
-    left_join,
-    literals_lose_bits,
-)
+from calibrant.data.joining import Column, left_join
+from calibrant.engines.backends import compute, literals_lose_bits, most_branches
 from calibrant.export.regions import Grid, Regions, listed
 
 __all__ = ["Sheet"]
@@ -29,7 +24,7 @@ class Sheet:
     def __init__(self, frame: nw.LazyFrame[Any]) -> None:
         self.frame = frame
         self._inexact = literals_lose_bits(frame)
-        self.lazy_branches = lazy_branches(frame)
+        self.most_branches = most_branches(frame)
         self._prefix = "__calibrant_"
         while any(name.lower().startswith(self._prefix) for name in frame.collect_schema().names()):
             self._prefix += "_"

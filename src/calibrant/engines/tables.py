@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from calibrant.data.grouped import Grouped
 from calibrant.data.lazy import LazyRows, lazy_frame, read_lazy
 from calibrant.data.lazy_checks import CellsOption, Coding, Names, check_names
 from calibrant.data.table import ScoreTable
+from calibrant.engines.rows import check_rows
 from calibrant.errors import InputError
 
 __all__ = ["Told", "ask", "segment_tables", "table"]
@@ -136,9 +138,9 @@ def ask(
         with Session() as session:
             rows = file_rows(session, files, names)
             answer, coding = rows.ask(question, pos_label)
-        facts = rows.facts(0)
-        del facts["rows"]
-        return Told(answer, coding, facts)
+        if isinstance(answer, Grouped):
+            check_rows(answer.rows, rows.expected, rows.file_names[0])
+        return Told(answer, coding, rows.facts(None))
     lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(

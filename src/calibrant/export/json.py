@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant.errors import InputError
 from calibrant.export.subject import came
-from calibrant.fitted import Fitted
+from calibrant.fitted import Fitted, refuse_models
 
 __all__ = ["json_text", "to_json"]
 
@@ -44,6 +44,7 @@ def to_json(calibrator: Any) -> str:
             "calibrator must be a fitted calibrator or what load returns, but "
             f"{came(calibrator)} came. A bare map has to_dict()."
         )
+    refuse_models(calibrator)
     fitted = calibrator.to_fitted()
     if not isinstance(fitted, Fitted):
         raise InputError(

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 #: how far rounding may move a line written as base + slope · s
 LOST = 2.5e-13
+#: a piece is so narrow that 1/width may be no double, and what its scores are then multiplied by
+NARROW, WIDER = 2.0**-960, 2.0**600
 
 
 def pieces(map_: Piecewise, relative: bool = False) -> dict[str, Array]:
@@ -39,5 +41,9 @@ def pieces(map_: Piecewise, relative: bool = False) -> dict[str, Array]:
     start_ = np.where(outer, 0.0, start_)
     if whole and np.isfinite(slope).all() and not relative:
         return {"start": start_, "low": low, "slope": slope}
-    both = {"start": start_, "low": low, "high": high, "width": np.where(outer, 1.0, width)}
-    return both if whole and relative else both | {"scale": scale}
+    width = np.where(outer, 1.0, width)
+    # exact, and an engine that multiplies by 1/width in place of dividing must not find infinity
+    wider = np.where(width < NARROW, WIDER, 1.0)
+    both = {"start": start_ * wider, "low": low, "high": high, "width": width * wider}
+    scale = scale * wider
+    return both if relative and (scale == 1.0).all() else both | {"scale": scale}

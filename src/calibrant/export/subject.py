@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.fitted import Fitted
+from calibrant.fitted import Fitted, refuse_models
 from calibrant.maps import Map
 
-__all__ = ["came", "fitted_of", "map_of"]
+__all__ = ["came", "fingerprint", "fitted_of", "map_of"]
 
 
 def map_of(calibrator: Any) -> Map:
@@ -18,6 +20,7 @@ def map_of(calibrator: Any) -> Map:
     >>> map_of(Identity())
     Identity()
     """
+    refuse_models(calibrator)
     map_ = getattr(calibrator, "map_", calibrator)
     if isinstance(map_, Map):
         return map_
@@ -37,6 +40,7 @@ def fitted_of(calibrator: Any) -> Fitted | None:
     """
     if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
         return None
+    refuse_models(calibrator)
     fitted = calibrator.to_fitted()
     if isinstance(fitted, Fitted):
         return fitted
@@ -45,6 +49,17 @@ def fitted_of(calibrator: Any) -> Fitted | None:
         "each row's features or interval and the calibration rows it keeps. Save it with "
         "calibrant.save and apply it with calibrant.load(...).predict_proba."
     )
+
+
+def fingerprint(map_: Map) -> str:
+    """Twelve characters by which a map is known again: those of the SHA-256 of its JSON.
+
+    >>> from calibrant.maps import Identity
+    >>> fingerprint(Identity())
+    'b98464d2bb19'
+    """
+    text = json.dumps(map_.to_dict(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def came(value: object) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "chosen_method",
     "fit_and_score",
     "fit_calibrator",
+    "may_be_probabilities",
     "model_classes",
     "model_scores",
     "model_to_fit",
@@ -32,6 +33,7 @@ __all__ = [
     "positive_class",
     "score_method",
     "take",
+    "unseen",
     "warn_no_weights",
     "weight_argument",
 ]
@@ -52,6 +54,8 @@ SCORE_METHODS = {
     "predict_proba": ("predict_proba",),
     "decision_function": ("decision_function",),
 }
+#: what to do with scores of pairs of classes
+PAIRS = "CodedClassifier trains and calibrates a model for each pair."
 #: the score of the other class, where a model gives only one column
 _OTHER_CLASS: dict[str | None, Callable[[Array], Array]] = {
     "raw_score": lambda s: 1.0 - s,
@@ -176,11 +180,17 @@ def model_scores(
     """
     name = score_method(model, method)
     what = f"the scores of {_name(model)}"
+    if name == "decision_function" and len(classes) > 2:
+        _refuse_pairs(model)
     if callable(method):
         raw = to_matrix(method(model, X), what)
     else:
         raw = to_matrix(model(X) if name is None else getattr(model, name)(X), what)
-    order = _class_order(model, classes)
+    order = _class_order(model, classes, partly=name == "predict_proba")
+    if (order < 0).any():  # a fold's model has not seen all classes
+        raw = np.column_stack((raw, np.zeros(len(raw))))
+        order = np.where(order < 0, raw.shape[1] - 1, order)
+        return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
     k = len(classes)
     if k == 2 and (raw.ndim == 1 or raw.shape[1:] == (1,)):
         if callable(method) and positive == 0:
@@ -195,11 +205,32 @@ def model_scores(
     if raw.ndim != 2 or raw.shape[1] != k:
         raise InputError(
             f"{what} must have one column per class, that is {k}, but their shape is {raw.shape}. "
-            "A model must know the classes it is calibrated for."
+            f"{_why(raw, k)}"
         )
     if k == 2:
         return read_scores(raw[:, order], positive_column=positive, name=what)
     return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
+
+
+def _why(raw: NDArray[Any], k: int) -> str:
+    if raw.ndim == 2 and raw.shape[1] == k * (k - 1) // 2:
+        return f"These seem to be one for each pair of classes. {PAIRS}"
+    return "A model must know the classes it is calibrated for."
+
+
+def _refuse_pairs(model: Any) -> None:
+    """Three classes have three pairs: columns of pairs must not pass for columns of classes."""
+    inner, seen = model, 0
+    while inner is not None and seen < 10:
+        if getattr(inner, "decision_function_shape", "ovr") == "ovo":
+            raise InputError(
+                f"the scores of {_name(model)} must have one column per class, but "
+                'decision_function_shape="ovo" gives one for each pair of classes. Set '
+                f'decision_function_shape="ovr": the model stays the same. {PAIRS}'
+            )
+        steps = getattr(inner, "steps", None)
+        inside = getattr(inner, "best_estimator_", getattr(inner, "estimator", None))
+        inner, seen = (steps[-1][1] if steps else inside), seen + 1
 
 
 def score_method(model: Any, method: Method = "auto") -> str | None:
@@ -216,6 +247,11 @@ def score_method(model: Any, method: Method = "auto") -> str | None:
         f"estimator must have {wanted}, but {_name(model)} has not. Pass an instance that has, or "
         'with cv="prefit" a function from rows to scores, such as model.predict.'
     )
+
+
+def may_be_probabilities(model: Any, method: Method) -> bool:
+    """Whether a model's scores can be meant as probabilities: not the values of decisions."""
+    return score_method(model, method) in ("predict_proba", None)
 
 
 def chosen_method(told: Method, calibrator: Any) -> Method:
@@ -278,20 +314,44 @@ def weight_argument(estimator: Any) -> str | None:
     return weight_argument(estimator.estimator) if _is_search(estimator) else None
 
 
-def _class_order(model: Any, classes: NDArray[Any]) -> Index:
-    """For each class, the column of the model that speaks of it."""
+def unseen(model: Any, classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of several classes a model has not seen, being fitted on a fold that lacks them."""
+    own = getattr(model, "classes_", None)
+    if own is None or len(classes) == 2:
+        return np.zeros(len(classes), dtype=bool)
+    return np.array([not any(_same(c, label) for c in own) for label in classes])
+
+
+def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> Index:
+    """For each class, the column of the model that speaks of it.
+
+    If ``partly``, −1 for those of several classes that the model, which knows two or more of them
+    and no other, has not seen.
+    """
     own = getattr(model, "classes_", None)
     if own is None:
         return np.arange(len(classes))
     known = list(own)
     if len(known) == len(classes):
-        order = [next((j for j, c in enumerate(known) if _same(c, label)), -1) for label in classes]
+        order = [_place(known, label) for label in classes]
         if -1 not in order:
             return np.asarray(order, dtype=np.intp)
+    if partly and 2 <= len(known) < len(classes):
+        absent = unseen(model, classes)
+        if len(classes) - int(absent.sum()) == len(known):
+            places = [
+                -1 if gone else _place(known, c) for c, gone in zip(classes, absent, strict=True)
+            ]
+            return np.asarray(places, dtype=np.intp)
     raise InputError(
         f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
-        f"{[plain(c) for c in known][:20]}. Calibrate it with the labels that it was fitted on."
+        f"{[plain(c) for c in known][:20]}. Calibrate it with the labels that it was fitted on; "
+        "with folds that lack a class, use stratified ones or a model with predict_proba."
     )
+
+
+def _place(known: list[Any], label: Any) -> int:
+    return next((j for j, c in enumerate(known) if _same(c, label)), -1)
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -12,20 +13,35 @@ from numpy.typing import NDArray
 from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths
 from calibrant.data.labels import plain
-from calibrant.errors import InputError, ParameterError
-from calibrant.folds.models import ModelRows
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.folds.models import ModelRows, score_method
 
-__all__ = ["SPLITTING", "cv_kind", "hold_out", "row_folds", "row_pairs"]
+__all__ = [
+    "FOLDS",
+    "SPLITTING",
+    "check_calibrating",
+    "cv_kind",
+    "hold_out",
+    "row_folds",
+    "row_pairs",
+    "warn_of_missing",
+]
 
 Index = NDArray[np.intp]
 Pair = tuple[Index, Index]
 
 #: the kinds of cv that pick rows, so that the rows must be such that they can be picked
 SPLITTING = ("folds", "fraction")
+#: how many folds None means, as in scikit-learn
+FOLDS = 5
+#: what to do where a fold lacks a class
+LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
 
 
 def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
-    """What a value of cv asks for: prefit, train, a fraction, or folds."""
+    """What a value of cv asks for: prefit, train, a fraction, or folds (None: `FOLDS`)."""
+    if cv is None:
+        return "folds"
     if isinstance(cv, str):
         if cv in ("prefit", "train"):
             return cv
@@ -40,8 +56,9 @@ def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
     elif hasattr(cv, "split") or isinstance(cv, Iterable):
         return "folds"
     raise ParameterError(
-        f"cv of {owner} must be a number of folds of at least 2, a fraction between 0 and 1 to "
-        f'hold out, "prefit", "train", a splitter or an iterable of splits, but {cv!r} came.'
+        f"cv of {owner} must be a number of folds of at least 2 (None: {FOLDS}), a fraction "
+        'between 0 and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but '
+        f"{cv!r} came."
     )
 
 
@@ -55,7 +72,7 @@ def row_pairs(
 ) -> list[Any]:
     """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came.
 
-    With ``complete`` every split must train on all classes.
+    With ``complete`` every split must train on two classes or more.
     """
     kind = cv_kind(cv)
     if kind not in SPLITTING:
@@ -71,7 +88,7 @@ def row_pairs(
 def row_folds(
     cv: Any, data: ModelRows, groups: NDArray[Any] | None = None, *, complete: bool = True
 ) -> list[Pair]:
-    """The rows to train on and to score, fold by fold; if complete, each trains on all classes.
+    """The rows to train on and to score, fold by fold; if complete, each trains on two classes.
 
     A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
     groups stratified folds that keep each group together. Where they need not be complete, classes
@@ -79,6 +96,7 @@ def row_folds(
     """
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
+    cv = FOLDS if cv is None else cv
     if isinstance(cv, Integral) and not complete and groups is None:
         return _dealt(int(cv), data)
     if isinstance(cv, Integral) and not complete and data.class_counts().min() < cv:
@@ -170,9 +188,41 @@ def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
         if not len(test):
             raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
         missing = data.class_counts(train) == 0
-        if missing.any():
+        if missing.sum() > len(missing) - 2:
             raise InputError(
-                "every fold must train on each class, but the training rows of fold "
-                f"{number} of {len(pairs)} lack {plain(data.classes[int(np.argmax(missing))])!r}. "
-                "Use stratified or fewer folds, or drop a class this rare."
+                "every fold must train on two classes or more, but "
+                f"{_lack(number, len(pairs), data, missing)}. {LESS_RARE}"
+            )
+
+
+def _lack(number: int, folds: int, data: ModelRows, missing: NDArray[np.bool_]) -> str:
+    first = plain(data.classes[int(np.argmax(missing))])
+    return f"the training rows of fold {number} of {folds} lack {first!r}"
+
+
+def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
+    """Say which fold trains without one of several classes, and what its model makes of that.
+
+    Only of models with predict_proba, which can go on: others are refused once they are fitted.
+    """
+    for number, (train, _) in enumerate(pairs, start=1):
+        missing = data.class_counts(train) == 0
+        if missing.any() and score_method(model, data.method) == "predict_proba":
+            warnings.warn(
+                f"{_lack(number, len(pairs), data, missing)}, so that its model gives that class a "
+                f"probability of 0. {LESS_RARE}",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+
+
+def check_calibrating(pairs: list[Pair], data: ModelRows) -> None:
+    """Where each fold has a calibrator of its own, it must see two classes in the fold's rows."""
+    for number, (_, test) in enumerate(pairs, start=1):
+        if (data.class_counts(test) > 0).sum() < 2:
+            raise InputError(
+                f"ensemble=True fits a calibrator to each fold, but fold {number} of {len(pairs)} "
+                f"has {len(test)} row{'s' if len(test) > 1 else ''} of one class to fit it to. Use "
+                "fewer or stratified folds, or ensemble=False, which pools the folds. As all "
+                "classes should be present in test splits, LeaveOneOut cannot be used."
             )

@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 #: cells with more rows of a class than this are divided by one draw, not row by row
 MANY = 50
+SMALLEST = np.finfo(np.float64).tiny
 
 
 class Held(NamedTuple):
@@ -74,7 +75,9 @@ class _Hand:
     def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
         present = weight > 0
         rows = np.zeros(len(weight), dtype=np.int64)
-        rows[present] = np.maximum(1, np.rint(weight[present] ** 2 / square[present]))
+        held = np.maximum(square[present], SMALLEST)  # 1e-200² is 0: as one row
+        known = np.rint(weight[present] ** 2 / held)
+        rows[present] = np.clip(known, 1.0, 2.0**53)  # beyond, integers end and shares are the same
         self.rows = rows
         self.many = np.flatnonzero(rows > MANY)
         self.drawn = rng.multinomial(rows[self.many], np.full(k, 1.0 / k))

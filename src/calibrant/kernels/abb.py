@@ -34,32 +34,72 @@ Index = NDArray[np.intp]
 INNER = 32
 #: counts up to this are multiplied in, larger or fractional ones take an exponential
 FEW = 8
-#: the largest total weight: its 31,000 nodes take seconds to find
+#: the largest total weight: every cell then takes 31,000 nodes
 HEAVIEST = 1e8
+#: with more nodes than this they are found by a series, at angles of more than so many in n·sin φ
+MANY, AWAY = 1000, 60.0
 
 
 @jit
 def gauss_legendre(n: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss–Legendre quadrature on (0, 1), by Newton's method in the angle."""
+    """Nodes and weights of Gauss–Legendre quadrature on (0, 1), by Newton's method in the angle.
+
+    O(n) for many nodes: there Legendre's polynomial is summed by its asymptotic series but for the
+    few nodes next to the ends.
+    """
     theta, weight = np.empty(n), np.empty(n)
+    size = _size_of_legendre(n) if n > MANY else 1.0
     for k in range((n + 1) // 2):
         phi = math.pi * (k + 0.75) / (n + 0.5)
-        slope = 1.0
+        slope = 1.0  # of P_n(cos φ)
         for _ in range(6):
-            x = math.cos(phi)
-            before, value = 1.0, x
-            for j in range(2, n + 1):
-                before, value = value, ((2 * j - 1) * x * value - (j - 1) * before) / j
-            slope = n * (before - x * value) / (1.0 - x * x)
-            change = value / (slope * math.sin(phi))
-            phi += change
+            if n > MANY and n * math.sin(phi) > AWAY:
+                value, slope = _legendre(n, phi, size)
+            else:
+                x = math.cos(phi)
+                before, value = 1.0, x
+                for j in range(2, n + 1):
+                    before, value = value, ((2 * j - 1) * x * value - (j - 1) * before) / j
+                slope = n * (x * value - before) / math.sin(phi)
+            change = value / slope
+            phi -= change
             if abs(change) < 1e-15:
                 break
         s = math.sin(0.5 * phi)
         theta[k], theta[n - 1 - k] = s * s, 1.0 - s * s
-        weight[k] = 1.0 / (math.sin(phi) ** 2 * slope * slope)
+        weight[k] = 1.0 / (slope * slope)
         weight[n - 1 - k] = weight[k]
     return theta, weight
+
+
+@jit
+def _size_of_legendre(n: int) -> float:
+    """4/π · Π j/(j + ½) up to n, the logarithms summed with what rounding takes."""
+    total, lost = 0.0, 0.0
+    for j in range(1, n + 1):
+        term = -math.log1p(0.5 / j) - lost
+        new = total + term
+        lost = (new - total) - term
+        total = new
+    return 4.0 / math.pi * math.exp(total)
+
+
+@jit
+def _legendre(n: int, phi: float, size: float) -> tuple[float, float]:
+    """P_n(cos φ) and its slope in φ, by Stieltjes' series: the error is at most twice the first
+    term left out."""
+    width, lean = 2.0 * math.sin(phi), math.cos(phi) / math.sin(phi)
+    factor = size / math.sqrt(width)
+    value = slope = 0.0
+    for m in range(60):
+        half = m + 0.5
+        phase = (n + half) * phi - half * 0.5 * math.pi
+        value += factor * math.cos(phase)
+        slope -= factor * ((n + half) * math.sin(phase) + half * lean * math.cos(phase))
+        factor *= half * half / ((m + 1.0) * (n + m + 1.5)) / width
+        if factor < 1e-18 * size:
+            break
+    return value, slope
 
 
 @jit

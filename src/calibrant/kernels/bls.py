@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
+from calibrant.errors import ConvergenceError
+
 __all__ = [
     "Band",
     "Columns",
@@ -174,13 +176,12 @@ def _place(nodes: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
 
 
 class Posterior(NamedTuple):
-    """The mode θ, its covariance, the log evidence, and how the mode was found."""
+    """The mode θ, its covariance, the log evidence, and the steps that led to the mode."""
 
     theta: Array
     covariance: Array
     log_evidence: float
     steps: int
-    converged: bool
 
 
 def log_likelihood(f: Array, n0: Array, n1: Array) -> float:
@@ -238,11 +239,16 @@ def fit_posterior(
             converged = length < least  # rounding hides any further gain
             there, f_there = objective(u + length * direction)
         u, loss, f = u + length * direction, there, f_there
+    if not converged:
+        raise ConvergenceError(
+            f"a member of BLS must end at its optimum, but {step} steps did not lead there. Scores "
+            "or weights that differ by many orders of magnitude can do this: rescale or cut them."
+        )
     inverse = dpotri(factor, lower=1)[0]
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     log_det = 2.0 * float(np.log(np.diagonal(factor)).sum())
     covariance = inverse * sd * sd[:, None]
-    return Posterior(mean + sd * u, covariance, -loss - 0.5 * log_det, step, converged)
+    return Posterior(mean + sd * u, covariance, -loss - 0.5 * log_det, step)
 
 
 def _probabilities(f: Array) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ from calibrant.kernels.bls import (
     ramps,
 )
 
-__all__ = ["Average", "Axis", "Cells", "Coordinates", "Fit", "fit_members"]
+__all__ = ["Average", "Axis", "Cells", "Coordinates", "Fit", "between", "fit_members"]
 
 Array = NDArray[np.float64]
 
@@ -45,6 +45,8 @@ SLOPE = 1.5
 LEAST_SPREAD, LEAST_BOWL = 0.25, 0.05
 #: inner knots of bending lines: FEWEST + √n/2, up to MOST; rough lines have MOST + 2 nodes
 FEWEST, MOST = 8, 60
+#: knots among the events, where the others are too far apart for them: √events, up to this
+MOST_EVENT_KNOTS = 30
 #: log-odds of a member or of a band are cut here, where floats still tell p from 0 and from 1
 MOST_ODDS = 36.0
 #: the least distance of nodes, as a share of their range
@@ -105,6 +107,11 @@ class Cells(NamedTuple):
     n0: Array
     n1: Array
 
+    @property
+    def base(self) -> float:
+        """The log-odds of the base rate, with half a row more in each class."""
+        return float(np.log((self.n1.sum() + 0.5) / (self.n0.sum() + 0.5)))
+
 
 class Coordinates(NamedTuple):
     """The coordinates of the members as functions of the axis."""
@@ -142,7 +149,7 @@ class Coordinates(NamedTuple):
 
     def ranked(self, a: Array) -> Array:
         """The normal score of the mid-rank, straight between cells and flat beyond them."""
-        return _between(self.axis.even(a), self.even, self.rank)
+        return between(self.axis.even(a), self.even, self.rank)
 
 
 def _moments(value: Array, share: Array) -> tuple[float, float]:
@@ -151,7 +158,7 @@ def _moments(value: Array, share: Array) -> tuple[float, float]:
     return mean, float(np.sqrt((value - mean) ** 2 @ share))
 
 
-def _between(x: Array, places: Array, values: Array) -> Array:
+def between(x: Array, places: Array, values: Array) -> Array:
     """Straight lines between (place, value), flat beyond; `np.interp` without its overflow."""
     if len(places) == 1:
         return np.full(len(x), values[0])
@@ -206,7 +213,7 @@ class Fit(NamedTuple):
             return np.empty(0)
         nodes = self.band.nodes
         if self.coordinate == "rank":
-            return where.axis.of_even(_between(nodes, where.rank, where.even))
+            return where.axis.of_even(between(nodes, where.rank, where.even))
         return where.axis.of_linear(nodes * where.spread + where.mean)
 
 
@@ -219,8 +226,7 @@ def _columns(name: str, where: Coordinates, linear: Array) -> Array:
 
 def fit_members(cells: Cells, where: Coordinates) -> list[Fit]:
     """All members, fitted to the cells."""
-    base = float(np.log((cells.n1.sum() + 0.5) / (cells.n0.sum() + 0.5)))
-    unknown = (base, SLOPE)
+    unknown = (cells.base, SLOPE)
     if not where.axis.on_logit:
         return [
             *_sigmoids(cells, where, "margin", unknown),
@@ -264,12 +270,31 @@ def _sigmoid(
 
 
 def _bending(cells: Cells, x: Array, coordinate: str, centre: tuple[float, float]) -> Iterator[Fit]:
-    """Lines that bend at knots at equal steps of the mid-rank."""
+    """Lines that bend at knots at equal steps of the mid-rank, and among the events."""
     size = float(cells.n0.sum() + cells.n1.sum())
-    count = int(min(FEWEST + np.sqrt(size) / 2.0, MOST))
-    knots = np.interp(np.arange(1, count + 1) / (count + 1), _mid_ranks(cells.share), x)
-    nodes = _apart(np.concatenate((x[:1], knots, x[-1:])))
+    knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
+    knots = np.concatenate((x[:1], knots, _event_knots(cells, x, knots), x[-1:]))
+    nodes = _apart(np.sort(knots))
     yield from _lines(cells, x, nodes, bends(nodes), "bending", coordinate, centre, BENDS)
+
+
+def _quantiles(x: Array, share: Array, count: int) -> Array:
+    """Places that cut the weight into count + 1 equal parts."""
+    return np.asarray(np.interp(np.arange(1, count + 1) / (count + 1), _mid_ranks(share), x))
+
+
+def _event_knots(cells: Cells, x: Array, knots: Array) -> Array:
+    """Knots at equal steps among the rows of the rarer class, where three or more of them lie
+    between the same two knots: rare events may all lie beyond the last, where no line could bend.
+    """
+    rare = min(cells.n0, cells.n1, key=np.sum)
+    events, some = float(rare.sum()), rare > 0.0
+    if not some.any() or cells.n0.sum() == cells.n1.sum():
+        return np.empty(0)
+    count = int(min(np.sqrt(events), MOST_EVENT_KNOTS))
+    more = _quantiles(x[some], rare[some] / events, count)
+    gap = np.searchsorted(knots, more)
+    return np.asarray(more[np.bincount(gap, minlength=1)[gap] >= 3])
 
 
 def _rough(cells: Cells, x: Array, centre: tuple[float, float]) -> Iterator[Fit]:
@@ -307,9 +332,13 @@ def _lines(
 
 
 def _apart(nodes: Array) -> Array:
-    """Ascending nodes without those that all but touch; two at least."""
+    """Ascending nodes without those that all but touch; two at least.
+
+    Nodes that all but touch as a whole are one place: a line through two of them would go on beyond
+    by the rounding of its values there.
+    """
     low, high = float(nodes[0]), float(nodes[-1])
-    if not high > low:
+    if not high - low > APART:
         return np.array([low - 0.5, low + 0.5])
     apart = APART * (high - low)
     kept = [low]
@@ -323,21 +352,22 @@ def _apart(nodes: Array) -> Array:
 
 
 class Average(NamedTuple):
-    """Members with their weights, and how much they are moderated."""
+    """Members with their weights, how much they are moderated, and towards which log-odds."""
 
     where: Coordinates
     fits: tuple[Fit, ...]
     weights: Array
     moderation: float
+    base: float
 
     def __call__(self, a: Array) -> Array:
-        """ln p/(1 − p) of p = Σ weight·σ(f / √(1 + moderation·πv/8)) at places on the axis."""
+        """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
+        with b the log-odds of the base rate."""
         p, q = np.zeros(len(a)), np.zeros(len(a))
         for weight, fit in zip(self.weights, self.fits, strict=True):
             f, v = fit.moments(self.where, a)
-            f = np.clip(
-                f / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v), -MOST_ODDS, MOST_ODDS
-            )
+            f = self.base + (f - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
+            f = np.clip(f, -MOST_ODDS, MOST_ODDS)
             p += weight * expit(f)
             q += weight * expit(-f)
         return np.asarray(np.log(p) - np.log(q))

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.kernels.descent import Descent, descend, newton_step
+
 __all__ = ["LogisticFit", "Problem", "fit_logistic", "logistic_newton"]
 
 Array = NDArray[np.float64]
@@ -15,8 +17,8 @@ Array = NDArray[np.float64]
 
 #: coefficients beyond this are cut; only scores within 1e-290 of each other would need them
 STEEPEST = 1e290
-#: the longest step of a coefficient on the standardised scale
-FURTHEST = 25.0
+#: a column of less spread than this, beside its largest value, is one value and rounding
+ROUNDING = 2.0**-48
 #: cells per block: the temporaries of a block fit into the cache
 BLOCK = 8192
 
@@ -31,7 +33,7 @@ class LogisticFit(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Minimise Σ t₁·ln(1+e^{−η}) + t₀·ln(1+e^{η}) + ½·ridge·|θ|² with η = θ·u.
+    """Minimise Σ t₁·ln(1+e^{−η}) + t₀·ln(1+e^{η}) + ½·ridge·|slopes|² with η = θ·u.
 
     u holds a 1 if there is an intercept, then every column as (f/size − mean)/spread, and the
     targets are t₁ = high·n₁ + low·n₀ and t₀ = n₁ + n₀ − t₁ (Platt's smoothing; 0 and 1 for none).
@@ -76,25 +78,42 @@ def fit_logistic(
     """Logistic fit on columns of any size; coefficients (intercept first) in their own units.
 
     Columns are centred and scaled (only scaled without an intercept) before `logistic_newton` sees
-    them, and the ridge acts on that scale. ``start`` is in the columns' own units. Beyond the
-    columns the memory is O(1).
+    them; the ridge acts on the slopes of that scale and not on the intercept, so that Σp = Σt₁ at
+    the optimum. ``start`` is in the columns' own units, and is left aside where the best constant
+    does better. Beyond the columns the memory is O(1). Raises where no optimum is found.
     """
     problem = _standardised(columns, n0, n1, intercept, ridge, targets)
     k, sizes, means, spreads = len(columns), problem.sizes, problem.means, problem.spreads
-    begin = np.zeros(intercept + k)
+    constant, least = _constant(problem)
+    begin = None
     if start is not None:
-        begin[-k:] = start[-k:] * sizes * spreads
+        warm = constant.copy()
+        warm[-k:] = np.where(np.isfinite(spreads), start[-k:] * sizes * spreads, 0.0)
         if intercept:
-            begin[0] = start[0] + float((begin[1:] / spreads) @ means)
-    elif intercept and n0.any() and n1.any():
-        begin[0] = np.log(n1.sum() / n0.sum())
-    fit = logistic_newton(problem, begin)
+            warm[0] = start[0] + float((warm[1:] / spreads) @ means)
+        begin = _objective(problem, warm)
+    if begin is None or not begin.objective <= least:
+        begin = _objective(problem, constant)
+    fit = _fit_of(_descent(problem, begin).required())
     slopes = fit.coefficients[-k:] / spreads
     with np.errstate(over="ignore"):
         own = np.clip(slopes / sizes, -STEEPEST, STEEPEST)
     if intercept:
         own = np.append(fit.coefficients[0] - float(slopes @ means), own)
     return fit._replace(coefficients=own)
+
+
+def _constant(problem: Problem) -> tuple[Array, float]:
+    """The best constant (0 where there is no intercept, or but one class), and its objective."""
+    theta = np.zeros(problem.intercept + len(problem.columns))
+    low, high = problem.targets
+    a, b = float(problem.n0.sum()), float(problem.n1.sum())
+    t1 = high * b + low * a
+    t0 = a + b - t1
+    if problem.intercept and t0 > 0.0 and t1 > 0.0:
+        theta[0] = np.log(t1) - np.log(t0)
+    level = float(theta[0]) if problem.intercept else 0.0
+    return theta, float(t1 * np.logaddexp(0.0, -level) + t0 * np.logaddexp(0.0, level))
 
 
 def _standardised(
@@ -115,51 +134,44 @@ def _standardised(
         plain = plain._replace(means=means)
     square = sum(((u * u) @ (t0 + t1) for u, t0, t1 in plain.blocks()), np.zeros(k)) / total
     spreads = np.sqrt(square)
-    return plain._replace(intercept=intercept, spreads=np.where(spreads > 0, spreads, 1.0))
+    # a column whose values differ by rounding is a constant: it gets no slope
+    return plain._replace(
+        intercept=intercept, spreads=np.where(spreads > ROUNDING, spreads, np.inf)
+    )
 
 
-def logistic_newton(problem: Problem, start: Array, max_steps: int = 100) -> LogisticFit:
-    """Guarded Newton on the standardised problem.
+def logistic_newton(problem: Problem, start: Array, max_steps: int = 200) -> LogisticFit:
+    """`descend` on the standardised problem: each step costs O(m²·D) for m parameters."""
+    return _fit_of(_descent(problem, _objective(problem, start.astype(np.float64)), max_steps))
 
-    Notes
-    -----
-    Each step costs O(m²·D) for m parameters. The step is halved until the objective falls by a
-    share of what its slope promises (Armijo); the Hessian is shifted where it is not numerically
-    positive definite. Converged when the Newton decrement, twice the gain still expected, is below
-    1e-14 of Σn; that last step is then taken too.
-    """
-    scale = float(problem.n0.sum() + problem.n1.sum())
-    theta = start.astype(np.float64)
-    here = _objective(problem, theta)
-    for step in range(1, max_steps + 1):
-        direction = -_solve(here.hessian, here.gradient)
-        slope = float(here.gradient @ direction)
-        if -slope <= 1e-14 * scale:
-            return LogisticFit(theta + direction, here.loss, step, True)
-        # far from the optimum the Hessian may vanish: no step moves a coefficient by more than this
-        longest = length = min(1.0, FURTHEST / float(np.abs(direction).max()))
-        while True:
-            trial = theta + length * direction
-            there = _objective(problem, trial)
-            if there.loss <= here.loss + 1e-4 * length * slope:
-                break
-            length /= 2
-            if length < 1e-10 * longest:  # rounding hides any further gain
-                return LogisticFit(theta, here.loss, step, -slope <= 1e-9 * scale)
-        theta, here = trial, there
-    return LogisticFit(theta, here.loss, max_steps, False)
+
+def _descent(problem: Problem, begin: _Objective, max_steps: int = 200) -> Descent[_Objective]:
+    def at(theta: Array) -> _Objective:
+        return _objective(problem, theta)
+
+    def step(here: _Objective) -> Array:
+        return newton_step(here.hessian, here.gradient)
+
+    return descend(at, begin, step, float(problem.n0.sum() + problem.n1.sum()), max_steps)
+
+
+def _fit_of(found: Descent[_Objective]) -> LogisticFit:
+    return LogisticFit(found.theta, found.point.objective, found.steps, found.converged)
 
 
 class _Objective(NamedTuple):
-    loss: float
+    theta: Array
+    objective: float
     gradient: Array
     hessian: Array
 
 
 def _objective(problem: Problem, theta: Array) -> _Objective:
     """Loss, gradient and Hessian in one pass over the blocks."""
-    ridge, m = problem.ridge, len(theta)
-    loss, gradient, hessian = 0.5 * ridge * float(theta @ theta), ridge * theta, ridge * np.eye(m)
+    ridge = np.full(len(theta), problem.ridge)
+    ridge[: problem.intercept] = 0.0
+    pull, hessian = ridge * theta, np.diag(ridge)
+    loss, gradient = 0.5 * float(theta @ pull), pull
     for u, t0, t1 in problem.blocks():
         eta = theta @ u
         tail = np.exp(-np.abs(eta))  # e^{−|η|} serves the loss, p and p(1−p)
@@ -170,16 +182,4 @@ def _objective(problem: Problem, theta: Array) -> _Objective:
         loss += float(t @ np.log1p(tail) + t0 @ np.maximum(eta, 0.0) + t1 @ np.maximum(-eta, 0.0))
         gradient = gradient + u @ (t * p - t1)
         hessian = hessian + (u * (t * tail * share * share)) @ u.T
-    return _Objective(loss, gradient, hessian)
-
-
-def _solve(hessian: Array, gradient: Array) -> Array:
-    """The Newton direction, with the Hessian shifted until a Cholesky factor exists."""
-    shift, size = 0.0, float(np.trace(hessian)) / len(hessian)
-    for _ in range(60):
-        try:
-            factor = np.linalg.cholesky(hessian + shift * np.eye(len(hessian)))
-            return np.linalg.solve(factor.T, np.linalg.solve(factor, gradient))
-        except np.linalg.LinAlgError:
-            shift = max(shift * 10.0, 1e-12 * size, 1e-300)
-    return gradient / max(size, 1e-300)
+    return _Objective(theta, loss, gradient, hessian)

@@ -1,18 +1,21 @@
 """Logistic fits with a Gaussian prior on every coefficient, free or within a cone.
 
-Minimise Σ t₁·ln(1+e^{−η}) + t₀·ln(1+e^{η}) + ½·Σ precision·(θ − mean)² with η = θ·u, by Newton
-steps that never let the objective rise. With rows C the minimum is over Cθ ≥ 0: each step then
+Minimise Σ t₁·ln(1+e^{−η}) + t₀·ln(1+e^{η}) + ½·Σ precision·(θ − mean)² with η = θ·u, by guarded
+Newton steps. With rows C the minimum is over Cθ ≥ 0: each step then
 solves its quadratic programme exactly, through the non-negative least squares of its dual.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
+from scipy.linalg import solve_triangular
+from scipy.optimize import lsq_linear, nnls
+
+from calibrant.kernels.descent import descend, factor, newton_step
 
 __all__ = ["Penalised", "Prior", "fit_in_cone", "fit_penalised", "log_determinant"]
 
@@ -22,10 +25,6 @@ Design = Callable[[slice], Array]
 
 #: cells per block: the temporaries of a block fit into the cache
 BLOCK = 8192
-#: the longest step of a coefficient, far from the optimum where the Hessian may vanish
-FURTHEST = 25.0
-#: converged when twice the gain still expected is below this share of Σt
-ENOUGH = 1e-14
 
 
 class Prior(NamedTuple):
@@ -72,57 +71,34 @@ class _Problem(NamedTuple):
         return Penalised(theta, loss + 0.5 * float(away @ pull), loss, gradient, hessian)
 
 
-def fit_penalised(
-    design: Design, t0: Array, t1: Array, prior: Prior, start: Array, max_steps: int = 100
-) -> Penalised:
-    """The free minimum, from ``start``. Each step costs O(m²·D) for m coefficients."""
-    return _descend(_Problem(design, t0, t1, prior), start, _free_step, max_steps)
+def fit_penalised(design: Design, t0: Array, t1: Array, prior: Prior, *starts: Array) -> Penalised:
+    """The free minimum, from the best of ``starts``. O(m²·D) a step for m coefficients."""
+
+    def step(here: Penalised) -> Array:
+        return newton_step(here.hessian, here.gradient)
+
+    return _least(_Problem(design, t0, t1, prior), starts, step)
 
 
 def fit_in_cone(
-    design: Design,
-    t0: Array,
-    t1: Array,
-    prior: Prior,
-    cone: Array,
-    start: Array,
-    max_steps: int = 100,
+    design: Design, t0: Array, t1: Array, prior: Prior, cone: Array, *starts: Array
 ) -> Penalised:
-    """The minimum over cone·θ ≥ 0, from a ``start`` that is in there."""
+    """The minimum over cone·θ ≥ 0, from the best of ``starts``, which are in there."""
 
     def step(here: Penalised) -> Array:
         return _cone_step(here, cone)
 
-    return _descend(_Problem(design, t0, t1, prior), start, step, max_steps)
+    return _least(_Problem(design, t0, t1, prior), starts, step)
 
 
-def _descend(
-    problem: _Problem, start: Array, step: Callable[[Penalised], Array], max_steps: int
+def _least(
+    problem: _Problem, starts: Sequence[Array], step: Callable[[Penalised], Array]
 ) -> Penalised:
-    """Steps halved until the objective falls by a share of what its slope promises (Armijo)."""
-    enough = ENOUGH * float(problem.t0.sum() + problem.t1.sum())
-    here = problem.at(start)
-    for _ in range(max_steps):
-        direction = step(here)
-        slope = float(here.gradient @ direction)
-        if -slope <= enough:
-            last = problem.at(here.theta + direction)
-            return last if last.objective <= here.objective + enough else here
-        longest = length = min(1.0, FURTHEST / float(np.abs(direction).max()))
-        while True:
-            there = problem.at(here.theta + length * direction)
-            if there.objective <= here.objective + 1e-4 * length * slope:
-                break
-            length /= 2
-            if length < 1e-10 * longest:  # rounding hides any further gain
-                return here
-        here = there
-    return here
-
-
-def _free_step(here: Penalised) -> Array:
-    factor = _factor(here.hessian)
-    return -np.linalg.solve(factor.T, np.linalg.solve(factor, here.gradient))
+    begin = min((problem.at(start) for start in starts), key=lambda point: point.objective)
+    total = float(problem.t0.sum() + problem.t1.sum())
+    found = descend(problem.at, begin, step, total).required()
+    last = problem.at(found.theta)
+    return last if last.objective <= found.point.objective * (1.0 + 1e-12) else found.point
 
 
 def _cone_step(here: Penalised, cone: Array) -> Array:
@@ -131,28 +107,17 @@ def _cone_step(here: Penalised, cone: Array) -> Array:
     With H = LLᵀ, ψ = Lᵀθ and q = L⁻¹(Hθ − g), the parabola is ½|ψ − q|², the cone is Aᵀψ ≥ 0 with
     A = L⁻¹Cᵀ, and the dual is min |Av + q| over v ≥ 0; then ψ = q + Av.
     """
-    factor = _factor(here.hessian)
-    a = np.linalg.solve(factor, cone.T)
-    q = factor.T @ here.theta - np.linalg.solve(factor, here.gradient)
+    lower = factor(here.hessian)
+    a = solve_triangular(lower, cone.T, lower=True)
+    q = lower.T @ here.theta - solve_triangular(lower, here.gradient, lower=True)
     try:
         v = nnls(a, -q, maxiter=50 * len(cone))[0]
-    except RuntimeError:  # cycling among rows that rounding makes equal: stay
-        return np.zeros(len(q))
-    target = np.linalg.solve(factor.T, q + a @ v)
-    return target - here.theta
-
-
-def _factor(hessian: Array) -> Array:
-    """The Cholesky factor, the Hessian shifted until it has one."""
-    shift, size = 0.0, float(np.trace(hessian)) / len(hessian)
-    for _ in range(60):
-        try:
-            return np.asarray(np.linalg.cholesky(hessian + shift * np.eye(len(hessian))), float)
-        except np.linalg.LinAlgError:
-            shift = max(shift * 10.0, 1e-14 * size, 1e-300)
-    return np.asarray(np.sqrt(max(size, 1e-300)) * np.eye(len(hessian)))
+    except RuntimeError:  # cycling among rows that rounding makes equal: another way to the same
+        v = lsq_linear(a, -q, (0.0, np.inf), tol=1e-14).x
+    target = solve_triangular(lower.T, q + a @ v)
+    return np.asarray(target - here.theta)
 
 
 def log_determinant(hessian: Array) -> float:
     """ln |H| of a positive definite matrix."""
-    return 2.0 * float(np.log(np.diag(_factor(hessian))).sum())
+    return 2.0 * float(np.log(np.diag(factor(hessian))).sum())

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
+
+from calibrant.kernels.descent import descend, newton_step
 
 __all__ = [
     "Problem",
@@ -36,8 +37,6 @@ FLATTEST = 1e-3
 RIDGE = 1e-7
 #: with more parameters than this, Newton's direction comes from conjugate gradients
 DENSE = 600
-#: the longest Newton step of a parameter, in units of the largest (of 1 if all are smaller)
-FURTHEST = 25.0
 
 
 # --- temperature --------------------------------------------------------------------------------
@@ -145,46 +144,35 @@ class SoftmaxFit(NamedTuple):
 
 
 class _Point(NamedTuple):
-    loss: float
+    theta: Array
+    objective: float
     gradient: Array
     hessian: Array | None
     diagonal: Array
 
 
-def fit_softmax(problem: Problem, start: Array, max_steps: int = 100) -> SoftmaxFit:
-    """Guarded Newton.
+def fit_softmax(problem: Problem, start: Array, max_steps: int = 200) -> SoftmaxFit:
+    """`descend` on θ.
 
     Notes
     -----
     With p parameters of k classes a step costs O(n·p²) up to 600 parameters, where the Hessian is
-    formed, and O(n·p) times the steps of conjugate gradients above. The step is halved until the
-    objective falls by a share of what its slope promises (Armijo). Converged when the Newton
-    decrement, twice the gain still expected, is below 1e-14 of Σw; that last step is taken too.
+    formed, and O(n·p) times the steps of conjugate gradients above.
     """
     dense = start.size <= DENSE
-    theta, here = start, _evaluate(problem, start, dense)
-    for step in range(1, max_steps + 1):
-        direction = _dense(here) if dense else _conjugate(problem, theta, here)
-        slope = float((here.gradient * direction).sum())
-        if -slope <= 1e-14 * problem.total:
-            theta = theta + direction
-            return _finish(theta, _evaluate(problem, theta, False), step, True)
-        reach = FURTHEST * max(1.0, float(np.abs(theta).max()))
-        longest = length = min(1.0, reach / float(np.abs(direction).max()))
-        while True:
-            trial = theta + length * direction
-            there = _evaluate(problem, trial, dense)
-            if there.loss <= here.loss + 1e-4 * length * slope:
-                break
-            length /= 2
-            if length < 1e-10 * longest:  # rounding hides any further gain
-                return _finish(theta, here, step, -slope <= 1e-9 * problem.total)
-        theta, here = trial, there
-    return _finish(theta, here, max_steps, False)
 
+    def at(theta: Array) -> _Point:
+        return _evaluate(problem, theta, dense)
 
-def _finish(theta: Array, here: _Point, steps: int, converged: bool) -> SoftmaxFit:
-    return SoftmaxFit(theta, here.loss, float(np.abs(here.gradient).max()), steps, converged)
+    def step(here: _Point) -> Array:
+        if here.hessian is None:
+            return _conjugate(problem, here.theta, here)
+        return newton_step(here.hessian, here.gradient)
+
+    found = descend(at, at(start), step, problem.total, max_steps)
+    last = _evaluate(problem, found.theta, False)
+    gradient = float(np.abs(last.gradient).max())
+    return SoftmaxFit(found.theta, last.objective, gradient, found.steps, found.converged)
 
 
 def _scores(theta: Array, x: Array, full: bool) -> Array:
@@ -231,7 +219,7 @@ def _evaluate(problem: Problem, theta: Array, dense: bool) -> _Point:
         else:
             share = p * (1.0 - p) * w[:, None]
             diagonal += _collect(share, x * x, full)
-    return _Point(loss, gradient, hessian, diagonal)
+    return _Point(theta, loss, gradient, hessian, diagonal)
 
 
 def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
@@ -252,21 +240,6 @@ def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
         part = slice(a * r, (a + 1) * r)
         result[part, part] += (g * weighted[:, a : a + 1]).T @ g
     return np.asarray(result)
-
-
-def _dense(here: _Point) -> Array:
-    """The Newton direction, with the Hessian shifted until a Cholesky factor exists."""
-    factor, flat = _factor(np.asarray(here.hessian)), here.gradient.reshape(-1)
-    return -np.asarray(cho_solve((factor, True), flat)).reshape(here.gradient.shape)
-
-
-def _factor(hessian: Array) -> Array:
-    shift, size = 0.0, float(np.trace(hessian)) / len(hessian)
-    while True:
-        try:
-            return np.asarray(np.linalg.cholesky(hessian + shift * np.eye(len(hessian))))
-        except np.linalg.LinAlgError:
-            shift = max(shift * 10.0, 1e-12 * size, 1e-300)
 
 
 def _conjugate(problem: Problem, theta: Array, here: _Point, max_steps: int = 200) -> Array:
@@ -305,7 +278,7 @@ def _product(problem: Problem, theta: Array, v: Array) -> Array:
 
 def objective(problem: Problem, theta: Array) -> float:
     """What `fit_softmax` minimises, at θ."""
-    return _evaluate(problem, theta, False).loss
+    return _evaluate(problem, theta, False).objective
 
 
 def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:

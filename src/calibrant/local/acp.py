@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.base import SMOOTHING, Limit, Number, OneOf
 from calibrant.data import door
+from calibrant.data.score_range import OnRange
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.folds.models import ModelRows, score_method
@@ -164,7 +165,7 @@ class ACP(LocalCalibrator):
         self.pos_label = pos_label
         self.classes = classes
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep the scores, labels and weights, sorted and summed.
 
         Parameters
@@ -190,7 +191,14 @@ class ACP(LocalCalibrator):
         """As `fit`: the rows of the model, and which of them are the same, are not needed."""
         return self.fit(scores, y, sample_weight)
 
-    def predict_proba(self, scores: Any, *, lower: Any = None, upper: Any = None) -> Array:
+    def predict_proba(
+        self,
+        scores: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
+    ) -> Array:
         """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
 
         Parameters
@@ -199,16 +207,32 @@ class ACP(LocalCalibrator):
         lower, upper : array-likes of shape (n,)
             The ends of each row's interval, on the scale of the scores of ``pos_label_``; they may
             be infinite.
+        on_range : {"error", "clip", "allow"}
+            As in `Calibrator`.
         """
-        return self._predict_proba(scores, Rows(lower=lower, upper=upper))
+        return self._predict_proba(scores, Rows(lower=lower, upper=upper), on_range)
 
-    def calibrate(self, scores: Any, *, lower: Any = None, upper: Any = None) -> Array:
+    def calibrate(
+        self,
+        scores: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
+    ) -> Array:
         """The calibrated probability of ``pos_label_``, shape (n,): see `predict_proba`."""
-        return self._calibrate(scores, Rows(lower=lower, upper=upper))
+        return self._calibrate(scores, Rows(lower=lower, upper=upper), on_range)
 
-    def predict(self, scores: Any, *, lower: Any = None, upper: Any = None) -> NDArray[Any]:
+    def predict(
+        self,
+        scores: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
+    ) -> NDArray[Any]:
         """The more probable class (the first in sorted order on ties): see `predict_proba`."""
-        return self._predict(scores, Rows(lower=lower, upper=upper))
+        return self._predict(scores, Rows(lower=lower, upper=upper), on_range)
 
     def bins(self, scores: Any, *, lower: Any = None, upper: Any = None) -> RowBins:
         """The bin of each row: probability of ``pos_label_``, weight, and whether it was empty."""

@@ -13,10 +13,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.base import Limit, check_parameters, jsonable, row_facts
+from calibrant.base import (
+    NOT_ROUTED,
+    Limit,
+    check_parameters,
+    jsonable,
+    known_range,
+    require_labels,
+    row_facts,
+)
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_labels, read_many
+from calibrant.data.score_range import ScoreRange, check_range
 from calibrant.errors import InputError
 from calibrant.folds.models import ModelRows
 from calibrant.local.rule import LocalFitted, Rows, Rule, check_two, read_columns
@@ -65,8 +74,8 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     multiclass: ClassVar[bool] = False
     # scikit-learn's metadata routing takes the first argument for X; ours is called scores
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     pos_label: Any
     classes: Any
@@ -96,8 +105,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> LocalRows:
         """Check the parameters and the rows, code the labels, and drop rows of weight zero."""
         check_parameters(self, self._limits)
-        if y is None:
-            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        require_labels(scores, y)
         classes, codes, pos_label = self._labels(y)
         column = int(classes[0] != pos_label) if len(classes) == 2 else 1
         self._check_columns(scores, classes)
@@ -147,6 +155,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Set the fitted attributes."""
         self.rule_ = rule
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
+        self.score_range_ = ScoreRange.between(float(rows.scores.min()), float(rows.scores.max()))
         self._provenance = row_facts(rows.weight, rows.codes, len(rows.classes))
         if len(rows.classes) == 2:
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
@@ -156,28 +165,29 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _positive_column(self) -> int:
         return 0 if len(self.classes_) == 2 and self.classes_[0] == self.pos_label_ else 1
 
-    def _predict_proba(self, scores: Any, rows: Rows) -> Array:
+    def _predict_proba(self, scores: Any, rows: Rows, on_range: str = "error") -> Array:
         check_is_fitted(self, "rule_")
         clean = read_columns(scores, len(self.classes_), self._positive_column)
-        p = self._apply(clean, rows)
+        p = self._apply(check_range(clean, known_range(self), on_range), rows)
         return p if self._positive_column == 1 else p[:, ::-1]
 
     def _apply(self, scores: Array, rows: Rows) -> Array:
         """The rule's probabilities; a subclass that shows progress says so here."""
         return self.rule_(scores, rows)
 
-    def _calibrate(self, scores: Any, rows: Rows) -> Array:
+    def _calibrate(self, scores: Any, rows: Rows, on_range: str = "error") -> Array:
         check_is_fitted(self, "rule_")
         check_two(len(self.classes_))
-        return self._predict_proba(scores, rows)[:, self._positive_column]
+        return self._predict_proba(scores, rows, on_range)[:, self._positive_column]
 
-    def _predict(self, scores: Any, rows: Rows) -> NDArray[Any]:
-        labels: NDArray[Any] = self.classes_[np.argmax(self._predict_proba(scores, rows), axis=1)]
+    def _predict(self, scores: Any, rows: Rows, on_range: str = "error") -> NDArray[Any]:
+        p = self._predict_proba(scores, rows, on_range)
+        labels: NDArray[Any] = self.classes_[np.argmax(p, axis=1)]
         return labels
 
     def predict_rows(self, scores: Any, rows: Rows) -> Array:
-        """As predict_proba, given what `companion` found for the rows."""
-        return self._predict_proba(scores, rows)
+        """As predict_proba of scores of the model itself, given what `companion` found."""
+        return self._predict_proba(scores, rows, "allow")
 
     def to_fitted(self) -> LocalFitted:
         """The fitted state as a plain value, as `save` writes it."""
@@ -191,6 +201,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             type(self).__name__,
             params,
             dict(self._provenance),
+            known_range(self),
         )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +16,7 @@ from calibrant.data.columns import to_matrix
 from calibrant.data.door import HEAVIEST, check_lengths
 from calibrant.data.facts import shown
 from calibrant.data.frozen import Frozen
-from calibrant.errors import CalibrationWarning, InputError
+from calibrant.errors import CalibrationWarning, InputError, caller_level
 from calibrant.local.rule import Rows, Rule
 
 __all__ = ["NEAREST", "Bins", "RowBins"]
@@ -35,7 +32,6 @@ LARGEST = float(np.finfo(float).max)
 #: distances, and sums of weights, within this relative difference are equal
 TIE = 1e-12
 ENOUGH = NEAREST * (1.0 - TIE)
-PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +104,7 @@ class Bins(Rule):
                 f"weight of {NEAREST:g}, were used there; `bins` tells where. Use wider intervals "
                 "or more calibration rows.",
                 CalibrationWarning,
-                stacklevel=_caller(),
+                stacklevel=caller_level(),
             )
         p = found.probability
         return np.column_stack((1.0 - p, p))
@@ -313,14 +309,6 @@ def _tree_sums(cells: Array) -> Sums:
         return found[:, 0], found[:, 1]
 
     return sums
-
-
-def _caller() -> int:
-    """How far up the first function outside this package is, as warnings count it."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _read_interval(rows: Rows, n: int) -> tuple[Array, Array]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import is_missing
+from calibrant.data.columns import is_missing, null_mask, refuse_unordered
+from calibrant.data.doubles import series_of_doubles
 from calibrant.data.labels import plain
 from calibrant.errors import InputError
 
@@ -92,6 +93,7 @@ def read_table(features: Any) -> Table:
             "features must be dense, but a sparse matrix came. Similarity looks at every "
             "attribute: convert it with .toarray(), or reduce it to fewer columns."
         )
+    refuse_unordered(features, "features")
     frame = None if isinstance(features, (np.ndarray, list, tuple)) else _frame(features)
     return _from_array(features) if frame is None else _from_frame(frame)
 
@@ -133,10 +135,10 @@ def _series(series: Any, name: str) -> Column:
     import narwhals as nw
 
     dtype = series.dtype
-    missing = np.asarray(series.is_null().to_numpy()).astype(bool)
+    missing = null_mask(series)
     if dtype.is_numeric():
         if isinstance(dtype, nw.Decimal):
-            series = series.cast(nw.Float64)
+            series = series_of_doubles(series)
         values = np.asarray((series.fill_null(0) if missing.any() else series).to_numpy())
         return _plain_column(values, missing, name)
     if isinstance(dtype, nw.Boolean):
@@ -239,8 +241,12 @@ def _number(value: Any) -> float:
     try:
         number = float(value)
     except OverflowError:  # a whole number beyond all floats
-        return float("inf")
+        return _infinite(value)
     return value if isinstance(value, int) and number != value else number  # it may be a category
+
+
+def _infinite(value: Any) -> float:
+    return float("-inf") if value < 0 else float("inf")
 
 
 def _category(value: Any) -> Any:
@@ -249,4 +255,9 @@ def _category(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return str(value)
-    return float(value) if isinstance(value, (Real, Decimal)) else value
+    if not isinstance(value, (Real, Decimal)) or is_missing(value):
+        return None if isinstance(value, Decimal) else value
+    try:
+        return float(value)
+    except OverflowError:  # a fraction beyond all floats
+        return _infinite(value)

@@ -14,6 +14,7 @@ from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_scores
 from calibrant.data.facts import freeze_facts, shown
 from calibrant.data.frozen import Frozen, thaw
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.errors import InputError
 from calibrant.fitted import Label, check_header, check_labels, label_array
 
@@ -22,7 +23,7 @@ __all__ = ["FORMAT", "LocalFitted", "Rows", "Rule", "check_two", "read_columns"]
 Array = NDArray[np.float64]
 
 FORMAT = "calibrant-local"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class LocalFitted(Frozen):
     classes : tuple of labels, sorted
     pos_label : label
         With two classes: the one whose probability `calibrate` gives; else None.
-    method, params, provenance
+    method, params, provenance, score_range
         As in `Fitted`.
     """
 
@@ -105,6 +106,7 @@ class LocalFitted(Frozen):
     method: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    score_range: ScoreRange | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", check_labels(self.classes))
@@ -127,26 +129,52 @@ class LocalFitted(Frozen):
         return int(type(first) is not type(self.pos_label) or first != self.pos_label)
 
     def predict_proba(
-        self, scores: Any, *, features: Any = None, lower: Any = None, upper: Any = None
+        self,
+        scores: Any,
+        *,
+        features: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
     ) -> Array:
-        """The probability of each class, columns in the order of ``classes``."""
+        """The probability of each class, columns in the order of ``classes``.
+
+        ``on_range`` is as in `Fitted`.
+        """
         clean = read_columns(scores, len(self.classes), self.positive_column)
+        clean = check_range(clean, self.score_range, on_range)
         p = self.rule(clean, Rows(features, lower, upper))
         return p if self.positive_column == 1 else p[:, ::-1]
 
     def calibrate(
-        self, scores: Any, *, features: Any = None, lower: Any = None, upper: Any = None
+        self,
+        scores: Any,
+        *,
+        features: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
     ) -> Array:
         """With two classes: the probability of ``pos_label``, shape (n,)."""
         check_two(len(self.classes))
-        p = self.predict_proba(scores, features=features, lower=lower, upper=upper)
+        p = self.predict_proba(
+            scores, features=features, lower=lower, upper=upper, on_range=on_range
+        )
         return p[:, self.positive_column]
 
     def predict(
-        self, scores: Any, *, features: Any = None, lower: Any = None, upper: Any = None
+        self,
+        scores: Any,
+        *,
+        features: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        on_range: OnRange = "error",
     ) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
-        p = self.predict_proba(scores, features=features, lower=lower, upper=upper)
+        p = self.predict_proba(
+            scores, features=features, lower=lower, upper=upper, on_range=on_range
+        )
         labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
         return labels
 
@@ -165,6 +193,7 @@ class LocalFitted(Frozen):
             "classes": list(self.classes),
             "pos_label": self.pos_label,
             "rule": {"kind": self.rule.kind, "version": self.rule.version, "state": state},
+            "score_range": None if self.score_range is None else self.score_range.to_dict(),
             "provenance": thaw(self.provenance),
         }
         return document, arrays
@@ -203,6 +232,7 @@ class LocalFitted(Frozen):
             document["method"],
             document["params"],
             document["provenance"],
+            ScoreRange.from_dict(document.get("score_range")),
         )
         if made.n_classes != len(fitted.classes):
             raise InputError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.base import Limit, Number, OneOf
 from calibrant.data.door import check_lengths
 from calibrant.data.frozen import own
+from calibrant.data.score_range import OnRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.folds.models import ModelRows
 from calibrant.local.attributes import Coded, Schema
@@ -174,7 +175,9 @@ class SimilarityBinning(LocalCalibrator):
         self.pos_label = pos_label
         self.classes = classes
 
-    def fit(self, scores: Any, y: Any, *, features: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, scores: Any, y: Any = None, *, features: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Keep the calibration rows.
 
         Parameters
@@ -284,17 +287,21 @@ class SimilarityBinning(LocalCalibrator):
         losses = leave_one_out(rule, ks, shares, progress=self.progress)
         return replace(rule, k=best(losses)), losses
 
-    def predict_proba(self, scores: Any, *, features: Any) -> Array:
+    def predict_proba(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> Array:
         """The probability of each class, columns in the order of ``classes_``."""
-        return self._predict_proba(scores, Rows(features=features))
+        return self._predict_proba(scores, Rows(features=features), on_range)
 
-    def calibrate(self, scores: Any, *, features: Any) -> Array:
+    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Array:
         """With two classes: the probability of ``pos_label_``, shape (n,)."""
-        return self._calibrate(scores, Rows(features=features))
+        return self._calibrate(scores, Rows(features=features), on_range)
 
-    def predict(self, scores: Any, *, features: Any) -> NDArray[Any]:
+    def predict(
+        self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
+    ) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
-        return self._predict(scores, Rows(features=features))
+        return self._predict(scores, Rows(features=features), on_range)
 
     def _apply(self, scores: Array, rows: Rows) -> Array:
         return self.rule_(scores, rows, progress=self.progress)

@@ -41,6 +41,9 @@ class Segmented(Map):
         Without it all are 1.
     input : {"score", "default"}, default="score"
         What ``maps`` take: the score itself, or what ``default`` makes of it.
+    default_keys : tuple of str or int, optional
+        Segments that the fit has seen and that have ``default``. They only tell such segments from
+        new ones.
 
     Notes
     -----
@@ -60,17 +63,19 @@ class Segmented(Map):
     """
 
     kind: ClassVar[str] = "segmented"
-    #: version 1 had neither weights nor input
-    version: ClassVar[int] = 2
+    #: version 1 had neither weights nor input, version 2 no default_keys
+    version: ClassVar[int] = 3
 
     default: Map
     keys: tuple[Any, ...]
     maps: tuple[Map, ...]
     weights: Array | None = None
     input: str = "score"
+    default_keys: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", _keys(self.keys))
+        object.__setattr__(self, "default_keys", _keys(self.default_keys))
         object.__setattr__(self, "maps", maps_of_one_score(self.maps, "the maps of segments"))
         maps_of_one_score((self.default,), "the default of a segmented map")
         if len(self.keys) != len(self.maps) or len(set(self.keys)) != len(self.keys):
@@ -79,6 +84,11 @@ class Segmented(Map):
                 f"{len(set(self.keys))} different keys of {len(self.keys)} came with "
                 f"{len(self.maps)} maps."
             )
+        if len(set(self.seen)) != len(self.seen):
+            raise InputError(
+                "the default_keys of a segmented map must be other segments than its keys, and "
+                f"each must come once, but of {len(self.seen)} in all {len(set(self.seen))} differ."
+            )
         if self.weights is not None:
             object.__setattr__(self, "weights", float_array(self.weights, "segment weights"))
             if len(self.weights) != len(self.keys):
@@ -86,6 +96,11 @@ class Segmented(Map):
             in_unit(self.weights, "segment weights")
         one_of(self.input, ("score", "default"), "input of a segmented map")
         super().__post_init__()
+
+    @property
+    def seen(self) -> tuple[Key, ...]:
+        """All segments that are known, whether they have a map of their own or the default."""
+        return self.keys + self.default_keys
 
     def __call__(self, scores: ArrayLike, segments: Any = None) -> Array:
         s = np.asarray(scores, dtype=np.float64)
@@ -96,19 +111,20 @@ class Segmented(Map):
             raise InputError(
                 f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
             )
-        if self.keys and (codes == len(self.keys)).all():
+        if self.seen and (codes == len(self.keys)).all():
             self._check_kind(segments)
         return self._of_codes(s, codes)
 
     def _check_kind(self, segments: Any) -> None:
         """Refuse text where the keys are numbers and the reverse: nobody would find his own."""
         values = segment_codes(segments)[0]
-        words, keys = ({isinstance(key, str) for key in found} for found in (values, self.keys))
+        seen = self.seen
+        words, keys = ({isinstance(key, str) for key in found} for found in (values, seen))
         if values and not words & keys:
             are, came = ("text", "numbers") if keys == {True} else ("numbers", "text")
             raise InputError(
-                f"segments must be {are}, as the {len(self.keys)} known ones are (such as "
-                f"{self.keys[0]!r}), but {came} came (such as {values[0]!r}). Convert the column."
+                f"segments must be {are}, as the {len(seen)} known ones are (such as "
+                f"{seen[0]!r}), but {came} came (such as {values[0]!r}). Convert the column."
             )
 
     def _of_codes(self, s: Array, codes: Index) -> Array:

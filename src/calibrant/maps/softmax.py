@@ -12,7 +12,7 @@ from calibrant.errors import InputError
 from calibrant.losses import SMALLEST
 from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of
 
-__all__ = ["Softmax", "log_softmax"]
+__all__ = ["Softmax", "log_softmax", "softmax"]
 
 #: numbers per block of rows: temporaries stay in cache, and memory small
 BLOCK = 1 << 17
@@ -130,3 +130,13 @@ def log_softmax(z: Array) -> Array:
     """
     below = z - z.max(axis=1, keepdims=True)
     return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
+
+
+def softmax(z: Array) -> Array:
+    """exp z / Σ exp z of each row, without overflow.
+
+    >>> softmax(np.array([[1000.0, 1000.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+    power = np.exp(z - z.max(axis=1, keepdims=True))
+    return np.asarray(power / power.sum(axis=1, keepdims=True))

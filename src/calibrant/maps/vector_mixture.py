@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 
 from calibrant.data.matrix import row_blocks
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of, shares_of_one
-from calibrant.maps.softmax import LARGEST_LOGIT
+from calibrant.maps.softmax import LARGEST_LOGIT, softmax
 
 __all__ = ["VectorMixture", "seen_by_members"]
 
@@ -117,7 +116,7 @@ def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float 
     if input == "score":
         return x
     if input == "logit":
-        x = softmax(factor * np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT), axis=1)
+        x = softmax(factor * np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT))
     elif factor != 1.0:
         x = _shares(_shares(np.maximum(x, 0.0), np.max) ** factor, np.sum)
     return _shares(np.clip(x, floor, 1.0), np.sum)

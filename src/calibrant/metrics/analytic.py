@@ -41,6 +41,8 @@ Span = tuple[float, float]
 _FOLDED = math.sqrt(2.0 / math.pi)
 #: below it numbers lose digits
 _TINY = np.finfo(np.float64).tiny
+#: binomial limits of more rows are those of so many: beyond, the inverse of the beta integral fails
+MOST_ROWS = 1e12
 
 
 class Sample(NamedTuple):
@@ -177,6 +179,8 @@ def normal(level: float) -> float:
 
 def share_interval(share: float, size: float, level: float) -> Span:
     """Wilson's interval of a share of ``size`` cases; inside [0, 1], also at its ends."""
+    if size <= 0.0:
+        return 0.0, 1.0
     extra = normal(level) ** 2 / size
     middle = (share + extra / 2) / (1.0 + extra)
     half = math.sqrt(max(extra * share * (1.0 - share) + extra**2 / 4, 0.0)) / (1.0 + extra)
@@ -290,7 +294,8 @@ def largest_gap_interval(b: Binned, level: float) -> Span:
 
 def _binomial_limits(b: Binned, tail: float) -> tuple[Array, Array]:
     """Clopper and Pearson's limits of each bin's frequency."""
-    hits, misses = b.size * b.rate, b.size * (1.0 - b.rate)
+    size = np.minimum(b.size, MOST_ROWS)
+    hits, misses = size * b.rate, size * (1.0 - b.rate)
     with np.errstate(invalid="ignore"):
         low = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-9), misses + 1.0, tail), 0.0)
         high = np.where(

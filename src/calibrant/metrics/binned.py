@@ -8,11 +8,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.matrix import ScoreMatrix
 from calibrant.data.table import ScoreTable
-from calibrant.metrics._classes import Classes, top_table
-from calibrant.metrics._input import check_whole, check_word, see
+from calibrant.errors import InputError
+from calibrant.metrics._classes import has_several, top_labels, top_table
+from calibrant.metrics._input import check_whole, check_word, read_rows, see
 
-__all__ = ["KINDS", "Groups", "ece", "group", "group_starts", "mass_borders", "mce"]
+__all__ = [
+    "KINDS",
+    "Groups",
+    "check_bins",
+    "ece",
+    "group",
+    "group_starts",
+    "mass_borders",
+    "mce",
+    "row_groups",
+    "top_groups",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -60,10 +73,12 @@ def ece(
     kind : {"width", "mass"}, default="width"
         Bins [a, b) of equal width on [0, 1], the last one closed; or groups of equal weight in the
         order of the prediction.
-    ties : {"together", "authors"}, default="together"
+    ties : {"together", "labels", "rows"}, default="together"
         Where a border between groups of equal mass falls inside a tie: ``"together"`` divides the
-        tie in proportion, so that its order cannot matter; ``"authors"`` puts its negatives
-        first, as the program behind [1]_ does. Bins of equal width never divide a tie.
+        tie in proportion, so that its order cannot matter; ``"labels"`` puts its negatives first,
+        as the program behind [1]_ does (``"authors"`` is an older word for it); ``"rows"`` keeps
+        the order in which the rows came, as the program behind [2]_ does, and needs rows, not a
+        table. Bins of equal width never divide a tie.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
@@ -84,12 +99,14 @@ def ece(
 
     It misleads: it is not a proper score (predicting the base rate for everyone has ECE near 0),
     it grows as bins get finer or data fewer, and opposite errors inside a bin cancel.
-    ``ties="authors"`` gives up to ten times the honest value for predictions with many ties and is
-    there only to reproduce published tables.
+    ``ties="labels"`` and ``"rows"`` give up to ten times the honest value for predictions with many
+    ties, and are there only to reproduce published tables.
 
     References
     ----------
-    .. [1] M. Pakdaman Naeini, G. Cooper, "Binary classifier calibration using an ensemble of
+    .. [1] M. Pakdaman Naeini, G. Cooper, M. Hauskrecht, "Obtaining well calibrated probabilities
+       using Bayesian binning", 2015.
+    .. [2] M. Pakdaman Naeini, G. Cooper, "Binary classifier calibration using an ensemble of
        piecewise linear regression models", 2018, doi:10.1007/s10115-017-1133-2.
 
     Examples
@@ -99,12 +116,13 @@ def ece(
     >>> tied = [0.5] * 4
     >>> ece([0, 0, 1, 1], tied, bins=2, kind="mass")
     0.0
-    >>> ece([0, 0, 1, 1], tied, bins=2, kind="mass", ties="authors")
+    >>> ece([1, 0, 0, 1], tied, bins=2, kind="mass", ties="labels")
     0.5
+    >>> ece([1, 0, 0, 1], tied, bins=2, kind="mass", ties="rows")
+    0.0
     """
-    _check(bins, kind, ties)
-    table = _table(see(y, p, sample_weight, pos_label, classes))
-    return group(table, bins, kind, ties).mean_gap()
+    check_bins(bins, kind, ties)
+    return _groups(y, p, bins, kind, ties, sample_weight, pos_label, classes).mean_gap()
 
 
 def mce(
@@ -138,19 +156,50 @@ def mce(
     >>> mce([0, 1, 1, 1], [0.125, 0.25, 0.75, 0.75], bins=2)
     0.3125
     """
-    _check(bins, kind, ties)
-    table = _table(see(y, p, sample_weight, pos_label, classes))
-    return group(table, bins, kind, ties).largest_gap()
+    check_bins(bins, kind, ties)
+    return _groups(y, p, bins, kind, ties, sample_weight, pos_label, classes).largest_gap()
 
 
-def _table(seen: ScoreTable | Classes) -> ScoreTable:
-    return seen if isinstance(seen, ScoreTable) else top_table(seen.matrix)
+def _groups(
+    y: Any,
+    p: Any,
+    bins: int,
+    kind: str,
+    ties: str,
+    sample_weight: Any,
+    pos_label: Any,
+    classes: Any,
+) -> Groups:
+    """The bins of probabilities of two classes, or of the most probable of several."""
+    by_rows = (kind, ties) == ("mass", "rows")
+    if by_rows and isinstance(y, ScoreTable):
+        raise InputError(
+            'ties="rows" needs the rows in their order, but a ScoreTable came, which has none. '
+            'Pass labels and probabilities, or take ties="together".'
+        )
+    several, p = has_several(y, p)
+    if by_rows and not several:
+        rows = read_rows(y, p, sample_weight, pos_label, classes)
+        return row_groups(rows.scores, rows.positive, rows.weight, bins)
+    seen = see(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, ScoreTable):
+        return group(seen, bins, kind, ties)
+    return top_groups(seen.matrix, bins, kind, ties)
 
 
-def _check(bins: int, kind: str, ties: str) -> None:
+def top_groups(matrix: ScoreMatrix, bins: int, kind: str, ties: str) -> Groups:
+    """The bins of the probability of each row's most probable class."""
+    if (kind, ties) != ("mass", "rows"):
+        return group(top_table(matrix), bins, kind, ties)
+    top, confidence = top_labels(matrix)
+    return row_groups(confidence, matrix.codes == top, matrix.weight, bins)
+
+
+def check_bins(bins: int, kind: str, ties: str) -> None:
+    """The number of bins, their kind and what becomes of ties."""
     check_whole("bins", bins, 1)
     check_word("kind", kind, KINDS)
-    check_word("ties", ties, _TIES)
+    check_word("ties", ties, TIES)
 
 
 def group(table: ScoreTable, bins: int, kind: str = "width", ties: str = "together") -> Groups:
@@ -166,10 +215,23 @@ def _equal_width(table: ScoreTable, bins: int, ties: str) -> Groups:
 
 
 def _equal_mass(table: ScoreTable, bins: int, ties: str) -> Groups:
+    return _by_mass(*_CELLS[ties](table), table.is_whole, bins)
+
+
+def row_groups(
+    p: NDArray[Any], positive: NDArray[np.bool_], weight: Array | None, bins: int
+) -> Groups:
+    """Groups of equal mass, rows of equal predictions in the order in which they came."""
+    order = np.argsort(p, kind="stable")
+    each = np.ones(len(p)) if weight is None else np.asarray(weight, dtype=np.float64)
+    whole = bool((each == np.floor(each)).all())
+    return _by_mass(p[order].astype(np.float64), each[order], (each * positive)[order], whole, bins)
+
+
+def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
     """Cumulative sums read at the borders; between the ends of a cell they are straight lines."""
-    scores, weight, positive = _TIES[ties](table)
     mass = np.append(0.0, np.cumsum(weight))
-    borders = mass_borders(mass[-1], table.is_whole, bins)
+    borders = mass_borders(mass[-1], whole, bins)
     columns = (weight, positive, weight * scores)
     upto = (np.interp(borders, mass, np.append(0.0, np.cumsum(column))) for column in columns)
     groups = Groups(*(np.diff(sums) for sums in upto))
@@ -193,7 +255,10 @@ KINDS: dict[str, Callable[[ScoreTable, int, str], Groups]] = {
     "width": _equal_width,
     "mass": _equal_mass,
 }
-_TIES = {"together": _tied_cells, "authors": _split_cells}
+#: the cells of a table for each way with ties; "authors" is the older word for "labels"
+_CELLS = {"together": _tied_cells, "labels": _split_cells, "authors": _split_cells}
+#: every way with ties; "rows" has no table
+TIES = (*_CELLS, "rows")
 
 
 def group_starts(table: ScoreTable, bins: int, kind: str) -> Index:

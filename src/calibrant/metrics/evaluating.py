@@ -185,8 +185,8 @@ def evaluate(
     such an interval holds 0.
 
     Frames are grouped where they are. With more than a million different predictions a GROUP BY
-    cell, and a second pass over the few cells that decide the isotonic fit, leave only ``auc`` with
-    an error, whose bound a note tells, and ``calbin`` out; memory here is O(cells).
+    cell, and up to three passes that look into the cells that decide the isotonic fit, leave only
+    ``auc`` with an error, whose bound a note tells, and ``calbin`` out; memory here is O(cells).
 
     References
     ----------

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.matrix import ScoreMatrix
-from calibrant.metrics._classes import class_tables, see_classes, top_table
-from calibrant.metrics._input import check_whole, check_word
-from calibrant.metrics.binned import Groups, group
+from calibrant.metrics._classes import class_tables, see_classes
+from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
 
 __all__ = ["class_groups", "classwise_ece", "classwise_mce", "top_label_ece", "top_label_mce"]
 
@@ -66,9 +65,9 @@ def top_label_ece(
     >>> top_label_ece(["a", "b", "b", "c"], p)
     0.375
     """
-    _check(bins, kind, ties)
+    check_bins(bins, kind, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
-    return group(top_table(matrix), bins, kind, ties).mean_gap()
+    return top_groups(matrix, bins, kind, ties).mean_gap()
 
 
 def top_label_mce(
@@ -100,9 +99,9 @@ def top_label_mce(
     >>> top_label_mce(["a", "b", "b", "c"], p)
     0.5
     """
-    _check(bins, kind, ties)
+    check_bins(bins, kind, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
-    return group(top_table(matrix), bins, kind, ties).largest_gap()
+    return top_groups(matrix, bins, kind, ties).largest_gap()
 
 
 def classwise_ece(
@@ -143,7 +142,7 @@ def classwise_ece(
     >>> round(classwise_ece(["a", "b", "b", "c"], p), 4)
     0.2292
     """
-    _check(bins, kind, ties)
+    check_bins(bins, kind, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
     return float(np.mean([each.mean_gap() for each in class_groups(matrix, bins, kind, ties)]))
 
@@ -178,15 +177,9 @@ def classwise_mce(
     >>> classwise_mce(["a", "b", "b", "c"], p)
     0.875
     """
-    _check(bins, kind, ties)
+    check_bins(bins, kind, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
     return max(each.largest_gap() for each in class_groups(matrix, bins, kind, ties))
-
-
-def _check(bins: int, kind: str, ties: str) -> None:
-    check_whole("bins", bins, 1)
-    check_word("kind", kind, _GROUPS)
-    check_word("ties", ties, ("together", "authors"))
 
 
 def class_groups(
@@ -219,6 +212,11 @@ def _present(weight: Array, positive: Array, predicted: Array) -> Groups:
 
 
 def _equal_mass(matrix: ScoreMatrix, bins: int, ties: str) -> list[Groups]:
+    if ties == "rows":
+        columns = range(matrix.n_classes)
+        return [
+            row_groups(matrix.scores[:, j], matrix.codes == j, matrix.weight, bins) for j in columns
+        ]
     return [group(table, bins, "mass", ties) for table in class_tables(matrix)]
 
 

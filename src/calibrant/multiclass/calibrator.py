@@ -11,10 +11,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.base import Calibrator, Limit, OneOf, check_parameters, jsonable, row_facts
+from calibrant.base import (
+    NOT_ROUTED,
+    Calibrator,
+    Limit,
+    OneOf,
+    check_parameters,
+    jsonable,
+    known_range,
+    require_labels,
+    row_facts,
+)
 from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import Coded, Piecewise
@@ -24,6 +35,7 @@ from calibrant.multiclass.columns import (
     check_calibrator,
     combiner,
     fit_column,
+    range_of_columns,
     read_column_scores,
     weighted_code,
 )
@@ -88,10 +100,11 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     #: which scores of a model it calibrates
     score_method: ClassVar[str] = "auto"
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     map_: Coded
+    score_range_: ScoreRange
     classes_: NDArray[Any]
     code_: Code
     calibrators_: list[Calibrator | None]
@@ -109,7 +122,7 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.combine = combine
         self.classes = classes
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
 
         Parameters
@@ -126,8 +139,7 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self.calibrator is None:
             raise ParameterError("calibrator must be given, such as Platt() or Isotonic().")
         check_calibrator(self.calibrator)
-        if y is None:
-            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        require_labels(scores, y)
         classes, codes = read_many(y, classes=self.classes)
         _check_order(self.classes, classes)
         if len(classes) < 2:
@@ -150,18 +162,25 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         totals = np.asarray(counts @ (signs != 0), dtype=np.float64)
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
+        self.score_range_ = range_of_columns(matrix, weight)
         self._provenance = row_facts(counts, codes, len(classes))
         return self
 
-    def predict_proba(self, scores: Any) -> Array:
-        """The probability of each class, shape (n, k), columns in the order of ``classes_``."""
-        check_is_fitted(self, "map_")
-        return self.map_(read_column_scores(scores, len(self.code_)))
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, shape (n, k), columns in the order of ``classes_``.
 
-    def predict(self, scores: Any) -> NDArray[Any]:
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        check_is_fitted(self, "map_")
+        clean = read_column_scores(scores, len(self.code_))
+        return self.map_(check_range(clean, known_range(self), on_range))
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
         check_is_fitted(self, "map_")
-        labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(scores), axis=1)]
+        p = self.predict_proba(scores, on_range=on_range)
+        labels: NDArray[Any] = self.classes_[np.argmax(p, axis=1)]
         return labels
 
     def to_fitted(self) -> Fitted:
@@ -169,7 +188,8 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self, "map_")
         params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
         labels = tuple(plain(label) for label in self.classes_)
-        return Fitted(self.map_, labels, None, type(self).__name__, params, dict(self._provenance))
+        facts, known = dict(self._provenance), known_range(self)
+        return Fitted(self.map_, labels, None, type(self).__name__, params, facts, known)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")

@@ -15,9 +15,18 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.base import Calibrator, Limit, OneOf, check_parameters, jsonable, row_facts
+from calibrant.base import (
+    Calibrator,
+    Limit,
+    OneOf,
+    check_parameters,
+    jsonable,
+    known_range,
+    row_facts,
+)
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
+from calibrant.data.score_range import ScoreRange
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.models import (
@@ -26,6 +35,7 @@ from calibrant.folds.models import (
     ModelRows,
     chosen_method,
     fit_and_score,
+    may_be_probabilities,
     model_scores,
     model_to_fit,
     score_method,
@@ -83,7 +93,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Of one score; cloned for each column. None takes the models' ``predict_proba`` at its word.
     combine : {"auto", "normalize", "least_squares", "coupling", "pairwise"}, default="auto"
         ``"auto"`` normalises one-vs-rest and couples any other code.
-    cv : int, splitter, iterable of splits, float or "train", default=3
+    cv : int, None (5), splitter, iterable of splits, float or "train", default=3
         Where the calibrators' scores come from, as in `CalibratedClassifier`: scores of rows left
         out of folds, with the model fitted again on all rows; of a fraction held out, whose rows
         the models never see; or of the training rows themselves. Without calibrator it plays no
@@ -139,6 +149,8 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
+    #: it takes rows, not scores: what saves and exports calibrators refuses it
+    takes_rows: ClassVar[bool] = True
 
     classes_: NDArray[Any]
     code_: Code
@@ -255,6 +267,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimators_ = [column.model for column in columns]
         self.calibrators_ = [column.calibrator for column in columns]
         self._used_method = rows.method
+        self.score_range_ = self._range()
         self._provenance = row_facts(counts, rows.codes, len(rows.classes))
         first = next(column.model for column in columns if column.model is not None)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -262,6 +275,18 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if hasattr(first, name):
                 setattr(self, name, getattr(first, name))
         return self
+
+    def _range(self) -> ScoreRange:
+        """The scores that the calibrators were fitted on; without any, probabilities."""
+        found = [one.score_range_ for one in self.calibrators_ if one is not None]
+        if not found:
+            return ScoreRange("probability", 0.0, 1.0)
+        first = next(model for model in self.estimators_ if model is not None)
+        return ScoreRange.between(
+            min(one.low for one in found),
+            max(one.high for one in found),
+            probabilities=may_be_probabilities(first, self._used_method),
+        )
 
     def scores(self, X: Any) -> Array:
         """The models' scores of the rows, one column per question: what ``map_`` takes."""
@@ -299,7 +324,8 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
         labels = tuple(plain(label) for label in self.classes_)
         provenance = {**self._provenance, **note}
-        return Fitted(self.map_, labels, None, type(self).__name__, params, provenance)
+        method, known = type(self).__name__, known_range(self)
+        return Fitted(self.map_, labels, None, method, params, provenance, known)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")

@@ -13,6 +13,7 @@ from calibrant.base import Calibrator
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_scores
 from calibrant.data.matrix import read_score_matrix
+from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Coded, Map, Piecewise
 from calibrant.maps.combiners import is_all_pairs, singled_out
@@ -24,6 +25,7 @@ __all__ = [
     "combiner",
     "fit_column",
     "one_sided",
+    "range_of_columns",
     "read_column_scores",
     "weighted_code",
 ]
@@ -99,6 +101,12 @@ def read_column_scores(scores: Any, columns: int) -> NDArray[Any]:
             f"scores must have one column, that of the only question, but {matrix.shape[1]} came."
         )
     return read_scores(matrix)[:, None]
+
+
+def range_of_columns(scores: NDArray[Any], weight: Array | None) -> ScoreRange:
+    """The scores of the rows that count."""
+    used = scores if weight is None or weight.all() else scores[weight > 0]
+    return ScoreRange.between(float(used.min()), float(used.max()))
 
 
 def fit_column(

@@ -11,13 +11,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.base import Calibrator, jsonable, row_facts
-from calibrant.data.columns import to_incomplete
+from calibrant.base import NOT_ROUTED, Calibrator, jsonable, known_range, row_facts
+from calibrant.data.columns import refuse_unordered, to_incomplete
 from calibrant.data.door import check_lengths, read_weight
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import Columns
-from calibrant.multiclass.columns import check_calibrator, fit_column, read_column_scores
+from calibrant.multiclass.columns import (
+    check_calibrator,
+    fit_column,
+    range_of_columns,
+    read_column_scores,
+)
 
 __all__ = ["MultiLabelCalibrator"]
 
@@ -60,10 +66,11 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     """
 
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     map_: Columns
+    score_range_: ScoreRange
     labels_: tuple[Any, ...]
     calibrators_: list[Calibrator]
 
@@ -71,7 +78,7 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.calibrator = calibrator
         self.labels = labels
 
-    def fit(self, scores: Any, Y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: Any, Y: Any = None, sample_weight: Any = None) -> Self:
         """Fit one map per column.
 
         Parameters
@@ -86,6 +93,11 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if self.calibrator is None:
             raise ParameterError("calibrator must be given, such as Platt() or Isotonic().")
         check_calibrator(self.calibrator)
+        if Y is None:
+            raise InputError(
+                "this calibrator requires y to be passed, but the target y is None. Here it is Y, "
+                "with a column for each label."
+            )
         signs, found = read_targets(Y)
         matrix = read_column_scores(scores, signs.shape[1])
         check_lengths(scores=len(matrix), Y=len(signs))
@@ -105,10 +117,12 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 fitted.append(one)
         self.map_ = Columns(tuple(one.map_ for one in fitted))
         self.calibrators_, self.labels_ = fitted, names
+        self.score_range_ = range_of_columns(matrix, weight)
         self._provenance = {**row_facts(counts), "known_labels": int((signs != 0).sum())}
         return self
 
     def _names(self, found: list[str] | None, k: int) -> tuple[Any, ...]:
+        refuse_unordered(self.labels, "labels")
         names = found if self.labels is None else list(self.labels)
         if names is None:
             return tuple(range(k))
@@ -119,14 +133,19 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         return tuple(names)
 
-    def predict_proba(self, scores: Any) -> Array:
-        """The probability of each label, shape (n, k); rows need not sum to one."""
-        check_is_fitted(self, "map_")
-        return self.map_(read_column_scores(scores, len(self.labels_)))
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each label, shape (n, k); rows need not sum to one.
 
-    def predict(self, scores: Any) -> NDArray[np.int64]:
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        check_is_fitted(self, "map_")
+        clean = read_column_scores(scores, len(self.labels_))
+        return self.map_(check_range(clean, known_range(self), on_range))
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[np.int64]:
         """1 where a label is at least as probable as not, shape (n, k)."""
-        return (self.predict_proba(scores) >= 0.5).astype(np.int64)
+        return (self.predict_proba(scores, on_range=on_range) >= 0.5).astype(np.int64)
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it."""
@@ -135,7 +154,8 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             name: jsonable(value) for name, value in self.get_params(deep=False).items()
         }
         kind = type(self).__name__
-        return Fitted(self.map_, self.labels_, None, kind, params, dict(self._provenance))
+        facts, known = dict(self._provenance), known_range(self)
+        return Fitted(self.map_, self.labels_, None, kind, params, facts, known)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")

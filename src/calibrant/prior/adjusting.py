@@ -14,7 +14,7 @@ from calibrant.data.door import read_probabilities
 from calibrant.data.provenance import records
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.fitted import Fitted
+from calibrant.fitted import Fitted, refuse_models
 from calibrant.maps import Map, VectorMap
 from calibrant.prior.reading import read_distributions
 from calibrant.prior.shifting import shifted
@@ -70,7 +70,8 @@ def adjust_prior(
     ----------
     calibrator_or_p : fitted calibrator, Fitted, Map, or array-like of probabilities
         Probabilities are (n,) or (n, 1) of the positive class, or (n, k) of all classes (with
-        rates that are numbers, the second of two columns is the positive class).
+        rates that are numbers, the second of two columns is the positive class). Of a
+        `CalibratedClassifier` pass what it predicts, or its ``to_fitted()``.
     train_rate, target_rate : number, or one for each class
         π and π'. ``train_rate`` is, unless given, that of the rows to which the calibrator was
         fitted, or what an earlier adjustment or update (`Drift.update`) led to; ``target_rate`` may
@@ -88,8 +89,7 @@ def adjust_prior(
     -------
     ndarray, Map or Fitted
         Probabilities of the same shape, a map for a map, and a `Fitted` for all else: the same
-        labels, and a record of this and all earlier adjustments in ``provenance["prior"]``. That of
-        a `CalibratedClassifier` takes the model's scores.
+        labels, and a record of this and all earlier adjustments in ``provenance["prior"]``.
 
     Notes
     -----
@@ -155,6 +155,7 @@ def _map_speaks(map_: Map, labels: tuple[Any, ...] | None = None, rate: Any = No
 
 
 def _fitted(calibrator: Any) -> Fitted:
+    refuse_models(calibrator)
     fitted = calibrator.to_fitted()
     if isinstance(fitted, Fitted):
         return fitted

@@ -16,7 +16,6 @@ from calibrant.maps import (
     Columns,
     Identity,
     Interval,
-    Logistic,
     Map,
     Mixture,
     Piecewise,
@@ -26,6 +25,7 @@ from calibrant.maps import (
     VectorMixture,
 )
 from calibrant.maps.combiners import singled_out
+from calibrant.maps.corrected import corrected
 from calibrant.prior.shifts import shift_odds
 
 __all__ = ["shifted"]
@@ -37,50 +37,40 @@ Array = NDArray[np.float64]
 def shifted(map_: Map, factor: Array) -> Map:
     """The map whose odds are ``factor`` times those of ``map_``.
 
-    Unless the kind has something simpler, that is one more step after it, on the logit scale. Maps
+    What one more step on the logit scale after it would give, see `corrected`. Maps
     to classes take a factor of each class's probability, maps to labels one of each label's odds.
 
+    >>> from calibrant.maps import Logistic
     >>> shifted(Logistic(0.5, (("x", 2.0),)), np.array(np.e))
     Logistic(σ(1.5 +2·x))
     >>> shifted(Piecewise.step([0.3], [0.5, 0.75]), np.array(1 / 3))([0.1, 0.4]).tolist()
     [0.25, 0.5]
     """
-    return Chain((map_, _step(factor)))
-
-
-def _step(factor: Array) -> Logistic:
-    return Logistic(float(np.log(factor)), (("z", 1.0),))
+    return corrected(map_, float(np.log(factor)))
 
 
 # --- one score ------------------------------------------------------------------------------------
 
 
 @shifted.register
-def _(map_: Identity, factor: Array) -> Map:
-    return _step(factor)
-
-
-@shifted.register
-def _(map_: Logistic, factor: Array) -> Map:
-    return replace(map_, intercept=map_.intercept + float(np.log(factor)))
-
-
-@shifted.register
 def _(map_: Piecewise, factor: Array) -> Map:
-    if map_.output == "logit":
-        move = np.log(factor)
-        return replace(map_, left=map_.left + move, right=map_.right + move)
-    if map_.is_step:
+    if _keeps_ends(map_):
         left, right = (shift_odds(values, factor) for values in (map_.left, map_.right))
         return replace(map_, left=left, right=right)
-    return Chain((map_, _step(factor)))  # a line of probabilities is no line after it
+    return corrected(map_, float(np.log(factor)))
 
 
 @shifted.register
 def _(map_: Chain, factor: Array) -> Map:
     *first, last = map_.steps
-    after = shifted(last, factor)
-    return Chain((*first, *(after.steps if isinstance(after, Chain) else (after,))))
+    if _keeps_ends(last):
+        return Chain((*first, shifted(last, factor)))
+    return corrected(map_, float(np.log(factor)))
+
+
+def _keeps_ends(map_: Map) -> bool:
+    """Whether its values are moved one by one: then 0 and 1 stay what they are."""
+    return isinstance(map_, Piecewise) and map_.output == "probability" and map_.is_step
 
 
 @shifted.register
@@ -93,7 +83,8 @@ def _(map_: Interval, factor: Array) -> Map:
 def _(map_: Segmented, factor: Array) -> Map:
     """Each segment's map is moved as mixed: a mixture of moved maps would be another one."""
     members = tuple(shifted(_whole(map_, i), factor) for i in range(len(map_.keys)))
-    return Segmented(shifted(map_.default, factor), map_.keys, members)
+    default = shifted(map_.default, factor)
+    return Segmented(default, map_.keys, members, default_keys=map_.default_keys)
 
 
 def _whole(map_: Segmented, i: int) -> Map:

@@ -245,4 +245,5 @@ def _judged(p: Array, held: Held, ranked: ScoreTable) -> Any:
         surprise = np.concatenate((-np.log1p(-p[zero]), -np.log(p[one])))
     square = np.concatenate((np.square(p[zero]), np.square(1.0 - p[one])))
     both = zero.any() and one.any()
-    return Judged(surprise, square, auc(ranked) if both else None)
+    certain = bool(p.min() <= 0.0 or p.max() >= 1.0)
+    return Judged(surprise, square, auc(ranked) if both else None, certain)

@@ -41,6 +41,20 @@ def source_facts(source: Any) -> dict[str, str]:
     )
 
 
+def source_files(source: Any) -> list[str]:
+    """The files among what the caller says of the data.
+
+    >>> source_files({"files": ["no such file.csv"], "date": "2026-03-01"})
+    []
+    """
+    if isinstance(source, Mapping):
+        source = list(source.values())
+    if isinstance(source, (list, tuple)):
+        return [file for item in source for file in source_files(item)]
+    named = isinstance(source, (str, os.PathLike)) and os.path.isfile(source)
+    return [os.fspath(source)] if named else []
+
+
 def _worded(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(_worded(item) for item in value)

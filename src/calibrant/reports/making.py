@@ -22,9 +22,16 @@ from calibrant.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Identity
 from calibrant.metrics import Evaluation, evaluate
+from calibrant.outputs import find_target, keep_apart
 from calibrant.reports.axes import Axis, logit_axis, probability_axis
 from calibrant.reports.contest import RAW, Contest, Data, contest_behind, contest_of
-from calibrant.reports.facts import data_facts, map_facts, source_facts, version_facts
+from calibrant.reports.facts import (
+    data_facts,
+    map_facts,
+    source_facts,
+    source_files,
+    version_facts,
+)
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.segments import segment_panels
 from calibrant.reports.value import Method, Report, Spread
@@ -83,7 +90,7 @@ def report(
     saved_as : str, default="calibrator.json"
         The name of the calibrator's file in the lines that tell how to apply it.
     output : path, optional
-        Where to write the page.
+        Where to write the page; none of the files that ``source`` names.
 
     Returns
     -------
@@ -112,6 +119,9 @@ def report(
     """
     options = (title, score_name, label_name, source, saved_as)
     _check_words(title=title or "", score_name=score_name, label_name=label_name, saved_as=saved_as)
+    if output is not None:
+        find_target(output)
+        keep_apart({"the output": output}, source_files(source))
     if _several(scores):
         from calibrant.reports.several import report_classes
 

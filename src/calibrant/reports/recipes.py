@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 
+from calibrant.errors import InputError
+from calibrant.export.sql import to_sql
 from calibrant.fitted import Fitted
-from calibrant.maps import Identity, VectorMap
-from calibrant.reports.sql import select
+from calibrant.maps import Identity, Segmented, VectorMap
 from calibrant.reports.value import Recipe
 
 __all__ = ["recipes_for"]
+
+#: characters of a query that a page shows; a longer one is for a file
+LONGEST = 6_000
 
 
 def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
@@ -32,17 +36,37 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
     return (
         Recipe("Python", python, saved),
         Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
-        _sql(fitted, score, what),
+        _sql(fitted, score, file, what),
     )
 
 
-def _sql(fitted: Fitted, score: str, what: str) -> Recipe:
-    query = select(fitted.map, score)
+def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
+    """The query where it is short, and the command that writes it."""
+    command = ["calibrant", "export", file, "--to", "sql", "--score", score]
+    command += ["--segment", "SEGMENT"] if isinstance(fitted.map, Segmented) else []
+    writes = " ".join(shlex.quote(word) for word in [*command, "--dialect", "DIALECT"])
+    note = (
+        f"Gives {what}, the same as Python to about twelve digits, and NULL where there is no "
+        "finite score."
+    )
+    query = None if isinstance(fitted.map, Segmented) else _query(fitted, score)
+    if isinstance(query, InputError):
+        return Recipe("SQL", "", str(query))
     if query is None:
-        return Recipe(
-            "SQL",
-            "",
-            "This map has too many pieces for a query: apply it in one of the other ways.",
-        )
-    note = f"Gives {what}, the same as Python to about twelve digits. Put your table for scores."
-    return Recipe("SQL", query, note)
+        others = "Put duckdb, postgres, spark, bigquery or another for DIALECT."
+        return Recipe("SQL", writes, f"This command writes it. {note} {others}")
+    return Recipe(
+        "SQL", query, f"For DuckDB. {note} Put your table for scores. For others: {writes}"
+    )
+
+
+def _query(fitted: Fitted, score: str) -> str | InputError | None:
+    """A query that adds the probability to a table; None where it is long, or why there is none."""
+    try:
+        text = to_sql(fitted, column=score, form="expression")
+    except InputError as refused:
+        return refused
+    if len(text) > LONGEST:
+        return None
+    inner = text.replace("\n", "\n  ")
+    return f"SELECT *,\n  {inner} AS probability\nFROM scores"

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import clone
 
 from calibrant.auto.calibrator import KINDS
@@ -29,6 +28,7 @@ from calibrant.diagrams.trials import named_methods
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import VectorMap
+from calibrant.maps.softmax import softmax
 from calibrant.metrics import evaluate
 from calibrant.metrics._classes import class_table, class_tables, top_table
 from calibrant.metrics.ranking import area, one_class
@@ -221,7 +221,7 @@ def _as_given(named: Mapping[str, Any], matrix: ScoreMatrix, classes: NDArray[An
 
 def _as_distributions(matrix: ScoreMatrix) -> Array:
     scores = matrix.scores.astype(np.float64)
-    return scores if matrix.looks_like_probabilities else np.asarray(softmax(scores, axis=1))
+    return scores if matrix.looks_like_probabilities else softmax(scores)
 
 
 def _predicted(name: str, value: Any, matrix: ScoreMatrix, classes: NDArray[Any]) -> Array:
@@ -256,7 +256,8 @@ def _contest(seen: Seen) -> Contest:
         with np.errstate(divide="ignore"):
             surprise = -np.log(own)
         square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
-        judged[name] = Judged(surprise, square, _auc(seen.of(name)))
+        certain = bool(p.min(initial=1.0) <= 0.0)
+        judged[name] = Judged(surprise, square, _auc(seen.of(name)), certain)
     sample = seen.sample or Sample(weight, weight**2)
     chosen, tied = choose(judged, sample)
     if seen.single:

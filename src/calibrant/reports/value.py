@@ -18,9 +18,9 @@ from calibrant.data.frozen import Frozen
 from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.lines import MapCurve
 from calibrant.errors import InputError
-from calibrant.files import write_atomically
 from calibrant.fitted import Fitted
 from calibrant.metrics import Evaluation, MulticlassEvaluation
+from calibrant.outputs import find_target, write_whole
 
 __all__ = ["Method", "Panel", "Recipe", "Report", "Spread"]
 
@@ -178,13 +178,9 @@ class Report(Frozen):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, whole or not at all."""
-        file = Path(path)
-        if file.is_dir():
-            raise InputError(f"the output must be a file, but {file} is a folder.")
-        if not file.parent.is_dir():
-            raise InputError(f"the output's folder {file.parent} does not exist. Make it first.")
-        write_atomically(file, self.to_html().encode("utf-8"))
-        return file
+        find_target(path)  # refused before the page is made
+        write_whole(path, self.to_html())
+        return Path(path)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""

@@ -47,7 +47,7 @@ class StructuredScaling(AffineCalibrator):
         The fit's gain in log loss per row over the scores as they are, on rows held out, and its
         standard error (NaN: not looked at).
     converged_, n_iter_ : bool, int
-        Whether the solver reached its tolerance, and its steps.
+        That the solver reached its tolerance (else the fit raises), and its steps.
 
     Notes
     -----

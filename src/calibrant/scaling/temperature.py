@@ -28,6 +28,7 @@ from calibrant.vector_base import (
     Reading,
     count_columns,
     provenance_of,
+    range_of_rows,
     reading,
 )
 
@@ -113,7 +114,7 @@ class Temperature(OneOrMany):
         self.pos_label = pos_label
         self.classes = classes
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
 
         Parameters
@@ -133,6 +134,7 @@ class Temperature(OneOrMany):
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         self.map_ = self._fit_matrix(matrix)
         self.classes_, self.pos_label_ = classes, None
+        self.score_range_ = range_of_rows(matrix.scores, self.map_)
         self._provenance = provenance_of(matrix)
         return self
 

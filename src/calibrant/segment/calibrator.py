@@ -11,26 +11,33 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.auto.parts import as_counts
+from calibrant.auto.parts import Splits, as_counts, table_cv
 from calibrant.base import (
+    NOT_ROUTED,
     Calibrator,
     Limit,
     Number,
     OneOf,
     check_parameters,
     jsonable,
+    known_range,
+    range_of_table,
+    require_labels,
     table_facts,
 )
 from calibrant.data.door import Rows, check_lengths, read_binary
 from calibrant.data.labels import plain, read_classes
+from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.table import ScoreTable
-from calibrant.errors import InputError
+from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
+from calibrant.folds.splits import FOLDS
 from calibrant.maps import Segmented
 from calibrant.maps.segmented import Key, segment_codes
 from calibrant.segment.fits import Own, Residual, Way
 from calibrant.segment.records import Segment, Step
-from calibrant.segment.shrink import between, choose, cross_validate, shares
+from calibrant.segment.shrink import between, choose, cross_validate, shares, small
+from calibrant.segment.splits import RowSplits, dealt
 from calibrant.segment.stack import Stack, read_tables, stack_of
 
 __all__ = ["SegmentedCalibrator"]
@@ -74,8 +81,9 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     min_rows, min_events : float, default=10 and 0
         Segments of which fewer rows, or rows of the rarer class, are known have the map of all.
         Rows of unequal weight count by (Σw)²/Σw².
-    cv : int, default=5
-        Folds for κ; fewer where a class has fewer rows.
+    cv : int, None (5), float, splitter or iterable of (train, test) rows, default=5
+        Folds for κ; fewer where a class has fewer rows. Anything but a number needs the rows, so
+        that `fit_tables` does not take it.
     weights : {"importance", "counts"}, default="importance"
         What a weight says: how much a row counts, or how many equal rows it stands for.
     random_state : int, default=0
@@ -136,15 +144,16 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "shrinkage": (OneOf(("cv", "bayes")), Number(0.0)),
         "min_rows": (Number(0.0),),
         "min_events": (Number(0.0),),
-        "cv": (Number(2, whole=True),),
+        "cv": (Splits(),),
         "weights": (OneOf(("importance", "counts")),),
         "random_state": (Number(0, whole=True),),
     }
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     map_: Segmented
+    score_range_: ScoreRange
     classes_: NDArray[Any]
     pos_label_: Any
     segments_: tuple[Segment, ...]
@@ -174,7 +183,15 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.pos_label = pos_label
         self.classes = classes
 
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, segments: Any = None) -> Self:
+    def fit(
+        self,
+        scores: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        segments: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit the map of all rows and that of each segment.
 
         Parameters
@@ -187,14 +204,20 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Weights ≥ 0; a row of weight zero is as if absent.
         segments : array-like of shape (n,)
             The segment of each row, strings or whole numbers (booleans are 0 and 1); none missing.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together where κ is chosen.
         """
         check_parameters(self, self._limits)
-        if y is None:
-            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+        require_labels(scores, y)
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         keys, codes = segment_codes(_given(segments))
         check_lengths(scores=len(rows.scores), segments=len(codes))
-        self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label)
+        split = None
+        if groups is not None or not table_cv(self.cv):
+            counts = self.weights == "counts"
+            seed = int(self.random_state)
+            split = RowSplits(rows, keys, codes, self.cv, groups, seed, counts)
+        self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label, split)
         self._provenance["rows"] = rows.count
         return self
 
@@ -204,10 +227,21 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Tables may be pooled, as a GROUP BY of segment and cell of score gives them.
         """
         check_parameters(self, self._limits)
+        if not table_cv(self.cv):
+            raise ParameterError(
+                "cv of SegmentedCalibrator must be a number of folds for tables, which have no "
+                f"rows to split, but {self.cv!r} came."
+            )
         labels = read_classes(self.classes, self.pos_label)
         return self._learn(read_tables(tables), *labels)
 
-    def _learn(self, tables: dict[Key, ScoreTable], classes: NDArray[Any], pos_label: Any) -> Self:
+    def _learn(
+        self,
+        tables: dict[Key, ScoreTable],
+        classes: NDArray[Any],
+        pos_label: Any,
+        split: RowSplits | None = None,
+    ) -> Self:
         if self.weights == "counts":
             tables = {key: as_counts(table) for key, table in tables.items()}
         stack = stack_of(tables)
@@ -220,21 +254,23 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.shrinkage == "bayes":
             shrinkage, share = between(stack, common)
         else:
-            shrinkage, path = self._kappa(way, tables, stack, able)
+            shrinkage, path = self._kappa(way, tables, stack, able, split)
             share = shares(stack.rows, shrinkage)
-        share = np.where(able, share, 0.0)
-        order = sorted(range(len(stack)), key=lambda i: _sorting(stack.keys[i]))
+        share, keys = np.where(able, share, 0.0), stack.keys
+        order = sorted(range(len(stack)), key=lambda i: _sorting(keys[i]))
         kept = np.array([i for i in order if share[i] > 0.0], dtype=np.intp)
         self.map_ = Segmented(
             common,
-            tuple(stack.keys[i] for i in kept),
+            tuple(keys[i] for i in kept),
             tuple(way.each(stack, kept, common)),
             share[kept],
             way.input,
+            tuple(keys[i] for i in order if not share[i] > 0.0),
         )
         self.shrinkage_, self.path_ = shrinkage, path
         self.segments_ = tuple(_record(stack, i, share, few, able) for i in order)
         self.classes_, self.pos_label_ = classes, pos_label
+        self.score_range_ = range_of_table(whole)
         self._provenance = {
             **table_facts(whole),
             "segments": len(stack),
@@ -244,25 +280,42 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _kappa(
-        self, way: Way, tables: dict[Key, ScoreTable], stack: Stack, able: Flags
+        self,
+        way: Way,
+        tables: dict[Key, ScoreTable],
+        stack: Stack,
+        able: Flags,
+        split: RowSplits | None,
     ) -> tuple[float, tuple[Step, ...]]:
         if not isinstance(self.shrinkage, str):
             return float(self.shrinkage), ()
         wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
-        path = cross_validate(way, tables, wanted, int(self.cv), int(self.random_state))
+        if split is None:
+            stack = stack_of(small(tables))
+            folds = dealt(stack, FOLDS if self.cv is None else self.cv, int(self.random_state))
+        else:
+            folds = split.folds(stack)
+        path = cross_validate(way, stack, folds, wanted)
         return choose(path), path
 
-    def calibrate(self, scores: Any, segments: Any = None) -> Array:
-        """The calibrated probability of ``pos_label_`` for each score and segment, shape (n,)."""
-        return self._fitted.calibrate(scores, segments=_given(segments))
+    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Array:
+        """The calibrated probability of ``pos_label_`` for each score and segment, shape (n,).
 
-    def predict_proba(self, scores: Any, segments: Any = None) -> Array:
+        ``on_range`` is as in `Calibrator`.
+        """
+        return self._fitted.calibrate(scores, segments=_given(segments), on_range=on_range)
+
+    def predict_proba(
+        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
+    ) -> Array:
         """The probability of each class, shape (n, 2), columns in the order of ``classes_``."""
-        return self._fitted.predict_proba(scores, segments=_given(segments))
+        return self._fitted.predict_proba(scores, segments=_given(segments), on_range=on_range)
 
-    def predict(self, scores: Any, segments: Any = None) -> NDArray[Any]:
+    def predict(
+        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
+    ) -> NDArray[Any]:
         """The more probable class of each row (the first in sorted order on ties)."""
-        best = np.argmax(self.predict_proba(scores, segments), axis=1)
+        best = np.argmax(self.predict_proba(scores, segments, on_range=on_range), axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
@@ -270,26 +323,34 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fitted(self) -> Fitted:
         """Labels that no file can hold (dates, say) still have a first and a second."""
         check_is_fitted(self, "map_")
-        return Fitted(self.map_, (0, 1), int(self.classes_[0] != self.pos_label_))
+        positive = int(self.classes_[0] != self.pos_label_)
+        return Fitted(self.map_, (0, 1), positive, score_range=known_range(self))
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it."""
         check_is_fitted(self, "map_")
         params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
         labels = tuple(plain(label) for label in self.classes_)
-        facts = dict(self._provenance)
-        return Fitted(self.map_, labels, plain(self.pos_label_), type(self).__name__, params, facts)
+        method, facts, known = type(self).__name__, dict(self._provenance), known_range(self)
+        return Fitted(self.map_, labels, plain(self.pos_label_), method, params, facts, known)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_class = False
+        return tags
+
 
 def _given(segments: Any) -> Any:
-    if segments is None:
-        raise InputError(
-            "this calibrator requires segments to be passed, one for each row: segments=[...]."
-        )
-    return segments
+    if segments is not None:
+        return segments
+    raise InputError(
+        "this calibrator requires segments to be passed, one for each row: segments=[...]."
+    )
 
 
 def _tables(rows: Rows, keys: list[Key], codes: NDArray[np.intp]) -> dict[Key, ScoreTable]:
@@ -313,8 +374,8 @@ def _tables(rows: Rows, keys: list[Key], codes: NDArray[np.intp]) -> dict[Key, S
 
 def _few(stack: Stack, rows: float, events: float) -> Flags:
     """Which segments do not reach the minimum counts, up to rounding."""
-    known, rare = stack.rows, stack.events
-    return np.asarray((known < rows * (1.0 - 1e-9)) | (rare < events * (1.0 - 1e-9)))
+    near = 1.0 - 1e-9
+    return np.asarray((stack.rows < rows * near) | (stack.events < events * near))
 
 
 def _record(stack: Stack, i: int, share: Array, few: Flags, able: Flags) -> Segment:

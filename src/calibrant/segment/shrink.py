@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from calibrant.auto.sample import Sample
 from calibrant.data.table import ScoreTable
-from calibrant.folds.tables import Held
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps import Map
 from calibrant.maps.segmented import Key
 from calibrant.segment.fits import Way
 from calibrant.segment.records import Step
-from calibrant.segment.stack import Stack, stack_of
+from calibrant.segment.splits import Fold
+from calibrant.segment.stack import Stack
 
-__all__ = ["between", "choose", "cross_validate", "shares"]
+__all__ = ["between", "choose", "cross_validate", "shares", "small"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -54,24 +54,20 @@ class _Rows(NamedTuple):
     square: Array
 
 
-def cross_validate(
-    way: Way, tables: dict[Key, ScoreTable], wanted: set[Key], cv: int, seed: int
-) -> tuple[Step, ...]:
-    """The log loss of every κ on rows that neither map has seen; none where no fold can be made."""
-    stack = stack_of(_small(tables))
-    whole = stack.whole()
-    folds = min(cv, int(whole.rarest + 1e-6))
+def cross_validate(way: Way, stack: Stack, folds: list[Fold], wanted: set[Key]) -> tuple[Step, ...]:
+    """The log loss of every κ on rows that neither map has seen; none where there is no fold."""
     chosen = np.array([i for i, key in enumerate(stack.keys) if key in wanted], dtype=np.intp)
-    if folds < 2 or not len(chosen):
+    if not folds or not len(chosen):
         return ()
-    parts = [_fold(way, stack, held, chosen) for held in stack.folds(folds, seed)]
+    parts = [_fold(way, stack, fold, chosen) for fold in folds]
     joined = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     if not len(joined.weight):
         return ()
     return _path(joined, float(stack.rows[chosen].max()))
 
 
-def _small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
+def small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
+    """The tables, pooled where they have too many cells together."""
     cells = sum(len(table) for table in tables.values())
     if cells <= MOST_CELLS:
         return tables
@@ -79,9 +75,9 @@ def _small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
     return {key: table.pool(most) for key, table in tables.items()}
 
 
-def _fold(way: Way, stack: Stack, held: Held, chosen: Index) -> _Rows:
+def _fold(way: Way, stack: Stack, fold: Fold, chosen: Index) -> _Rows:
     """Both maps fitted to what is left, and what they say of what is held out."""
-    rest = stack.without(held)
+    rest, held = fold
     common = way.common(rest.whole())
     maps = way.each(rest, chosen, common)
     of_all = common(stack.scores)

@@ -1,7 +1,6 @@
 """DuckDB, the embedded default: CSV, JSON lines and Parquet files of any size, out of core."""
 
 from calibrant.engines.duckdb.apply import apply_file
-from calibrant.engines.duckdb.files import whole_file
 from calibrant.engines.duckdb.read import FileRows, FileTable, file_rows, read_table
 from calibrant.engines.duckdb.session import Session
 
@@ -12,5 +11,4 @@ __all__ = [
     "apply_file",
     "file_rows",
     "read_table",
-    "whole_file",
 ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from calibrant.engines.duckdb.files import Source, literal
-from calibrant.engines.segments import SegmentKeys
+from calibrant.engines.segments import POWER, WHOLE, SegmentKeys
 from calibrant.errors import InputError
 
 __all__ = ["document", "is_one_of", "number", "segment", "segment_text", "spelling", "text"]
@@ -23,6 +23,8 @@ SEGMENTS = re.compile(
 )
 #: whole numbers that Python would get as decimals
 WIDE = re.compile(r"U?HUGEINT|DECIMAL")
+#: the sign and the digits of a whole number
+BOTH = r"\1\2"
 
 
 def text(source: Source, column: int) -> str:
@@ -39,7 +41,11 @@ def number(source: Source, column: int, role: str) -> str:
             f"{role} column {source.names[column]!r} of {source.path.name} must be numbers, but "
             f"its type is {kind}. Pick another column or convert it."
         )
-    return f"TRY_CAST({text(source, column)} AS DOUBLE)"
+    word = text(source, column)
+    if kind not in ("VARCHAR", "JSON"):
+        return f"TRY_CAST({word} AS DOUBLE)"
+    odd = f"contains({word}, '_') OR contains({word}, '+-')"  # DuckDB takes 1_0 for 10, +-1 for -1
+    return f"CASE WHEN NOT ({odd}) THEN TRY_CAST({word} AS DOUBLE) END"
 
 
 def spelling(source: Source, column: int) -> str:
@@ -82,14 +88,23 @@ def segment(source: Source, column: int) -> str:
 def segment_text(source: Source, column: int, keys: SegmentKeys) -> str:
     """SQL of the segment as text, to be found among the keys of a calibrator.
 
-    Truth values are 1 and 0 where the keys are whole numbers, as they are in a fit.
+    Where the keys are whole numbers, truth values are 1 and 0, as they are in a fit, and numbers
+    are told by their value: 07, 7.0 and 7 are the same.
     """
     wide = WIDE.match(source.types[column])
     word = f"({source.columns[column] if wide else segment(source, column)})::VARCHAR"
     if keys.trimmed:
         word = f"trim({word})"
     if keys.whole and source.types[column] in ("BOOLEAN", "VARCHAR", "JSON"):
-        word = f"CASE lower({word}) WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {word} END"
+        digits = f"regexp_replace({word}, {literal(WHOLE)}, {literal(BOTH)})"
+        power = f"regexp_matches({word}, {literal(POWER)})"
+        number_ = f"TRY_CAST({word} AS DOUBLE)"
+        power += f" AND abs({number_}) <= 2^53 AND {number_} = floor({number_})"
+        known = "WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '-0' THEN '0'"
+        word = (
+            f"CASE WHEN {power} THEN {number_}::BIGINT::VARCHAR "
+            f"ELSE CASE lower({digits}) {known} ELSE {digits} END END"
+        )
     return word
 
 

@@ -7,13 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.data.door import HEAVIEST
+from calibrant.data.score_range import WHAT_TO_DO
 from calibrant.engines.duckdb.columns import is_one_of, number, spelling, text
 from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
 from calibrant.engines.duckdb.files import Source
 from calibrant.engines.duckdb.session import Session
 from calibrant.errors import InputError
 
-__all__ = ["HEAVY", "INFINITE", "MISSING", "NEGATIVE", "OUTSIDE", "TEXT", "Check", "refuse"]
+__all__ = [
+    "BEYOND",
+    "HEAVY",
+    "INFINITE",
+    "MISSING",
+    "NEGATIVE",
+    "OUTSIDE",
+    "TEXT",
+    "Check",
+    "refuse",
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,13 @@ OUTSIDE = Check(
     "be probabilities in [0, 1]",
     "are not",
     "Divide percentages by 100; calibrate margins or logits first.",
+)
+
+BEYOND = Check(
+    "x < 0 OR x > 1",
+    "be probabilities in [0, 1], as those are that the calibrator was fitted on",
+    "are not",
+    WHAT_TO_DO,
 )
 
 

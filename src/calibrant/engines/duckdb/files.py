@@ -1,23 +1,14 @@
-"""Data files by name: which there are, what kind each is, its columns, and how SQL reads it.
-
-The dialect of a CSV file is not guessed from its rows. Its header alone decides the separator, and
-every field is then read as text, so that ``007`` and ``1e3`` stay as they came.
-"""
+"""Data files by name: which there are, what kind each is, its columns, and how SQL reads it."""
 
 from __future__ import annotations
 
-import csv
 import difflib
 import glob
-import gzip
 import os
 import re
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from calibrant.data.naming import unknown_column
 from calibrant.errors import InputError
@@ -25,12 +16,10 @@ from calibrant.errors import InputError
 __all__ = [
     "KINDS",
     "Source",
-    "csv_source",
     "find_files",
     "identifier",
     "kind_of",
     "literal",
-    "whole_file",
 ]
 
 #: the kind of a file by its ending; CSV, TSV and JSON lines may be followed by .gz
@@ -64,6 +53,9 @@ class Source:
     types : the SQL type of each
     relation : the table function that reads the file
     separator : between the fields of a CSV file
+    line_end : of a CSV file, where it was looked for
+    rows : how many there must be, where that is known apart from the reader
+    folders : how many of the columns, the last ones, stand in the names of the file's folders
     """
 
     path: Path
@@ -73,6 +65,9 @@ class Source:
     types: tuple[str, ...]
     relation: str
     separator: str = ","
+    line_end: str | None = None
+    rows: int | None = None
+    folders: int = 0
 
     def find(self, name: str, role: str = "") -> int:
         """The position of a column, or an InputError that lists the columns there are."""
@@ -124,8 +119,11 @@ def pattern(path: Path) -> str:
 
 
 def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """The files that names and globs stand for, each once, in the order given (globs sorted)."""
-    found: dict[Path, None] = {}
+    """The files that names and globs stand for, each once, in the order given (globs sorted).
+
+    A file with two names, by a link or by another spelling, is one.
+    """
+    found: dict[tuple[int, int], Path] = {}
     for item in patterns:
         name = os.fspath(item)
         path = Path(name)
@@ -139,10 +137,13 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
             if glob.has_magic(name):
                 raise InputError(f"no file matches {name}.")
             raise InputError(f"there is no file {name}.{_near_file(path)}")
-        found.update(dict.fromkeys(match for match in matches if not match.is_dir()))
+        for match in matches:
+            if not match.is_dir():
+                seen = match.stat()
+                found.setdefault((seen.st_dev, seen.st_ino), match)
     if not found:
         raise InputError("at least one data file must be given, but none came.")
-    return list(found)
+    return list(found.values())
 
 
 def refuse_url(name: str) -> None:
@@ -181,108 +182,9 @@ def kind_of(path: Path) -> tuple[str, str, bool]:
     return kind, ending[0], packed
 
 
-# --- CSV ----------------------------------------------------------------------------------------
-
-
-def csv_source(path: Path, wanted: Sequence[str] = ()) -> Source:
-    """Read the header of a CSV file; the separator is the one that finds the columns wanted."""
-    ending = kind_of(path)[1]
-    candidates = ("\t", *SEPARATORS) if ending == ".tsv" else SEPARATORS
-    told, skip = _preamble(path)
-    read = {s: _header(path, s, skip) for s in ((told,) if told else candidates)}
-    asked = {name.strip() for name in wanted}
-
-    def fits(separator: str) -> tuple[int, int]:
-        names = [name.strip() for name in read[separator][0]]
-        return len(asked.intersection(names)), len(names)
-
-    separator = max(read, key=fits)  # the first of equals
-    names, blank = read[separator]
-    columns = tuple(f"c{i}" for i in range(len(names)))
-    fields = ", ".join(f"{column}: 'VARCHAR'" for column in columns)
-    relation = (
-        f"read_csv({pattern(path)}, auto_detect=false, header=true, skip={skip + blank}, "
-        f"delim={literal(separator)}, quote='\"', escape='\"', columns={{{fields}}})"
-    )
-    types = ("VARCHAR",) * len(names)
-    return Source(path, "csv", names, columns, types, relation, separator)
-
-
-def _open_text(path: Path) -> IO[str]:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline=None)
-    return path.open(encoding="utf-8-sig", newline=None)
-
-
-def _preamble(path: Path) -> tuple[str, int]:
-    """The separator of a first line like ``sep=;`` (spreadsheets write it), and lines to skip."""
-    with _readable(path), _open_text(path) as stream:
-        first = stream.readline(16).rstrip("\n")
-    if len(first) == 5 and first.lower().startswith("sep="):
-        return first[4], 1
-    return "", 0
-
-
-def _header(path: Path, separator: str, skip: int) -> tuple[tuple[str, ...], int]:
-    """The names in the first line that is not blank, and how many blank ones came before it."""
-    with _readable(path), _open_text(path) as stream:
-        for _ in range(skip):
-            stream.readline()
-        for blank, fields in enumerate(csv.reader(stream, delimiter=separator)):
-            if any(field.strip() for field in fields):
-                return tuple(fields), blank
-    raise InputError(f"{path.name} is empty. It must hold a header line and rows of data.")
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except UnicodeDecodeError as wrong:
-        raise InputError(not_utf8(path.name)) from wrong
-    except (gzip.BadGzipFile, EOFError, csv.Error) as wrong:
-        raise InputError(f"{path.name} cannot be read: {wrong}") from wrong
-
-
-def not_utf8(name: str, line: str = "", was: str = "latin1") -> str:
-    """What to say of a text file in another encoding."""
-    where = f" (line {line})" if line else ""
-    return (
-        f"{name} must be UTF-8 text, but it is not{where}. Save it as 'CSV UTF-8', or convert it: "
-        f"iconv -f {was} -t utf8 {name} > utf8.csv"
-    )
-
-
 def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
         return False
     return True
-
-
-# --- writing ------------------------------------------------------------------------------------
-
-
-@contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary name beside ``path`` that takes its place at the end, or vanishes on any error.
-
-    >>> import tempfile
-    >>> out = Path(tempfile.mkdtemp()) / "out.txt"
-    >>> with whole_file(out) as temporary:
-    ...     _ = temporary.write_text("done")
-    >>> out.read_text(), len(list(out.parent.iterdir()))
-    ('done', 1)
-    """
-    final = Path(path)
-    if final.is_dir():
-        raise InputError(f"the output must be a file, but {final} is a folder.")
-    if not final.parent.is_dir():
-        raise InputError(f"the output's folder {final.parent} does not exist. Make it first.")
-    temporary = final.with_name(f".{final.name[:60]}.{secrets.token_hex(4)}.tmp{final.suffix}")
-    try:
-        yield temporary
-        temporary.replace(final)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -42,7 +42,8 @@ def typed(spellings: list[str]) -> dict[str, Label]:
 
 
 def _number(word: str) -> float:
-    if re.match(r"[+-]?0[0-9]", word):  # 007 is a name
+    # 007 is a name, and so are 1_0 and other digits, which Python would take for numbers
+    if re.match(r"[+-]?0[0-9]", word) or not re.fullmatch(r"[-+.eE0-9]+", word):
         return math.nan
     try:
         return float(word)
@@ -101,12 +102,14 @@ def classes_of(values: Mapping[str, Label], column: str, pos_label: Any = None) 
     coded = read_labels(labels, pos_label=_match(labels, pos_label, column))
     positive = plain(coded.pos_label)
     low, high = (plain(label) for label in coded.classes)
-    return Coding(
-        (low, high),
-        positive,
-        tuple(word for word, value in values.items() if value != positive),
-        tuple(word for word, value in values.items() if value == positive),
-    )
+    words = tuple(word for word, value in values.items() if value == positive)
+    others = tuple(word for word, value in values.items() if value != positive)
+    if len(labels) == 2 and not (words and others):  # as numbers they are not what they were
+        raise InputError(
+            f"label column {column!r} must hold labels of at most 63 bits, but {labels[0]!r} and "
+            f"{labels[1]!r} came. Convert them to text."
+        )
+    return Coding((low, high), positive, others, words)
 
 
 def _match(labels: list[Any], asked: Any, column: str) -> Any:

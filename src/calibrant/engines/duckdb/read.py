@@ -93,9 +93,13 @@ def file_rows(
 
 
 def look_at(
-    session: Session, files: Sequence[str | os.PathLike[str]], wanted: list[str]
+    session: Session,
+    files: Sequence[str | os.PathLike[str]],
+    wanted: list[str],
+    *,
+    every: bool = False,
 ) -> list[Source]:
-    """The sources behind names and globs, all of one kind."""
+    """The sources behind names and globs, all of one kind; see `Session.look`."""
     paths = find_files(files)
     kinds = {kind_of(path)[0]: path.name for path in paths}
     if len(kinds) > 1:
@@ -103,7 +107,7 @@ def look_at(
             f"files must be of one kind, but {' and '.join(kinds.values())} came. Run once for "
             "each kind."
         )
-    return [session.look(path, wanted) for path in paths]
+    return [session.look(path, wanted, every=every) for path in paths]
 
 
 @dataclass
@@ -119,6 +123,10 @@ class FileRows(RowsOfFiles):
     @property
     def file_names(self) -> list[str]:
         return [source.path.name for source in self.sources]
+
+    @property
+    def expected(self) -> list[int | None]:
+        return [source.rows for source in self.sources]
 
     # --- the rows -------------------------------------------------------------------------------
 

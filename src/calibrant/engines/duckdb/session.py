@@ -11,14 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from calibrant.engines.duckdb.files import (
-    Source,
-    csv_source,
-    identifier,
-    kind_of,
-    not_utf8,
-    pattern,
-)
+from calibrant.engines.duckdb.csv_files import csv_source, not_utf8
+from calibrant.engines.duckdb.files import Source, identifier, kind_of, pattern
+from calibrant.engines.duckdb.json_files import json_source
+from calibrant.engines.duckdb.partitions import with_partitions
+from calibrant.engines.duckdb.records import wrong_fields
 from calibrant.errors import InputError, ParameterError, import_extra
 
 __all__ = ["NO_SPACE", "Progress", "Session", "given_or_new"]
@@ -175,52 +172,73 @@ class Session:
 
     @contextmanager
     def function(
-        self, name: str, function: Callable[..., Any], kinds: tuple[str, ...] = ("DOUBLE",)
+        self,
+        name: str,
+        function: Callable[..., Any],
+        kinds: tuple[str, ...] = ("DOUBLE",),
+        gives: str = "DOUBLE",
     ) -> Iterator[None]:
-        """Make a function of Arrow columns that gives doubles known to SQL, for a while."""
+        """Make a function of Arrow columns known to SQL, for a while."""
         import_extra("pyarrow", extra="cli")
         self._connection.create_function(
-            name, function, list(kinds), "DOUBLE", type="arrow", null_handling="special"
+            name, function, list(kinds), gives, type="arrow", null_handling="special"
         )
         try:
             yield
         finally:
             self._connection.remove_function(name)
 
+    def temporary(self, name: str) -> Path:
+        """A place for a file that is gone at the end."""
+        return Path(self._folder.name) / name
+
     # --- looking at files -----------------------------------------------------------------------
 
-    def look(self, path: Path, wanted: list[str]) -> Source:
-        """What a file holds, by its header or schema alone."""
+    def look(self, path: Path, wanted: list[str], *, every: bool = False) -> Source:
+        """What a file holds, by its header or schema, or the keys of its objects.
+
+        ``every``: the types of all columns of a JSON file shall be known, not only of those wanted.
+        """
         if not path.stat().st_size:
             raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
+        return with_partitions(self.query, self._look(path, wanted, every))
+
+    def _look(self, path: Path, wanted: list[str], every: bool) -> Source:
         kind, ending, _ = kind_of(path)
         if kind == "csv":
             with path.open("rb") as stream:
                 if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
                     raise InputError(not_utf8(path.name, was="utf16"))
             return csv_source(path, wanted)
-        layout = "newline_delimited" if ending != ".json" else "auto"
-        reader = {
-            "json": f"read_json({pattern(path)}, format='{layout}', sample_size=-1)",
-            "parquet": f"read_parquet({pattern(path)})",
-        }[kind]
         try:
-            described = self.query(f"DESCRIBE SELECT * FROM {reader}")
+            if kind == "parquet":
+                return self._parquet(path)
+            layout = "newline_delimited" if ending != ".json" else "auto"
+            return json_source(self.query, path, layout, wanted, every=every)
         except InputError as wrong:
+            if wrong.__cause__ is None:  # our own words
+                raise
             raise InputError(
                 f"{path.name} cannot be read as {_FORMATS[kind]}: {str(wrong).rstrip('.')}. Is it "
                 "whole, and of the kind that its ending says?"
             ) from wrong
+
+    def _parquet(self, path: Path) -> Source:
+        relation = f"read_parquet({pattern(path)}, hive_partitioning=false)"
+        described = self.query(f"DESCRIBE SELECT * FROM {relation}")
         known = tuple(row[0] for row in described)
         types = tuple(row[1] for row in described)
-        names = _own_names(path, known) if kind == "parquet" else known
-        return Source(path, kind, names, tuple(map(identifier, known)), types, reader)
+        rows = self.query(f"SELECT num_rows FROM parquet_file_metadata({pattern(path)})")[0][0]
+        names, columns = _own_names(path, known), tuple(map(identifier, known))
+        return Source(path, "parquet", names, columns, types, relation, rows=rows)
 
 
 def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns as the file has them: of ``S`` and ``s`` DuckDB calls the second ``s_1``."""
+    """The columns as the file has them: of ``S`` and ``s`` DuckDB calls the second ``s_1``, and one
+    without a name ``C2``."""
     lower = {name.lower() for name in known}
-    if not any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower):
+    renamed = any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower)
+    if not renamed and not any(re.match(r"C\d+$", name) for name in known):
         return known
     return tuple(import_extra("pyarrow.parquet", extra="cli").read_schema(path).names)
 
@@ -250,6 +268,8 @@ def _reworded(error: BaseException) -> str:
     message = str(error)
     if "No space left on device" in message or "Disk quota exceeded" in message:
         return NO_SPACE
+    if "Broken pipe" in message:
+        return "the output was not written whole: the reader of the pipe went away."
     if "max_temp_directory_size" in message:
         return (
             "there is no space left for temporary files. Free some, set the environment variable "
@@ -267,10 +287,7 @@ def _reworded(error: BaseException) -> str:
     original = _find(r"Original Line: (.*)", message)
     shown = f": {original[:80]!r}" if original else ""
     if counts:
-        return (
-            f"{name}: line {line} has {counts[2]} fields where the header has {counts[1]}{shown}. "
-            "Quote fields that hold the separator, and drop lines that are not data."
-        )
+        return wrong_fields(name, line, counts[2], counts[1], original)
     if "unterminated quote" in message:
         return f"{name}: line {line} has a quote that does not end{shown}. Close or double it."
     if "not utf-8" in message:

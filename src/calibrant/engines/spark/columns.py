@@ -11,7 +11,10 @@ from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["FileFrame", "not_text", "quoted"]
+__all__ = ["LINE", "FileFrame", "not_text", "quoted"]
+
+#: the column with the text of a line of JSON
+LINE = "calibrant_line"
 
 #: types of Spark, by how their names begin
 NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal", "void")
@@ -42,19 +45,37 @@ class FileFrame:
     ----------
     spark : Spark
     frame : pyspark.sql.DataFrame
-        All columns as the files hold them; those of CSV files are text.
+        All columns as the files hold them; those of CSV files are text. Where ``keys`` are given,
+        the lines of JSON as they came, the wanted columns and those of the files' folders.
     kind : {"csv", "json", "parquet"}
     files : the files' names, for messages
+    rows : how many each must hold, None where only Spark can tell
+    keys : all keys of lines of JSON that are kept as they came
     """
 
     spark: Spark
     frame: Any
     kind: str
     files: tuple[str, ...]
+    rows: tuple[int | None, ...] = (None,)
+    keys: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What all columns are called: those of the files, and those of their folders."""
+        if self.keys is None:
+            return tuple(self.frame.columns)
+        return (*self.keys, *self.folders)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The columns beside lines of JSON that stand in the names of the files' folders."""
+        own = (LINE, *(self.keys or ()))
+        return tuple(name for name in self.frame.columns if name not in own)
 
     def find(self, column: str, role: str = "") -> str:
         """A column's name as the files have it, or an InputError that lists those there are."""
-        names: tuple[str, ...] = tuple(self.frame.columns)
+        names = self.names
         source = Source(Path(self.files[0]), self.kind, names, names, (), "")
         return names[source.find(column, role)]
 

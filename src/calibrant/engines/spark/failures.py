@@ -48,6 +48,13 @@ KNOWN: dict[str, str] = {
     r"JsonParseException: ([^\n]{0,60})|JsonEOFException: ([^\n]{0,60})": (
         r"{} holds a line that is no JSON: \1\2."
     ),
+    r"INVALID_JSON_RECORD_TYPE": (
+        'files of JSON must hold objects such as {"score": 0.5}, but something else came. Drop it.'
+    ),
+    r"COLUMN_ALREADY_EXISTS\] The column `(.+?)` already": (
+        r"every column or key must come once in a row, but '\1' comes twice. Rename or drop one of "
+        "them."
+    ),
     r"MALFORMED_RECORD_IN_PARSING": "{} holds a line that cannot be read.",
     r"is not a Parquet file|CANNOT_READ_FILE_FOOTER": "{} is not a Parquet file, or is damaged.",
     r"(?:Path does not exist: |File does not exist: |FileNotFoundException: File )(\S+?)\.?\s": (

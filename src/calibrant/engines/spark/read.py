@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import mmap
 import os
 import re
-import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from calibrant.engines.duckdb.files import SEPARATORS, Source, csv_source, find_files, kind_of
+from calibrant.engines.duckdb.csv_files import csv_source
+from calibrant.engines.duckdb.files import SEPARATORS, Source, find_files, kind_of
+from calibrant.engines.duckdb.partitions import partitions_of
 from calibrant.engines.spark.columns import FileFrame, quoted
 from calibrant.engines.spark.failures import name_of
+from calibrant.engines.spark.folders import add_folders, refuse_replaced
+from calibrant.engines.spark.json_lines import json_lines
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 
@@ -23,12 +24,18 @@ __all__ = ["is_url", "local_url", "read_files"]
 
 #: CSV files without quotes are cut into pieces of this many bytes, which are read side by side
 PIECE = 128 * 2**20
+#: frames, and the number of rows that each local file must hold, None where it is not known
+Read = tuple[list[Any], list[int | None]]
 #: no field is longer; a quote that is not closed makes one
 LONGEST = 1_000_000
 
 
 def read_files(
-    spark: Spark, patterns: Sequence[str | os.PathLike[str]], wanted: Sequence[str] = ()
+    spark: Spark,
+    patterns: Sequence[str | os.PathLike[str]],
+    wanted: Sequence[str] = (),
+    *,
+    lines: bool = False,
 ) -> FileFrame:
     """Files, globs, folders and URLs, all of one kind and with the same columns, as one frame.
 
@@ -39,6 +46,9 @@ def read_files(
         CSV, TSV, JSON lines (also .gz) or Parquet, told by their endings.
     wanted : names of columns, optional
         They decide between separators of a CSV file.
+    lines : bool, default=False
+        Keep the lines of JSON as they come, and take only the wanted columns out of them. Where a
+        file is an array this is not done.
 
     Notes
     -----
@@ -58,11 +68,21 @@ def read_files(
         )
     kind = next(iter(kinds))
     readers = {"csv": _csv, "json": _json, "parquet": _parquet}
-    frames = readers[kind](spark, paths, urls, wanted)
+    keys, files = None, tuple(name_of(str(item)) for item in given)
+    rows: list[int | None] = [None] * len(paths)
+    if lines and kind == "json" and not any(map(_is_array, paths)):
+        taken = [*wanted, *(name for path in paths for name in partitions_of(path))]
+        frame, keys = json_lines(spark, [*map(_escaped, paths), *urls], taken, files)
+        frames = [frame]
+    else:
+        frames, rows = readers[kind](spark, paths, urls, wanted)
+    if paths:
+        frames = [add_folders(spark, frame, paths, kind) for frame in frames]
     frame = frames[0]
     for other in frames[1:]:
         frame = frame.unionByName(other)
-    return FileFrame(spark, frame, kind, tuple(name_of(str(item)) for item in given))
+    counts = (*rows, *[None] * len(urls))
+    return FileFrame(spark, frame, kind, files, counts, keys)
 
 
 # --- which files --------------------------------------------------------------------------------
@@ -88,7 +108,7 @@ def _escaped(path: Path) -> str:
 
 
 def _local(patterns: Sequence[str | os.PathLike[str]], some: bool) -> list[Path]:
-    """Files behind names and globs; a folder stands for its files, unless its names hold data."""
+    """Files behind names and globs; a folder stands for its files."""
     found: dict[Path, None] = {}
     for item in patterns:
         path = Path(item)
@@ -113,19 +133,10 @@ def _within(folder: Path) -> list[Path]:
     seen = [path for path in inner if not any(part[0] in "._" for part in path.parts)]
     if not seen:
         raise InputError(f"the folder {folder} holds no data files.")
-    if any("=" in part for path in seen for part in path.parts[:-1]):
-        if kind_of(seen[0])[0] != "parquet":
-            raise InputError(
-                f"the folder {folder} is partitioned (by names such as {seen[0].parts[0]}), which "
-                "only Parquet files may be. Name its files instead."
-            )
-        return [folder]  # columns stand in the folders' names: Spark reads them
     return [folder / path for path in seen]
 
 
 def _kind(item: Path | str) -> str:
-    if isinstance(item, Path) and item.is_dir():
-        return "parquet"
     name = re.split(r"[?*{\[]", name_of(str(item)))[-1] if isinstance(item, str) else item.name
     return kind_of(Path(f"x{name}" if name.startswith(".") else name))[0]
 
@@ -133,17 +144,19 @@ def _kind(item: Path | str) -> str:
 # --- CSV ----------------------------------------------------------------------------------------
 
 
-def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> list[Any]:
+def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> Read:
     sources = [_header(path, wanted) for path in paths]
     # files alike are read together
-    groups: dict[tuple[tuple[str, ...], str, bool], list[Source]] = {}
+    groups: dict[tuple[tuple[str, ...], str, str | None], list[Source]] = {}
     for source in sources:
-        lines = _may_span_lines(source.path)
-        groups.setdefault((source.names, source.separator, lines), []).append(source)
+        end = source.line_end if _may_span_lines(source.path) else None
+        groups.setdefault((source.names, source.separator, end), []).append(source)
     _refuse_different([(s.path.name, s.names) for s in sources])
     frames = []
-    for (names, separator, lines), alike in groups.items():
-        options = _csv_options(separator, lines)
+    for (names, separator, end), alike in groups.items():
+        options = _csv_options(separator, end is not None)
+        if end:  # Spark would take the first line end, which may be one in quotes
+            options["lineSep"] = end
         reader = spark.session.read.options(**options).schema(_texts(names))
         found = [_escaped(source.path) for source in alike]
         frames.append(reader.csv(found))
@@ -152,7 +165,8 @@ def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]
         reader = spark.session.read.options(**options, enforceSchema=False)
         frames.append(spark.call(partial(reader.csv, url)))
     _refuse_different([("the first file", frames[0].columns), ("another", frames[-1].columns)])
-    return frames
+    # of one column Spark passes over the blank lines
+    return frames, [source.rows if len(source.names) > 1 else None for source in sources]
 
 
 def _csv_options(separator: str, lines: bool) -> dict[str, Any]:
@@ -182,38 +196,7 @@ def _header(path: Path, wanted: Sequence[str]) -> Source:
             f"Spark needs columns with different names, but {path.name} has several named "
             f"{', '.join(map(repr, twice[:8]))}. Rename all but one."
         )
-    _refuse_open_quote(source)
     return source
-
-
-def _refuse_open_quote(source: Source) -> None:
-    """Refuse a file whose last quote opens a field: Spark would take all that follows for it.
-
-    An earlier one is ended by the next quote, after which Spark finds no separator, and fails.
-    """
-    tail = _tail(source.path)
-    before, quote, after = tail.rpartition(b'"')
-    ends = (source.separator.encode(), b"\r", b"\n")
-    opens = before.removeprefix(b"\xef\xbb\xbf").endswith(ends) or not before
-    if quote and opens and after.strip(b" ") and not after.strip(b" ").startswith(ends):
-        line = after.splitlines()[0][:60].decode("utf-8", "replace")
-        raise InputError(
-            f"{source.path.name} has a quote that does not end: '\"{line}'. Close or double it."
-        )
-
-
-def _tail(path: Path) -> bytes:
-    """The last bytes of a file, as many as the longest field may have."""
-    size = 4 * LONGEST
-    if path.suffix.lower() != ".gz":
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - size))
-            return stream.read()
-    tail = b""
-    with suppress(OSError, EOFError, zlib.error), gzip.open(path) as packed:  # told by the reader
-        while chunk := packed.read(size):
-            tail = (tail + chunk)[-size:]
-    return tail
 
 
 def _texts(names: Sequence[str]) -> str:
@@ -257,7 +240,7 @@ def _refuse_different(files: list[tuple[str, Sequence[str]]]) -> None:
 # --- JSON and Parquet ---------------------------------------------------------------------------
 
 
-def _json(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> list[Any]:
+def _json(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> Read:
     arrays = [path for path in paths if _is_array(path)]
     lines = [_escaped(path) for path in paths if path not in arrays] + urls
     frames = []
@@ -266,7 +249,7 @@ def _json(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str
             reader = spark.session.read.options(mode="FAILFAST", multiLine=whole)
             frames.append(spark.call(partial(reader.json, found)))
     _refuse_different([("some files", frame.columns) for frame in frames])
-    return frames
+    return frames, [None] * len(paths)
 
 
 def _is_array(path: Path) -> bool:
@@ -277,15 +260,21 @@ def _is_array(path: Path) -> bool:
         return stream.read(1000).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
 
 
-def _parquet(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> list[Any]:
+def _parquet(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> Read:
     parquet = import_extra("pyarrow.parquet", extra="spark")
-    files = [path for path in paths if path.is_file()]
-    names = []
-    for path in files:
+    names: list[tuple[str, Sequence[str]]] = []
+    rows: list[int | None] = []
+    for path in paths:
         try:
-            names.append((path.name, parquet.read_schema(path).names))
+            with parquet.ParquetFile(path) as file:
+                names.append((path.name, file.schema_arrow.names))
+                rows.append(file.metadata.num_rows)
         except (OSError, ValueError) as wrong:
             raise InputError(f"{path.name} is not a Parquet file, or is damaged.") from wrong
     _refuse_different(names)
-    found = [_escaped(path) for path in paths] + urls
-    return [spark.call(lambda: spark.session.read.parquet(*found))]
+    found = [_escaped(path) for path in paths]
+    frames = [spark.call(lambda: spark.session.read.parquet(*found))] if found else []
+    if urls:
+        frames.append(spark.call(lambda: spark.session.read.parquet(*urls)))
+        refuse_replaced(spark, frames[-1], urls)
+    return frames, rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,22 +89,22 @@ class SparkRows(RowsOfFiles):
 
     @property
     def _plain(self) -> Names:
-        """The columns' names as the frame has them: a dot would be taken for a part of one."""
-        plain = {name: re.sub("[.`]", "_", name) for name in self.names if name}
-        if len({name.lower() for name in plain.values()}) < len(plain):
-            plain = {name: f"{new}_{i}" for i, (name, new) in enumerate(plain.items())}
-        score, label, *others = (name and plain[name] for name in self.names)
-        return Names(str(score), str(label), *others)
+        """The columns' names as the frame has them: their roles."""
+        return Names(**{role: role for role, name in self.names._asdict().items() if name})
 
     @property
     def file_names(self) -> list[str]:
         return list(self.files.files)
 
+    @property
+    def expected(self) -> list[int | None]:
+        return list(self.files.rows)
+
     def lazy(self, coding: Coding) -> LazyRows:
-        return LazyRows(self.frame, self._plain, coding, self.files.spark.call)
+        return LazyRows(self.frame, self._plain, coding, self.files.spark.call, said=self.names)
 
     def refuse(self, coding: Coding) -> None:
-        refuse_rows(self.frame, self._plain, coding, self.files.spark.call)
+        refuse_rows(self.frame, self._plain, coding, self.files.spark.call, self.names)
 
     def refuse_outside(self) -> None:
         column = nw.col(self._plain.score)

@@ -6,17 +6,19 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
 from calibrant.engines.duckdb.files import kind_of
+from calibrant.engines.rows import check_rows
 from calibrant.engines.spark.failures import name_of
 from calibrant.engines.spark.read import is_url, local_url
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
+from calibrant.outputs import check_folder, find_target, follow, keep_apart, keep_mode, look
 
 __all__ = ["write_file"]
 
@@ -24,7 +26,14 @@ __all__ = ["write_file"]
 DONE = "_SUCCESS"
 
 
-def write_file(spark: Spark, frame: Any, out: str | os.PathLike[str]) -> int:
+def write_file(
+    spark: Spark,
+    frame: Any,
+    out: str | os.PathLike[str],
+    *,
+    expected: Sequence[int | None] = (None,),
+    lines: bool = False,
+) -> int:
     """Write a frame to ``out``, which becomes a folder of part files, as Spark writes.
 
     Parameters
@@ -33,8 +42,12 @@ def write_file(spark: Spark, frame: Any, out: str | os.PathLike[str]) -> int:
     frame : pyspark.sql.DataFrame
     out : path or URL
         Its ending says what is written: .csv, .tsv, .jsonl (each also .gz) or .parquet. A file of
-        that name, and a folder that Spark has written, are replaced at the end; another folder
-        is refused.
+        that name, and a folder that Spark has written, are replaced at the end; another folder,
+        a pipe and a device are refused. A link stays: what it leads to is replaced.
+    expected : how many rows each file must have given, None where that is not known
+        Another number of rows is an InputError, and nothing is written.
+    lines : bool, default=False
+        The frame has one column, of lines of JSON, which are written as they are.
 
     Returns
     -------
@@ -56,11 +69,15 @@ def write_file(spark: Spark, frame: Any, out: str | os.PathLike[str]) -> int:
     _refuse_itself(frame, place)
     seen = import_extra("pyspark.sql", extra="spark").Observation()
     counted = frame.observe(seen, functions.count(functions.lit(1)).alias("rows"))
+    kind = "text" if lines else kind
     options = _options(kind, ending, packed)
     with _whole_folder(place) as temporary:
         writer = counted.write.mode("errorifexists").format(kind).options(**options)
         spark.call(lambda: writer.save(temporary))
         rows = int(spark.call(lambda: seen.get)["rows"])
+        check_rows(rows, expected, "the input")
+        if lines:  # other readers would take the parts for plain text
+            place.rename_parts(".txt", ".json")
         if not place.has_parts():
             raise InputError(
                 f"the parts of {place.name} were written on other machines. On a cluster, name a "
@@ -82,17 +99,15 @@ def _options(kind: str, ending: str, packed: bool) -> dict[str, Any]:
             "ignoreTrailingWhiteSpace": False,
         },
         "json": {"ignoreNullFields": False},
+        "text": {},
     }
     return {**text[kind], "compression": "gzip"} if packed else text[kind]
 
 
 def _refuse_itself(frame: Any, place: _Place) -> None:
     """Reading what is about to be replaced: refused, as for files on one machine."""
-    if not place.exists():
-        return
-    for url in frame.inputFiles():
-        if place.holds(unquote(url)):
-            raise InputError(f"the output must be another one than the input {place.name}.")
+    if place.exists():
+        place.keep_apart([unquote(url) for url in frame.inputFiles()])
 
 
 @contextmanager
@@ -115,9 +130,10 @@ class _Place(Protocol):
 
     def check(self) -> None: ...
     def exists(self) -> bool: ...
-    def holds(self, url: str) -> bool: ...
+    def keep_apart(self, urls: list[str]) -> None: ...
     def temporary(self) -> str: ...
     def has_parts(self) -> bool: ...
+    def rename_parts(self, old: str, new: str) -> None: ...
     def put(self) -> None: ...
     def clear(self) -> None: ...
 
@@ -134,32 +150,38 @@ def _not_ours(name: str) -> InputError:
     )
 
 
+def _refuse_stream(path: Path) -> None:
+    if look(path) is not None and not path.is_dir() and find_target(path).stream:
+        raise InputError(
+            f"Spark writes a folder, but the output {path} is a pipe or a device. Name another."
+        )
+
+
+def _paths(urls: list[str]) -> list[Path]:
+    """Those that are files on this machine, as paths."""
+    return [Path("/" + url[5:].lstrip("/")) for url in urls if url.startswith("file:")]
+
+
 class _Local:
     """A folder on this machine, or one that is mounted on all."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
+        self.path = follow(path.absolute())
         self.name = str(path)
         self.new = self.path.with_name(_hidden(path.name, "tmp"))
         self.old = self.path.with_name(_hidden(path.name, "old"))
 
     def check(self) -> None:
-        parent = self.path.parent
-        if not parent.is_dir():
-            raise InputError(f"the output's folder {parent} does not exist. Make it first.")
-        if not os.access(parent, os.W_OK):
-            raise InputError(f"the output's folder {parent} cannot be written to.")
+        check_folder(self.path.parent)
+        _refuse_stream(self.path)
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / DONE).exists():
             raise _not_ours(self.name)
 
     def exists(self) -> bool:
         return self.path.exists()
 
-    def holds(self, url: str) -> bool:
-        if not url.startswith("file:"):
-            return False
-        file = Path("/" + url.removeprefix("file:").lstrip("/")).resolve()
-        return self.path.resolve() in (file, *file.parents)
+    def keep_apart(self, urls: list[str]) -> None:
+        keep_apart({"the output": self.path}, _paths(urls))
 
     def temporary(self) -> str:
         return local_url(self.new)
@@ -167,7 +189,13 @@ class _Local:
     def has_parts(self) -> bool:
         return any(self.new.glob("part-*"))
 
+    def rename_parts(self, old: str, new: str) -> None:
+        for path in [*self.new.glob("part-*"), *self.new.glob(".part-*")]:  # and their checksums
+            path.rename(path.with_name(path.name.replace(old, new)))
+
     def put(self) -> None:
+        if self.path.is_dir():
+            keep_mode(self.new, self.path)
         if self.path.exists():
             self.path.rename(self.old)
         self.new.rename(self.path)
@@ -195,6 +223,8 @@ class _Remote:
 
     def __init__(self, spark: Spark, url: str) -> None:
         self.spark, self.name = spark, url
+        self.here = [follow(path) for path in _paths([url])]
+        url = local_url(self.here[0]) if self.here else url
         self._java = spark.session._jvm.org.apache.hadoop.fs
         self.path = self._java.Path(url)
         configuration = spark.session._jsparkSession.sessionState().newHadoopConf()
@@ -207,6 +237,8 @@ class _Remote:
         self.old = self._java.Path(parent, _hidden(self.path.getName(), "old"))
 
     def check(self) -> None:
+        for path in self.here:
+            _refuse_stream(path)
         if not self.spark.call(lambda: self.system.exists(self.parent)):
             raise InputError(f"the output's folder {self.parent} does not exist. Make it first.")
         if not self.exists() or self.system.getFileStatus(self.path).isFile():
@@ -218,12 +250,18 @@ class _Remote:
     def exists(self) -> bool:
         return bool(self.spark.call(lambda: self.system.exists(self.path)))
 
-    def holds(self, url: str) -> bool:
-        other = self._java.Path(url)
-        mine = self.system.makeQualified(self.path).toUri().getPath()
-        theirs = other.toUri().getPath()
-        same = other.toUri().getScheme() == self.system.getUri().getScheme()
-        return bool(same and (theirs == mine or theirs.startswith(mine.rstrip("/") + "/")))
+    def keep_apart(self, urls: list[str]) -> None:
+        for path in self.here:
+            keep_apart({"the output": path}, _paths(urls))
+        mine = self.system.makeQualified(self.path).toUri().getPath().rstrip("/")
+        for url in urls:
+            other = self._java.Path(url).toUri()
+            same = other.getScheme() == self.system.getUri().getScheme()
+            if same and f"{other.getPath()}/".startswith(f"{mine}/"):
+                raise InputError(
+                    f"the output must be another file than {url}, which is read: it would be lost. "
+                    "Name another."
+                )
 
     def temporary(self) -> str:
         return str(self.new.toString())
@@ -231,6 +269,17 @@ class _Remote:
     def has_parts(self) -> bool:
         names = [status.getPath().getName() for status in self.system.listStatus(self.new)]
         return any(name.startswith("part-") for name in names)
+
+    def rename_parts(self, old: str, new: str) -> None:
+        def move() -> None:
+            for path in [status.getPath() for status in self.system.listStatus(self.new)]:
+                name = path.getName()
+                if not name.startswith("part-"):
+                    continue
+                if not self.system.rename(path, self._java.Path(self.new, name.replace(old, new))):
+                    raise InputError(f"a part of {self.name} could not be given its name.")
+
+        self.spark.call(move)
 
     def put(self) -> None:
         def move() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "rename",
     "scores_among",
     "used_names",
+    "weight_files",
 ]
 
 #: what converters call the outputs that we look for
@@ -110,6 +112,33 @@ def load_model(model: Any) -> Any:
         "model must be an onnx.ModelProto, its bytes or the path of its file, but "
         f"{type(model).__name__} came. Convert it first, for example with skl2onnx.to_onnx."
     )
+
+
+def weight_files(model: Path) -> list[Path]:
+    """The files that hold weights of a model's file, where those are not in it."""
+    onnx = import_extra("onnx", extra="onnx")
+    damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
+    try:
+        whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
+    except damaged:  # which is said when it is read
+        return []
+    names = {
+        entry.value
+        for tensor in _tensors(whole.graph)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    return [model.parent / name for name in sorted(names)]
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """The constants of a graph and of the graphs within it."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _tensors(inner)
 
 
 def outputs_of(model: Any) -> list[Output]:

@@ -55,7 +55,8 @@ def compose_onnx(
     model : onnx.ModelProto, bytes or path
         A classifier, as skl2onnx, onnxmltools or a net's exporter writes it.
     calibrator : fitted calibrator, what `load` returns, or a map
-        Fitted to the scores that the model gives.
+        Fitted to the scores that the model gives. Or a `CalibratedClassifier` around the same
+        model, of which the calibrator is taken.
     output : str, optional
         The model's output that holds these scores: a float tensor (n,), (n, 1) or (n, k), or what
         a ZipMap makes of one. By default the only such output, or the one called
@@ -95,6 +96,8 @@ def compose_onnx(
     >>> [value.name for value in (*both.graph.input, *both.graph.output)]
     ['x', 'probabilities']
     """
+    if getattr(calibrator, "takes_rows", False):  # here its model may be, too
+        calibrator = calibrator.to_fitted()
     map_, fitted = map_of(calibrator), fitted_of(calibrator)
     whole = load_model(model)
     outputs = outputs_of(whole)

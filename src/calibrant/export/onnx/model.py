@@ -60,7 +60,7 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     steep, prefer double. NaN and infinite scores give NaN.
 
     Opset 13. A map of m pieces is O(m) large and takes O(log m) operations a score. The metadata
-    hold the method, the classes, pos_label and the version of the library.
+    hold the method, the classes, pos_label, which scores it is for and the version of the library.
 
     Examples
     --------
@@ -135,6 +135,8 @@ def properties(calibrator: Any) -> dict[str, str]:
     fitted = fitted_of(calibrator)
     if fitted is None:
         return facts
+    if fitted.score_range is not None:
+        facts["calibrant.scores"] = fitted.score_range.words()
     return facts | {
         "calibrant.method": fitted.method,
         "calibrant.classes": json.dumps(fitted.classes),

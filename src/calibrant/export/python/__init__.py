@@ -64,7 +64,7 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     text = Text()
     body = _main(map_, fitted, text)
     classes = () if fitted is None or not isinstance(map_, VectorMap) else fitted.classes
-    main = body.source(name, _docstring(_what(map_, fitted), _how(map_)))
+    main = body.source(name, _docstring(_what(map_, fitted), _how(map_, fitted)))
     return text.source(_docstring(_title(fitted), _origin(fitted)), classes, main)
 
 
@@ -171,11 +171,12 @@ def _what(map_: Map, fitted: Fitted | None) -> str:
     return f"The calibrated probability of {of} for {where}."
 
 
-def _how(map_: Map) -> str:
-    said = ""
+def _how(map_: Map, fitted: Fitted | None) -> str:
+    known = None if fitted is None else fitted.score_range
+    said = "" if known is None else f"Scores must be {known.words()}. "
     if isinstance(map_, Segmented):
-        known = "1 segment is" if len(map_.keys) == 1 else f"{len(map_.keys)} segments are"
-        said = f"{known} known; all others get the map of all rows. "
+        segments = "1 segment is" if len(map_.keys) == 1 else f"{len(map_.keys)} segments are"
+        said += f"{segments} known; all others get the map of all rows. "
     return f"{said}A score that is missing, NaN or infinite is a ValueError."
 
 

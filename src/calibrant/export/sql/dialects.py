@@ -57,6 +57,10 @@ class Dialect:
     subnormals : whether there are numbers below 2.2e-308
     infinite : whether what overflows is infinite; an error, or not known, otherwise
     strict : whether a product that underflows is an error
+    begin, commit : what opens and ends a transaction, where one holds whole tables
+    swap : elsewhere, what puts a table ``{new}`` that has been filled in the place of ``{own}``
+    longest : characters of an expression beyond which a lookup is faster
+    advice : what to do before long queries
     """
 
     name: str
@@ -88,6 +92,11 @@ class Dialect:
     subnormals: bool = True
     infinite: bool = False
     strict: bool = False
+    begin: tuple[str, ...] = ("BEGIN",)
+    commit: str = "COMMIT"
+    swap: tuple[str, ...] = ()
+    longest: int = 20_000
+    advice: str = ""
 
     def is_finite(self, score: str) -> str:
         """The condition that a score is a number: NaN is above all numbers, or beside them."""
@@ -101,12 +110,19 @@ class Dialect:
 
 
 DATABRICKS = Dialect(
-    "databricks", quotes="``", in_text=SPARK, cell="INT", text="STRING", infinite=True
+    "databricks",
+    quotes="``",
+    in_text=SPARK,
+    cell="INT",
+    text="STRING",
+    infinite=True,
+    swap=("CREATE OR REPLACE TABLE {own} AS SELECT * FROM {new}", "DROP TABLE {new}"),
+    longest=4_000,  # a method of more than 8,000 bytes is not compiled, but interpreted
 )
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect("duckdb", infinite=True),
+        Dialect("duckdb", infinite=True, longest=5_000),
         Dialect(
             "sqlite",
             quotes="``",  # a name in double quotes that is not found would count as text
@@ -122,8 +138,14 @@ DIALECTS: dict[str, Dialect] = {
             indexed=True,
             step="AS MATERIALIZED",
             infinite=True,
+            longest=200_000,
         ),
-        replace(DATABRICKS, name="spark", storage=" USING PARQUET"),
+        replace(
+            DATABRICKS,
+            name="spark",
+            storage=" USING PARQUET",
+            swap=("DROP TABLE IF EXISTS {own}", "ALTER TABLE {new} RENAME TO {own}"),
+        ),
         DATABRICKS,
         Dialect(
             "bigquery",
@@ -134,6 +156,7 @@ DIALECTS: dict[str, Dialect] = {
             integer="INT64",
             cell="INT64",
             text="STRING",
+            swap=("CREATE OR REPLACE TABLE {own} COPY {new}", "DROP TABLE {new}"),
         ),
         Dialect(
             "snowflake",
@@ -142,6 +165,11 @@ DIALECTS: dict[str, Dialect] = {
             number=cast,
             stored=quoted,
             double="FLOAT",
+            swap=(
+                "CREATE TABLE IF NOT EXISTS {own} LIKE {new}",
+                "ALTER TABLE {own} SWAP WITH {new}",
+                "DROP TABLE {new}",
+            ),
         ),
         Dialect(
             "postgres",  # reads literals as NUMERIC, exactly, and compares doubles with doubles
@@ -152,6 +180,7 @@ DIALECTS: dict[str, Dialect] = {
             indexed=True,
             step="AS MATERIALIZED",
             strict=True,
+            advice="Compiling it takes longer than running it: SET jit = off.",
         ),
         Dialect(
             "mysql",
@@ -162,6 +191,13 @@ DIALECTS: dict[str, Dialect] = {
             key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",  # else "a" = "A" = "a "
             indexed=True,
             limit=f"\nLIMIT {2**63 - 1}",
+            swap=(
+                "DROP TABLE IF EXISTS {old}",
+                "CREATE TABLE IF NOT EXISTS {own} LIKE {new}",
+                "RENAME TABLE {own} TO {old}, {new} TO {own}",
+                "DROP TABLE {old}",
+            ),
+            longest=100_000,
         ),
         Dialect(
             "tsql",
@@ -180,6 +216,8 @@ DIALECTS: dict[str, Dialect] = {
             indexed=True,
             top=f" TOP ({2**63 - 1})",
             subnormals=False,
+            begin=("SET XACT_ABORT ON", "BEGIN TRANSACTION"),
+            commit="COMMIT TRANSACTION",
         ),
     )
 }

@@ -30,6 +30,8 @@ End = float | str | None
 PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 #: what no name may hold: nothing of it is text, and ${…} is replaced by a setting in some clients
 CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|\$\{")
+#: what begins or ends a comment, or is replaced by a variable in some clients
+MARKS = ("*/", "/*", "${", "$(")
 #: a line, a comment, and a label within one
 WIDTH, LONGEST, LABEL = 88, 96, 60
 #: lines of a CASE that takes in the one that it ends with
@@ -96,9 +98,18 @@ def _escaped(text: str, known: Mapping[str, str]) -> str:
 
 
 def comment(text: str) -> str:
-    """Comment lines. The text is ours; what it quotes comes from `label`."""
+    """A comment, and a line break. The text is ours; what it quotes comes from `label`.
+
+    It has an end of its own, so that SQL may be put on one line.
+
+    >>> comment("by 'a */ b'")
+    "/* by 'a * / b' */\\n"
+    """
+    for mark in MARKS:
+        text = text.replace(mark, f"{mark[0]} {mark[1]}")
     lines = textwrap.wrap(text, LONGEST, break_long_words=False, break_on_hyphens=False)
-    return "".join(f"-- {line}\n" for line in lines)
+    inner = "\n   ".join(lines)
+    return f"/* {inner} */\n"
 
 
 def label(value: object) -> str:

@@ -19,9 +19,10 @@ from calibrant.export.sql.layout import (
     table_name,
 )
 from calibrant.export.sql.page import Page
-from calibrant.export.sql.script import Sql, from_rows, script, tables
+from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segments import write_segmented
 from calibrant.export.sql.vectors import HEADS, Steps, write_vector
+from calibrant.export.subject import fingerprint
 from calibrant.fitted import Fitted
 from calibrant.maps import Map, Segmented, VectorMap
 
@@ -29,6 +30,8 @@ __all__ = ["Request"]
 
 #: characters of one expression or query, at most: parsers are not made for more
 LONGEST = 1_000_000
+#: and from how many on a database that compiles it is told not to
+COMPILED = 2_000
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,28 @@ class Request:
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )
 
+    def check_tables(self) -> None:
+        """Refuse to replace the table of rows by a lookup; for scripts that make tables.
+
+        Schemas count only where both names have them: the database may add the other's.
+        """
+        *schema, own = _parts(self.lookup)
+        *its_schema, rows = _parts(self.table)
+        ends = zip(reversed(schema), reversed(its_schema), strict=False)
+        numbered = rf"{re.escape(own)}(_[0-9]+)?({NEW}|{OLD})?"
+        if all(one == other for one, other in ends) and re.fullmatch(numbered, rows):
+            raise InputError(
+                f"the lookup table must be another one than that of the rows: the script replaces "
+                f"it. But lookup is {self.lookup!r} and table {self.table!r}. Rename the lookup."
+            )
+
     def written(self) -> Sql:
         """The SQL."""
         if isinstance(self.map, VectorMap):
             return self._several(self.map)
         if not self.page.lookup:
-            return Sql(_checked(self._one("")))
+            text = _checked(self._one(""))
+            return Sql(self._header(text) + text)
         value = _checked(self._one("r"))
         name_ = name(self.into, self.page.dialect)
         keep = [column_name(own, "r", self.page.dialect) for own in self.keep or ()]
@@ -122,19 +141,41 @@ class Request:
         return [name(f"{self.into}_{text}", self.page.dialect) for text in labels]
 
     def _script(self, query: str) -> Sql:
-        made = tables(self.page.joins, self.lookup, self.page.dialect)
-        first, *rest = [*made, query]
-        return script([self._header() + first, *rest])
+        dialect = self.page.dialect
+        made = tables(self.page.joins, self.lookup, dialect)
+        return script(self._header(query), made, query, dialect)
 
-    def _header(self) -> str:
-        """Comments that say what this is."""
-        text = f"A map of kind {self.map.kind}, written by calibrant."
+    def _header(self, query: str) -> str:
+        """A comment that says what this is, and by which it is known again."""
+        text = f"A map of kind {self.map.kind}, written by calibrant"
         if self.fitted is not None:
             positive = self.fitted.pos_label
             of = "" if positive is None else f" of {label(positive)}"
             method = f" by {label(self.fitted.method)}" if self.fitted.method else ""
-            text = f"The calibrated probability{of}{method}, written by calibrant."
-        return comment(text)
+            text = f"The calibrated probability{of}{method}{_when(self.fitted)}"
+        text += f"; fingerprint {fingerprint(self.map)}."
+        slow = len(query) > COMPILED and not self.page.joins
+        return comment(f"{text}{self._scores} {self.page.dialect.advice * slow}".strip())
+
+    @property
+    def _scores(self) -> str:
+        """Which scores it is for, as a sentence; nothing where that is not known."""
+        known = None if self.fitted is None else self.fitted.score_range
+        return "" if known is None else f" For scores that are {known.words()}."
+
+
+def _parts(table: str) -> list[str]:
+    """The parts of a table's name, in small letters and without quotes."""
+    return [part.strip('"`[]').lower() for part in table.split(".")]
+
+
+def _when(fitted: Fitted) -> str:
+    """The day of the fit, and what fitted it, as far as they are known."""
+    facts = fitted.provenance
+    moment, version = facts.get("fitted_at"), facts.get("calibrant")
+    day = f" on {label(moment[:10])[1:-1]}" if isinstance(moment, str) else ""
+    by = f" with calibrant {label(version)[1:-1]}" if isinstance(version, str) else ""
+    return f", fitted{day}{by}" if day or by else ", written by calibrant"
 
 
 def _prefix(taken: Sequence[str]) -> str:

@@ -11,10 +11,12 @@ from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import comment, name, shifted, string, table_name
 from calibrant.export.sql.page import Join, Table
 
-__all__ = ["Sql", "from_rows", "script", "tables"]
+__all__ = ["NEW", "OLD", "Sql", "from_rows", "script", "tables"]
 
 #: rows of one INSERT
 BATCH = 500
+#: what names of tables end with that are not yet, or no longer, in their place
+NEW, OLD = "_new", "_old"
 
 
 class Sql(str):
@@ -23,8 +25,9 @@ class Sql(str):
     Attributes
     ----------
     statements : tuple of str
-        The statements without their semicolons, to be run one after another; empty where the text
-        is an expression, to be used within a query.
+        The statements without their semicolons, to be run one after another, in a transaction of
+        yours: those that begin and end one are in the text only. Empty where the text is an
+        expression, to be used within a query.
 
     Examples
     --------
@@ -40,13 +43,25 @@ class Sql(str):
         return made
 
 
-def script(statements: Sequence[str]) -> Sql:
-    """Statements one after another.
+def script(head: str, made: Sequence[str], query: str, dialect: Dialect) -> Sql:
+    """A comment, the statements that make tables, all or none of them, and a query.
 
-    >>> script(["SELECT 1", "SELECT 2"])
-    'SELECT 1;\\n\\nSELECT 2;\\n'
+    >>> from calibrant.export.sql.dialects import dialect_of
+    >>> print(script("", ["CREATE TABLE t (a INT)"], "SELECT 1", dialect_of("sqlite")), end="")
+    BEGIN;
+    <BLANKLINE>
+    CREATE TABLE t (a INT);
+    <BLANKLINE>
+    COMMIT;
+    <BLANKLINE>
+    SELECT 1;
     """
-    return Sql(";\n\n".join(statements) + ";\n", statements)
+    statements = [*made, query]
+    text = statements
+    if made and not dialect.swap:
+        text = [*dialect.begin, *made, dialect.commit, query]
+    statements = [head + statements[0], *statements[1:]]
+    return Sql(head + ";\n\n".join(text) + ";\n", statements)
 
 
 def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -> str:
@@ -63,20 +78,26 @@ def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -
 
 
 def tables(joins: Sequence[Join], lookup: str, dialect: Dialect) -> list[str]:
-    """The statements that create the tables of joins, and fill them."""
-    return [text for join in joins for text in _table(join.table, lookup, dialect)]
+    """The statements that create the tables of joins, and fill them; older ones are replaced."""
+    made = [text for join in joins for text in _table(join.table, lookup, dialect)]
+    for join in joins if dialect.swap else ():
+        ends = {"own": "", "new": NEW, "old": OLD}
+        names = {n: table_name(lookup, dialect, join.table.suffix + e) for n, e in ends.items()}
+        made += [text.format(**names) for text in dialect.swap]
+    return made
 
 
 def _table(table: Table, lookup: str, dialect: Dialect) -> Iterator[str]:
-    own = table_name(lookup, dialect, table.suffix)
+    own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
     names = [name(column, dialect) for column in table.columns]
     types = [_type(column, dialect) for column in table.columns.values()]
     lines = [f"{column} {type_}" for column, type_ in zip(names, types, strict=True)]
     if dialect.indexed:
         lines.append(f"PRIMARY KEY ({', '.join(names[: table.key])})")
     columns = ",\n".join(lines)
+    yield f"DROP TABLE IF EXISTS {own}"
     yield (
-        f"{comment(f'Run once: the table of {table.about}.')}"
+        f"{comment(f'The table of {table.about}.')}"
         f"CREATE TABLE {own} (\n{shifted(columns)}\n){dialect.storage}"
     )
     values = [_written(column, dialect) for column in table.columns.values()]

@@ -1,0 +1,104 @@
+"""Where a command reads and writes: no file is both, and none is written twice."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from calibrant.errors import InputError
+from calibrant.outputs import check_folder, find_target, follow, keep_apart, look
+
+__all__ = ["PAGES", "PICTURES", "Output", "check_places"]
+
+PICTURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+
+
+class Output(NamedTuple):
+    """What an option names: a file to be written, with one of some endings.
+
+    Parameters
+    ----------
+    path : path, or a URL, of which the engine knows more; None if the option was not given
+    endings : those that are allowed; any by default
+    folder : whether a folder of that name is written
+    """
+
+    path: str | os.PathLike[str] | None
+    endings: Sequence[str] = ()
+    folder: bool = False
+
+
+def check_places(
+    outputs: Mapping[str, Output], read: Iterable[str | os.PathLike[str] | None]
+) -> None:
+    """Refuse outputs that cannot be written, that are read, or that are one: before any work.
+
+    Parameters
+    ----------
+    outputs : by the option that names each
+    read : files, globs, folders and URLs that the command reads
+    """
+    written: dict[str, Path] = {}
+    for option, output in outputs.items():
+        path = None if output.path is None else _local(output.path)
+        if path is not None:
+            _check(path, output)
+            written[option] = path
+    # what is not there yet is no input: then there is no need to look into folders
+    there = any(look(path) is not None for path in written.values())
+    names = [path for name in read if name is not None and (path := _local(name)) is not None]
+    keep_apart(written, (file for path in names for file in (_files(path) if there else [path])))
+
+
+def _check(path: Path, output: Output) -> None:
+    if output.folder and (os.path.isdir(path) or not os.path.exists(path)):
+        final = follow(path)
+        check_folder(final.parent)
+        look(final)
+    else:
+        find_target(path)
+    if output.endings and path.suffix.lower() not in output.endings:
+        raise InputError(f"{path.name} must end in {' or '.join(output.endings)}.")
+
+
+def _local(name: str | os.PathLike[str]) -> Path | None:
+    """The path of a file on this machine, also of a URL of one; None for one elsewhere.
+
+    A Path is never a URL: only words are.
+    """
+    if not isinstance(name, str) or os.path.exists(name):
+        return Path(name)
+    scheme, colon, rest = name.partition(":")
+    if not (colon and rest.startswith("/") and re.fullmatch("[A-Za-z][A-Za-z0-9+.-]+", scheme)):
+        return Path(name)
+    return Path("/" + rest.lstrip("/")) if scheme.lower() == "file" else None
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The files that a name, a glob or a folder stands for."""
+    if os.path.isdir(path):
+        yield from (file for file in path.rglob("*") if not file.is_dir())
+    elif os.path.exists(path):
+        yield path
+    else:
+        patterns = {str(path), *_braces(str(path))}  # braces may also be a part of the name
+        found = [Path(file) for one in patterns for file in glob.iglob(one, recursive=True)]
+        yield from found or [path]
+
+
+def _braces(pattern: str) -> list[str]:
+    """The patterns that one with alternatives, as Spark knows them, stands for.
+
+    >>> _braces("day-{1,2}.csv")
+    ['day-1.csv', 'day-2.csv']
+    """
+    found = re.search(r"\{([^{}]*)\}", pattern)
+    if found is None:
+        return [pattern]
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    return [one for word in found[1].split(",") for one in _braces(before + word + after)]

@@ -1,0 +1,64 @@
+"""Numbers of any type as doubles, each rounded to the nearest: not every engine's cast does so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["as_double", "series_of_doubles"]
+
+#: whole numbers beyond are not all doubles
+EXACT = 2**53
+
+
+def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
+    """A column of numbers or truth values as an expression of doubles.
+
+    >>> from decimal import Decimal
+    >>> import narwhals as nw, pyarrow as pa
+    >>> frame = nw.from_native(pa.table({"s": [Decimal("0.035")]})).lazy()
+    >>> frame.select(as_double(frame, "s")).collect().get_column("s").to_list()
+    [0.035]
+    """
+    import narwhals as nw
+
+    kind, engine, value = frame.collect_schema()[column], frame.implementation, nw.col(column)
+    if kind == nw.Float64:
+        return value
+    large = False
+    if kind.is_integer() and _through_text(kind, engine, large=True):
+        ends = value.min().alias("low"), value.max().alias("high")
+        large = _large(*frame.select(*ends).collect().row(0))
+    if _through_text(kind, engine, large=large):
+        value = value.cast(nw.String)
+    return value.cast(nw.Float64)
+
+
+def series_of_doubles(series: nw.Series[Any]) -> nw.Series[Any]:
+    """A series of numbers or truth values as doubles."""
+    import narwhals as nw
+
+    kind = series.dtype
+    large = kind.is_integer() and len(series) > 0 and _large(series.min(), series.max())
+    if _through_text(kind, series.implementation, large=large):
+        series = series.cast(nw.String)
+    return series.cast(nw.Float64)
+
+
+def _through_text(kind: nw.dtypes.DType, engine: nw.Implementation, *, large: bool) -> bool:
+    """Whether numbers of a type must become text first to be rounded to the nearest double.
+
+    Arrow multiplies decimals by a rounded power of ten, and refuses whole numbers that are
+    ``large``, beyond 2⁵³. DuckDB rounds each half of a whole number of 128 bits.
+    """
+    import narwhals as nw
+
+    if engine.is_pyarrow() or engine.is_pandas_like():
+        return kind.is_decimal() or (kind.is_integer() and large)
+    return engine.is_duckdb() and kind in (nw.Int128, nw.UInt128)
+
+
+def _large(low: int | None, high: int | None) -> bool:
+    return low is not None and high is not None and (low < -EXACT or high > EXACT)

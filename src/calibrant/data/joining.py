@@ -1,0 +1,105 @@
+"""A small table in memory beside a lazy frame: how it gets into the engine, how it is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+from numpy.typing import NDArray
+
+from calibrant.errors import import_extra
+
+__all__ = ["LAZY", "Column", "left_join", "to_backend"]
+
+Column = NDArray[Any] | Sequence[str]
+Lazy = nw.LazyFrame[Any]
+
+
+# --- a table into the engine --------------------------------------------------------------------
+
+
+def to_backend(table: Mapping[str, Column], like: Lazy) -> Lazy:
+    """Columns in memory as a lazy frame of the same engine (and session) as another.
+
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> like = nw.from_native(pl.LazyFrame({"a": [1]}))
+    >>> to_backend({"b": np.array([2.0])}, like).collect().to_dict(as_series=False)
+    {'b': [2.0]}
+    """
+    if like.implementation not in LAZY:  # a table in memory that was made lazy
+        return nw.from_dict(dict(table), backend=like.implementation).lazy()
+    return _lazy(LAZY[like.implementation](table, like.to_native()))
+
+
+def _lazy(native: Any) -> Lazy:
+    opened: Lazy = nw.from_native(native)
+    return opened
+
+
+def _arrow(table: Mapping[str, Column]) -> Any:
+    pyarrow = import_extra("pyarrow", extra="cli")
+    return pyarrow.table({name: pyarrow.array(column) for name, column in table.items()})
+
+
+def _into_duckdb(table: Mapping[str, Column], like: Any) -> Any:
+    """A scan of the Arrow table on the relation's own connection, the only one it joins with.
+
+    The relation keeps the table alive; nothing is left in the catalog.
+    """
+    __calibrant_pieces_of_a_map = _arrow(table)  # found by its name, as DuckDB finds variables
+    return like.query("__calibrant_frame", "SELECT * FROM __calibrant_pieces_of_a_map")
+
+
+def _into_polars(table: Mapping[str, Column], like: Any) -> Any:
+    return import_extra("polars", extra="cli").DataFrame(dict(table)).lazy()
+
+
+def _into_spark(table: Mapping[str, Column], like: Any) -> Any:
+    return like.sparkSession.createDataFrame(_arrow(table))
+
+
+def _into_ibis(table: Mapping[str, Column], like: Any) -> Any:
+    return import_extra("ibis", extra="cli").memtable(_arrow(table))
+
+
+LAZY: dict[nw.Implementation, Callable[[Mapping[str, Column], Any], Any]] = {
+    nw.Implementation.DUCKDB: _into_duckdb,
+    nw.Implementation.POLARS: _into_polars,
+    nw.Implementation.PYSPARK: _into_spark,
+    nw.Implementation.PYSPARK_CONNECT: _into_spark,
+    nw.Implementation.IBIS: _into_ibis,
+}
+
+
+# --- joining ------------------------------------------------------------------------------------
+
+
+def left_join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """All rows with what a small table has for them, NULL where it has nothing."""
+    return JOINS.get(frame.implementation, _join)(frame, table, on)
+
+
+def _join(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    return frame.join(to_backend(table, frame), on=on, how="left")
+
+
+def _join_polars(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """Polars keeps the order of rows if it is asked to."""
+    rows: Any = frame.to_native()
+    other = to_backend(table, frame).to_native()
+    return _lazy(rows.join(other, on=on, how="left", maintain_order="left"))
+
+
+def _join_spark(frame: Lazy, table: Mapping[str, Column], on: str) -> Lazy:
+    """The table is sent to every executor, instead of sorting the rows."""
+    other: Any = to_backend(table, frame).to_native()
+    return frame.join(_lazy(other.hint("broadcast")), on=on, how="left")
+
+
+JOINS: dict[nw.Implementation, Callable[..., Lazy]] = {
+    nw.Implementation.POLARS: _join_polars,
+    nw.Implementation.PYSPARK: _join_spark,
+    nw.Implementation.PYSPARK_CONNECT: _join_spark,
+}

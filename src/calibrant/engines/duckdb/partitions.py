@@ -1,0 +1,86 @@
+"""Folders named NAME=VALUE: columns that stand in the path of a file and not in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from calibrant.engines.duckdb.files import Source, literal
+from calibrant.errors import InputError
+
+__all__ = ["ABSENT", "WHOLE", "folder_values", "partitions_of", "with_partitions"]
+
+#: how a missing value is written
+ABSENT = "__HIVE_DEFAULT_PARTITION__"
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})$")
+
+
+def partitions_of(path: Path) -> dict[str, str | None]:
+    """What the folders of a path say, by name.
+
+    >>> partitions_of(Path("sales/day=2024-05-01/land=fr%2Fca/x.parquet"))
+    {'day': '2024-05-01', 'land': 'fr/ca'}
+    """
+    pairs = (part.split("=", 1) for part in path.parent.parts if not part.startswith("="))
+    said = {unquote(pair[0]): unquote(pair[1]) for pair in pairs if len(pair) == 2}
+    return {name: None if value == ABSENT else value for name, value in said.items()}
+
+
+def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Source) -> Source:
+    """A file with the columns that its folders' names hold, where it has none of that name.
+
+    A folder that says something else than the file's own column is an InputError: either may be
+    meant. Values are text, whole numbers but for CSV files, whose columns are all text.
+    """
+    names, columns, types = list(source.names), list(source.columns), list(source.types)
+    for name, value in partitions_of(source.path).items():
+        if any(known.strip() == name.strip() for known in source.names):  # as columns are found
+            _refuse_other(query, source, name, value)
+            continue
+        whole = value is not None and source.kind != "csv" and WHOLE.match(value)
+        kind = "BIGINT" if whole else "VARCHAR"
+        names.append(name)
+        types.append(kind)
+        columns.append(f"{'NULL' if value is None else literal(value)}::{kind}")
+    return replace(
+        source,
+        names=tuple(names),
+        columns=tuple(columns),
+        types=tuple(types),
+        folders=len(names) - len(source.names),
+    )
+
+
+def folder_values(source: Source) -> dict[str, str | int | None]:
+    """The columns that only the folders' names hold, and their values."""
+    own = len(source.names) - source.folders
+    said = partitions_of(source.path)
+    pairs = zip(source.names[own:], source.types[own:], strict=True)
+    return {
+        name: int(value) if kind == "BIGINT" and (value := said[name]) else said[name]
+        for name, kind in pairs
+    }
+
+
+def _refuse_other(query: Callable[..., Any], source: Source, name: str, value: str | None) -> None:
+    for place, known in enumerate(source.names):
+        if known.strip() != name.strip():
+            continue
+        column = source.columns[place]
+        found = f"({column} ->> '$')" if source.types[place] == "JSON" else f"({column})::VARCHAR"
+        said = "NULL::VARCHAR" if value is None else literal(value)
+        same = (
+            f"coalesce({found}, '') = coalesce({said}, '') "
+            f"OR coalesce(TRY_CAST({found} AS DOUBLE) = TRY_CAST({said} AS DOUBLE), false)"
+        )
+        first = query(f"SELECT {found} FROM {source.relation} WHERE NOT ({same}) LIMIT 1")
+        if first:
+            raise InputError(
+                f"the column {name!r} of {source.path.name} must be what its folder says, "
+                f"{name}={value}, but {str(first[0][0])[:40]!r} came: either may be meant. Rename "
+                "the folder or the column."
+            )

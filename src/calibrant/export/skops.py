@@ -1,0 +1,81 @@
+"""The types that skops must trust to read our models: MLflow saves scikit-learn models with it."""
+
+from __future__ import annotations
+
+__all__ = ["skops_types"]
+
+#: classes by module: values and estimators whose state is numbers, text, and one another
+TYPES = {
+    "auto.calibrator": "AutoCalibrator",
+    "auto.leaderboard": "Leaderboard Standing",
+    "boosting.adaboost": "AdaBoost",
+    "boosting.learners": "Models Trees",
+    "calibrators.abb": "ABB",
+    "calibrators.bbq": "BBQ",
+    "calibrators.beta": "Beta",
+    "calibrators.bls": "BLS BLSMember",
+    "calibrators.elite": "ELiTE",
+    "calibrators.enir": "ENIR NearIsotonicPath",
+    "calibrators.histogram": "Histogram",
+    "calibrators.identity": "Identity",
+    "calibrators.isotonic": "Isotonic",
+    "calibrators.logistic_correction": "LogisticCorrection",
+    "calibrators.platt": "Platt",
+    "calibrators.quadratic": "Quadratic",
+    "calibrators.rescale": "Rescale",
+    "calibrators.sbb": "Bins SBB",
+    "calibrators.spline": "Spline",
+    "calibrators.venn_abers": "VennAbers",
+    "data.score_range": "ScoreRange",
+    "data.table": "ScoreTable",
+    "local.acp": "ACP",
+    "local.attributes": "Attribute Schema",
+    "local.bins": "Bins",
+    "local.neighbours": "Neighbours",
+    "local.sba": "SimilarityBinning",
+    "maps.chain": "Chain",
+    "maps.coded": "Coded",
+    "maps.columns": "Columns",
+    "maps.identity": "Identity",
+    "maps.interval": "Interval",
+    "maps.logistic": "Logistic",
+    "maps.mixture": "Mixture",
+    "maps.piecewise": "Piecewise",
+    "maps.segmented": "Segmented",
+    "maps.softmax": "Softmax",
+    "maps.vector_mixture": "VectorMixture",
+    "members": "Member",
+    "multiclass.calibrator": "CodedCalibrator",
+    "multiclass.classifier": "CodedClassifier",
+    "multiclass.codes": "Code",
+    "multiclass.multilabel": "MultiLabelCalibrator",
+    "scaling.dirichlet": "Dirichlet",
+    "scaling.matrix": "MatrixScaling",
+    "scaling.structured": "StructuredScaling",
+    "scaling.temperature": "Temperature",
+    "scaling.vector": "VectorScaling",
+    "segment.calibrator": "SegmentedCalibrator",
+    "segment.records": "Segment Step",
+    "wrap": "CalibratedClassifier",
+}
+
+
+def skops_types() -> list[str]:
+    """The names of all types of calibrant that a fitted model may hold, for skops to trust.
+
+    skops reads no type that it does not know or was not told of. None of these runs anything when
+    it is read: their state is numbers, text, arrays, and one another.
+
+    Returns
+    -------
+    list of str
+        Ascending; for ``trusted=`` of ``skops.io.load``, and ``skops_trusted_types=`` of
+        ``mlflow.sklearn.log_model``. A classifier of another library has types of its own.
+
+    Examples
+    --------
+    >>> "calibrant.calibrators.platt.Platt" in skops_types()
+    True
+    """
+    names = [f"calibrant.{room}.{own}" for room, all_ in TYPES.items() for own in all_.split()]
+    return sorted(names)

@@ -1,0 +1,128 @@
+"""The last steps of `BLS`: the average is made to rise, has few knots, and keeps the base rate."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.special import expit
+
+from calibrant.kernels.bls_members import MOST_ODDS, Average, Cells
+
+__all__ = ["expected_rate", "rising", "shift_to_rate", "spread_out", "thinned"]
+
+Array = NDArray[np.float64]
+
+#: at how many places a band is computed, about
+BAND_PLACES = 256
+#: what a place without data weighs in the isotonic regression, beside a total of 1
+NO_WEIGHT = 1e-9
+#: with so many events the base rate is a quarter the members' and three quarters the data's
+PSEUDO_EVENTS = 3.0
+#: more scores than this are summed over as so many groups of nearly equal log-odds
+SUMMED = 1 << 15
+
+
+def rising(a: Array, v: Array, cells: Cells) -> Array:
+    """Isotonic regression of the probabilities at places on the axis, as log-odds.
+
+    Every place weighs what the cells nearest to it hold, so that places beyond the data, or between
+    distant scores, give way to the others.
+    """
+    weight = np.full(len(a), NO_WEIGHT / len(a))
+    weight += np.bincount(_nearest(a, cells.a), cells.share, len(a))
+    found = isotonic_regression(expit(v), weights=weight)
+    starts, sizes = found.blocks[:-1], np.diff(found.blocks)
+    whole = np.add.reduceat(weight, starts)
+    p, q = (np.add.reduceat(weight * expit(side * v), starts) / whole for side in (1.0, -1.0))
+    block = np.where(sizes > 1, np.log(p) - np.log(q), v[starts])
+    return np.maximum.accumulate(np.repeat(block, sizes))
+
+
+def expected_rate(average: Average, cells: Cells) -> float:
+    """The mean probability that the map is to have on the fitted rows.
+
+    The share of positives; but the fewer events (rows of the rarer class) there are, the more it is
+    what the members say without moderation, which counts for one event: so that no event at all
+    does not mean a probability of 0.
+    """
+    n = cells.n0 + cells.n1
+    seen, events = float(cells.n1.sum()), float(min(cells.n0.sum(), cells.n1.sum()))
+    said = float(n @ expit(average._replace(moderation=0.0)(cells.a)))
+    share = (PSEUDO_EVENTS / (PSEUDO_EVENTS + events)) ** 2
+    return (seen + share * (said - seen)) / float(n.sum())
+
+
+def shift_to_rate(f: Array, share: Array, rate: float) -> float:
+    """What is added to all log-odds f, which weigh their share, so that the mean of σ(f) is a rate.
+
+    The mean rises with the shift, so Newton's method within a bracket finds it.
+
+    >>> round(shift_to_rate(np.zeros(1), np.ones(1), 0.25), 6)  # −ln 3
+    -1.098612
+    """
+    if len(f) > SUMMED:
+        f, share = _grouped(f, share, SUMMED)
+    shift, low, high = 0.0, -2.0 * MOST_ODDS, 2.0 * MOST_ODDS
+    for _ in range(100):
+        p = expit(f + shift)
+        excess = float(share @ p) - rate
+        low, high = (low, shift) if excess > 0.0 else (shift, high)
+        slope = float(share @ (p * expit(-f - shift)))
+        step = excess / slope if slope > 0.0 else np.inf
+        after = shift - step if low < shift - step < high else (low + high) / 2.0
+        if abs(after - shift) <= 1e-13 * (1.0 + abs(shift)):
+            break
+        shift = after
+    return shift
+
+
+def _grouped(f: Array, share: Array, groups: int) -> tuple[Array, Array]:
+    """Means of f over groups of equal width, and what each group weighs."""
+    low, high = float(f.min()), float(f.max())
+    if not high > low:
+        return f[:1], np.ones(1)
+    group = ((f - low) * ((groups - 1) / (high - low))).astype(np.intp)
+    weight = np.asarray(np.bincount(group, share, groups), dtype=np.float64)
+    some = weight > 0.0
+    return np.bincount(group, share * f, groups)[some] / weight[some], weight[some]
+
+
+def spread_out(a: Array, cells: Cells) -> NDArray[np.intp]:
+    """The indices of some 256 places among the cells, and of all beyond: there is no other hold."""
+    low, high = np.searchsorted(a, cells.a[[0, -1]])
+    among = np.linspace(low, min(high, len(a) - 1), BAND_PLACES).astype(np.intp)
+    return np.unique(np.concatenate((np.arange(low), among, np.arange(high, len(a)))))
+
+
+def _nearest(a: Array, places: Array) -> NDArray[np.intp]:
+    """The index of the entry of a nearest to each place."""
+    after = np.clip(np.searchsorted(a, places), 1, max(len(a) - 1, 1)).clip(max=len(a) - 1)
+    before = np.maximum(after - 1, 0)
+    closer = places / 2 - a[before] / 2 < a[after] / 2 - places / 2
+    return np.where(closer, before, after)
+
+
+def thinned(x: Array, v: Array, tol: float) -> list[int]:
+    """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v).
+
+    From the last knot kept, the slopes that pass within tol of every point since form a cone; the
+    furthest point whose own slope lies in it is the next knot.
+    """
+    places, values = (x / (float(np.abs(x).max()) or 1.0)).tolist(), v.tolist()
+    kept, anchor = [0], 0
+    while anchor < len(places) - 1:
+        low, high, good = -np.inf, np.inf, anchor + 1
+        for i in range(anchor + 1, len(places)):
+            width = places[i] - places[anchor]
+            if width <= 0.0:
+                break
+            slope = (values[i] - values[anchor]) / width
+            if low <= slope <= high:
+                good = i
+            low, high = max(low, slope - tol / width), min(high, slope + tol / width)
+            if low > high:
+                break
+        anchor = good
+        kept.append(anchor)
+    return kept

@@ -1,0 +1,201 @@
+"""Rows of predictions grouped where they are: the sums that all measures are made of.
+
+Rows are grouped by cell and by fine bin. Losses and bins are sums over rows and stay exact, however
+wide the cells are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
+
+from calibrant.data.cells import Cells
+from calibrant.data.grouped import Columns, Grouped, columns_of
+from calibrant.data.lazy import LazyRows
+from calibrant.data.table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.losses import sigmoid
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["FINE", "OutsideError", "SumRows", "Sums", "link_of", "predicted"]
+
+Array = NDArray[np.float64]
+
+#: at least so many fine bins: sums of (p − the bin's border)² then lose no digits
+FINE = 256
+
+
+class OutsideError(InputError):
+    """Predictions that are no probabilities."""
+
+
+@dataclass(frozen=True)
+class SumRows(LazyRows):
+    """Rows that are grouped by cell and fine bin, with the sums of all measures."""
+
+    fine: int = FINE
+    probabilities: bool = False
+
+    @np.errstate(over="ignore")  # of frames in memory
+    def by_cell(self, cells: Cells) -> Grouped:
+        import narwhals as nw
+
+        x, d, f, loss = (nw.col(name) for name in ("x", "d", "f", "loss"))
+        prediction = predicted(x, cells)
+        if cells.centre is not None and not self.refuse_outside():
+            # only rows without weight lie outside
+            cells = Cells(cells.count)
+            prediction = _choose((x < 0.0, nw.lit(0.0)), (x > 1.0, nw.lit(1.0)), last=x)
+        rows = _with_bins(self.coded().with_columns(p=prediction), self.fine)
+        rows = _with_losses(rows.with_columns(e=d * d))
+        if self.names.weight:
+            weight = nw.col("w")
+            rows = rows.with_columns(e=weight * nw.col("e"), loss=weight * loss)
+        rows = rows.with_columns(part=(loss * 4096.0).floor() * 2.0**-12)  # its sums are exact
+        rows = rows.with_columns(loss=loss - nw.col("part"))
+        key, bins = nw.col("k"), f + 1.0  # one number for cell and bin
+        if not rows.implementation.is_pandas_like():
+            key, bins = key.cast(nw.Int64), bins.cast(nw.Int64)
+        rows = cells.add_to(rows, "x", "k").with_columns(k=key * (self.fine + 2) + bins)
+        found = self.by_key(rows, ("d", "d"), ("e", "loss", "part"))
+        found["k"], found["f"] = np.divmod(found["k"], self.fine + 2)
+        found["f"] -= 1
+        return Grouped(cells, found)
+
+    def refuse_outside(self) -> bool:
+        """OutsideError for predictions that are no probabilities; of other scores, whether any
+        that has weight lies outside [0, 1]."""
+        import narwhals as nw
+
+        x, count = nw.col("x"), nw.col("w0") + nw.col("w1") > 0.0
+        wrong = (x < 0.0) | (x > 1.0)
+        facts = {"n": wrong, "counting": wrong & count}
+        sums = [nw.when(fact).then(1).otherwise(0).sum().alias(n) for n, fact in facts.items()]
+        ends = (x.min().alias("low"), x.max().alias("high"), nw.len().alias("rows"))
+        n, counting, low, high, rows = self.fetch(self.rows().select(*sums, *ends)).row(0)
+        if not self.probabilities:
+            return bool(counting)
+        name = (self.said or self.names).score
+        raise OutsideError(
+            f"column {name!r} must be probabilities in [0, 1]: {int(n):,} of {rows:,} are not "
+            f"(they run from {low:g} to {high:g}). Divide percentages by 100; calibrate "
+            "margins or logits first."
+        )
+
+
+def _choose(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
+    """The value of the first condition that holds."""
+    import narwhals as nw
+
+    for condition, value in reversed(cases):
+        last = nw.when(condition).then(value).otherwise(last)
+    return last
+
+
+def _with_bins(rows: nw.LazyFrame[Any], fine: int) -> nw.LazyFrame[Any]:
+    """The fine bin f of each p (−1 and ``fine`` are p = 0 and p = 1), and p's distance d from the
+    border of it that is nearer to 0 or 1."""
+    import narwhals as nw
+
+    p, f, n = nw.col("p"), nw.col("f"), nw.col("n")
+    first, last = nw.lit(-1.0), nw.lit(float(fine))
+    # the number as a column: an engine may multiply by 1/n in place of dividing by a constant
+    rows = rows.with_columns(f=(p * float(fine)).floor(), n=p * 0.0 + float(fine))
+    # p·n is rounded, f/n is the very border that `ece` has
+    rows = rows.with_columns(f=_choose((f / n > p, f - 1.0), ((f + 1.0) / n <= p, f + 1.0), last=f))
+    rows = rows.with_columns(f=_choose((p <= 0.0, first), (p >= 1.0, last), last=f))
+    border = _choose((f < 0.0, nw.lit(0.0)), (f < fine / 2, f), (f < fine, f + 1.0), last=last)
+    return rows.with_columns(d=p - border / n)
+
+
+def _with_losses(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """−ln of the probability of what came; 0 where that was impossible.
+
+    ln(1 − p) = ln(u)·p/(1 − u) with u = 1 − p as rounded: full accuracy, as log1p has it.
+    """
+    import narwhals as nw
+
+    p, y, u, ln = nw.col("p"), nw.col("y"), nw.col("u"), nw.col("loss")
+    rows = rows.with_columns(u=nw.when(y > 0).then(p).otherwise(1.0 - p))
+    rows = rows.with_columns(u=nw.when(u > 0.0).then(u).otherwise(1.0))  # no ln 0
+    rows = rows.with_columns(loss=u.log() * -1.0)
+    rest = 1.0 - u
+    spared = nw.when(rest > 0.0).then(rest).otherwise(1.0)  # no division by 0
+    certain = nw.when(p < 0.5).then(p).otherwise(0.0)
+    exact = nw.when(rest > 0.0).then(ln * (p / spared)).otherwise(certain)
+    return rows.with_columns(loss=nw.when(y > 0).then(ln).otherwise(exact))
+
+
+class Sums(NamedTuple):
+    """Sums of groups of rows, in the order of their scores.
+
+    ``x`` is the smallest score, ``low`` and ``high`` are the ends as probabilities, ``c`` is the
+    point that distances are taken from: ``d0`` and ``d1`` are Σw(p − c) of negatives and positives,
+    ``e`` is Σw(p − c)². ``single``: all scores of the group are equal.
+    """
+
+    k: NDArray[np.int64]
+    f: NDArray[np.int64]
+    x: Array
+    single: NDArray[np.bool_]
+    low: Array
+    high: Array
+    c: Array
+    n0: Array
+    n1: Array
+    q0: Array
+    q1: Array
+    d0: Array
+    d1: Array
+    e: Array
+    loss: Array
+
+    @classmethod
+    def of(cls, cells: Cells, found: Columns, fine: int) -> Sums:
+        """The groups that have weight; a group of one prediction needs no sums."""
+        order = np.lexsort((found["f"], found["k"]))
+        sums = columns_of(found)
+        order = order[(sums[0] + sums[1])[order] > 0]
+        n0, n1, q0, q1 = (column[order] for column in sums)
+        names = ("low", "high", "d0", "d1", "e", "loss")
+        x, top, d0, d1, e, loss = (np.asarray(found[n], np.float64)[order] for n in names)
+        k, f = (np.asarray(found[name][order], np.int64) for name in ("k", "f"))
+        low, high = (link_of(cells)(ends) for ends in (x, top))
+        for at, p in ((f < 0, 0.0), (f >= fine, 1.0)):
+            low, high = np.where(at, p, low), np.where(at, p, high)
+        one = low == high
+        exact = -(xlogy(n1, low) + xlog1py(n0, -low))
+        border = np.clip(f + (f >= fine / 2), 0, fine) / fine
+        c, loss = np.where(one, low, border), np.where(one, exact, loss + found["part"][order])
+        d0, d1, e = (np.where(one, 0.0, column) for column in (d0, d1, e))
+        return cls(k, f, x, x == top, low, high, c, n0, n1, q0, q1, d0, d1, e, loss)
+
+    @property
+    def n(self) -> Array:
+        return self.n0 + self.n1
+
+    @property
+    def mean(self) -> Array:
+        """The mean prediction of each group."""
+        return np.clip(self.c + (self.d0 + self.d1) / self.n, self.low, self.high)
+
+    def at(self, scores: Array) -> ScoreTable:
+        """The table that has each group at one score."""
+        return ScoreTable.from_counts(scores, self.n0, self.n1, self.q0, self.q1)
+
+
+def link_of(cells: Cells) -> Callable[[Array], Array]:
+    """Scores to probabilities."""
+    return np.asarray if cells.centre is None else sigmoid
+
+
+def predicted(x: nw.Expr, cells: Cells) -> nw.Expr:
+    """The same where the rows are."""
+    return x if cells.centre is None else 1.0 / (1.0 + (x * -1.0).exp())

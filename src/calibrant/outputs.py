@@ -1,0 +1,257 @@
+"""The one place that writes results to files: whole or not at all, and never over what is read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import combinations
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from calibrant.errors import InputError
+
+__all__ = [
+    "Target",
+    "check_folder",
+    "find_target",
+    "follow",
+    "keep_apart",
+    "keep_mode",
+    "look",
+    "whole_file",
+    "write_whole",
+]
+
+Name = str | os.PathLike[str]
+
+
+class Target(NamedTuple):
+    """Where an output goes: its path with links followed, and what is there now.
+
+    Parameters
+    ----------
+    path : Path
+    old : what `os.stat` says of it; None for a new file
+    """
+
+    path: Path
+    old: os.stat_result | None
+
+    @property
+    def stream(self) -> bool:
+        """Whether it is a pipe or a device, which is written to and never replaced."""
+        return self.old is not None and not stat.S_ISREG(self.old.st_mode)
+
+
+# --- where to -----------------------------------------------------------------------------------
+
+
+def find_target(path: Name) -> Target:
+    """What a path stands for, if a file can be written there; else an InputError that says why.
+
+    Links are followed. Nothing is opened: a check costs nothing, also on a pipe.
+
+    >>> find_target("/").path
+    Traceback (most recent call last):
+        ...
+    calibrant.errors.InputError: the output must be a file, but / is a folder.
+    """
+    place = Path(path)
+    if "\0" in str(place):
+        raise InputError(f"{str(place)!r} cannot be the name of a file.")
+    old = look(place)
+    if old is not None and stat.S_ISDIR(old.st_mode):
+        raise InputError(f"the output must be a file, but {place} is a folder.")
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        if not (stat.S_ISFIFO(old.st_mode) or stat.S_ISCHR(old.st_mode)):
+            raise InputError(
+                f"the output must be a file or a pipe, but {place} is a disk or socket."
+            )
+        _refuse_protected(place)
+        return Target(place, old)
+    final = follow(place)
+    check_folder(final.parent)
+    if old is not None:
+        _refuse_protected(final)
+    return Target(final, old)
+
+
+def follow(path: Path) -> Path:
+    """The path that a link, or a link to a link, leads to; it need not exist."""
+    seen: set[Path] = set()
+    while os.path.islink(path):
+        if path in seen:
+            raise InputError(
+                f"the output {path} is a loop of links, which leads to no file. Name another."
+            )
+        seen.add(path)
+        folder = Path(os.path.realpath(path.parent))
+        if folder.name == "fd" and folder.is_relative_to("/proc"):
+            raise InputError(
+                f"the output {path} is a file that another program has opened. Name that file."
+            )
+        path = folder / os.readlink(path)
+    return path
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder in which nothing can be made."""
+    found = look(folder)
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        raise InputError(f"the output's folder {folder} does not exist. Make it first.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"the output's folder {folder} cannot be written to.")
+
+
+def _refuse_protected(path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise InputError(
+            f"the output {path} is there and may not be written to. Name another, or allow it: "
+            f"chmod u+w {path}"
+        )
+
+
+def look(path: Path) -> os.stat_result | None:
+    """What is behind a path, links followed; None if nothing is, an InputError if none can tell."""
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as wrong:
+        raise InputError(f"{path} cannot be looked at: {wrong.strerror}.") from wrong
+
+
+# --- what must not be written to ----------------------------------------------------------------
+
+
+def keep_apart(written: Mapping[str, Name], read: Iterable[Name] = ()) -> None:
+    """Refuse outputs that are one file, and outputs that are a file that is read.
+
+    Parameters
+    ----------
+    written : paths of outputs by what each is called in an error
+        A folder stands for all files in it.
+    read : paths of inputs
+
+    Notes
+    -----
+    Files are told by what they are, not by how they are spelled: links of both kinds, and names
+    that differ in case where that makes no difference, are seen through. Of two files that are
+    still to be made the names must differ in more than case.
+
+    >>> keep_apart({"--output": "a.json", "--report": "./A.json"})
+    Traceback (most recent call last):
+        ...
+    calibrant.errors.InputError: --output and --report must be different files, but both are A.json.
+    """
+    outputs = [(what, Path(path), look(Path(path))) for what, path in written.items()]
+    for (first, one, found), (second, other, there) in combinations(outputs, 2):
+        if _same(one, found, other, there):
+            raise InputError(f"{first} and {second} must be different files, but both are {other}.")
+    for source in map(Path, read):
+        came = look(source)
+        for what, path, found in outputs:
+            if _same(path, found, source, came) or _holds(found, source):
+                raise InputError(
+                    f"{what} must be another file than {source}, which is read: it would be lost. "
+                    "Name another."
+                )
+
+
+def _same(
+    one: Path, found: os.stat_result | None, other: Path, there: os.stat_result | None
+) -> bool:
+    if found is not None and there is not None:
+        return os.path.samestat(found, there)
+    return found is there and _spelled(one) == _spelled(other)
+
+
+def _spelled(path: Path) -> str:
+    """A path that does not exist, as a file system that cares least about spelling knows it."""
+    return unicodedata.normalize("NFC", os.path.realpath(path)).casefold()
+
+
+def _holds(folder: os.stat_result | None, file: Path) -> bool:
+    """Whether a file lies somewhere in a folder."""
+    if folder is None or not stat.S_ISDIR(folder.st_mode):
+        return False
+    above = (look(parent) for parent in Path(os.path.realpath(file)).parents)
+    return any(found is not None and os.path.samestat(found, folder) for found in above)
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def whole_file(path: Name) -> Iterator[Path]:
+    """An empty file beside ``path`` that takes its place at the end, or vanishes on any error.
+
+    Links are followed: the link stays, and what it leads to is replaced. The new file has the mode
+    and, where allowed, the owner of the one that it replaces. A pipe or a device is never replaced:
+    then the name is ``path`` itself, which is written to directly.
+
+    >>> import tempfile
+    >>> out = Path(tempfile.mkdtemp()) / "out.txt"
+    >>> with whole_file(out) as temporary:
+    ...     _ = temporary.write_text("done")
+    >>> out.read_text(), len(list(out.parent.iterdir()))
+    ('done', 1)
+    """
+    target = find_target(path)
+    if target.stream:
+        with _stream(target.path):
+            yield target.path
+        return
+    final = target.path
+    temporary = final.with_name(f".{final.name[:60]}.{secrets.token_hex(4)}.tmp")
+    mode = 0o666 if target.old is None else 0o600  # less the umask; no one else reads it meanwhile
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        yield temporary
+        with temporary.open("r+b") as stream:
+            os.fsync(stream.fileno())  # some disks say only now that they are full
+        keep_mode(temporary, final)
+        temporary.replace(final)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Name, content: bytes | str) -> None:
+    """Write a file, whole or not at all; see `whole_file`. Text is UTF-8."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    target = find_target(path)
+    if target.stream:
+        with _stream(target.path) as stream:
+            stream.write(data)
+        return
+    with whole_file(path) as temporary, temporary.open("wb") as stream:
+        stream.write(data)
+
+
+@contextmanager
+def _stream(path: Path) -> Iterator[IO[bytes]]:
+    """A pipe or device, open: a pipe's reader is waited for, and sees no end before ours."""
+    try:
+        with path.open("wb") as stream:
+            yield stream
+    except BrokenPipeError as gone:
+        raise InputError(
+            f"the output {path} was not written whole: the reader of the pipe went away."
+        ) from gone
+
+
+def keep_mode(new: Path, old: Path) -> None:
+    """Give a new file or folder the mode and, where allowed, the owner of the old one."""
+    found = look(old)
+    if found is None:
+        return
+    if hasattr(os, "chown"):
+        with suppress(OSError):  # only some may change the group, and only root the owner
+            os.chown(new, -1, found.st_gid)
+            os.chown(new, found.st_uid, -1)
+    with suppress(OSError):  # some disks know no modes
+        new.chmod(stat.S_IMODE(found.st_mode))

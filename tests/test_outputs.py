@@ -1,0 +1,420 @@
+"""Where results are written: whole or not at all, through links and pipes, never over an input."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import resource
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cal
+from calibrant.cli.places import Output, check_places
+from calibrant.engines.spark.write import _Local
+from calibrant.errors import InputError
+from calibrant.outputs import (
+    check_folder,
+    find_target,
+    follow,
+    keep_apart,
+    whole_file,
+    write_whole,
+)
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+class Reader:
+    """What comes out of a pipe, read by a thread."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.got = b""
+        self.thread = threading.Thread(target=self._read, args=(path,), daemon=True)
+        self.thread.start()
+
+    def _read(self, path: Path) -> None:
+        self.got = path.read_bytes()
+
+    def all(self) -> bytes:
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+        return self.got
+
+
+# --- the mode, the owner, links -----------------------------------------------------------------
+
+
+def test_a_new_file_has_the_mode_of_the_umask(tmp_path):
+    for umask in (0o022, 0o077, 0o002):
+        former = os.umask(umask)
+        try:
+            write_whole(tmp_path / f"{umask}.txt", "x")
+        finally:
+            os.umask(former)
+        assert mode(tmp_path / f"{umask}.txt") == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("was", [0o600, 0o640, 0o666, 0o755])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, was):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+    path.chmod(was)
+    write_whole(path, "new")
+    assert (path.read_text(), mode(path)) == ("new", was)
+
+
+def test_nobody_else_can_read_it_meanwhile(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+    path.chmod(0o600)
+    with whole_file(path) as temporary:
+        assert mode(temporary) == 0o600
+
+
+@root_only
+def test_a_file_that_is_replaced_keeps_its_owner(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+    os.chown(path, 1234, 2345)
+    write_whole(path, "new")
+    assert (path.stat().st_uid, path.stat().st_gid, path.read_text()) == (1234, 2345, "new")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path, there):
+    (tmp_path / "far").mkdir()
+    target = tmp_path / "far" / "real.txt"
+    if there:
+        target.write_text("old")
+        target.chmod(0o600)
+    (tmp_path / "middle").symlink_to("far/real.txt")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "middle")
+    write_whole(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "middle").is_symlink()
+    assert target.read_text() == "new"
+    assert not there or mode(target) == 0o600
+    assert names(tmp_path / "far") == ["real.txt"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+    (tmp_path / "link").symlink_to("x.txt")
+    for place in (path, tmp_path / "link", tmp_path / "none"):
+        with pytest.raises(ZeroDivisionError), whole_file(place) as temporary:
+            1 / temporary.write_text("")
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["link", "x.txt"]
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path):
+    """A limit on the size of files stands for the disk's."""
+    (tmp_path / "old.txt").write_text("old")
+    program = (
+        "import resource, sys\n"
+        "from calibrant.outputs import write_whole\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))\n"
+        "for name in ('old.txt', 'new.txt'):\n"
+        "    try:\n"
+        "        write_whole(name, b'x' * 100_000)\n"
+        "    except OSError as wrong:\n"
+        "        print(wrong.strerror)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["File too large"] * 2
+    assert names(tmp_path) == ["old.txt"]
+    assert (tmp_path / "old.txt").read_text() == "old"
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 5000
+
+
+# --- what is no file ----------------------------------------------------------------------------
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    reader = Reader(tmp_path / "pipe")
+    write_whole(tmp_path / "pipe", "through")
+    assert reader.all() == b"through"
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert names(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize("many", [0, 1])
+def test_a_reader_that_goes_away_is_said(tmp_path, many):
+    os.mkfifo(tmp_path / "pipe")
+
+    def hasty() -> None:
+        with (tmp_path / "pipe").open("rb") as stream:
+            stream.read(many)
+
+    reader = threading.Thread(target=hasty, daemon=True)
+    reader.start()
+    with pytest.raises(InputError, match="was not written whole: the reader of the pipe went away"):
+        write_whole(tmp_path / "pipe", b"x" * 1_000_000)
+    reader.join(20)
+    assert names(tmp_path) == ["pipe"]
+
+
+@root_only
+@pytest.mark.parametrize(("minor", "full"), [(3, False), (7, True)])
+def test_a_device_is_written_to_and_stays(tmp_path, minor, full):
+    """Devices of our own, made like /dev/null and /dev/full."""
+    path = tmp_path / "device"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        path.open("wb").close()
+    except OSError:
+        pytest.skip("this machine lets no one make devices")
+    (tmp_path / "link").symlink_to("device")
+    for place in (path, tmp_path / "link"):
+        if full:
+            with pytest.raises(OSError, match="No space left"):
+                write_whole(place, "x")
+        else:
+            write_whole(place, "x")
+    assert stat.S_ISCHR(path.stat().st_mode)
+    assert (tmp_path / "link").is_symlink()
+    assert names(tmp_path) == ["device", "link"]
+
+
+@root_only
+def test_a_disk_is_never_written_to(tmp_path):
+    path = tmp_path / "disk"
+    try:
+        os.mknod(path, stat.S_IFBLK | 0o600, os.makedev(7, 250))
+    except OSError:
+        pytest.skip("this machine lets no one make devices")
+    with pytest.raises(InputError, match="is a disk or socket"):
+        write_whole(path, "x")
+
+
+def test_a_folder_or_no_folder_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "lost").symlink_to("no/where.txt")
+    (tmp_path / "file").write_text("")
+    for name, said in {
+        ".": "must be a file, but .* is a folder",
+        "link": "must be a file, but .* is a folder",
+        "no/x": r"folder .*no does not exist\. Make it first",
+        "lost": r"folder .*no does not exist\. Make it first",
+        "file/x": r"folder .*file does not exist\. Make it first",
+        "a\0b": "cannot be the name of a file",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            find_target(tmp_path / name)
+
+
+def test_what_cannot_be_looked_at_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "round").symlink_to("round")
+    for name, why in {"round": "symbolic links", "n" * 300: "too long"}.items():
+        for use in (find_target, lambda path: keep_apart({"--output": "new"}, [path])):
+            with pytest.raises(InputError, match=rf"cannot be looked at: .*{why}"):
+                use(tmp_path / name)
+
+    def closed(path, **_):  # as for anyone but root
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "stat", closed)
+    with pytest.raises(InputError, match=r"x cannot be looked at: Permission denied\."):
+        find_target(tmp_path / "x")
+    with pytest.raises(InputError, match=r"cannot be looked at: Permission denied\."):
+        check_folder(tmp_path)
+
+
+def test_links_that_lead_back_to_themselves_have_no_end(tmp_path):
+    for name, leads in {"a": "b", "b": "sub/../a", "own": "own", "to": "a"}.items():
+        (tmp_path / name).symlink_to(leads)
+    (tmp_path / "sub").mkdir()
+    for name in ("a", "b", "own", "to"):
+        with pytest.raises(InputError, match=r"is a loop of links.*Name another"):
+            follow(tmp_path / name)
+        with pytest.raises(InputError, match="is a loop of links"):
+            _Local(tmp_path / name)
+        with pytest.raises(InputError, match="is a loop of links"):
+            check_places({"--output": Output(tmp_path / name, folder=True)}, [])
+    with pytest.raises(InputError, match="too long"):
+        check_places({"--output": Output(tmp_path / ("n" * 300), folder=True)}, [])
+    with pytest.raises(InputError, match="too long"):
+        _Local(tmp_path / ("n" * 300)).check()
+    (tmp_path / "there").write_text("")
+    with pytest.raises(InputError, match="too long"):
+        check_places({"--output": Output(tmp_path / "there")}, ["n" * 300])
+
+
+def test_a_protected_file_is_not_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_text("old")
+    # as for anyone but root
+    monkeypatch.setattr(os, "access", lambda place, _: Path(place) != path)
+    with pytest.raises(InputError, match=r"may not be written to.*chmod u\+w"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    monkeypatch.setattr(os, "access", lambda place, _: Path(place) != tmp_path)
+    with pytest.raises(InputError, match=r"folder .* cannot be written to"):
+        write_whole(tmp_path / "new", "new")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc")
+def test_an_open_file_is_not_replaced_under_its_owner(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("long story\n")
+    with log.open("ab") as stream, pytest.raises(InputError, match="Name that file"):
+        write_whole(f"/proc/self/fd/{stream.fileno()}", "x")
+    assert log.read_text() == "long story\n"
+    read, write = os.pipe()
+    write_whole(f"/proc/self/fd/{write}", "x")
+    os.close(write)
+    assert os.read(read, 10) == b"x"
+    os.close(read)
+
+
+# --- apart --------------------------------------------------------------------------------------
+
+
+def test_every_way_to_name_one_file_is_seen_through(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text("x")
+    Path("hard.csv").hardlink_to("data.csv")
+    Path("soft.csv").symlink_to("data.csv")
+    Path("inner").mkdir()
+    Path("door").symlink_to("inner", target_is_directory=True)
+    Path("other.csv").write_text("x")
+    for name in ("data.csv", "./data.csv", tmp_path / "data.csv", "hard.csv", "soft.csv"):
+        for turned in ((name, "data.csv"), ("data.csv", name)):
+            with pytest.raises(InputError, match=r"must be another file than .*it would be lost"):
+                keep_apart({"--output": turned[0]}, [turned[1]])
+        with pytest.raises(InputError, match="--a and --b must be different files"):
+            keep_apart({"--a": name, "--b": "data.csv"})
+    keep_apart({"--a": "other.csv", "--b": "new.csv"}, ["data.csv", "none.csv"])
+    for one, other in (("new", "door/../new"), ("New", "nEW"), ("é", "e\u0301"), ("a/b", "A/B")):
+        with pytest.raises(InputError, match="must be different files"):
+            keep_apart({"--a": one, "--b": other})
+    with pytest.raises(InputError, match="must be different files"):
+        keep_apart({"--a": "inner/x", "--b": "door/x"})
+    Path("lost").symlink_to("to come")
+    with pytest.raises(InputError, match="must be different files"):
+        keep_apart({"--a": "lost", "--b": "to come"})
+    with pytest.raises(InputError, match=r"must be another file than none\.csv"):
+        keep_apart({"--a": "none.csv"}, ["none.csv"])
+
+
+def test_a_folder_that_is_replaced_holds_no_input(tmp_path):
+    (tmp_path / "out.csv" / "deep").mkdir(parents=True)
+    (tmp_path / "out.csv" / "deep" / "in.csv").write_text("x")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "out.csv" / "deep" / "in.csv")
+    for source in ("link.csv", "out.csv/deep/in.csv", "out.csv"):
+        with pytest.raises(InputError, match="must be another file than"):
+            keep_apart({"the output": tmp_path / "out.csv"}, [tmp_path / source])
+    (tmp_path / "in.csv").write_text("x")
+    keep_apart({"the output": tmp_path / "out.csv"}, [tmp_path / "in.csv"])
+
+
+# --- the writers --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def local():
+    rng = np.random.default_rng(0)
+    s = rng.random(40)
+    features = rng.normal(size=(40, 2))
+    return cal.SimilarityBinning(5).fit(s, rng.random(40) < s, features=features)
+
+
+def test_a_calibrator_goes_through_a_pipe(tmp_path):
+    fitted = cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    reader = Reader(tmp_path / "pipe")
+    cal.save(fitted, tmp_path / "pipe")
+    (tmp_path / "c.json").write_bytes(reader.all())
+    assert cal.load(tmp_path / "c.json") == fitted.to_fitted()
+
+
+def test_two_files_do_not_go_through_a_pipe(tmp_path, local):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=r"two files, .* pipe .* Name a file"):
+        cal.save(local, tmp_path / "pipe")
+    assert names(tmp_path) == ["pipe"]
+
+
+def test_two_files_through_a_link_lie_together(tmp_path, local):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "c.json").symlink_to("store/real.json")
+    cal.save(local, tmp_path / "c.json")
+    assert names(tmp_path) == ["c.json", "store"]
+    assert len(names(tmp_path / "store")) == 2
+    assert cal.load(tmp_path / "c.json") == cal.load(tmp_path / "store" / "real.json")
+    cal.save(cal.Platt().fit([0.1, 0.9, 0.5], [0, 1, 1]), tmp_path / "c.json")
+    assert names(tmp_path / "store") == ["real.json"]
+
+
+def test_two_files_behind_two_links_are_found(tmp_path, local):
+    """As some stores of models keep them: each under its checksum elsewhere."""
+    (tmp_path / "store").mkdir()
+    cal.save(local, tmp_path / "c.json")
+    expected = cal.load(tmp_path / "c.json")
+    for number, name in enumerate(names(tmp_path)[:2]):
+        (tmp_path / name).rename(tmp_path / "store" / str(number))
+        (tmp_path / name).symlink_to(tmp_path / "store" / str(number))
+    assert cal.load(tmp_path / "c.json") == expected
+
+
+def test_a_report_is_refused_before_the_work(tmp_path, monkeypatch):
+    data = tmp_path / "data.csv"
+    data.write_text("precious")
+    s = np.linspace(0.01, 0.99, 60)
+    y = np.arange(60) % 3 > 0
+    for output, said in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "no" / "r.html", "does not exist"),
+        (data, "must be another file than"),
+    ):
+        for source in (str(data), [data], {"files": [str(data)]}):
+            if output != data and source != str(data):
+                continue
+            with pytest.raises(InputError, match=said):
+                cal.report(s, y, calibrator=_Unwanted(), source=source, output=output)
+    assert data.read_text() == "precious"
+    assert names(tmp_path) == ["data.csv"]
+
+
+class _Unwanted(cal.Platt):
+    """A calibrator that must not be fitted."""
+
+    def _fit(self, table):
+        raise AssertionError("the work began")
+
+
+def test_no_other_place_writes_files(root):
+    """The log of Spark's own process, in a folder of its own, is no output."""
+    found = {
+        path.relative_to(root / "src" / "calibrant").as_posix()
+        for path in (root / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and _writes(node)
+    }
+    assert found == {"outputs.py", "engines/spark/session.py"}
+
+
+def _writes(call: ast.Call) -> bool:
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    words = [word.value for word in call.args if isinstance(word, ast.Constant)]
+    modes = [word for word in words if isinstance(word, str) and set(word) <= set("rwaxbt+")]
+    opened = name == "open" and any(set("wax+") & set(word) for word in modes)
+    return opened or name in ("write_text", "write_bytes", "mkstemp", "NamedTemporaryFile")

@@ -89,8 +89,7 @@ def compute(found: Paper, told: argparse.Namespace, workers: Workers) -> list[Ou
 def show(found: Paper, told: argparse.Namespace) -> None:
     """The pages of a paper, from what there is."""
     parts = blocks(found, told.into)
-    for path in render(found, told.into, parts):
-        say(f"wrote {path}")
+    say(f"wrote {render(found, told.into, parts)}")
     if is_ours(told.into):
         fill_docs(found, parts, DOCS)
 

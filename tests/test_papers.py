@@ -167,9 +167,6 @@ def test_pages_say_what_they_rest_on(run, render, toy, tmp_path):
     assert "| It works. | yes | yes | yes |  |" in text
     assert "mean 0.505" in text
     assert "*From 2 of 5 cells of the full run.*" in text
-    html = (tmp_path / "toy2000.html").read_text(encoding="utf-8")
-    assert "<td>It works.</td>" in html
-    assert "<title>A toy</title>" in html
 
 
 def test_blocks_of_a_page_are_filled_from_results(render):
@@ -403,9 +400,6 @@ def test_pages_and_documentation_are_those_of_the_results(root, render, name):
     page = (folder / f"{name}.md").read_text(encoding="utf-8")
     parts = render.blocks(paper, folder)
     assert page == render.page(paper, folder, parts)
-    assert (folder / f"{name}.html").read_text(encoding="utf-8") == render.as_html(
-        paper.title, page
-    )
     docs = (root / "docs" / "papers" / f"{name}.md").read_text(encoding="utf-8")
     assert "<!-- claims -->" in docs
     assert docs == render.fill(docs, parts)

@@ -1,15 +1,13 @@
-"""Pages of results: Markdown, HTML, and the blocks of the documentation that quote them."""
+"""Pages of results in Markdown, and the blocks of the documentation that quote them."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 
 import pandas as pd
-from markdown_it import MarkdownIt
 
 from experiments import table as as_table
 from experiments.papers.cells import Claim, Paper, Table
@@ -19,25 +17,6 @@ __all__ = ["blocks", "fill", "page", "render"]
 
 #: <!-- claims --> or <!-- table 1a -->, what stands there, <!-- end -->
 BLOCK = re.compile(r"(<!-- (claims|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1b1f24; background: #fff; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; margin: 1rem 0;
-  font-variant-numeric: tabular-nums; }
-th, td { border: 1px solid #d0d7de; padding: .25rem .6rem; text-align: left; }
-th { background: #f6f8fa; position: sticky; top: 0; }
-tr:nth-child(even) td { background: #fafbfc; }
-code { background: #f6f8fa; padding: .1rem .3rem; border-radius: 4px; }
-@media (prefers-color-scheme: dark) {
-  body { color: #e6edf3; background: #0d1117; }
-  th, td { border-color: #30363d; }
-  th, code { background: #161b22; }
-  tr:nth-child(even) td { background: #11161d; }
-}
-"""
-
 
 def claims_table(claims: list[Claim]) -> str:
     """What the paper says, its figures and ours, and the verdict."""
@@ -73,30 +52,14 @@ def page(paper: Paper, folder: Path, parts: dict[str, str]) -> str:
     return "\n\n".join(text) + "\n"
 
 
-def as_html(title: str, markdown: str) -> str:
-    """The same page for a browser, complete in itself."""
-    body = MarkdownIt("commonmark").enable("table").render(markdown)
-    body = body.replace("<table>", '<div class="wide"><table>')
-    body = body.replace("</table>", "</table></div>")
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    return (
-        f'<!doctype html>\n<html lang="en"><head>{head}<title>{escape(title)}</title>'
-        f"<style>{STYLE}</style></head>\n<body>\n{body}</body></html>\n"
-    )
-
-
-def render(paper: Paper, folder: Path, parts: dict[str, str]) -> list[Path]:
-    """Write the page of a paper as Markdown and as HTML."""
-    text = page(paper, folder, parts)
+def render(paper: Paper, folder: Path, parts: dict[str, str]) -> Path:
+    """Write the page of a paper as Markdown; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for suffix, content in ((".md", text), (".html", as_html(paper.title, text))):
-        path = folder / f"{paper.name}{suffix}"
-        part = path.with_name(path.name + ".part")
-        part.write_text(content, encoding="utf-8")
-        os.replace(part, path)
-        written.append(path)
-    return written
+    path = folder / f"{paper.name}.md"
+    part = path.with_name(path.name + ".part")
+    part.write_text(page(paper, folder, parts), encoding="utf-8")
+    os.replace(part, path)
+    return path
 
 
 def fill(text: str, parts: dict[str, str]) -> str:

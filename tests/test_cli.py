@@ -729,7 +729,7 @@ def test_long_fits_say_so_on_a_terminal(monkeypatch):
     for quiet in (False, True):
         screen = Terminal()
         monkeypatch.setattr("sys.stderr", screen)
-        assert console.patiently(lambda: time.sleep(1.2) or 7, "fitting abb", quiet) == 7
+        assert console.run_with_status(lambda: time.sleep(1.2) or 7, "fitting abb", quiet) == 7
         assert ("fitting abb" in screen.getvalue()) is not quiet
     with pytest.raises(ZeroDivisionError):
-        console.patiently(lambda: 1 / 0, "failing")
+        console.run_with_status(lambda: 1 / 0, "failing")

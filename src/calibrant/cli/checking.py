@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli import jobs
-from calibrant.cli.console import command, patiently, say, say_json, tell
+from calibrant.cli.console import command, run_with_status, say, say_json, tell
 from calibrant.cli.options import (
     Cells,
     EngineName,
@@ -130,7 +130,7 @@ def check(
         if reference is not None:
             old = jobs.read_files(opened, reference, columns, cells=read_cells(cells))
     _check_labels(new, old, fitted)
-    drift = patiently(
+    drift = run_with_status(
         lambda: check_drift(
             fitted if old is None else old.table,
             new.table,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -18,13 +17,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
+from calibrant.background import off_main_thread
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 
 __all__ = [
     "Bar",
     "Guarded",
     "command",
-    "patiently",
+    "run_with_status",
     "say",
     "say_json",
     "say_pairs",
@@ -116,32 +116,23 @@ def _in_one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def patiently(work: Callable[[], T], title: str, quiet: bool = False) -> T:
-    """The result of long work off the main thread: Ctrl-C works at once, and after two seconds a
-    line on stderr says what is going on and for how long (for people only)."""
-    done: list[T] = []
-    failed: list[BaseException] = []
-    ended = threading.Event()  # not join(), after whose interruption a thread may look ended
-
-    def run() -> None:
-        try:
-            done.append(work())
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            ended.set()
-
+def run_with_status(work: Callable[[], T], title: str, quiet: bool = False) -> T:
+    """The result of long work. Ctrl-C works at once, and after two seconds a line on stderr says
+    what is going on and for how long (on a terminal only)."""
     started = time.monotonic()
-    threading.Thread(target=run, name="calibrant-fit", daemon=True).start()
-    if not ended.wait(2 * PATIENCE):
-        shown = sys.stderr.isatty() and not quiet
-        with Console(stderr=True).status(title) if shown else nullcontext() as status:
-            while not ended.wait(0.5):
-                if status is not None:
-                    status.update(f"{title}: {time.monotonic() - started:.0f} s")
-    if failed:
-        raise failed[0]
-    return done[0]
+    with ExitStack() as shown:
+        status: Any = None
+
+        def show() -> None:
+            nonlocal status
+            seconds = time.monotonic() - started
+            if quiet or seconds < 2 * PATIENCE or not sys.stderr.isatty():
+                return
+            if status is None:
+                status = shown.enter_context(Console(stderr=True).status(title))
+            status.update(f"{title}: {seconds:.0f} s")
+
+        return off_main_thread(work, meanwhile=show, every=0.5)
 
 
 class Bar:

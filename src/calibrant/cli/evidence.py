@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import choices, jobs
-from calibrant.cli.console import patiently, say, say_json, show, tell
+from calibrant.cli.console import run_with_status, say, say_json, show, tell
 from calibrant.cli.options import (
     Files,
     Json,
@@ -58,7 +58,7 @@ def compare(
     with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
         read = jobs.read_files(opened, files, columns)
     title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
-    auto = patiently(lambda: jobs.compare_read(read, methods, folds), title, json)
+    auto = run_with_status(lambda: jobs.compare_read(read, methods, folds), title, json)
     board = auto.leaderboard_
     if json:
         labels = {"classes": list(read.classes), "pos_label": read.pos_label}
@@ -108,7 +108,7 @@ def report(
     with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
         read = jobs.read_files(opened, files, columns)
     what = f"judging {len(read.table):,} distinct scores"
-    page = patiently(
+    page = run_with_status(
         lambda: jobs.report_read(read, methods, folds, title=title, saved_as=save), what, json
     )
     page.save(output)

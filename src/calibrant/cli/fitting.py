@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import choices, jobs
-from calibrant.cli.console import patiently, say_json
+from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.options import (
     Cells,
     EngineName,
@@ -116,7 +116,7 @@ def fit(
         with engine_for("reading", json, place) as opened:
             tables = segments.read(opened, files, columns, read_cells(cells))
         title = f"fitting {len(tables.by_key):,} segments"
-        result = patiently(lambda: segments.fit(tables, many, folds), title, json)
+        result = run_with_status(lambda: segments.fit(tables, many, folds), title, json)
     else:
         calibrator = choices.make_calibrator(method, param or [])
         with engine_for("reading", json, place) as opened:
@@ -124,7 +124,7 @@ def fit(
         title = (
             f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
         )
-        result = patiently(lambda: jobs.fit_read(read, calibrator, folds=folds), title, json)
+        result = run_with_status(lambda: jobs.fit_read(read, calibrator, folds=folds), title, json)
     result = jobs.recorded(result, times)
     results.write_fit(result, written)
     if json:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from calibrant.background import off_main_thread
 from calibrant.engines.duckdb.csv_files import csv_source, not_utf8
 from calibrant.engines.duckdb.files import Source, identifier, kind_of, pattern
 from calibrant.engines.duckdb.json_files import json_source
@@ -137,38 +137,18 @@ class Session:
     def call(self, ask: Callable[[], T]) -> T:
         """What a function of this database answers, off the main thread so that Ctrl-C works at
         once."""
-        done: list[T] = []
-        failed: list[BaseException] = []
-        # an event and not join(), after whose interruption a running thread may look ended
-        ended = threading.Event()
-
-        def work() -> None:
-            try:
-                done.append(ask())
-            except BaseException as error:
-                failed.append(error)
-            finally:
-                ended.set()
-
-        threading.Thread(target=work, name="calibrant-duckdb", daemon=True).start()
         try:
-            while not ended.wait(0.1):
-                if self._progress:
-                    self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
-        except BaseException:
-            while not ended.is_set():  # again, should the query begin only after the first
-                with suppress(KeyboardInterrupt, SystemExit):
-                    self._connection.interrupt()
-                    ended.wait(0.1)
-            raise
-        if failed:
-            self._raise(failed.pop())
-        return done[0]
+            return off_main_thread(
+                ask, meanwhile=self._show_progress, stop=self._connection.interrupt
+            )
+        except self._duckdb.Error as error:
+            if type(error).__name__ in OURS:
+                raise
+            raise InputError(_reworded(error)) from error
 
-    def _raise(self, error: BaseException) -> None:
-        if not isinstance(error, self._duckdb.Error) or type(error).__name__ in OURS:
-            raise error
-        raise InputError(_reworded(error)) from error
+    def _show_progress(self) -> None:
+        if self._progress:
+            self._progress(max(self._connection.query_progress(), 0.0) / 100.0)
 
     @contextmanager
     def function(

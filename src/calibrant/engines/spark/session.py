@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
+from calibrant.background import off_main_thread
 from calibrant.engines.spark.failures import CHECK, reworded, why_not_started
 from calibrant.engines.spark.interrupts import interrupt_handler, interrupts_later
 from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
@@ -154,51 +155,49 @@ class Spark:
         Whatever Spark does in it is one group of jobs: its tasks are what the progress counts,
         and an interruption cancels them and waits for their end.
         """
-        done: list[T] = []
-        failed: list[BaseException] = []
-        # an event and not join(), after whose interruption a running thread may look ended
-        ended = threading.Event()
         context, group = self.session.sparkContext, f"calibrant-{secrets.token_hex(8)}"
-
-        def task() -> None:
-            try:
-                context.setJobGroup(group, "calibrant", interruptOnCancel=True)
-                with _quiet():
-                    done.append(work())
-            except BaseException as error:
-                failed.append(error)
-            finally:
-                ended.set()
-
-        # Spark ties a group to a thread; this kind of thread also closes its line to the JVM
-        worker = import_extra("pyspark", extra="spark").InheritableThread(target=task)
-        worker.daemon = True
-        worker.start()
-        try:
-            self._wait(ended, context, group)
-        except BaseException:
-            while not ended.is_set():  # again, should a job begin only after the first
-                with suppress(KeyboardInterrupt, SystemExit):
-                    context.cancelJobGroup(group)
-                    ended.wait(0.1)
-            raise
-        if failed:
-            self._raise(failed[0])
-        return done[0]
-
-    def _wait(self, ended: threading.Event, context: Any, group: str) -> None:
         most = 0.0
-        while not ended.wait(0.2):
+
+        def grouped() -> T:
+            context.setJobGroup(group, "calibrant", interruptOnCancel=True)
+            with _quiet():
+                return work()
+
+        def show_progress() -> None:
+            nonlocal most
             if self._progress:
                 with suppress(Exception):  # a lost driver is told by the work itself
                     most = max(most, _fraction(context.statusTracker(), group))
                 self._progress(most)
 
-    def _raise(self, error: BaseException) -> None:
-        words = reworded(error)
-        if words is None:
-            raise error
-        raise InputError(words) from error
+        try:
+            return off_main_thread(
+                grouped,
+                meanwhile=show_progress,
+                every=0.2,
+                stop=lambda: context.cancelJobGroup(group),
+                # Spark ties a group to a thread; this kind also closes its line to the JVM
+                thread=import_extra("pyspark", extra="spark").InheritableThread,
+            )
+        except Exception as error:
+            words = reworded(error)
+            if words is None:
+                raise
+            raise InputError(words) from error
+        except BaseException:
+            _wait_for_tasks(context)
+            raise
+
+
+def _wait_for_tasks(context: Any, seconds: float = 5.0) -> None:
+    """Wait until cancelled tasks have ended: until then they may still write files."""
+    ends = time.monotonic() + seconds
+    with suppress(Exception, KeyboardInterrupt):  # a lost driver has no tasks
+        tracker = context._jsc.sc().statusTracker()
+        while time.monotonic() < ends:
+            if not any(info.numRunningTasks() for info in tracker.getExecutorInfos()):
+                return
+            time.sleep(0.05)
 
 
 # --- settings -----------------------------------------------------------------------------------

@@ -56,7 +56,8 @@ def problems(draw, weight, score=None):
 
 def check_twin(problem, smoothing, **tolerance):
     s, y, w, queries, lower, upper = problem
-    found = ACP(smoothing=smoothing).fit(s, y, w).bins(queries, lower=lower, upper=upper)
+    c = ACP(smoothing=smoothing).fit(s, y, w)
+    found = c.bins(queries, lower=lower, upper=upper, on_range="allow")
     p, weight, empty = naive.acp(s, y, w, queries, lower, upper, SMOOTHING[smoothing])
     np.testing.assert_array_equal(found.empty, empty)
     np.testing.assert_allclose(found.weight, weight, **tolerance)
@@ -89,7 +90,8 @@ def test_small_weights_beside_large_ones_do_not_cancel(problem):
 def test_one_class_gives_exactly_zero_or_one(problem, label):
     s, _, w, queries, lower, upper = problem
     c = ACP(classes=[0, 1]).fit(s, np.full(len(s), label), w)
-    assert (c.bins(queries, lower=lower, upper=upper).probability == label).all()
+    found = c.bins(queries, lower=lower, upper=upper, on_range="allow")
+    assert (found.probability == label).all()
 
 
 def test_twin_on_many_rows_with_ties_and_fractions():
@@ -542,3 +544,16 @@ def test_a_circle_that_no_monotone_map_can_mend():
     assert np.mean((raw - t) ** 2) > 0.24
     assert np.mean((p - t) ** 2) < 0.18
     assert isinstance(rows, Rows)
+
+
+def test_bins_take_the_scores_that_calibrate_takes():
+    c = ACP().fit([0.1, 0.2, 0.3, 0.4, 0.6, 0.8], [0, 0, 1, 0, 1, 1])
+    with pytest.raises(InputError, match=r"probabilities in \[0, 1\].* 1 of 1 is not"):
+        c.bins([50.0], lower=[40.0], upper=[60.0])
+    clipped = c.bins([50.0], lower=[0.5], upper=[60.0], on_range="clip")
+    wanted = c.calibrate([50.0], lower=[0.5], upper=[60.0], on_range="clip")
+    assert clipped.probability.tolist() == wanted.tolist() == [1.0]
+    allowed = c.bins([50.0], lower=[40.0], upper=[60.0], on_range="allow")
+    assert allowed.empty.tolist() == [True]
+    with pytest.raises(ParameterError, match="on_range must be one of"):
+        c.bins([0.5], lower=[0.4], upper=[0.6], on_range="cut")

@@ -431,3 +431,10 @@ def test_odd_values_are_taken_or_refused_in_our_words(seed):
             cal.evaluate(y, scores, sample_weight=weight, level=None)
     except (cal.InputError, cal.ParameterError):
         return
+
+
+def test_whole_numbers_of_128_bits_are_numbers():
+    pl = pytest.importorskip("polars")
+    wide = pl.Series([2**70 + 1, -5, 3], dtype=pl.Int128)
+    assert read_scores(wide).tolist() == [float(2**70 + 1), -5.0, 3.0]
+    assert read_weight(pl.Series([1, 2], dtype=pl.Int128), 2).tolist() == [1.0, 2.0]

@@ -415,7 +415,7 @@ def test_percentages_are_noticed():
     old = table(1, 2000)
     new = ScoreTable.from_counts(100 * old.scores, old.negative, old.positive)
     for c in (cal.Platt(), cal.Isotonic(), cal.VennAbers()):
-        notes = check_drift(c.fit_table(old), new).notes
+        notes = check_drift(c.fit_table(old).map_, new).notes  # which knows no kind of score
         assert any("percentages must be divided by 100" in note for note in notes)
         assert not any("percentages" in note for note in check_drift(c, old).notes)
         assert not any("percentages" in note for note in check_drift(c.fit_table(new), new).notes)
@@ -638,3 +638,22 @@ def test_a_million_scores_are_pooled():
     assert drift.recommendation == "intercept"
     assert drift.shift == pytest.approx(0.02, abs=0.01)
     assert check_drift(*tables, least=0.01).recommendation == "none"
+
+
+def test_scores_of_another_kind_than_the_calibrators_are_refused():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    table, percent = ScoreTable.from_arrays(p, y), ScoreTable.from_arrays(100.0 * p, y)
+    platt = cal.Platt().fit(p, y)
+    said = r"scores of the {} table must be probabilities in \[0, 1\].* Divide percentages by 100"
+    for calibrator in (platt, platt.to_fitted()):
+        with pytest.raises(cal.InputError, match=said.format("new")):
+            cal.check_drift(calibrator, percent)
+        with pytest.raises(cal.InputError, match=said.format("new")):
+            cal.check_drift(table, percent, calibrator=calibrator)
+        with pytest.raises(cal.InputError, match=said.format("reference")):
+            cal.check_drift(percent, table, calibrator=calibrator)
+    cal.check_drift(platt.map_, percent)  # a map is for any scores
+    margins = cal.Platt().fit(p - 0.5, y)
+    cal.check_drift(margins, ScoreTable.from_arrays(p * 2, y))

@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import calibrant as cal
+from calibrant.data.segments import NewSegments
 from calibrant.data.table import ScoreTable
 from calibrant.engines import duckdb
-from calibrant.engines.new_segments import NewSegments
 from calibrant.engines.spark import Spark, apply_file, read_files, read_table, write_file
 from calibrant.engines.spark.failures import reworded, why_not_started
 from calibrant.engines.spark.read import is_url
@@ -840,6 +840,48 @@ def test_json_lines_keep_their_bytes(spark, tmp_path, form):
     found = b"\n".join(gzip.decompress(path.read_bytes()) for path in parts(packed)).split(b"\n")
     assert sorted(filter(None, found)) == sorted(said)
     assert len(collected(spark, [tmp_path / "o.jsonl"], "`p q`")) == 6
+
+
+def test_arrays_of_json_are_not_rewritten(spark, tmp_path):
+    path = make(tmp_path, '[{"s": 0.2, "big": 1e400, "o": {"a": 1.50}}]', "a.json")
+    with pytest.raises(
+        InputError, match=r"a.json must hold one object in a line, .* an array.* jq"
+    ):
+        apply_file(STEP, [path], tmp_path / "o.jsonl", score="s", session=spark)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+NAN, INF = float("nan"), float("inf")
+NOT_JSON = {
+    "NaN": [0.5, NAN, None],
+    "float": pa.array([-INF, 0.5, None], pa.float32()),
+    "list": [[0.5], [None, NAN], None],
+    "struct": [{"x": 0.5, "y": [INF]}, {"x": 0.5, "y": None}, None],
+    "map": pa.array([[("a", NAN)], None, []], pa.map_(pa.string(), pa.float64())),
+}
+
+
+def test_json_never_holds_what_is_no_json(spark, tmp_path):
+    fine = {
+        "s": [0.2, 0.7, 0.1],
+        "l": [[0.5, None], None, []],
+        "t": [{"x": 0.5}, {"x": None}, None],
+    }
+    path, out = tmp_path / "a.parquet", tmp_path / "o.jsonl"
+    pq.write_table(pa.table(fine), path)
+    assert apply_file(STEP, [path], out, score="s", session=spark) == 3
+    for name, values in NOT_JSON.items():
+        pq.write_table(pa.table({**fine, name: values}), path)
+        with pytest.raises(InputError, match=f"column '{name}' holds NaN or infinite numbers"):
+            apply_file(STEP, [path], tmp_path / "p.jsonl", score="s", session=spark)
+    assert not (tmp_path / "p.jsonl").exists()
+
+
+def test_truth_values_are_scores_of_1_and_0(spark, tmp_path):
+    path = make(tmp_path, "p,y\ntrue,1\n FALSE ,0\n0.5,1\n", "a.csv")
+    read = read_files(spark, [path], ["p"])
+    found = read.frame.select(read.number("p", "score").alias("p")).collect()
+    assert sorted(row[0] for row in found) == [0.0, 0.5, 1.0]
 
 
 def test_a_value_of_json_lines_is_replaced_in_its_place(spark, tmp_path):

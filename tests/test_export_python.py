@@ -199,7 +199,7 @@ def test_fitted_segments(own):
     calibrate = run(to_python(c))
     scores = telling(c.map_, False, 40)
     for segment in ("de", "fr", "it", "lu"):
-        wanted = c.calibrate(scores, segments=[segment] * len(scores), on_range="allow")
+        wanted = c.map_(scores, [segment] * len(scores))
         assert far([calibrate(s, segment) for s in scores.tolist()], wanted) <= STEEP
 
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import calibrant as cal
 from calibrant.cli.app import app
+from calibrant.data.segments import NewSegments
 from calibrant.engines.duckdb import apply_file
-from calibrant.engines.new_segments import NewSegments
 from calibrant.engines.segments import segment_keys
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
@@ -258,3 +258,25 @@ def test_the_command_says_how_many(tmp_path):
 def test_the_command_says_how_many_to_machines(tmp_path):
     found = run(tmp_path, ["1", "3", "x"], "--json")
     assert json.loads(found.stdout)["rows_of_new_segments"] == 2
+
+
+# --- arrays -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["calibrate", "predict_proba", "predict"])
+def test_arrays_of_new_segments_are_warned_of(method):
+    known = Segmented(constant(0.5), (1,), (constant(0.1),), default_keys=(2,))
+    ask = getattr(Fitted(known, (0, 1), 1), method)
+    words = (
+        r"2 of 3 rows have a segment that the calibrator has not seen, such as 7: they get .* 1\."
+    )
+    with pytest.warns(CalibrationWarning, match=words) as told:
+        found = ask([0.3] * 3, segments=[2, 7, 8])
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(found, ask([0.3] * 3, segments=[2, 2, 7]))  # the fewer are no news
+        ask([0.3] * 3, segments=iter([1, 2, 1]))
+    with pytest.warns(CalibrationWarning, match="such as 'x'"):
+        ask([0.3] * 3, segments=iter([1, "x", "y"]))

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -456,3 +457,81 @@ def test_a_folder_never_replaces_a_column_with_blanks_around_its_name(tmp_path):
     (folder / "x.csv").write_text("id, score\n1,0.1\n2,0.2\n")
     with pytest.raises(InputError, match="either may be meant"):
         apply_file(STEP, [folder / "x.csv"], tmp_path / "o.csv", score="score")
+
+
+# --- what cannot be read or written as it is ----------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_not_read_as_an_empty_file(session, tmp_path):
+    pipe = tmp_path / "s.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"data must be in a file, but .*s\.csv is a pipe .* cat"):
+        apply_file(STEP, [pipe], tmp_path / "o.csv", score="s", session=session)
+
+
+def test_folders_must_not_contradict_each_other(session, tmp_path):
+    same = make(tmp_path, "s,y\n0.2,0\n0.7,1\n", "x=1/x=1/s.csv")
+    assert apply_file(STEP, [same], tmp_path / "o.csv", score="s", session=session) == 2
+    other = make(tmp_path, "s,y\n0.2,0\n0.7,1\n", "x=1/x=2/s.csv")
+    with pytest.raises(InputError, match=r"must say one thing of 'x', but they say '1' and '2'"):
+        apply_file(STEP, [other], tmp_path / "o.csv", score="s", session=session)
+
+
+def test_parquet_names_that_cannot_be_told_apart_are_said(session, tmp_path):
+    columns = [pa.array([0.2, 0.7]), pa.array([1, 2]), pa.array([3, 4])]
+    pq.write_table(pa.Table.from_arrays(columns, names=["s", "C2", ""]), tmp_path / "s.parquet")
+    with pytest.raises(InputError, match="each of its columns a name of its own"):
+        apply_file(STEP, [tmp_path / "s.parquet"], tmp_path / "o.csv", score="s", session=session)
+
+
+NAN, INF = float("nan"), float("inf")
+NOT_JSON = {
+    "NaN": [0.5, NAN, None],
+    "infinity": pa.array([-INF, 0.5, None], pa.float32()),
+    "in a list": [[0.5], [0.5, NAN], None],
+    "in a struct": [{"x": INF}, {"x": 0.5}, None],
+    "in a map": pa.array([[("a", NAN)], None, []], pa.map_(pa.string(), pa.float64())),
+}
+
+
+@pytest.mark.parametrize("name", NOT_JSON)
+def test_json_never_holds_what_is_no_json(session, tmp_path, name):
+    path, out = tmp_path / "s.parquet", tmp_path / "o.jsonl"
+    pq.write_table(pa.table({"s": [0.2, 0.7, 0.1], name: NOT_JSON[name]}), path)
+    with pytest.raises(InputError, match=f"column '{name}' holds NaN or infinite .* .parquet or"):
+        apply_file(STEP, [path], out, score="s", session=session)
+    assert not out.exists()
+    assert apply_file(STEP, [path], tmp_path / "o.parquet", score="s", session=session) == 3
+
+
+def test_json_holds_finite_numbers_and_words_of_that_name(session, tmp_path):
+    path, out = tmp_path / "s.parquet", tmp_path / "o.jsonl"
+    rows = {
+        "s": [0.2, 0.7, 0.1],
+        "NaN": [{"x": 0.5, "n": 'NaN\\"I'}, {"x": None, "n": "Infinity"}, None],
+        "l": [[0.5, None], None, []],
+    }
+    pq.write_table(pa.table(rows), path)
+    assert apply_file(STEP, [path], out, score="s", session=session) == 3
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    for name, values in rows.items():
+        assert [row[name] for row in found] == values
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_truth_values_are_scores_of_1_and_0_in_every_kind_of_file(session, tmp_path, kind):
+    told, y = [True, False, True, False], [1, 0, 0, 1]
+    path = tmp_path / f"s.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table({"s": told, "y": y, "w": [True] * 4}), path)
+    elif kind == "jsonl":
+        rows = [{"s": s, "y": label, "w": True} for s, label in zip(told, y, strict=True)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text("s,y,w\ntrue,1,TRUE\nFalse,0,true\n TRUE ,0,true\nfalse,1,true\n")
+    wanted = cal.ScoreTable.from_arrays(told, y)
+    assert read_table([path], score="s", label="y", weight="w", session=session).table == wanted
+    out = tmp_path / "o.csv"
+    apply_file(STEP, [path], out, score="s", session=session)
+    assert [row[-1] for row in fields(out)[1:]] == ["0.75", "0.25", "0.75", "0.25"]

@@ -29,6 +29,8 @@ from strategies import REAL, TAME_PROBABILITIES, WHOLE, rows
 from studies import experiment
 
 PLACES = np.linspace(0.02, 0.98, 13)
+#: tests that ask for segments which a fit has not seen, on purpose
+also_new = pytest.mark.filterwarnings("ignore:.*has not seen:calibrant.errors.CalibrationWarning")
 
 
 def simulate(seed, segments=20, size=150, spread=0.6, rate_shift=-1.0):
@@ -55,6 +57,7 @@ def fixed(**options):
 # --- what it computes ---------------------------------------------------------------------------
 
 
+@also_new
 @given(segmented_rows(weight=REAL), st.sampled_from([0, 0.7, 20.0]), st.sampled_from([0, 3]))
 @settings(max_examples=30)
 def test_segments_are_the_naive_mixture(data, kappa, minimum):
@@ -71,6 +74,7 @@ def test_segments_are_the_naive_mixture(data, kappa, minimum):
         assert found == pytest.approx([p(v, key) for v in PLACES], abs=1e-9)
 
 
+@also_new
 @given(rows(score=TAME_PROBABILITIES), st.sampled_from([cal.Platt(), cal.Isotonic(), cal.Beta()]))
 @settings(max_examples=20)
 def test_one_segment_without_shrinkage_is_the_calibrator(data, calibrator):
@@ -100,6 +104,7 @@ def test_segments_that_do_not_differ_have_the_map_of_all_rows():
     )
 
 
+@also_new
 @pytest.mark.parametrize("calibrator", [None, cal.Platt(), cal.Isotonic()])
 @pytest.mark.parametrize("shrinkage", ["cv", "bayes", 50.0])
 def test_unseen_segments_have_the_map_of_all_rows(calibrator, shrinkage):
@@ -204,6 +209,7 @@ def test_extreme_scores_are_solved():
 # --- what must not matter -----------------------------------------------------------------------
 
 
+@also_new
 @given(segmented_rows(min_size=8, max_size=40), st.randoms(use_true_random=False))
 @settings(max_examples=20)
 def test_neither_order_nor_names_matter(data, random):

@@ -6,6 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
@@ -71,6 +72,22 @@ def test_calibrators_of_several_classes(name):
 def test_whatever_holds_calibrators(name):
     near = WHOLE[name]()
     assert type(through_skops(near)) is type(near)
+
+
+FOREST = RandomForestClassifier(5, random_state=0)
+LOCAL = {
+    "delta": (MODEL, cal.ACP()),
+    "members": (FOREST, cal.ACP()),
+    "refits": (MODEL, cal.ACP(interval="bootstrap", n_boot=20, random_state=0)),
+    "features": (MODEL, cal.SimilarityBinning()),
+}
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_classifiers_whose_calibrators_see_more_than_the_score(name):
+    model, calibrator = LOCAL[name]
+    near = cal.CalibratedClassifier(model, calibrator, cv=3).fit(X, Y)
+    assert np.array_equal(through_skops(near).predict_proba(X), near.predict_proba(X))
 
 
 def test_every_name_is_that_of_a_class_of_ours():

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.columns import to_column
 from calibrant.data.door import read_scores
 from calibrant.data.facts import as_text, fits_64_bits, freeze_facts, is_text, shown
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.labels import plain
 from calibrant.data.matrix import check_distributions, read_score_matrix
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.segments import NewSegments
 from calibrant.errors import InputError
 from calibrant.maps import Map, Segmented, Softmax, VectorMap, VectorMixture, map_from_dict
 from calibrant.maps.taking import takes_probabilities
@@ -126,7 +128,8 @@ class Fitted(Frozen):
         """The calibrated probability of ``pos_label`` for each score, shape (n,).
 
         ``segments`` says which segment each row is in: needed by a calibrator of segments, and
-        refused by all others. Where the scores of the fit were probabilities, so must these be:
+        refused by all others. Segments never seen get the map of all rows; most rows of such are a
+        CalibrationWarning. Where the scores of the fit were probabilities, so must these be:
         others are refused (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are
         (``"allow"``).
         """
@@ -138,7 +141,10 @@ class Fitted(Frozen):
         clean = read_scores(scores, positive_column=self.positive_column or 0)
         clean = check_range(clean, self.expects, on_range)
         if isinstance(self.map, Segmented):
-            return self.map(clean, segments)
+            names = to_column(segments, "segments")  # an iterator is read once
+            codes = self.map.find(names)
+            _warn_of_new(self.map, codes, names)
+            return self.map.of_codes(clean, codes)
         return self.map(clean)
 
     def _check_segments(self, segments: Any) -> None:
@@ -217,6 +223,15 @@ class Fitted(Frozen):
             document["provenance"],
             ScoreRange.from_dict(document.get("score_range")),
         )
+
+
+def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], names: NDArray[Any]) -> None:
+    """Warn if most rows are of segments that were never seen."""
+    new = codes == len(fitted.seen)
+    if fitted.seen and new.any():
+        first = plain(names[int(np.argmax(new))])
+        found = NewSegments(len(codes), int(np.count_nonzero(new)), first)
+        found.warn_of_most(fitted.seen, "Are segments spelled as in the fit?")
 
 
 def read_rows(

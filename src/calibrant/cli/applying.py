@@ -20,7 +20,7 @@ from calibrant.cli.options import (
     engine_for,
 )
 from calibrant.cli.places import Output, check_places
-from calibrant.engines.new_segments import NewSegments
+from calibrant.data.segments import NewSegments
 from calibrant.errors import InputError
 
 __all__ = ["apply"]

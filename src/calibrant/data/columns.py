@@ -223,7 +223,7 @@ def _series(series: Any, name: str) -> NDArray[Any]:
     import narwhals as nw
 
     _refuse_nulls(series, name)
-    if isinstance(series.dtype, nw.Decimal):
+    if isinstance(series.dtype, (nw.Decimal, nw.Int128, nw.UInt128)):  # NumPy has no such types
         series = series_of_doubles(series)
     return _numbers(np.asarray(series.to_numpy()), name)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +12,9 @@ from numpy.typing import NDArray
 
 from calibrant.data.columns import to_column
 from calibrant.data.labels import plain
-from calibrant.errors import InputError
+from calibrant.errors import CalibrationWarning, InputError, caller_level
 
-__all__ = ["read_segments", "segment_names"]
+__all__ = ["NewSegments", "read_segments", "segment_names"]
 
 Index = NDArray[np.intp]
 
@@ -58,3 +61,48 @@ def segment_names(values: list[Any]) -> list[str]:
     """
     names = [str(value) for value in values]
     return names if len(set(names)) == len(names) else [repr(value) for value in values]
+
+
+@dataclass
+class NewSegments:
+    """How many rows have a segment, how many of these one that was not seen, and one of those."""
+
+    rows: int = 0
+    new: int = 0
+    example: Any = None
+
+    @property
+    def most(self) -> bool:
+        """Whether that are more than half of the rows."""
+        return 2 * self.new > self.rows
+
+    def words(self) -> str:
+        """What to say of them.
+
+        >>> NewSegments(1200, 3, "es").words()
+        "3 of 1,200 rows have a segment that the calibrator has not seen, such as 'es'"
+        """
+        verb = "has" if self.new == 1 else "have"
+        return (
+            f"{self.new:,} of {self.rows:,} rows {verb} a segment that the calibrator has not "
+            f"seen, such as {self.example!r}"
+        )
+
+    def warn_of_most(self, seen: Sequence[Any], advice: str) -> None:
+        """Warn, at the user's line, if most rows are of new segments."""
+        if self.most:
+            warnings.warn(
+                f"{self.words()}: they get the map that is common to all. Those it has seen are "
+                f"such as {seen[0]!r}. {advice}",
+                CalibrationWarning,
+                stacklevel=caller_level(),
+            )
+
+    def look(self, segments: Iterable[Any], known: Collection[Any]) -> None:
+        """Count some more rows."""
+        values = list(segments)
+        new = [value for value in values if value not in known]
+        if new:
+            self.example = new[0]
+        self.new += len(new)
+        self.rows += len(values)

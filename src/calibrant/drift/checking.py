@@ -105,7 +105,7 @@ def check_drift(
     A calibrator as the reference was itself fitted to rows: variances are inflated by
     1 + n_new/n_fit, n being size·rate·(1 − rate), if its provenance has them (of the last update,
     if that had fewer rows); a bare map is taken as exact. Rows that it gives exactly 0 or 1 are
-    left out.
+    left out. For a calibrator that was fitted on probabilities, scores outside [0, 1] are refused.
 
     Tables of more than 2,000 scores are pooled to that many cells: O(m log m) for m scores, and
     O(cells·knots²) for each of a few dozen Newton steps.
@@ -172,6 +172,7 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
     if calibrator is not None:
         _refuse_raw(asked.scale)
         map_ = map_of_one_score(calibrator)
+        _refuse_other_kind(calibrator, reference=reference, new=new)
         reference, new = through(reference, map_), through(new, map_)
     by_logit, notes = _axis(reference, new, asked.scale)
     first, second, more = side_by_side(reference, new, by_logit, asked.weights)
@@ -199,6 +200,7 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
 def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Asked) -> Drift:
     _refuse_raw(asked.scale)
     map_ = map_of_one_score(calibrator)
+    _refuse_other_kind(calibrator, new=new)
     group, notes = against_map(new, map_, asked.weights)
     fitted = fitted_of(calibrator)
     learned = None if fitted is None else _learned(fitted.provenance)
@@ -293,6 +295,23 @@ def _left_out(done: int, count: int) -> list[str]:
 
 
 # --- input --------------------------------------------------------------------------------------
+
+
+def _refuse_other_kind(calibrator: Any, **tables: ScoreTable) -> None:
+    """Refuse scores outside [0, 1] for a calibrator of probabilities; a bare map takes any."""
+    fitted = fitted_of(calibrator)
+    known = None if fitted is None else fitted.expects
+    if known is None or not known.probabilities:
+        return
+    for name, table in tables.items():
+        if not table.looks_like_probabilities:
+            raise InputError(
+                f"the scores of the {name} table must be probabilities in [0, 1], as those are "
+                f"that the calibrator was fitted on ({known.low:.6g} to {known.high:.6g}), but "
+                f"they are from {table.scores[0]:g} to {table.scores[-1]:g}. Divide percentages by "
+                "100; if they are right, since the fit only happened to have none outside, pass "
+                "the calibrator's map."
+            )
 
 
 def _check_table(table: Any, name: str) -> None:

@@ -12,11 +12,11 @@ from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.lazy_checks import refuse_streams
 from calibrant.data.naming import plain_names, renamed, unknown_column
 from calibrant.data.score_range import OnRange, check_range
+from calibrant.data.segments import NewSegments
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment, usable_keys
 from calibrant.engines.expressions import express, start
 from calibrant.engines.new_segments import (
-    NewSegments,
     check_on_new_segment,
     count_new,
     judge_new,

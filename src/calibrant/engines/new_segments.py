@@ -2,55 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from calibrant.data.segments import NewSegments
 from calibrant.engines.sheet import Sheet
-from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
+from calibrant.errors import InputError, ParameterError
 
-__all__ = ["ON_NEW_SEGMENT", "NewSegments", "check_on_new_segment", "count_new", "judge_new"]
+__all__ = ["ON_NEW_SEGMENT", "check_on_new_segment", "count_new", "judge_new"]
 
 ON_NEW_SEGMENT = ("warn", "error", "allow")
-
-
-@dataclass
-class NewSegments:
-    """How many rows have a segment, how many of these one that was not seen, and one of those."""
-
-    rows: int = 0
-    new: int = 0
-    example: Any = None
-
-    @property
-    def most(self) -> bool:
-        """Whether that are more than half of the rows."""
-        return 2 * self.new > self.rows
-
-    def words(self) -> str:
-        """What to say of them.
-
-        >>> NewSegments(1200, 3, "es").words()
-        "3 of 1,200 rows have a segment that the calibrator has not seen, such as 'es'"
-        """
-        verb = "has" if self.new == 1 else "have"
-        return (
-            f"{self.new:,} of {self.rows:,} rows {verb} a segment that the calibrator has not "
-            f"seen, such as {self.example!r}"
-        )
-
-    def look(self, segments: Iterable[Any], known: Collection[Any]) -> None:
-        """Count some more rows."""
-        values = list(segments)
-        new = [value for value in values if value not in known]
-        if new:
-            self.example = new[0]
-        self.new += len(new)
-        self.rows += len(values)
 
 
 def check_on_new_segment(on_new_segment: Any) -> None:
@@ -82,16 +46,11 @@ def judge_new(found: NewSegments, keys: Sequence[Any], column: str, on_new_segme
     """Refuse rows of new segments if asked to; warn where they are the most."""
     if not found.new:
         return
-    seen = f"Those it has seen are such as {keys[0]!r}"
     if on_new_segment == "error":
         raise InputError(
-            f"{found.words()}. {seen}. Correct column {column!r}, or let them have the map that is "
-            'common to all: on_new_segment="allow".'
+            f"{found.words()}. Those it has seen are such as {keys[0]!r}. Correct column "
+            f"{column!r}, or let them have the map that is common to all: "
+            'on_new_segment="allow".'
         )
-    if found.most:
-        warnings.warn(
-            f"{found.words()}: they get the map that is common to all. {seen}. Is column "
-            f'{column!r} spelled as in the fit? If so, on_new_segment="allow" says nothing.',
-            CalibrationWarning,
-            stacklevel=caller_level(),
-        )
+    advice = f'Is column {column!r} spelled as in the fit? If so, on_new_segment="allow" says'
+    found.warn_of_most(keys, f"{advice} nothing.")

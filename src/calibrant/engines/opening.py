@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from calibrant.data.lazy_checks import Names, check_names
-from calibrant.engines.new_segments import NewSegments
+from calibrant.data.segments import NewSegments
 from calibrant.engines.rows import RowsOfFiles
 from calibrant.errors import ParameterError
 from calibrant.fitted import Fitted

@@ -13,7 +13,7 @@ from calibrant.data.lazy_checks import BadRowsError, CellsOption, Coding, Names
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 
-__all__ = ["FileTable", "RowsOfFiles", "check_rows", "read_rows"]
+__all__ = ["FileTable", "RowsOfFiles", "check_rows", "not_in_json", "read_rows"]
 
 T = TypeVar("T")
 Label = str | int | float | bool
@@ -103,6 +103,14 @@ def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
         f"all {sum(known):,} rows of {what} must be read, but {rows:,} were. This is a mistake of "
         "the reader, so nothing is written. Save the data in another way, for example as Parquet, "
         "and please report it."
+    )
+
+
+def not_in_json(column: str) -> str:
+    """What to say of a column with numbers that JSON does not have."""
+    return (
+        f"column {column!r} holds NaN or infinite numbers, which JSON does not have. Write "
+        ".parquet or .csv, or replace them first."
     )
 
 

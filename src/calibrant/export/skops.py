@@ -28,11 +28,14 @@ TYPES = {
     "calibrators.venn_abers": "VennAbers",
     "data.score_range": "ScoreRange",
     "data.table": "ScoreTable",
-    "local.acp": "ACP",
+    "local.acp": "ACP Companion",
     "local.attributes": "Attribute Schema",
     "local.bins": "Bins",
+    "local.delta": "Delta",
+    "local.intervals": "Intervals",
     "local.neighbours": "Neighbours",
-    "local.sba": "SimilarityBinning",
+    "local.sba": "AsFeatures SimilarityBinning",
+    "local.spreads": "Members Refits",
     "maps.chain": "Chain",
     "maps.coded": "Coded",
     "maps.columns": "Columns",
@@ -70,7 +73,8 @@ def skops_types() -> list[str]:
     -------
     list of str
         Ascending; for ``trusted=`` of ``skops.io.load``, and ``skops_trusted_types=`` of
-        ``mlflow.sklearn.log_model``. A classifier of another library has types of its own.
+        ``mlflow.sklearn.log_model``. A classifier of another library has types of its own, and so
+        has a function that you gave, such as ``ACP(interval=...)``.
 
     Examples
     --------

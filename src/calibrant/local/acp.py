@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.base import SMOOTHING, Limit, Number, OneOf
 from calibrant.data import door
@@ -19,7 +18,7 @@ from calibrant.folds.models import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator
 from calibrant.local.bins import Bins, RowBins
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
-from calibrant.local.rule import Rows, read_columns
+from calibrant.local.rule import Rows
 from calibrant.local.spreads import Members, Train, Work
 
 __all__ = ["ACP"]
@@ -234,11 +233,14 @@ class ACP(LocalCalibrator):
         """The more probable class (the first in sorted order on ties): see `predict_proba`."""
         return self._predict(scores, Rows(lower=lower, upper=upper), on_range)
 
-    def bins(self, scores: Any, *, lower: Any = None, upper: Any = None) -> RowBins:
-        """The bin of each row: probability of ``pos_label_``, weight, and whether it was empty."""
-        check_is_fitted(self, "rule_")
-        clean = read_columns(scores, 2, self._positive_column)
-        return self.rule_.bins(clean, Rows(lower=lower, upper=upper))
+    def bins(
+        self, scores: Any, *, lower: Any = None, upper: Any = None, on_range: OnRange = "error"
+    ) -> RowBins:
+        """The bin of each row: probability of ``pos_label_``, weight, and whether it was empty.
+
+        Scores are those that `predict_proba` takes, and ``on_range`` says the same.
+        """
+        return self.rule_.bins(self._clean(scores, on_range), Rows(lower=lower, upper=upper))
 
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None

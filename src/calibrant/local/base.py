@@ -166,10 +166,14 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return 0 if len(self.classes_) == 2 and self.classes_[0] == self.pos_label_ else 1
 
     def _predict_proba(self, scores: Any, rows: Rows, on_range: str = "error") -> Array:
+        p = self._apply(self._clean(scores, on_range), rows)
+        return p if self._positive_column == 1 else p[:, ::-1]
+
+    def _clean(self, scores: Any, on_range: str) -> Array:
+        """New scores as the rule takes them, of the kind of those of the fit."""
         check_is_fitted(self, "rule_")
         clean = read_columns(scores, len(self.classes_), self._positive_column)
-        p = self._apply(check_range(clean, known_range(self), on_range), rows)
-        return p if self._positive_column == 1 else p[:, ::-1]
+        return check_range(clean, known_range(self), on_range)
 
     def _apply(self, scores: Array, rows: Rows) -> Array:
         """The rule's probabilities; a subclass that shows progress says so here."""

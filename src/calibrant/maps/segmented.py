@@ -106,14 +106,14 @@ class Segmented(Map):
         s = np.asarray(scores, dtype=np.float64)
         if segments is None:
             return self.default(s)
-        codes = find_segments(segments, {key: i for i, key in enumerate(self.keys)})
-        if codes.shape != s.shape:
-            raise InputError(
-                f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
-            )
-        if self.seen and (codes == len(self.keys)).all():
+        return self.of_codes(s, self.find(segments))
+
+    def find(self, segments: Any) -> Index:
+        """The number of each row's segment among those `seen`; how many these are if it is new."""
+        codes = find_segments(segments, {key: i for i, key in enumerate(self.seen)})
+        if self.seen and (codes == len(self.seen)).all():
             self._check_kind(segments)
-        return self._of_codes(s, codes)
+        return codes
 
     def _check_kind(self, segments: Any) -> None:
         """Refuse text where the keys are numbers and the reverse: nobody would find his own."""
@@ -127,9 +127,14 @@ class Segmented(Map):
                 f"{seen[0]!r}), but {came} came (such as {values[0]!r}). Convert the column."
             )
 
-    def _of_codes(self, s: Array, codes: Index) -> Array:
-        """Probabilities of scores whose segments are known by number; others: number of keys."""
+    def of_codes(self, s: Array, codes: Index) -> Array:
+        """Probabilities of scores whose segments were found by `find`."""
+        if codes.shape != s.shape:
+            raise InputError(
+                f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
+            )
         n = len(self.keys)
+        codes = np.minimum(codes, n)  # the others have the map of all rows
         common = self.default(s)
         taken = common if self.input == "default" else s
         # small integers sort in linear time

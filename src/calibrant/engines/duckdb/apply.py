@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data.score_range import check_on_range
+from calibrant.data.segments import NewSegments
 from calibrant.engines.duckdb.calibrating import Passing, StopError, calibrating
-from calibrant.engines.duckdb.columns import is_one_of, number, segment_text, text
+from calibrant.engines.duckdb.columns import finite, is_one_of, number, segment_text, text
 from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, MISSING, TEXT, refuse
 from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
 from calibrant.engines.duckdb.files import (
@@ -24,7 +25,6 @@ from calibrant.engines.duckdb.json_files import appended, one_line, set_member
 from calibrant.engines.duckdb.parquet_files import changed_types, copy_beside
 from calibrant.engines.duckdb.read import look_at
 from calibrant.engines.duckdb.session import Session, given_or_new
-from calibrant.engines.new_segments import NewSegments
 from calibrant.engines.rows import check_rows
 from calibrant.engines.segments import SegmentKeys, check_segment, segment_keys
 from calibrant.errors import InputError, ParameterError, import_extra
@@ -223,12 +223,14 @@ def _probability(source: Source, score: str, segment: str | None, keys: SegmentK
     return f"{FUNCTION}({checked})"
 
 
-def _select(source: Source, names: list[str], into: str, new: str, *, texts: bool) -> str:
-    """SQL of the columns of the output; ``texts``: JSON strings without their quotes."""
+def _select(source: Source, names: list[str], into: str, new: str, kind: str) -> str:
+    """SQL of the columns of an output of that kind: CSV has JSON strings without their quotes, and
+    JSON no NaN."""
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
-    read = text if texts else lambda source, i: source.columns[i]
+    plain = {"csv": text, "json": finite}
+    read = plain.get(kind, lambda source, i: source.columns[i])
     # of columns with the same name the first comes first, also in a file of another order
     chosen = [new if name == into else read(source, places[name].pop(0)) for name in names]
     listed = ", ".join(f"{sql} AS o{i}" for i, sql in enumerate(chosen))
@@ -260,8 +262,7 @@ def _copy(
     """The COPY command for the output's kind."""
     kind, ending, packed = kind_of(out)
     first = sources[0]
-    texts = kind == "csv"
-    rows = " UNION ALL ".join(_select(s, names, into, new[s.path], texts=texts) for s in sources)
+    rows = " UNION ALL ".join(_select(s, names, into, new[s.path], kind) for s in sources)
     columns = [f"o{i}" for i in range(len(names))]
     named = ", ".join(f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True) if n)
     query = f"SELECT {named} FROM ({rows})"

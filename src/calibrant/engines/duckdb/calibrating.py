@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.score_range import FEW, ScoreRange, warn_of_most
-from calibrant.engines.new_segments import NewSegments
+from calibrant.data.segments import NewSegments
 from calibrant.engines.segments import SegmentKeys
 from calibrant.errors import import_extra
 from calibrant.fitted import Fitted

@@ -6,10 +6,20 @@ import re
 from collections.abc import Sequence
 
 from calibrant.engines.duckdb.files import Source, literal
+from calibrant.engines.rows import not_in_json
 from calibrant.engines.segments import POWER, WHOLE, SegmentKeys
 from calibrant.errors import InputError
 
-__all__ = ["document", "is_one_of", "number", "segment", "segment_text", "spelling", "text"]
+__all__ = [
+    "document",
+    "finite",
+    "is_one_of",
+    "number",
+    "segment",
+    "segment_text",
+    "spelling",
+    "text",
+]
 
 #: a column of these types can be read as numbers
 NUMERIC = re.compile(
@@ -23,6 +33,10 @@ SEGMENTS = re.compile(
 )
 #: whole numbers that Python would get as decimals
 WIDE = re.compile(r"U?HUGEINT|DECIMAL")
+#: numbers that may be NaN or infinite, alone or within other types
+FLOATING = re.compile(r"\b(FLOAT|DOUBLE)\b")
+#: a string of JSON
+QUOTED = r'"(\\.|[^"\\])*"'
 #: the sign and the digits of a whole number
 BOTH = r"\1\2"
 
@@ -33,8 +47,25 @@ def text(source: Source, column: int) -> str:
     return f"({expression} ->> '$')" if source.types[column] == "JSON" else expression
 
 
+def finite(source: Source, column: int) -> str:
+    """SQL of a column's values for JSON; a NaN or an infinite number makes the query fail."""
+    expression, kind = source.columns[column], source.types[column]
+    if not FLOATING.search(kind):
+        return expression
+    if kind in ("FLOAT", "DOUBLE"):
+        fine = f"isfinite({expression}) IS NOT FALSE"
+    else:  # somewhere inside: letters of no word in quotes, but for true, false and null
+        bare = f"regexp_replace(to_json({expression})::VARCHAR, {literal(QUOTED)}, '', 'g')"
+        fine = f"({expression} IS NULL OR NOT regexp_matches({bare}, '[NI]'))"
+    wrong = literal(not_in_json(source.names[column]))
+    return f"CASE WHEN {fine} THEN {expression} ELSE error({wrong}) END"
+
+
 def number(source: Source, column: int, role: str) -> str:
-    """SQL that reads a column as DOUBLE; NULL where it holds no number."""
+    """SQL that reads a column as DOUBLE; NULL where it holds no number.
+
+    Truth values count as 1 and 0, also where they are words, as in CSV.
+    """
     kind = source.types[column]
     if not NUMERIC.match(kind):
         raise InputError(
@@ -45,7 +76,8 @@ def number(source: Source, column: int, role: str) -> str:
     if kind not in ("VARCHAR", "JSON"):
         return f"TRY_CAST({word} AS DOUBLE)"
     odd = f"contains({word}, '_') OR contains({word}, '+-')"  # DuckDB takes 1_0 for 10, +-1 for -1
-    return f"CASE WHEN NOT ({odd}) THEN TRY_CAST({word} AS DOUBLE) END"
+    truth = f"CASE lower(trim({word})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    return f"CASE WHEN NOT ({odd}) THEN coalesce(TRY_CAST({word} AS DOUBLE), {truth}) END"
 
 
 def spelling(source: Source, column: int) -> str:

@@ -6,6 +6,7 @@ import difflib
 import glob
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,10 +141,20 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
         for match in matches:
             if not match.is_dir():
                 seen = match.stat()
+                _refuse_stream(match, seen)
                 found.setdefault((seen.st_dev, seen.st_ino), match)
     if not found:
         raise InputError("at least one data file must be given, but none came.")
     return list(found.values())
+
+
+def _refuse_stream(path: Path, seen: os.stat_result) -> None:
+    """Refuse what can be read only once: the columns, the rows and their number are asked for."""
+    if not stat.S_ISREG(seen.st_mode):
+        raise InputError(
+            f"data must be in a file, but {path} is a pipe or a device, and data are read more "
+            f"than once. Save them first, for example: cat {path} > rows.csv"
+        )
 
 
 def refuse_url(name: str) -> None:

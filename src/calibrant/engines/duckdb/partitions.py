@@ -26,7 +26,13 @@ def partitions_of(path: Path) -> dict[str, str | None]:
     {'day': '2024-05-01', 'land': 'fr/ca'}
     """
     pairs = (part.split("=", 1) for part in path.parent.parts if not part.startswith("="))
-    said = {unquote(pair[0]): unquote(pair[1]) for pair in pairs if len(pair) == 2}
+    said: dict[str, str] = {}
+    for name, value in (map(unquote, pair) for pair in pairs if len(pair) == 2):
+        if said.setdefault(name, value) != value:
+            raise InputError(
+                f"the folders of {path} must say one thing of {name!r}, but they say "
+                f"{said[name]!r} and {value!r}. Rename one of them."
+            )
     return {name: None if value == ABSENT else value for name, value in said.items()}
 
 

@@ -205,7 +205,13 @@ class Session:
 
     def _parquet(self, path: Path) -> Source:
         relation = f"read_parquet({pattern(path)}, hive_partitioning=false)"
-        described = self.query(f"DESCRIBE SELECT * FROM {relation}")
+        try:
+            described = self.query(f"DESCRIBE SELECT * FROM {relation}")
+        except self._duckdb.BinderException as wrong:  # it names a column like another
+            raise InputError(
+                f"{path.name} must give each of its columns a name of its own, but one has none, "
+                "or names differ only in case and a number at the end. Rename those columns."
+            ) from wrong
         known = tuple(row[0] for row in described)
         types = tuple(row[1] for row in described)
         rows = self.query(f"SELECT num_rows FROM parquet_file_metadata({pattern(path)})")[0][0]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data.score_range import WHAT_TO_DO, check_on_range
+from calibrant.data.segments import NewSegments
 from calibrant.engines.apply import apply
 from calibrant.engines.duckdb.files import kind_of
-from calibrant.engines.new_segments import NewSegments
 from calibrant.engines.segments import POWER, WHOLE, SegmentKeys, check_segment, segment_keys
-from calibrant.engines.spark.columns import LINE, FileFrame, not_text
+from calibrant.engines.spark.columns import LINE, FileFrame, finite, not_text
 from calibrant.engines.spark.failures import RAISED, name_of
 from calibrant.engines.spark.json_lines import with_members
 from calibrant.engines.spark.read import read_files
@@ -122,6 +122,10 @@ def apply_file(
     if seen and new_segments is not None:
         counted, applied = _counted(applied, functions.col(hidden[1]), seen)
     if source.keys is None:
+        kinds = {field.name: field.dataType for field in source.frame.schema.fields}
+        if as_lines:
+            read = {name: kind for name, kind in kinds.items() if name != into}
+            held |= {name: finite(held[name], kind, name) for name, kind in read.items()}
         result = applied.select(*(column.alias(name) for name, column in held.items()))
     else:
         new = {name: held[name] for name in dict.fromkeys((*source.folders, into))}

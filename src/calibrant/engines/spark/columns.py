@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from calibrant.engines.duckdb.files import MISSING, Source
+from calibrant.engines.rows import not_in_json
 from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["LINE", "FileFrame", "not_text", "quoted"]
+__all__ = ["LINE", "FileFrame", "finite", "not_text", "quoted"]
 
 #: the column with the text of a line of JSON
 LINE = "calibrant_line"
@@ -80,7 +83,8 @@ class FileFrame:
         return names[source.find(column, role)]
 
     def number(self, column: str, role: str) -> Any:
-        """A column as doubles: NULL where it is empty or says so, as NA and null do.
+        """A column as doubles: NULL where it is empty or says so, as NA and null do. Truth values
+        count as 1 and 0, also where they are words, as in CSV.
 
         Text that is neither a number nor missing makes the job fail with an InputError.
         """
@@ -99,9 +103,11 @@ class FileFrame:
         odd = functions.raise_error(
             functions.concat(functions.lit(must), came, functions.lit(advice))
         )
-        missing = functions.lower(functions.trim(value)).isin(*MISSING)
+        word = functions.lower(functions.trim(value))
+        missing = word.isin(*MISSING)
         return (
             functions.when(functions.lower(value).rlike(NUMBER), value.try_cast("double"))
+            .when(word.isin("true", "false"), (word == "true").cast("double"))
             .when(value.isNull() | missing, functions.lit(None).cast("double"))
             .otherwise(odd.cast("double"))
         )
@@ -143,6 +149,40 @@ class FileFrame:
         functions = import_extra("pyspark.sql.functions", extra="spark")
         name = self.find(column, role)
         return name, dict(self.frame.dtypes)[name], functions.col(quoted(name))
+
+
+def finite(value: Any, kind: Any, name: str) -> Any:
+    """A column for JSON; a NaN or an infinite number, however deep, makes the job fail."""
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    found = _infinite(value, kind)
+    if found is None:
+        return value
+    failure = functions.raise_error(functions.lit(f"{RAISED}{not_in_json(name)}"))
+    return functions.when(
+        functions.coalesce(found, functions.lit(False)), failure.cast(kind)
+    ).otherwise(value)
+
+
+def _infinite(value: Any, kind: Any) -> Any:
+    """Whether a value of a type of Spark holds NaN or infinity; None where the type cannot."""
+    functions = import_extra("pyspark.sql.functions", extra="spark")
+    types = import_extra("pyspark.sql.types", extra="spark")
+    if isinstance(kind, (types.FloatType, types.DoubleType)):
+        return functions.isnan(value) | (functions.abs(value) == float("inf"))
+    if isinstance(kind, types.MapType):
+        return _infinite(functions.map_values(value), types.ArrayType(kind.valueType))
+    if isinstance(kind, types.ArrayType):
+        if _infinite(value, kind.elementType) is None:
+            return None
+        return functions.exists(
+            value,
+            lambda one: functions.coalesce(_infinite(one, kind.elementType), functions.lit(False)),
+        )
+    if isinstance(kind, types.StructType):
+        inner = [_infinite(value[field.name], field.dataType) for field in kind.fields]
+        wrong = [functions.coalesce(one, functions.lit(False)) for one in inner if one is not None]
+        return functools.reduce(operator.or_, wrong) if wrong else None
+    return None
 
 
 def not_text(what: str) -> Any:

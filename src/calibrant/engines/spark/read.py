@@ -47,8 +47,8 @@ def read_files(
     wanted : names of columns, optional
         They decide between separators of a CSV file.
     lines : bool, default=False
-        Keep the lines of JSON as they come, and take only the wanted columns out of them. Where a
-        file is an array this is not done.
+        Keep the lines of JSON as they come, and take only the wanted columns out of them. A file
+        that is an array has none, and is refused.
 
     Notes
     -----
@@ -70,7 +70,8 @@ def read_files(
     readers = {"csv": _csv, "json": _json, "parquet": _parquet}
     keys, files = None, tuple(name_of(str(item)) for item in given)
     rows: list[int | None] = [None] * len(paths)
-    if lines and kind == "json" and not any(map(_is_array, paths)):
+    if lines and kind == "json":
+        _refuse_arrays(paths)
         taken = [*wanted, *(name for path in paths for name in partitions_of(path))]
         frame, keys = json_lines(spark, [*map(_escaped, paths), *urls], taken, files)
         frames = [frame]
@@ -250,6 +251,16 @@ def _json(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str
             frames.append(spark.call(partial(reader.json, found)))
     _refuse_different([("some files", frame.columns) for frame in frames])
     return frames, [None] * len(paths)
+
+
+def _refuse_arrays(paths: list[Path]) -> None:
+    """Spark takes the rows of an array apart, and would write other numbers and nulls."""
+    for path in filter(_is_array, paths):
+        raise InputError(
+            f"{path.name} must hold one object in a line, but it is an array, whose rows Spark "
+            f"would change. Make lines of it, for example: jq -c '.[]' {path.name} > rows.jsonl; "
+            "or use the engine duckdb, which keeps them as they are."
+        )
 
 
 def _is_array(path: Path) -> bool:

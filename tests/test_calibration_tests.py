@@ -67,21 +67,23 @@ def few(draw):
     return np.array(p), np.array(y), np.array(w), weights
 
 
-@given(data=few(), bins=st.integers(1, 4), kind=st.sampled_from(["width", "mass"]))
+@given(data=few(), bins=st.integers(1, 4), binning=st.sampled_from(["width", "mass"]))
 @settings(max_examples=60)
-@example(data=(*IMPOSSIBLE[0], "counts"), bins=2, kind="width")
-@example(data=(np.array([0.4] * 3), np.array([0, 1, 1]), np.ones(3), "counts"), bins=2, kind="mass")
+@example(data=(*IMPOSSIBLE[0], "counts"), bins=2, binning="width")
+@example(
+    data=(np.array([0.4] * 3), np.array([0, 1, 1]), np.ones(3), "counts"), bins=2, binning="mass"
+)
 @example(
     data=(np.array([0.5, 0.0, 0.0]), np.zeros(3, dtype=int), np.array([1.5, 1, 1]), "importance"),
     bins=2,
-    kind="width",
+    binning="width",
 )
-def test_the_ece_of_all_labels_that_could_have_come(data, bins, kind):
+def test_the_ece_of_all_labels_that_could_have_come(data, bins, binning):
     """R = 4000 redrawings against all 2ⁿ: within five standard errors."""
     p, y, w, weights = data
-    options = {"sample_weight": w, "weights": weights, "bins": bins, "kind": kind}
+    options = {"sample_weight": w, "weights": weights, "bins": bins, "binning": binning}
     result = metrics.ece_test(y, p, replicates=4000, **options)
-    seen, outcomes = naive.all_labels(y, p, w, weights, bins, kind)
+    seen, outcomes = naive.all_labels(y, p, w, weights, bins, binning)
     assert result.value == close(seen)
     chance, ece = np.array(outcomes).T
     mean = chance @ ece
@@ -157,15 +159,15 @@ def two_samples_apart(a, b):
     return float(np.abs(np.subtract(*upto)).max())
 
 
-@pytest.mark.parametrize("kind", ["width", "mass"])
-def test_large_tables_are_drawn_by_bins(kind, monkeypatch):
+@pytest.mark.parametrize("binning", ["width", "mass"])
+def test_large_tables_are_drawn_by_bins(binning, monkeypatch):
     """With no draw allowed cell by cell the answer stays the same, up to chance."""
     p, y, _ = right(30_000, 4)
     p = np.where(p < 0.5, p / 50, p)  # rare ones as well
     y = (np.random.default_rng(5).random(len(p)) < p).astype(int)
-    exact = metrics.ece_test(y, p, kind=kind, replicates=600)
+    exact = metrics.ece_test(y, p, binning=binning, replicates=600)
     monkeypatch.setattr(_redraw, "EXACT", 0)
-    fast = metrics.ece_test(y, p, kind=kind, replicates=600)
+    fast = metrics.ece_test(y, p, binning=binning, replicates=600)
     assert fast.value == exact.value
     assert fast.expected == pytest.approx(exact.expected, rel=0.06)
     assert fast.quantile == pytest.approx(exact.quantile, rel=0.1)
@@ -330,7 +332,7 @@ def test_spiegelhalter(data):
 def test_hosmer_lemeshow_of_importance_weights():
     p, y, w = right(500, 11, weight=True)
     options = {"sample_weight": w, "weights": "importance"}
-    result = metrics.hosmer_lemeshow(y, p, kind="H", groups=5, **options)
+    result = metrics.hosmer_lemeshow(y, p, binning="width", bins=5, **options)
     place = np.minimum((p * 5).astype(int), 4)
     parts = []
     for g in range(5):
@@ -339,7 +341,7 @@ def test_hosmer_lemeshow_of_importance_weights():
         parts.append((v @ (a - q)) ** 2 / (rate * (1 - rate) * (v @ v)))
     assert result.statistic == close(sum(parts))
     scaled = metrics.hosmer_lemeshow(
-        y, p, kind="H", groups=5, sample_weight=9 * w, weights="importance"
+        y, p, binning="width", bins=5, sample_weight=9 * w, weights="importance"
     )
     assert scaled.statistic == close(result.statistic)
 
@@ -557,7 +559,7 @@ def test_public_names():
 P, Y = np.linspace(0.01, 0.99, 40), np.array([0, 1] * 20)
 WRONG = [
     (metrics.ece_test, {"bins": 0}, "bins must be"),
-    (metrics.ece_test, {"kind": "quantile"}, "kind must be 'width' or 'mass'"),
+    (metrics.ece_test, {"binning": "quantile"}, "binning must be 'width' or 'mass'"),
     (metrics.ece_test, {"replicates": 0}, "replicates must be"),
     (metrics.ece_test, {"level": 1.0}, "level must be"),
     (metrics.ece_test, {"random_state": "seed"}, "random_state must be"),

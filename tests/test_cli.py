@@ -105,7 +105,7 @@ def test_fit_equals_the_library(run, scores):
     table = read_table([path], score="score", label="churned").table
     for name, (module, cls, _) in METHODS.items():
         code, _, err = run(
-            "fit", path, "-s", "score", "-l", "churned", "-m", name, "-o", "c.json", "--folds", 0
+            "fit", path, "-s", "score", "-l", "churned", "-m", name, "-o", "c.json", "--cv", 0
         )
         assert (code, err) == (0, ""), name
         ours = getattr(importlib.import_module(module), cls)().fit_table(table)
@@ -115,7 +115,7 @@ def test_fit_equals_the_library(run, scores):
 def test_fit_out_of_fold_figures_are_those_of_the_library(run, scores):
     path = scores / "scores.csv"
     arguments = ("-s", "score", "-l", "churned", "-m", "isotonic", "--param", "smoothing=laplace")
-    _, out, _ = run("fit", path, *arguments, "--folds", 4, "--json")
+    _, out, _ = run("fit", path, *arguments, "--cv", 4, "--json")
     table = read_table([path], score="score", label="churned").table
     after = out_of_fold(cal.Isotonic(smoothing="laplace"), table, 4)
     found, expected = json.loads(out)["evaluation"], evaluate(after, raw=table, level=None)
@@ -340,7 +340,7 @@ def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
     assert found["evaluate"]["rows"] == 4000
     assert [method["name"] for method in found["methods"]] == list(METHODS)
     (steps,) = (one for one in found["methods"] if one["name"] == "isotonic")
-    assert steps["params"]["kind"] == "step"
+    assert steps["params"]["interpolation"] == "step"
     assert found["show"] == cal.load(calibrator).to_dict()
     assert set(found["demo"]["files"]) == {path.name for path in Path("d").iterdir()}
 
@@ -444,8 +444,8 @@ REFUSED = {
         "must be 'auto' or 'logit' or 'raw'",
     ),
     "positive label": ((*FIT, "--pos-label", "yes"), "must be one of [0, 1]"),
-    "folds": ((*FIT, "--folds", "1"), "folds must be at least 2"),
-    "plot without folds": ((*FIT, "--folds", "0", "--plot", "p.png"), "folds must not be 0"),
+    "cv": ((*FIT, "--cv", "1"), "cv must be at least 2"),
+    "plot without folds": ((*FIT, "--cv", "0", "--plot", "p.png"), "cv must not be 0"),
     "picture's ending": ((*FIT, "--plot", "p.bmp"), "p.bmp must end in .png or .svg or .pdf"),
     "output's folder": ((*FIT, "-o", "no/c.json"), "folder no does not exist"),
     "output is a folder": ((*FIT, "-o", "."), "is a folder"),

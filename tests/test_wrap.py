@@ -124,7 +124,9 @@ def test_margins_are_used_where_there_are_no_probabilities():
 def test_method_chooses_the_kind_of_score():
     model = LogisticRegression()
     kinds = {
-        method: CalibratedClassifier(model, cal.Platt(), method=method).fit(X, Y).calibrator_.scale_
+        method: CalibratedClassifier(model, cal.Platt(), response_method=method)
+        .fit(X, Y)
+        .calibrator_.scale_
         for method in ("auto", "predict_proba", "decision_function")
     }
     assert kinds == {"auto": "logit", "predict_proba": "logit", "decision_function": "raw"}
@@ -299,8 +301,10 @@ def test_labels_of_the_model_or_of_the_probabilities():
     rare = np.concatenate((np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)[:12]))
     balanced = LogisticRegression(class_weight="balanced")
     found = {
-        labels: CalibratedClassifier(balanced, cal.Platt(), labels=labels).fit(X[rare], Y[rare])
-        for labels in ("calibrated", "model")
+        decision: CalibratedClassifier(balanced, cal.Platt(), decision=decision).fit(
+            X[rare], Y[rare]
+        )
+        for decision in ("calibrated", "model")
     }
     own = clone(balanced).fit(X[rare], Y[rare]).predict(NEW)
     assert np.array_equal(found["model"].predict(NEW), own)
@@ -312,7 +316,7 @@ def test_labels_of_the_model_or_of_the_probabilities():
 
 def test_an_ensemble_s_models_vote():
     found = CalibratedClassifier(
-        DecisionTreeClassifier(random_state=0), cv=3, ensemble=True, labels="model"
+        DecisionTreeClassifier(random_state=0), cv=3, ensemble=True, decision="model"
     ).fit(X, NAMES)
     votes = np.array([member.estimator.predict(NEW) for member in found.members_])
     expected = np.where((votes == "spam").sum(axis=0) >= 2, "spam", "ham")

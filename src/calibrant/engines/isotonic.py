@@ -84,7 +84,7 @@ def fit_isotonic(
     }
     asked = None if pos_label is None else coding.pos_label
     params = {
-        "kind": "step",
+        "interpolation": "step",
         "smoothing": smoothing,
         "cut": "mid",
         "increasing": True,

@@ -21,8 +21,8 @@ __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"
 
 Array = NDArray[np.float64]
 
-#: which groups each of the two statistics takes
-KINDS = {"C": "mass", "H": "width"}
+#: how groups are cut: Ĉ and Ĥ of the authors
+BINNINGS = ("mass", "width")
 #: Σw² of each cell's rows, as weights mean it
 SQUARES: dict[str, Callable[[ScoreTable], Array]] = {
     "counts": lambda table: table.weight,
@@ -60,8 +60,8 @@ def hosmer_lemeshow(
     y: Any,
     p: Any = None,
     *,
-    groups: int = 10,
-    kind: str = "C",
+    bins: int = 10,
+    binning: str = "mass",
     fitted: bool = False,
     sample_weight: Any = None,
     weights: str = "counts",
@@ -77,11 +77,13 @@ def hosmer_lemeshow(
         Labels, any two values; or a table whose scores are the probabilities (then p is left out).
     p : array-like of shape (n,), (n, 1) or (n, 2)
         Predicted probabilities of the positive class, or a binary predict_proba.
-    groups : int, default=10
-    kind : {"C", "H"}, default="C"
-        Ĉ: groups of equal weight (deciles of risk). Ĥ: fixed cuts, groups of equal width.
+    bins : int, default=10
+        How many groups.
+    binning : {"mass", "width"}, default="mass"
+        Groups of equal weight, the authors' Ĉ (deciles of risk); or of equal width, fixed cuts, Ĥ.
     fitted : bool, default=False
-        Whether p comes from a model fitted to these same rows: then df = groups − 2, else groups.
+        Whether p comes from a model fitted to these same rows: then df = G − 2 for G groups, else
+        G.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"counts", "importance"}, default="counts"
@@ -109,16 +111,16 @@ def hosmer_lemeshow(
 
     Examples
     --------
-    >>> hosmer_lemeshow([0, 1, 0, 1], [0.25, 0.25, 0.5, 0.5], groups=2).statistic
+    >>> hosmer_lemeshow([0, 1, 0, 1], [0.25, 0.25, 0.5, 0.5], bins=2).statistic
     0.6666666666666666
-    >>> hosmer_lemeshow([0, 1], [0.2, 0.9], kind="H").dropped
+    >>> hosmer_lemeshow([0, 1], [0.2, 0.9], binning="width").dropped
     8
     """
-    groups = check_whole("groups", groups, 2)
-    check_word("kind", kind, KINDS)
+    bins = check_whole("bins", bins, 2)
+    check_word("binning", binning, BINNINGS)
     check_word("weights", weights, SQUARES)
     table = observe(y, p, sample_weight, pos_label)
-    starts = group_starts(table, groups, KINDS[kind])
+    starts = group_starts(table, bins, binning)
     n0, n1, expected0, expected1 = (
         np.add.reduceat(column, starts)
         for column in (
@@ -139,7 +141,7 @@ def hosmer_lemeshow(
     used = int(((high > 0) & (low < 1) | (parts > 0)).sum())
     df = _degrees_of_freedom(used, fitted)
     p_value = float(chdtrc(df, statistic)) if df else 1.0
-    return HosmerLemeshow(statistic, df, p_value, used, groups - used)
+    return HosmerLemeshow(statistic, df, p_value, used, bins - used)
 
 
 def _degrees_of_freedom(used: int, fitted: bool) -> int:
@@ -148,7 +150,7 @@ def _degrees_of_freedom(used: int, fitted: bool) -> int:
     if used < 3:
         raise InputError(
             f"with fitted=True at least 3 groups with something to test are needed, but {used} "
-            "came. Ask for more groups, or use kind='C'."
+            "came. Ask for more bins, or use binning='mass'."
         )
     return used - 2
 

@@ -780,7 +780,7 @@ def test_logistic_correction_is_the_exponential_losss_own_probability():
 def test_raw_scores_leave_the_ends_as_boosting_goes_on_and_the_link_of_stumps_is_better():
     rows, y = sample(4000, seed=6)
     model = AdaBoost(n_estimators=256, random_state=0).fit(rows[:2000], y[:2000])
-    raw = list(model.staged_raw_score(rows[2000:], [1, 8, 64, 256]))
+    raw = list(model.staged_raw_score(rows[2000:], steps=[1, 8, 64, 256]))
     spread = [np.std(f) for f in raw]
     assert spread == sorted(spread, reverse=True)
     p = model.predict_proba(rows[2000:])[:, 1]

@@ -470,7 +470,7 @@ def test_dependent_rows_need_groups():
 def test_whole_weights_are_repeated_rows_and_order_does_not_matter(test, data):
     p, y, w = data
     options = {} if test is not metrics.ece_test else {"replicates": 50}
-    weighted = test(y, p, sample_weight=w, **options)
+    weighted = test(y, p, sample_weight=w, weights="counts", **options)
     times = w.astype(int)
     order = np.random.default_rng(0).permutation(times.sum())
     y2, p2 = np.repeat(y, times)[order], np.repeat(p, times)[order]
@@ -492,12 +492,11 @@ def test_extreme_weights_and_predictions(name):
             assert test([1], [tiny], **options).p_value < 1e-3
 
 
-@pytest.mark.parametrize("name", ["ecce", "spiegelhalter", "ece_test"])
+@pytest.mark.parametrize("name", TESTS)
 def test_the_scale_of_importance_weights_plays_no_part(name):
     p, y, w = right(300, 16, weight=True)
     results = [
-        getattr(metrics, name)(y, p, sample_weight=w * scale, weights="importance")
-        for scale in (1.0, 1e-60, 1e60, 7.0)
+        getattr(metrics, name)(y, p, sample_weight=w * scale) for scale in (1.0, 1e-60, 1e60, 7.0)
     ]
     for result in results[1:]:
         assert result.p_value == close(results[0].p_value)
@@ -523,9 +522,9 @@ def test_the_other_class_gives_the_same(test):
 def test_counts_must_be_whole(name):
     p, y, w = right(50, 18, weight=True)
     with pytest.raises(InputError, match='Pass weights="importance"'):
-        getattr(metrics, name)(y, p, sample_weight=w)
+        getattr(metrics, name)(y, p, sample_weight=w, weights="counts")
     with pytest.raises(InputError, match='Pass weights="importance"'):
-        metrics.loss_difference(y, p, p, sample_weight=w)
+        metrics.loss_difference(y, p, p, sample_weight=w, weights="counts")
 
 
 @pytest.mark.parametrize(

@@ -370,9 +370,9 @@ def test_evaluate_has_intervals(run):
     low, high = found["intervals"]["brier"]
     assert low < found["after"]["brier"] < high
     assert spans("--level", 0)["intervals"] is None
-    one = spans("-w", "w", "--weights", "importance", "--level", 0.9)["intervals"]["brier"]
+    one = spans("-w", "w", "--level", 0.9)["intervals"]["brier"]
     assert one == pytest.approx([low, high])
-    many = spans("-w", "w", "--level", 0.9)
+    many = spans("-w", "w", "--weights", "counts", "--level", 0.9)
     assert many["intervals"]["brier"][1] < high
     assert "importance" in many["notes"][-1]
     code, out, err = run(*words, "--weights", "sizes")
@@ -435,7 +435,7 @@ REFUSED = {
     "unknown method": ((*FIT, "-m", "isotonik"), "Did you mean 'isotonic'?"),
     "parameter": (
         (*FIT, "-m", "platt", "--param", "scales=raw"),
-        "platt takes scale, but 'scales' came. Did you",
+        "platt takes scale, weights, but 'scales' came. Did you",
     ),
     "no parameters": ((*FIT, "-m", "identity", "--param", "a=1"), "identity takes no parameters"),
     "not key=value": ((*FIT, "--param", "raw"), "must be written key=value"),

@@ -84,7 +84,8 @@ def test_weights_are_repetitions_and_zero_is_absent():
     code = multiclass.all_pairs(4)
     scores = scores_for(code)
     weight = np.random.default_rng(2).integers(0, 3, len(Y))
-    once = cal.CodedCalibrator(cal.Isotonic(), code=code).fit(scores, Y, weight)
+    counting = cal.Isotonic(weights="counts")
+    once = cal.CodedCalibrator(counting, code=code).fit(scores, Y, weight)
     twice = cal.CodedCalibrator(cal.Isotonic(), code=code).fit(
         np.repeat(scores, weight, axis=0), np.repeat(Y, weight)
     )
@@ -203,7 +204,9 @@ def test_the_top_label_and_one_class_at_a_time(make):
 @parametrize_with_checks(
     [
         cal.CodedClassifier(LogisticRegression(C=1.0, max_iter=200), cv="train"),
-        cal.CodedClassifier(GaussianNB(), code="all_pairs", calibrator=cal.Platt(), cv=2),
+        cal.CodedClassifier(
+            GaussianNB(), code="all_pairs", calibrator=cal.Platt(weights="counts"), cv=2
+        ),
         cal.CodedClassifier(LogisticRegression(), calibrator=None, combine="least_squares"),
     ]
 )
@@ -332,7 +335,7 @@ def test_saving_keeps_the_map_of_the_models_scores(tmp_path):
     [
         ({"cv": "prefit"}, "CodedCalibrator"),
         ({"estimator": GaussianNB}, "instance"),
-        ({"calibrator": "platt"}, "calibrator must be"),
+        ({"calibrator": "plat"}, "Did you mean 'platt'"),
         ({"response_method": "magic"}, "response_method of CodedClassifier"),
         ({"response_method": "decision_function", "calibrator": None}, "no probabilities"),
         ({"code": "all_pairs", "combine": "normalize"}, "one_vs_rest"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -129,7 +130,8 @@ def test_calbin_in_chunks(monkeypatch):
 @example(data=(np.array([1 - 2.0**-53]), np.array([1]), np.array([3.0])), groups=2, binning="mass")
 def test_hosmer_lemeshow(data, groups, binning):
     p, y, w = data
-    found = metrics.hosmer_lemeshow(y, p, bins=groups, binning=binning, sample_weight=w)
+    how = {"bins": groups, "binning": binning, "weights": "counts"}
+    found = metrics.hosmer_lemeshow(y, p, sample_weight=w, **how)
     statistic, df, p_value, used = naive.hosmer_lemeshow(y, p, w, groups, binning)
     huge = found.statistic > 1e300  # nearly all of a float's range: the twin says infinite
     assert (math.inf if huge else found.statistic) == close(statistic)
@@ -243,8 +245,8 @@ EVERY = {
     "log_loss": lambda *a, **k: metrics.log_loss(*a, clip=1e-9, **k),
     "accuracy": metrics.accuracy,
     "calbin": metrics.calbin,
-    "hosmer_lemeshow C": metrics.hosmer_lemeshow,
-    "hosmer_lemeshow H": lambda *a, **k: metrics.hosmer_lemeshow(*a, binning="width", **k),
+    "hosmer_lemeshow C": partial(metrics.hosmer_lemeshow, weights="counts"),
+    "hosmer_lemeshow H": partial(metrics.hosmer_lemeshow, binning="width", weights="counts"),
     "profit": lambda y, p=None, **k: metrics.profit(y, p, benefit=3.0, cost=1.0, **k),
     "degroot_fienberg": metrics.degroot_fienberg,
     "murphy": lambda *a, **k: metrics.murphy(*a, bins=4, loss="log", **k),

@@ -33,7 +33,7 @@ def near(s):
 
 
 def fit(s, y, w=None, **options):
-    return cal.VennAbers(classes=[0, 1], **options).fit(s, y, w)
+    return cal.VennAbers(classes=[0, 1], weights="counts", **options).fit(s, y, w)
 
 
 def worst_difference(data):

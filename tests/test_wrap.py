@@ -91,7 +91,8 @@ def test_folds_pool_their_scores_for_one_calibrator(calibrator, cv):
     rows = np.concatenate(rows)
     times = np.bincount(rows)[rows]  # a row that is held out twice counts half each time
     weight = None if times.max() == 1 else 1 / times
-    by_hand = clone(calibrator).fit(np.concatenate(scores), Y[rows], weight)
+    by_hand = clone(calibrator).set_params(weights="counts")
+    by_hand.fit(np.concatenate(scores), Y[rows], weight)
     assert found.calibrator_.map_ == by_hand.map_
     whole = GaussianNB().fit(X, Y)
     assert np.array_equal(found.predict_proba(NEW), by_hand.predict_proba(whole.predict_proba(NEW)))
@@ -454,7 +455,8 @@ def test_weights_reach_the_model_and_the_calibrator(log, cv, container):
 def test_whole_weights_are_repetitions():
     groups = np.arange(len(Y)) % 4
     splits = [(np.flatnonzero(groups != g), np.flatnonzero(groups == g)) for g in range(4)]
-    weighted = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(X, Y, W)
+    counting = cal.Platt(weights="counts")
+    weighted = CalibratedClassifier(GaussianNB(), counting, cv=splits).fit(X, Y, W)
     times = W.astype(int)
     many = np.repeat(groups, times)
     splits = [(np.flatnonzero(many != g), np.flatnonzero(many == g)) for g in range(4)]

@@ -222,7 +222,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         count = rows.count
         del rows  # the columns may be copies, and fits are to stay small
-        if few := too_few(self, weighing.table_in_rows(table, self.weights)):
+        if few := too_few(self, self._in_rows(table)):
             warnings.warn(few, AdviceWarning, stacklevel=2)
         self._learn(table, *labels)
         self._provenance["rows"] = count
@@ -247,12 +247,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pos_label: Any,
         fit: Callable[[ScoreTable], Map] | None = None,
     ) -> Self:
-        in_rows = weighing.table_in_rows(table, self.weights)
-        self.map_ = (self._fit if fit is None else fit)(in_rows)
+        self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
         self.score_range_ = range_of_table(table)
         self._provenance = table_facts(table)
         return self
+
+    def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        return weighing.table_in_rows(table, self.weights)
 
     @abstractmethod
     def _fit(self, table: ScoreTable) -> Map:

@@ -89,11 +89,11 @@ def boosted(rows: Rows, learner: str, style: str, steps: int, seed: int) -> dict
         booster(learner, style, steps, seed, loss).fit(rows.train.X, rows.train.y)
         for loss in ("exponential", "log")
     )
-    staged = [plain.staged_raw_score(part.X, wanted) for part in rows[1:]]
+    staged = [plain.staged_raw_score(part.X, steps=wanted) for part in rows[1:]]
     for step, *scores in zip(wanted, *staged, strict=True):
         row |= calibrated(rows, tuple(scores), step)
     for name, part in (("validation", rows.validation), ("test", rows.test)):
-        stages = direct.staged_predict_proba(part.X, wanted)
+        stages = direct.staged_predict_proba(part.X, steps=wanted)
         for step, p in zip(wanted, stages, strict=True):
             row |= measured(f"log loss {step}", name, part.y, p[:, 1])
     return row

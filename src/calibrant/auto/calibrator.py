@@ -30,6 +30,7 @@ from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths, read_binary, read_weight
 from calibrant.data.matrix import read_matrix
 from calibrant.data.table import ScoreTable
+from calibrant.data.weighing import table_in_rows
 from calibrant.diagrams.trials import check_orientation, named_methods
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
@@ -210,6 +211,10 @@ class AutoCalibrator(OneOrMany):
         self._provenance["rows"] = rows.count
         warn_of(self._warnings)
         return self
+
+    def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        """Weights as they came, unless they are counts: every candidate has its own units."""
+        return table_in_rows(table, "counts") if self.weights == "counts" else table
 
     def _fit(self, table: ScoreTable) -> Map:
         if not table_cv(self.cv):

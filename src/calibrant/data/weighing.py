@@ -49,7 +49,7 @@ def weight_in_rows(weight: Array | None, weights: str | None) -> Array | None:
 
     >>> weight_in_rows(np.array([2.0, 2.0]), "importance") is None
     True
-    >>> weight_in_rows(np.array([1.0, 3.0, 0.0]), "importance").tolist()
+    >>> weight_in_rows(np.array([1.0, 3.0, 0.0]), "importance").round(3).tolist()
     [0.4, 1.2, 0.0]
     >>> weight_in_rows(np.array([1.0, 3.0]), "counts").tolist()
     [1.0, 3.0]

@@ -168,7 +168,7 @@ def boosting_panels(
     Parameters
     ----------
     model : fitted AdaBoost
-        Or anything with ``staged_raw_score(X, steps)``, which gives predictions in [0, 1].
+        Or anything with ``staged_raw_score(X, steps=steps)``, which gives predictions in [0, 1].
     X, y : rows that the model was not trained on, and their labels
     steps : whole numbers, optional
         After how many steps; by default 1, 4, 8, 32, 128 and 1024, or the model's last step
@@ -207,7 +207,7 @@ def boosting_panels(
     if steps is None:
         last = max(1, getattr(model, "n_steps_", STEPS[-1]))
         steps = sorted({*(step for step in STEPS if step < last), min(last, STEPS[-1])})
-    staged = zip(steps, model.staged_raw_score(X, steps), strict=True)
+    staged = zip(steps, model.staged_raw_score(X, steps=steps), strict=True)
     predictions = {f"{step} step{'s' if step != 1 else ''}": f for step, f in staged}
     return reliability_panels(
         y,

@@ -66,7 +66,7 @@ def ece_test(
     level: float = 0.95,
     random_state: Any = 0,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> ECETest:
     """Is the ECE larger than chance makes it when predictions are right? With a debiased ECE.
@@ -90,9 +90,9 @@ def ece_test(
         The seed of the redrawing: the same seed, the same answer.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then it must be whole), or says how much a row that
-        was seen once matters.
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 

@@ -64,7 +64,7 @@ def hosmer_lemeshow(
     binning: str = "mass",
     fitted: bool = False,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> HosmerLemeshow:
     """Hosmer–Lemeshow test: are the deviations of frequencies from predictions just chance?
@@ -86,10 +86,10 @@ def hosmer_lemeshow(
         G.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then the p-value means something only for whole
-        weights, and rescaling them rescales the statistic), or says how much a row that was seen
-        once matters (then their scale plays no part).
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then the p-value means something only for whole
+        weights, and rescaling them rescales the statistic).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -183,7 +183,7 @@ def spiegelhalter(
     p: Any = None,
     *,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> Spiegelhalter:
     """Spiegelhalter's test: is the Brier score what the predictions themselves promise?
@@ -198,9 +198,9 @@ def spiegelhalter(
         Predicted probabilities of the positive class, or a binary predict_proba.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then it must be whole), or says how much a row that
-        was seen once matters.
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 

@@ -22,9 +22,9 @@ TARGET = 25.0
 OPTIONS = {
     "kernel": "cal.ELiTE()",
     "kernel, logit": "cal.ELiTE(scale='logit')",
-    "kernel, strict": "cal.ELiTE(monotone='strict')",
-    "kernel, near, one μ": "cal.ELiTE(monotone='near', mu=100.0)",
-    "kernel, near (four μ)": "cal.ELiTE(monotone='near')",
+    "kernel, strict": "cal.ELiTE(falls='forbidden')",
+    "kernel, near, one μ": "cal.ELiTE(falls='priced', mu=100.0)",
+    "kernel, near (four μ)": "cal.ELiTE(falls='priced')",
     "kernel, steps": "cal.ELiTE(degree=0, criterion='bic')",
     "kernel, parabolas": "cal.ELiTE(degree=2)",
 }

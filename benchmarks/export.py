@@ -28,7 +28,7 @@ def subjects() -> Iterator[tuple[str, Any]]:
         ("Beta: a formula", cal.Beta(), 10_000),
         ("Isotonic: steps", cal.Isotonic(), 10_000),
         ("Isotonic: many steps", cal.Isotonic(), 1_000_000),
-        ("Isotonic: lines of the score", cal.Isotonic(kind="linear"), 10_000),
+        ("Isotonic: lines of the score", cal.Isotonic(interpolation="linear"), 10_000),
         ("BLS: lines of the logit", cal.BLS(), 10_000),
     ):
         s = rng.random(rows)

@@ -26,7 +26,7 @@ def data(n: int) -> tuple[Any, Any]:
 
 OURS: dict[str, Any] = {
     "Isotonic": cal.Isotonic(),
-    "Isotonic centred": cal.Isotonic(kind="centred"),
+    "Isotonic centred": cal.Isotonic(interpolation="centred"),
     "Histogram": cal.Histogram(),
     "Histogram auto": cal.Histogram(bins="auto"),
     "Platt": cal.Platt(),

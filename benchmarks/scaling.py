@@ -104,8 +104,12 @@ def contestants(n: int, k: int) -> Iterator[tuple[str, str, Fit]]:
     yield "temperature", "calibrant", ours(cal.Temperature())
     yield "temperature", "scikit-learn", scikit_learn
     yield "vector", "calibrant", ours(cal.VectorScaling(gate=False))
-    yield "structured vector", "calibrant", ours(cal.StructuredScaling(kind="vector", gate=False))
-    yield "structured vector, gate", "calibrant", ours(cal.StructuredScaling(kind="vector"))
+    yield (
+        "structured vector",
+        "calibrant",
+        ours(cal.StructuredScaling(structure="vector", gate=False)),
+    )
+    yield "structured vector, gate", "calibrant", ours(cal.StructuredScaling(structure="vector"))
     if small:
         yield "structured matrix", "calibrant", ours(cal.StructuredScaling(gate=False))
         yield "structured matrix, gate", "calibrant", ours(cal.StructuredScaling())

@@ -19,7 +19,7 @@ from calibrant.calibrators import spline
 #: what is measured, on the usual (straight) data and on waves
 OURS = {
     "Quadratic": "cal.Quadratic()",
-    "Quadratic, monotone, shrunk": "cal.Quadratic(shrink='identity', monotone=True)",
+    "Quadratic, monotone, shrunk": "cal.Quadratic(shrinkage='identity', monotone=True)",
     "Spline": "cal.Spline()",
     "Spline, monotone": "cal.Spline(monotone=True)",
     "Spline, λ given": "cal.Spline(penalty=1.0)",

@@ -38,7 +38,7 @@ def works() -> Iterator[Work]:
     """Ours, and the peer's where it is installed."""
     for method, calibrator in {
         "inductive": cal.VennAbers(),
-        "cross, 5 folds": cal.VennAbers(kind="cross"),
+        "cross, 5 folds": cal.VennAbers(cv=5),
         "Isotonic, for comparison": cal.Isotonic(),
     }.items():
         predict = functools.partial(_call, "calibrate")

@@ -24,7 +24,7 @@ SIGNS = {1: "+", 0: "", -1: "−"}
 CODES = {
     "one against the rest": cal.multiclass.one_vs_rest(4),
     "all pairs": cal.multiclass.all_pairs(4),
-    "exhaustive": cal.multiclass.ecoc(4, kind="exhaustive"),
+    "exhaustive": cal.multiclass.ecoc(4, design="exhaustive"),
 }
 #: answers of three columns, the first one from 0 to 1, and what the columns are
 ANSWERS = {

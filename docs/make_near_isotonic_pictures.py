@@ -169,13 +169,13 @@ def draw_maps(axes: Any, example: Example, methods: dict[str, tuple[Any, str]], 
 
 
 def draw_steps_and_lines() -> Figure:
-    enir = cal.ENIR(kind="step", smoothing="jeffreys")
+    enir = cal.ENIR(interpolation="step", smoothing="jeffreys")
     steps = {"isotonic": (cal.Isotonic(), RED), "ENIR, steps": (enir, GREEN)}
     lines = {
         "ELiTE": (cal.ELiTE(scale="raw"), ORANGE),
-        "ELiTE near": (cal.ELiTE(monotone="near", scale="raw"), BLUE),
+        "ELiTE near": (cal.ELiTE(falls="priced", scale="raw"), BLUE),
     }
-    logits = {"ELiTE near, logit": (cal.ELiTE(monotone="near", scale="logit"), PINK)}
+    logits = {"ELiTE near, logit": (cal.ELiTE(falls="priced", scale="logit"), PINK)}
     figure = Figure(figsize=(7.2, 5.6), dpi=150, layout="constrained")
     axes = figure.subplots(2, 2, sharey=True)
     example, x = misleading(1000, seed=3), np.linspace(0, 1, 2001)

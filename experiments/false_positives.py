@@ -90,13 +90,15 @@ TESTS: dict[str, Callable[..., float]] = {
         cal.ece_test(y, d.p, replicates=REPLICATES, random_state=r, **o).p_value
     ),
     "ece_test, mass": lambda y, d, r, **o: (
-        cal.ece_test(y, d.p, kind="mass", replicates=REPLICATES, random_state=r, **o).p_value
+        cal.ece_test(y, d.p, binning="mass", replicates=REPLICATES, random_state=r, **o).p_value
     ),
     "ecce, range": lambda y, d, r, **o: cal.ecce(y, d.p, **o).range_p_value,
     "ecce, maximum": lambda y, d, r, **o: cal.ecce(y, d.p, **o).maximum_p_value,
     "spiegelhalter": lambda y, d, r, **o: cal.spiegelhalter(y, d.p, **o).p_value,
     "hosmer_lemeshow, C": lambda y, d, r, **o: cal.hosmer_lemeshow(y, d.p, **o).p_value,
-    "hosmer_lemeshow, H": lambda y, d, r, **o: cal.hosmer_lemeshow(y, d.p, kind="H", **o).p_value,
+    "hosmer_lemeshow, H": lambda y, d, r, **o: (
+        cal.hosmer_lemeshow(y, d.p, binning="width", **o).p_value
+    ),
     "loss_difference, log": _difference("log"),
     "loss_difference, brier": _difference("brier"),
 }

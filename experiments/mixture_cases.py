@@ -162,10 +162,10 @@ def cases(seeds: range, names: tuple[str, ...] = DATA) -> Iterator[tuple[dict[st
 # --- what is fitted -------------------------------------------------------------------------------
 
 
-def structured(strength: float, kind: str = "matrix") -> cal.StructuredScaling:
+def structured(strength: float, structure: str = "matrix") -> cal.StructuredScaling:
     """Structured scaling with all its ridges at a strength."""
     return cal.StructuredScaling(
-        kind=kind,
+        structure=structure,
         lambda_intercept=strength,
         lambda_diagonal=strength,
         lambda_off_diagonal=strength,

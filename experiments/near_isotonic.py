@@ -30,10 +30,10 @@ from experiments.study import (
     standings,
 )
 
-ENIR = "ENIR {kind} {smoothing}".format(**ENIR_BINS)
+ENIR = "ENIR {interpolation} {smoothing}".format(**ENIR_BINS)
 #: ENIR's treatments of bins: steps or lines, raw or smoothed; raw steps are the paper's text
 BINS: dict[str, Any] = {
-    f"ENIR {kind} {smoothing}": cal.ENIR(kind=kind, smoothing=smoothing)
+    f"ENIR {kind} {smoothing}": cal.ENIR(interpolation=kind, smoothing=smoothing)
     for kind in ("step", "linear")
     for smoothing in ("none", "laplace", "jeffreys")
 }
@@ -43,11 +43,12 @@ WEIGHTS: dict[str, Any] = {
     f"{ENIR}, {criterion} {models}": cal.ENIR(criterion=criterion, models=models, **ENIR_BINS)
     for criterion, models in (("bic", "best"), ("bic", "elbow"), ("aic", "all"), ("aicc", "all"))
 }
-MONOTONE = ("none", "near", "strict")
+#: what the study calls the choices of ``falls``
+MONOTONE = {"none": "free", "near": "priced", "strict": "forbidden"}
 LINES: dict[str, Any] = {
-    f"ELiTE {monotone} {scale}": cal.ELiTE(monotone=monotone, scale=scale)
+    f"ELiTE {monotone} {scale}": cal.ELiTE(falls=falls, scale=scale)
     for scale in ("raw", "auto")
-    for monotone in MONOTONE
+    for monotone, falls in MONOTONE.items()
 }
 #: ELiTE with other limits of p, other weights, fewer models, and parabolas in place of lines
 OTHERS: dict[str, Any] = {
@@ -60,8 +61,8 @@ REFERENCES: dict[str, Any] = {
     "Identity": cal.Identity(),
     "Platt": cal.Platt(),
     "Isotonic": cal.Isotonic(),
-    "Isotonic linear jeffreys": cal.Isotonic(kind="linear", smoothing="jeffreys"),
-    "Isotonic centred laplace": cal.Isotonic(kind="centred", smoothing="laplace"),
+    "Isotonic linear jeffreys": cal.Isotonic(interpolation="linear", smoothing="jeffreys"),
+    "Isotonic centred laplace": cal.Isotonic(interpolation="centred", smoothing="laplace"),
     "BBQ": cal.BBQ(),
     "ABB": cal.ABB(),
 }
@@ -181,7 +182,7 @@ def summary(results: pd.DataFrame, minutes: float) -> str:
             ("strict", "ELiTE near {}"),
         )
     ]
-    same_bins = [(ENIR, "Isotonic {kind} {smoothing}".format(**ENIR_BINS))]
+    same_bins = [(ENIR, "Isotonic {interpolation} {smoothing}".format(**ENIR_BINS))]
     parts = {
         "Bins of ENIR": section(results, bins, ENIR),
         "Bins of ENIR: mean rank on log loss by rows": ranks(results, bins, "n"),

@@ -34,7 +34,7 @@ METHODS: dict[str, Any] = {
     "matrix": cal.MatrixScaling(classes=CLASSES),
     "matrix, no gate": cal.MatrixScaling(classes=CLASSES, gate=False),
     "Dirichlet": cal.Dirichlet(classes=CLASSES),
-    "structured vector": cal.StructuredScaling(kind="vector", classes=CLASSES),
+    "structured vector": cal.StructuredScaling(structure="vector", classes=CLASSES),
     "structured matrix": cal.StructuredScaling(classes=CLASSES),
     "structured matrix, no gate": cal.StructuredScaling(classes=CLASSES, gate=False),
 }

@@ -50,7 +50,9 @@ WAYS = {
     "Platt, each alone": cal.SegmentedCalibrator(cal.Platt(), shrinkage=0),
     "Platt, `cv`": cal.SegmentedCalibrator(cal.Platt()),
     "Platt, `bayes`": cal.SegmentedCalibrator(cal.Platt(), shrinkage="bayes"),
-    "Isotonic, `cv`": cal.SegmentedCalibrator(cal.Isotonic(kind="centred", smoothing="laplace")),
+    "Isotonic, `cv`": cal.SegmentedCalibrator(
+        cal.Isotonic(interpolation="centred", smoothing="laplace")
+    ),
 }
 
 

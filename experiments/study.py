@@ -39,7 +39,7 @@ SIZES = (200, 1000, 5000)
 CLIP = 1e-6
 CASE = ["task", "model", "n"]
 #: ENIR's treatment of bins that `experiments.near_isotonic` settled on: its default
-ENIR_BINS = {"kind": "linear", "smoothing": "jeffreys"}
+ENIR_BINS = {"interpolation": "linear", "smoothing": "jeffreys"}
 
 MODELS: dict[str, Callable[[int], Any]] = {
     "naive Bayes": lambda seed: GaussianNB(),

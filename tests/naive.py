@@ -94,12 +94,12 @@ def identity(s, y, w, query):
     return as_probability([v for v, a in zip(s, w, strict=True) if a > 0], query)[1]
 
 
-def rescale(s, y, w, query, kind="sigmoid"):
+def rescale(s, y, w, query, formula="sigmoid"):
     s = np.array([v for v, a in zip(s, w, strict=True) if a > 0], float)
     q = np.asarray(query, float)
-    if kind == "sigmoid":
+    if formula == "sigmoid":
         return sigmoid(q)
-    low, high = (s.min(), s.max()) if kind == "minmax" else (-abs(s).max(), abs(s).max())
+    low, high = (s.min(), s.max()) if formula == "minmax" else (-abs(s).max(), abs(s).max())
     return np.full(len(q), 0.5) if low == high else np.clip((q - low) / (high - low), 0, 1)
 
 
@@ -141,13 +141,13 @@ def _blocks(cells, pseudo):
     return blocks
 
 
-def isotonic(s, y, w, query, kind="step", cut="mid", pseudo=0.0):
+def isotonic(s, y, w, query, interpolation="step", cut="mid", pseudo=0.0):
     cells = group(s, y, w)
     blocks = _blocks(cells, pseudo)
     values = [float(b[3]) for b in blocks]
     out = []
     for q in query:
-        if kind == "step":
+        if interpolation == "step":
             j = 0
             while j + 1 < len(blocks):
                 a, b = blocks[j][0][-1], blocks[j + 1][0][0]
@@ -160,7 +160,7 @@ def isotonic(s, y, w, query, kind="step", cut="mid", pseudo=0.0):
                 j += 1
             out.append(values[j])
             continue
-        if kind == "linear":
+        if interpolation == "linear":
             x = [e for b in blocks for e in dict.fromkeys((b[0][0], b[0][-1]))]
             v = [
                 value
@@ -180,8 +180,8 @@ def isotonic(s, y, w, query, kind="step", cut="mid", pseudo=0.0):
     return np.array(out)
 
 
-def histogram(s, y, w, query, bins=10, kind="mass", pseudo=0.0):
-    if kind == "width":
+def histogram(s, y, w, query, bins=10, binning="mass", pseudo=0.0):
+    if binning == "width":
         kept = [v for v, a in zip(s, w, strict=True) if a > 0]
         low, high = min(kept), max(kept)
         if low < 0 or high > 1:
@@ -192,7 +192,7 @@ def histogram(s, y, w, query, bins=10, kind="mass", pseudo=0.0):
     groups, upto = [[]], Fraction(0)
     for score in scores:
         upto_new = upto + Fraction(sum(cells[score]))
-        if kind == "mass":
+        if binning == "mass":
             groups[-1].append(score)
             done = sum(1 for k in range(1, bins) if upto_new >= k * total / bins)
             before = sum(1 for k in range(1, bins) if upto >= k * total / bins)
@@ -207,23 +207,23 @@ def histogram(s, y, w, query, bins=10, kind="mass", pseudo=0.0):
     groups = [g for g in groups if g]
     cuts, values = [], []
     for i, g in enumerate(groups):
-        inside = [c[0] for c in g] if kind == "width" else g
+        inside = [c[0] for c in g] if binning == "width" else g
         n1 = sum(cells[c][1] for c in inside) + pseudo
         n = sum(sum(cells[c]) for c in inside) + 2 * pseudo
         values.append(n1 / n)
         if i:
-            if kind == "mass":
+            if binning == "mass":
                 cuts.append(groups[i - 1][-1] / 2 + inside[0] / 2)
             else:
                 cuts.append(((groups[i - 1][0][1] + 1) / bins + g[0][1] / bins) / 2)
     return np.array([values[sum(1 for c in cuts if q >= c)] for q in query])
 
 
-def beta(s, y, w, query, kind="abm"):
+def beta(s, y, w, query, parameters="abm"):
     p, q = as_probability(*inner(s, w, query))
     p, q = (np.clip(v, 5e-324, 1 - 2.0**-53) for v in (p, q))
     y, w = np.asarray(y), np.asarray(w, float)
-    shift = math.log(2) if kind == "ab" else 0.0
+    shift = math.log(2) if parameters == "ab" else 0.0
 
     def columns(v):
         return np.log(v) + shift, -np.log1p(-v) - shift
@@ -231,14 +231,14 @@ def beta(s, y, w, query, kind="abm"):
     lo, hi = columns(p)
 
     def eta(t, a, b):
-        if kind == "am":
+        if parameters == "am":
             return t[0] + t[1] * (a + b)
-        return (0.0 if kind == "ab" else t[0]) + t[1] * a + t[2] * b
+        return (0.0 if parameters == "ab" else t[0]) + t[1] * a + t[2] * b
 
     def loss(t):
         return _log_loss(eta(t, lo, hi), w * (y == 0), w * (y == 1)) / w.sum()
 
-    size = 2 if kind == "am" else 3
+    size = 2 if parameters == "am" else 3
     bounds = [(None, None)] + [(0, None)] * (size - 1)
     theta = _minimum(loss, np.append(0.0, np.ones(size - 1)), bounds)
     return sigmoid(eta(theta, *columns(q)))

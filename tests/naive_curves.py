@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 
 
-def naive_bins(p, bins, kind, weights):
+def naive_bins(p, bins, binning, weights):
     """Lists of row numbers, one per non-empty bin."""
     rows = [i for i in range(len(p)) if weights[i] > 0]
-    if kind == "width":
+    if binning == "width":
         members = []
         for k in range(bins):
             last = k == bins - 1
@@ -30,11 +30,11 @@ def naive_bins(p, bins, kind, weights):
     return groups + ([current] if current else [])
 
 
-def naive_curve(positive, p, bins, kind="width", weights=None):
+def naive_curve(positive, p, bins, binning="width", weights=None):
     """One dict per non-empty bin: mean_p, fraction, weight, effective."""
     weights = [1.0] * len(p) if weights is None else weights
     points = []
-    for group in naive_bins(p, bins, kind, weights):
+    for group in naive_bins(p, bins, binning, weights):
         weight = math.fsum(weights[i] for i in group)
         points.append(
             {

@@ -85,7 +85,7 @@ def similarity_binning(
     nominal,
     classes,
     k=10,
-    weights="uniform",
+    neighbour_weights="uniform",
     metric="ibk",
     smoothing="none",
     use_scores=True,
@@ -105,11 +105,13 @@ def similarity_binning(
             for row, label, weight in zip(full, y, w, strict=True)
             if weight > 0
         ]
-        result.append(vote(near, k, classes, sum(w), weights, smoothing, metric, float(sum(own))))
+        result.append(
+            vote(near, k, classes, sum(w), neighbour_weights, smoothing, metric, float(sum(own)))
+        )
     return result
 
 
-def leave_one_out(rows, scores, y, *, nominal, classes, ks, weights, metric, smoothing):
+def leave_one_out(rows, scores, y, *, nominal, classes, ks, neighbour_weights, metric, smoothing):
     """The Brier score of each k: every row predicted from all others (ranges from all)."""
     full = attach(rows, scores, True)
     words = [*nominal, *[False] * (len(full[0]) - len(nominal))]
@@ -123,6 +125,8 @@ def leave_one_out(rows, scores, y, *, nominal, classes, ks, weights, metric, smo
             if j != i
         ]
         for k in ks:
-            p = vote(near, k, classes, len(near), weights, smoothing, metric, float(len(ones)))
+            p = vote(
+                near, k, classes, len(near), neighbour_weights, smoothing, metric, float(len(ones))
+            )
             losses[k] += sum((v - (c == y[i])) ** 2 for c, v in enumerate(p)) / len(full)
     return losses

@@ -78,8 +78,8 @@ def mass_groups(rows, bins, ties):
     return groups
 
 
-def bins_of(rows, bins, kind, ties="together"):
-    if kind == "mass":
+def bins_of(rows, bins, binning, ties="together"):
+    if binning == "mass":
         return mass_groups(rows, bins, ties)
     found = {}
     for label, prob, weight in rows:
@@ -98,13 +98,13 @@ def gaps(groups):
     return out
 
 
-def ece(y, p, w=None, bins=10, kind="width", ties="together"):
+def ece(y, p, w=None, bins=10, binning="width", ties="together"):
     rows = exact(y, p, w)
-    return float(sum(n * gap for n, gap in gaps(bins_of(rows, bins, kind, ties))) / total(rows))
+    return float(sum(n * gap for n, gap in gaps(bins_of(rows, bins, binning, ties))) / total(rows))
 
 
-def mce(y, p, w=None, bins=10, kind="width", ties="together"):
-    return float(max(gap for _, gap in gaps(bins_of(exact(y, p, w), bins, kind, ties))))
+def mce(y, p, w=None, bins=10, binning="width", ties="together"):
+    return float(max(gap for _, gap in gaps(bins_of(exact(y, p, w), bins, binning, ties))))
 
 
 # --- proper scores, order -----------------------------------------------------------------------
@@ -182,9 +182,9 @@ def calbin(y, p, w=None, window=None):
 # --- Hosmer–Lemeshow ----------------------------------------------------------------------------
 
 
-def whole_groups(rows, bins, kind):
+def whole_groups(rows, bins, binning):
     """Groups of whole ties: a tie belongs to the group that it is reached in."""
-    if kind == "width":
+    if binning == "width":
         return bins_of(rows, bins, "width")
     groups, members, filled, closed = [], [], Fraction(0), 0
     borders = [sum(group_sizes(rows, bins)[: g + 1]) for g in range(bins)]
@@ -198,11 +198,11 @@ def whole_groups(rows, bins, kind):
     return groups
 
 
-def hosmer_lemeshow(y, p, w=None, groups=10, kind="C", fitted=False):
+def hosmer_lemeshow(y, p, w=None, groups=10, binning="mass", fitted=False):
     """(statistic, df, p-value, groups used)"""
     rows = exact(y, p, w)
     statistic, used, impossible = Fraction(0), 0, False
-    for members in whole_groups(rows, groups, {"C": "mass", "H": "width"}[kind]):
+    for members in whole_groups(rows, groups, binning):
         n = sum(v for _, _, v in members)
         seen = sum(v * b for b, _, v in members)
         expected = sum(v * q for _, q, v in members)
@@ -268,7 +268,7 @@ def degroot_fienberg(y, p, w=None, loss="brier"):
     return calibration, refinement
 
 
-def murphy(y, p, w=None, loss="brier", bins=None, kind="width"):
+def murphy(y, p, w=None, loss="brier", bins=None, binning="width"):
     """(reliability, resolution, uncertainty)"""
     rows = exact(y, p, w)
     n = float(total(rows))
@@ -276,7 +276,7 @@ def murphy(y, p, w=None, loss="brier", bins=None, kind="width"):
     if bins is None:
         groups = [[(0, q, n0), (1, q, n1)] for q, (n0, n1) in cells(rows).items()]
     else:
-        groups = whole_groups(rows, bins, kind)
+        groups = whole_groups(rows, bins, binning)
     reliability = resolution = 0.0
     for members in groups:
         size = sum(v for _, _, v in members)

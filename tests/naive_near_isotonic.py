@@ -122,11 +122,11 @@ def average(n0, n1, pseudo=0, name="bic", penalty="bic", models="all", exact=Fal
     return result
 
 
-def enir(s, y, w, query, kind="step", **options):
+def enir(s, y, w, query, interpolation="step", **options):
     """The calibrated probabilities of the queries."""
     x, n0, n1 = group(s, y, w)
     p = average(n0, n1, **options)
-    if kind == "linear":
+    if interpolation == "linear":
         return np.interp(query, x, p)
     cuts = [a / 2 + b / 2 if a / 2 + b / 2 > a else b for a, b in pairwise(x)]
     return p[np.searchsorted(cuts, query, side="right")]

@@ -38,16 +38,16 @@ def can_be(rows):
 # --- all possible labels ------------------------------------------------------------------------
 
 
-def all_labels(y, p, w, weights, bins, kind):
+def all_labels(y, p, w, weights, bins, binning):
     """The ECE of the labels that came, and [(chance, ECE)] of all labels that could have come."""
     rows = meant(y, p, w, weights)
     p, w = [r[1] for r in rows], [r[2] for r in rows]
-    seen = naive_metrics.ece([r[0] for r in rows], p, w, bins=bins, kind=kind)
+    seen = naive_metrics.ece([r[0] for r in rows], p, w, bins=bins, binning=binning)
     outcomes = []
     for labels in product((0, 1), repeat=len(rows)):
         chance = math.prod(q if a else 1 - q for a, q in zip(labels, p, strict=True))
         if chance:
-            outcomes.append((chance, naive_metrics.ece(labels, p, w, bins=bins, kind=kind)))
+            outcomes.append((chance, naive_metrics.ece(labels, p, w, bins=bins, binning=binning)))
     return seen, outcomes
 
 

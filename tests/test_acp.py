@@ -260,7 +260,7 @@ def test_more_than_two_classes_are_refused():
         ("scale", ("margin", None, 1)),
         ("interval", ("delta", None, 3)),
         ("smoothing", ("ibk", None)),
-        ("n_boot", (1, 2.5, None)),
+        ("replicates", (1, 2.5, None)),
         ("random_state", (-1, "seed", 1.5)),
     ],
 )
@@ -457,10 +457,10 @@ def test_companion_of_a_forest_needs_no_training_rows(data):
 def test_companion_by_bootstrap(data):
     X, y = data
     model = GaussianNB().fit(X, y)
-    acp = ACP(interval="bootstrap", n_boot=5, random_state=1)
+    acp = ACP(interval="bootstrap", replicates=5, random_state=1)
     found = acp.companion(model, model_rows(X, y), None)(X)
     expected = prediction_interval(
-        model, X, method="bootstrap", train=(X, y), n_boot=5, random_state=1
+        model, X, method="bootstrap", train=(X, y), replicates=5, random_state=1
     )
     np.testing.assert_allclose(found.lower, expected.lower, rtol=0, atol=1e-12)
     with pytest.raises(InputError, match='interval="bootstrap" of ACP'):
@@ -501,7 +501,7 @@ def test_companion_refuses_what_it_cannot_know(data):
     # what they advise works
     advised = ACP(
         interval=lambda model, X: prediction_interval(
-            model, X, train=(X, y), method="bootstrap", n_boot=2
+            model, X, train=(X, y), method="bootstrap", replicates=2
         )
     )
     assert len(advised.companion(bayes, None, None)(X).lower) == len(y)

@@ -43,7 +43,7 @@ def test_leaderboard_against_plain_loops(weighted):
     candidates = {"platt": cal.Platt(), "steps": cal.Isotonic(smoothing="laplace")}
     auto = cal.AutoCalibrator(candidates=candidates, cv=pairs)
     auto.fit(s, y, w if weighted else None)
-    kinds = {"identity": cal.Identity(), "BLS": cal.BLS(weights="importance"), **candidates}
+    kinds = {"identity": cal.Identity(), "BLS": cal.BLS(), **candidates}
     order = np.concatenate([test for _, test in pairs])
     log, square, right = {}, {}, {}
     for name, kind in kinds.items():

@@ -340,8 +340,8 @@ def test_absent_rows_and_weights():
 
 
 def test_more_classes_than_a_matrix_is_fitted_for():
-    assert members_for(51)["structured"].kind == "vector"
-    assert members_for(50)["structured"].kind == "matrix"
+    assert members_for(51)["structured"].structure == "vector"
+    assert members_for(50)["structured"].structure == "matrix"
     assert all(not one.gate for one in members_for(3).values() if hasattr(one, "gate"))
 
 

@@ -410,13 +410,13 @@ def test_importance_weights_count_as_many_rows_as_they_are_worth():
     rng = np.random.default_rng(9)
     plain = cal.BLS().fit(s, y)
     for size in (1e-6, 3.7, 1e6):
-        even = cal.BLS(weights="importance").fit(s, y, np.full(300, size))
+        even = cal.BLS().fit(s, y, np.full(300, size))
         assert np.abs(even.evidences_ - plain.evidences_).max() < 1e-6
     w = rng.exponential(size=300)
-    one, two = (cal.BLS(weights="importance").fit(s, y, w * f) for f in (1.0, 50.0))
+    one, two = (cal.BLS().fit(s, y, w * f) for f in (1.0, 50.0))
     assert np.abs(one.evidences_ - two.evidences_).max() < 1e-6
-    counts = cal.BLS(levels=(0.9,)).fit(s, y, w * 50)
-    worth = cal.BLS(levels=(0.9,), weights="importance").fit(s, y, w * 50)
+    counts = cal.BLS(levels=(0.9,), weights="counts").fit(s, y, w * 50)
+    worth = cal.BLS(levels=(0.9,)).fit(s, y, w * 50)
     places = np.linspace(0.05, 0.95, 91)
     width = [np.subtract(*c.map_.bounds(places)[::-1]).mean() for c in (counts, worth)]
     assert width[0] < width[1] / 2.5, "weights that only rank rows must not make the band narrow"

@@ -145,7 +145,7 @@ def test_later_parameters_do_not_change_what_was_fitted():
     before = model.fit(X, Y).predict_proba(NEW)
     model.set_params(loss="log", leaf_smoothing="none", votes="hard", n_estimators=2)
     assert np.array_equal(model.predict_proba(NEW), before)
-    assert len(list(model.staged_raw_score(NEW, [1, 8]))) == 2
+    assert len(list(model.staged_raw_score(NEW, steps=[1, 8]))) == 2
 
 
 def test_every_parameter_and_attribute_is_documented():
@@ -367,7 +367,7 @@ def test_a_learner_worse_than_chance_stops_at_once():
     assert model.raw_score(SPLIT[0]).tolist() == [0.5] * 10
     assert model.predict_proba(SPLIT[0]).tolist() == [[0.5, 0.5]] * 10
     assert list(model.staged_raw_score(SPLIT[0])) == []
-    assert [f.tolist() for f in model.staged_raw_score(SPLIT[0], [2])] == [[0.5] * 10]
+    assert [f.tolist() for f in model.staged_raw_score(SPLIT[0], steps=[2])] == [[0.5] * 10]
 
 
 @pytest.mark.parametrize("votes", VOTES)
@@ -387,7 +387,7 @@ def test_after_an_early_stop_later_steps_give_the_last_state():
     with pytest.warns(cal.CalibrationWarning, match="boosting stopped"):
         model = AdaBoost(GaussianNB(), n_estimators=4096).fit(X, Y)
     assert 1 < model.n_steps_ < 4096
-    *_, before, last = model.staged_decision_function(NEW, [1, model.n_steps_, 4096])
+    *_, before, last = model.staged_decision_function(NEW, steps=[1, model.n_steps_, 4096])
     assert np.array_equal(before, last)
     assert np.array_equal(last, model.decision_function(NEW))
 
@@ -402,9 +402,9 @@ def test_stages_are_the_models_of_fewer_rounds_bit_for_bit(loss, votes):
     model = AdaBoost("tree", max_depth=3, n_estimators=32, **options).fit(X, Y)
     stages = zip(
         STEPS,
-        model.staged_decision_function(NEW, STEPS),
-        model.staged_raw_score(NEW, STEPS),
-        model.staged_predict_proba(NEW, STEPS),
+        model.staged_decision_function(NEW, steps=STEPS),
+        model.staged_raw_score(NEW, steps=STEPS),
+        model.staged_predict_proba(NEW, steps=STEPS),
         strict=True,
     )
     for step, F, raw, p in stages:
@@ -421,10 +421,10 @@ def test_stages_are_the_models_of_fewer_rounds_bit_for_bit(loss, votes):
 def test_staged_scores_run_every_learner_once():
     model = AdaBoost(Counter(), n_estimators=32).fit(X, Y)
     Counter.calls = 0
-    list(model.staged_raw_score(NEW, STEPS))
+    list(model.staged_raw_score(NEW, steps=STEPS))
     assert Counter.calls == 32
     Counter.calls = 0
-    next(model.staged_raw_score(NEW, STEPS))
+    next(model.staged_raw_score(NEW, steps=STEPS))
     assert Counter.calls == 2
 
 
@@ -780,7 +780,7 @@ def test_logistic_correction_is_the_exponential_losss_own_probability():
 def test_raw_scores_leave_the_ends_as_boosting_goes_on_and_the_link_of_stumps_is_better():
     rows, y = sample(4000, seed=6)
     model = AdaBoost(n_estimators=256, random_state=0).fit(rows[:2000], y[:2000])
-    raw = list(model.staged_raw_score(rows[2000:], [1, 8, 64, 256]))
+    raw = list(model.staged_raw_score(rows[2000:], steps=[1, 8, 64, 256]))
     spread = [np.std(f) for f in raw]
     assert spread == sorted(spread, reverse=True)
     p = model.predict_proba(rows[2000:])[:, 1]
@@ -802,8 +802,8 @@ def test_1024_rounds_of_trees_on_letters(shared):
     assert np.array_equal(model.predict(rows[train]), y[train])  # separated
     errors, extremes = [], []
     for F, f in zip(
-        model.staged_decision_function(rows[test], [1, 32, 1024]),
-        model.staged_raw_score(rows[test], [1, 32, 1024]),
+        model.staged_decision_function(rows[test], steps=[1, 32, 1024]),
+        model.staged_raw_score(rows[test], steps=[1, 32, 1024]),
         strict=True,
     ):
         errors.append(np.mean((F > 0) != y[test]))

@@ -105,7 +105,7 @@ def test_fit_equals_the_library(run, scores):
     table = read_table([path], score="score", label="churned").table
     for name, (module, cls, _) in METHODS.items():
         code, _, err = run(
-            "fit", path, "-s", "score", "-l", "churned", "-m", name, "-o", "c.json", "--folds", 0
+            "fit", path, "-s", "score", "-l", "churned", "-m", name, "-o", "c.json", "--cv", 0
         )
         assert (code, err) == (0, ""), name
         ours = getattr(importlib.import_module(module), cls)().fit_table(table)
@@ -115,7 +115,7 @@ def test_fit_equals_the_library(run, scores):
 def test_fit_out_of_fold_figures_are_those_of_the_library(run, scores):
     path = scores / "scores.csv"
     arguments = ("-s", "score", "-l", "churned", "-m", "isotonic", "--param", "smoothing=laplace")
-    _, out, _ = run("fit", path, *arguments, "--folds", 4, "--json")
+    _, out, _ = run("fit", path, *arguments, "--cv", 4, "--json")
     table = read_table([path], score="score", label="churned").table
     after = out_of_fold(cal.Isotonic(smoothing="laplace"), table, 4)
     found, expected = json.loads(out)["evaluation"], evaluate(after, raw=table, level=None)
@@ -340,7 +340,7 @@ def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
     assert found["evaluate"]["rows"] == 4000
     assert [method["name"] for method in found["methods"]] == list(METHODS)
     (steps,) = (one for one in found["methods"] if one["name"] == "isotonic")
-    assert steps["params"]["kind"] == "step"
+    assert steps["params"]["interpolation"] == "step"
     assert found["show"] == cal.load(calibrator).to_dict()
     assert set(found["demo"]["files"]) == {path.name for path in Path("d").iterdir()}
 
@@ -370,9 +370,9 @@ def test_evaluate_has_intervals(run):
     low, high = found["intervals"]["brier"]
     assert low < found["after"]["brier"] < high
     assert spans("--level", 0)["intervals"] is None
-    one = spans("-w", "w", "--weights", "importance", "--level", 0.9)["intervals"]["brier"]
+    one = spans("-w", "w", "--level", 0.9)["intervals"]["brier"]
     assert one == pytest.approx([low, high])
-    many = spans("-w", "w", "--level", 0.9)
+    many = spans("-w", "w", "--weights", "counts", "--level", 0.9)
     assert many["intervals"]["brier"][1] < high
     assert "importance" in many["notes"][-1]
     code, out, err = run(*words, "--weights", "sizes")
@@ -435,7 +435,7 @@ REFUSED = {
     "unknown method": ((*FIT, "-m", "isotonik"), "Did you mean 'isotonic'?"),
     "parameter": (
         (*FIT, "-m", "platt", "--param", "scales=raw"),
-        "platt takes scale, but 'scales' came. Did you",
+        "platt takes scale, weights, but 'scales' came. Did you",
     ),
     "no parameters": ((*FIT, "-m", "identity", "--param", "a=1"), "identity takes no parameters"),
     "not key=value": ((*FIT, "--param", "raw"), "must be written key=value"),
@@ -444,8 +444,8 @@ REFUSED = {
         "must be 'auto' or 'logit' or 'raw'",
     ),
     "positive label": ((*FIT, "--pos-label", "yes"), "must be one of [0, 1]"),
-    "folds": ((*FIT, "--folds", "1"), "folds must be at least 2"),
-    "plot without folds": ((*FIT, "--folds", "0", "--plot", "p.png"), "folds must not be 0"),
+    "cv": ((*FIT, "--cv", "1"), "cv must be at least 2"),
+    "plot without folds": ((*FIT, "--cv", "0", "--plot", "p.png"), "cv must not be 0"),
     "picture's ending": ((*FIT, "--plot", "p.bmp"), "p.bmp must end in .png or .svg or .pdf"),
     "output's folder": ((*FIT, "-o", "no/c.json"), "folder no does not exist"),
     "output is a folder": ((*FIT, "-o", "."), "is a folder"),

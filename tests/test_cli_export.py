@@ -162,7 +162,7 @@ def test_segments_and_columns_are_those_of_the_fit(run, tmp_path):
         lines.append(f"{i},{s},{land},{int(rng.random() < 1 / (1 + np.exp(-s)))}")
     (tmp_path / "s.csv").write_text("\n".join(lines) + "\n")
     columns = ("-s", "margin", "-l", "y", "--segment", "land")
-    assert run("fit", "s.csv", *columns, "-m", "platt", "--folds", "2", "-o", "c.json")[0] == 0
+    assert run("fit", "s.csv", *columns, "-m", "platt", "--cv", "2", "-o", "c.json")[0] == 0
     code, out, _ = run("export", "c.json", "--to", "sql", "--dialect", "sqlite")
     assert code == 0
     assert "margin" in out
@@ -204,7 +204,7 @@ def test_bad_wishes_are_refused_and_nothing_is_written(run, fitted, tmp_path, wo
 def test_what_needs_rows_says_why(run, tmp_path):
     rng = np.random.default_rng(0)
     features, s = rng.normal(size=(60, 2)), rng.random(60)
-    c = cal.SimilarityBinning(5).fit(s, rng.random(60) < s, features=features)
+    c = cal.SimilarityBinning(k=5).fit(s, rng.random(60) < s, features=features)
     cal.save(c, tmp_path / "c.json")
     code, _, err = run("export", "c.json", "--to", "python")
     assert code == 2

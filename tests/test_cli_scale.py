@@ -55,7 +55,7 @@ COLUMNS = ("-s", "s", "-l", "y")
 
 
 def test_cells_are_chosen_and_said(run, days, monkeypatch):
-    fast = ("--method", "platt", "--folds", "2")
+    fast = ("--method", "platt", "--cv", "2")
     code, out, _ = run("fit", days, *COLUMNS, *fast, "--cells", "64", "--json")
     assert code == 0
     made = json.loads(out)["provenance"]
@@ -77,7 +77,7 @@ def test_cells_are_chosen_and_said(run, days, monkeypatch):
 
 
 def test_the_report_says_what_was_done_to_scores(run, days):
-    words = ("-m", "platt", "--cells", "128", "--folds", "2", "--report", "page.html")
+    words = ("-m", "platt", "--cells", "128", "--cv", "2", "--report", "page.html")
     code, _, err = run("fit", days, *COLUMNS, *words)
     assert (code, err) == (0, "")
     page = Path("page.html").read_text(encoding="utf-8")
@@ -179,7 +179,7 @@ def test_what_is_refused(run, days, words, said):
 
 
 def test_a_missing_segment(run, days, tmp_path):
-    run("fit", days, *COLUMNS, "--segment", "land", "--method", "platt", "--folds", "0")
+    run("fit", days, *COLUMNS, "--segment", "land", "--method", "platt", "--cv", "0")
     Path("new.csv").write_text("s,land\n0.5,1\n0.5,\n")
     code, _, err = run("apply", "calibrator.json", "new.csv", "-o", "out.csv")
     assert code == 2
@@ -195,7 +195,7 @@ def test_a_missing_segment(run, days, tmp_path):
 
 
 def test_a_calibrator_without_segments_refuses_their_column(run, days):
-    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    run("fit", days, *COLUMNS, "--method", "platt", "--cv", "0")
     code, _, err = run("apply", "calibrator.json", days, "-o", "o.csv", "--segment", "land")
     assert code == 2
     assert "one map for all rows" in err
@@ -238,7 +238,7 @@ def test_segments_are_the_same_in_every_kind_of_file(run, data, keys):
             stream.write(json.dumps({**row, "land": key}) + "\n")
     files, found = ("a.parquet", "b.csv", "c.jsonl"), []
     for fitted_to in files:
-        asked = ("--segment", "land", "--shrinkage", "0", "-m", "platt", "--folds", "0")
+        asked = ("--segment", "land", "--shrinkage", "0", "-m", "platt", "--cv", "0")
         code, _, err = run("fit", fitted_to, *COLUMNS, *asked)
         assert (code, err) == (0, "")
         for file in files:
@@ -254,7 +254,7 @@ def test_segments_are_the_same_in_every_kind_of_file(run, data, keys):
 def test_segments_that_differ_in_blanks_alone_stay_apart(run, data):
     land = np.array(["de", "de "])[np.arange(6000) % 2]
     pq.write_table(pa.table({"s": data["s"], "y": data["y"], "land": land}), "a.parquet")
-    asked = ("--segment", "land", "--shrinkage", "0", "-m", "platt", "--folds", "0")
+    asked = ("--segment", "land", "--shrinkage", "0", "-m", "platt", "--cv", "0")
     run("fit", "a.parquet", *COLUMNS, *asked)
     run("apply", "calibrator.json", "a.parquet", "-o", "out.parquet")
     expected = cal.load("calibrator.json").calibrate(data["s"], segments=land)
@@ -275,7 +275,7 @@ def test_segments_of_the_wrong_type(run, data):
 
 
 def test_columns_that_differ_in_case_keep_their_names(run, days):
-    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    run("fit", days, *COLUMNS, "--method", "platt", "--cv", "0")
     pq.write_table(pa.table([[0.1, 0.7], [0.5, 0.6]], names=["S", "s"]), "a.parquet")
     code, out, _ = run("apply", "calibrator.json", "a.parquet", "-o", "out.csv", "--json")
     assert code == 0
@@ -297,14 +297,14 @@ def test_urls_are_for_spark(run, days):
     assert code == 2
     assert "on this machine" in err
     assert "spark" in err
-    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    run("fit", days, *COLUMNS, "--method", "platt", "--cv", "0")
     code, _, err = run("apply", "calibrator.json", days, "-o", "hdfs://host/o.csv")
     assert code == 2
     assert "on this machine" in err
 
 
 def test_the_new_column_needs_a_name(run, days):
-    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    run("fit", days, *COLUMNS, "--method", "platt", "--cv", "0")
     code, _, err = run("apply", "calibrator.json", days, "-o", "o.csv", "--into", " ")
     assert code == 2
     assert "into must be the name" in err
@@ -321,7 +321,7 @@ def test_files_that_are_broken(run, days):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_no_space_left(run, days):
-    run("fit", days, *COLUMNS, "--method", "platt", "--folds", "0")
+    run("fit", days, *COLUMNS, "--method", "platt", "--cv", "0")
     Path("o.csv").symlink_to("/dev/full")
     code, _, err = run("apply", "calibrator.json", days, "-o", "o.csv")
     assert code == 2

@@ -54,7 +54,7 @@ def test_each_column_is_calibrated_on_the_rows_of_its_classes(name, combine):
     code = multiclass.read_code(name, 4)
     scores = scores_for(code)
     weight = np.random.default_rng(1).integers(1, 4, len(Y)).astype(float)
-    c = cal.CodedCalibrator(cal.Platt(), name, combine).fit(scores, NAMES, weight)
+    c = cal.CodedCalibrator(cal.Platt(), code=name, combine=combine).fit(scores, NAMES, weight)
     r, totals = np.empty_like(scores), []
     for b in range(len(code)):
         sign = code.matrix[Y, b]
@@ -84,8 +84,9 @@ def test_weights_are_repetitions_and_zero_is_absent():
     code = multiclass.all_pairs(4)
     scores = scores_for(code)
     weight = np.random.default_rng(2).integers(0, 3, len(Y))
-    once = cal.CodedCalibrator(cal.Isotonic(), code).fit(scores, Y, weight)
-    twice = cal.CodedCalibrator(cal.Isotonic(), code).fit(
+    counting = cal.Isotonic(weights="counts")
+    once = cal.CodedCalibrator(counting, code=code).fit(scores, Y, weight)
+    twice = cal.CodedCalibrator(cal.Isotonic(), code=code).fit(
         np.repeat(scores, weight, axis=0), np.repeat(Y, weight)
     )
     assert once.map_ == twice.map_
@@ -94,7 +95,7 @@ def test_weights_are_repetitions_and_zero_is_absent():
 def test_saved_and_loaded_without_the_calibrators(tmp_path):
     for name in ("one_vs_rest", "all_pairs"):
         code = multiclass.read_code(name, 4)
-        c = cal.CodedCalibrator(cal.Isotonic(), name).fit(scores_for(code), NAMES)
+        c = cal.CodedCalibrator(cal.Isotonic(), code=name).fit(scores_for(code), NAMES)
         cal.save(c, tmp_path / "c.json")
         loaded = cal.load(tmp_path / "c.json")
         new = scores_for(code, 3)
@@ -126,7 +127,7 @@ def test_classes_that_did_not_come():
 
 def test_two_classes_and_one_column():
     scores = np.random.default_rng(0).normal(size=200) + Y[:200] % 2
-    c = cal.CodedCalibrator(cal.Platt(), "all_pairs").fit(scores, Y[:200] % 2)
+    c = cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(scores, Y[:200] % 2)
     plain = cal.Platt().fit(-scores, Y[:200] % 2, None)  # the column asks for the first class
     r = cal.Platt(classes=[False, True]).fit(scores, Y[:200] % 2 == 0).calibrate(scores)
     np.testing.assert_allclose(c.predict_proba(scores)[:, 0], r, atol=1e-9)
@@ -140,13 +141,17 @@ def test_two_classes_and_one_column():
         (lambda: cal.CodedCalibrator(GaussianNB()), cal.ParameterError, "Calibrator of one score"),
         (lambda: cal.CodedCalibrator(cal.Platt(pos_label=1)), cal.ParameterError, "pos_label of"),
         (lambda: cal.CodedCalibrator(cal.Platt(), combine="sum"), cal.ParameterError, "combine of"),
-        (lambda: cal.CodedCalibrator(cal.Platt(), "pairs"), cal.ParameterError, "code must be"),
         (
-            lambda: cal.CodedCalibrator(cal.Platt(), "ecoc", "normalize"),
+            lambda: cal.CodedCalibrator(cal.Platt(), code="pairs"),
+            cal.ParameterError,
+            "code must be",
+        ),
+        (
+            lambda: cal.CodedCalibrator(cal.Platt(), code="ecoc", combine="normalize"),
             cal.ParameterError,
             "one_vs_rest",
         ),
-        (lambda: cal.CodedCalibrator(cal.Platt(), np.eye(4)), cal.InputError, "both"),
+        (lambda: cal.CodedCalibrator(cal.Platt(), code=np.eye(4)), cal.InputError, "both"),
         (lambda: cal.CodedCalibrator(cal.Platt(), classes=["x", "y"]), cal.InputError, "'ant'"),
     ],
 )
@@ -161,7 +166,7 @@ def test_wrong_scores_are_refused():
     c = cal.CodedCalibrator(cal.Platt())
     both = np.column_stack((Y % 2, 1 - Y % 2)).astype(float)
     with pytest.raises(cal.InputError, match="must have one column"):
-        cal.CodedCalibrator(cal.Platt(), "all_pairs").fit(both, Y % 2)
+        cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(both, Y % 2)
     with pytest.raises(cal.InputError, match="must have one column"):
         cal.MultiLabelCalibrator(cal.Platt()).fit(both, both[:, :1])
     with pytest.raises(cal.InputError, match="sorted order"):
@@ -199,7 +204,9 @@ def test_the_top_label_and_one_class_at_a_time(make):
 @parametrize_with_checks(
     [
         cal.CodedClassifier(LogisticRegression(C=1.0, max_iter=200), cv="train"),
-        cal.CodedClassifier(GaussianNB(), code="all_pairs", calibrator=cal.Platt(), cv=2),
+        cal.CodedClassifier(
+            GaussianNB(), code="all_pairs", calibrator=cal.Platt(weights="counts"), cv=2
+        ),
         cal.CodedClassifier(LogisticRegression(), calibrator=None, combine="least_squares"),
     ]
 )
@@ -328,9 +335,9 @@ def test_saving_keeps_the_map_of_the_models_scores(tmp_path):
     [
         ({"cv": "prefit"}, "CodedCalibrator"),
         ({"estimator": GaussianNB}, "instance"),
-        ({"calibrator": "platt"}, "calibrator must be"),
-        ({"method": "magic"}, "method of CodedClassifier"),
-        ({"method": "decision_function", "calibrator": None}, "no probabilities"),
+        ({"calibrator": "plat"}, "Did you mean 'platt'"),
+        ({"response_method": "magic"}, "response_method of CodedClassifier"),
+        ({"response_method": "decision_function", "calibrator": None}, "no probabilities"),
         ({"code": "all_pairs", "combine": "normalize"}, "one_vs_rest"),
         ({"combine": "pairwise"}, "all_pairs"),
         ({"cv": 1}, "cv of CodedClassifier"),
@@ -406,9 +413,9 @@ def test_two_classes_do_not_depend_on_the_other_rows(model, make):
 
 def test_only_one_score_per_class_can_be_calibrated_around_a_model():
     with pytest.raises(cal.ParameterError, match="one score per class"):
-        cal.CalibratedClassifier(GaussianNB(), cal.CodedCalibrator(cal.Platt(), "all_pairs")).fit(
-            *load_iris(return_X_y=True)
-        )
+        cal.CalibratedClassifier(
+            GaussianNB(), cal.CodedCalibrator(cal.Platt(), code="all_pairs")
+        ).fit(*load_iris(return_X_y=True))
 
 
 # --- labels that do not exclude each other ------------------------------------------------------

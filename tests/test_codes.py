@@ -46,7 +46,7 @@ def test_all_pairs():
 
 @pytest.mark.parametrize("k", range(2, 9))
 def test_exhaustive_holds_every_question_once(k):
-    code = ecoc(k, "exhaustive")
+    code = ecoc(k, design="exhaustive")
     assert len(code) == 2 ** (k - 1) - 1
     questions = {tuple((column * column[0]).tolist()) for column in code.matrix.T}
     assert len(questions) == len(code)
@@ -60,7 +60,7 @@ def questions(code):
 
 @pytest.mark.parametrize("k", range(2, 9))
 def test_small_codes_ask_no_question_twice(k):
-    dense, sparse = ecoc(k), ecoc(k, "sparse")
+    dense, sparse = ecoc(k), ecoc(k, design="sparse")
     assert questions(dense) == len(dense) == min(int(np.ceil(10 * np.log2(k))), 2 ** (k - 1) - 1)
     splits = np.array(list(product((-1, 0, 1), repeat=k))) if k < 6 else None
     if splits is not None:  # each question and its complement
@@ -86,11 +86,11 @@ def test_many_classes_compare_fewer_draws(monkeypatch):
 def test_random_codes_are_valid_and_reproducible(k, kind, seed, data):
     least = int(np.ceil(np.log2(k)))
     columns = data.draw(st.one_of(st.none(), st.integers(least, 30)))
-    code = ecoc(k, kind, columns, seed)
+    code = ecoc(k, design=kind, n_columns=columns, random_state=seed)
     per_bit, most = {"dense": (10, 2 ** (k - 1) - 1), "sparse": (15, (3**k + 1) // 2 - 2**k)}[kind]
     usual = min(int(np.ceil(per_bit * np.log2(k))), most)
     assert len(code) == (usual if columns is None else columns)
-    assert code == ecoc(k, kind, columns, seed)
+    assert code == ecoc(k, design=kind, n_columns=columns, random_state=seed)
     assert read_code(code.matrix, k) == code  # passes every check again
     if kind == "dense":
         assert (code.matrix != 0).all()
@@ -99,22 +99,22 @@ def test_random_codes_are_valid_and_reproducible(k, kind, seed, data):
 def test_random_codes_are_well_separated():
     assert ecoc(10).row_separation >= 12  # half of 34 columns on average
     assert ecoc(10).column_separation >= 1
-    assert ecoc(10, "sparse").row_separation >= 15
+    assert ecoc(10, design="sparse").row_separation >= 15
     assert ecoc(10, random_state=0) == ecoc(10)
     assert ecoc(10, random_state=1) != ecoc(10, random_state=2)
-    share = (ecoc(20, "sparse", 400).matrix == 0).mean()
+    share = (ecoc(20, design="sparse", n_columns=400).matrix == 0).mean()
     assert 0.45 < share < 0.55
 
 
 def test_fewest_columns():
-    assert ecoc(16, "dense", 4).row_separation == 1
-    assert ecoc(16, "sparse", 4).n_columns == 4
+    assert ecoc(16, design="dense", n_columns=4).row_separation == 1
+    assert ecoc(16, design="sparse", n_columns=4).n_columns == 4
 
 
 @given(st.integers(2, 7), st.sampled_from(["dense", "sparse"]), st.integers(0, 3))
 @settings(max_examples=12)
 def test_separation_is_what_its_definition_says(k, kind, seed):
-    code = ecoc(k, kind, random_state=seed)
+    code = ecoc(k, design=kind, random_state=seed)
     assert code.row_separation == naive_separation(code.matrix)
     assert code.column_separation == naive_separation(code.matrix.T, complements=True)
 
@@ -170,15 +170,15 @@ def test_what_is_no_code_is_refused_by_name(code, message):
         (lambda: one_vs_rest(1), "at least 2"),
         (lambda: all_pairs(2.5), "whole number"),
         (lambda: all_pairs(True), "at least 2"),
-        (lambda: ecoc(4, "hadamard"), "one of .*dense.*sparse.*exhaustive.*hadamard"),
-        (lambda: ecoc(13, "exhaustive"), "4095 columns.*dense"),
-        (lambda: ecoc(4, "exhaustive", 5), "has 7 columns"),
-        (lambda: ecoc(9, "dense", 3), "at least 4"),
-        (lambda: ecoc(9, "dense", 7.0), "whole number"),
+        (lambda: ecoc(4, design="hadamard"), "one of .*dense.*sparse.*exhaustive.*hadamard"),
+        (lambda: ecoc(13, design="exhaustive"), "4095 columns.*dense"),
+        (lambda: ecoc(4, design="exhaustive", n_columns=5), "has 7 columns"),
+        (lambda: ecoc(9, design="dense", n_columns=3), "at least 4"),
+        (lambda: ecoc(9, design="dense", n_columns=7.0), "whole number"),
         (lambda: ecoc(4, random_state="a"), "random_state.*at least 0, but 'a' came"),
         (lambda: ecoc(4, random_state=-1), "random_state.*-1 came"),
         (lambda: ecoc(4, random_state=True), "random_state.*True came"),
-        (lambda: ecoc(4, ["dense"]), "kind must be one of"),
+        (lambda: ecoc(4, design=["dense"]), "design must be one of"),
         (lambda: read_code("pairs", 3), "one_vs_rest.*all_pairs.*ecoc"),
         (lambda: read_code("ecoc"), r"ecoc\(k\)"),
     ],

@@ -46,7 +46,7 @@ def combiners_of(code):
 def made(kind, k):
     """A code of a kind, made once."""
     makers = {"one_vs_rest": one_vs_rest, "all_pairs": all_pairs}
-    code = makers[kind](k) if kind in makers else ecoc(k, kind, random_state=3)
+    code = makers[kind](k) if kind in makers else ecoc(k, design=kind, random_state=3)
     return code.matrix.astype(float)
 
 
@@ -91,7 +91,7 @@ def shares(p, code):
 def test_every_row_becomes_a_distribution(problem):
     r, code, weights = problem
     for combine in combiners_of(code).values():
-        p = combine(r, code, weights)
+        p = combine(r, code, weights=weights)
         assert p.shape == (len(r), len(code))
         assert (p >= 0).all()
         assert np.abs(p.sum(axis=1) - 1).max() <= 1e-15 * len(code)
@@ -168,7 +168,7 @@ def test_small_probabilities_keep_their_size():
 @settings(max_examples=60)
 def test_least_squares_is_the_least(problem):
     r, code, weights = problem
-    for row, p in zip(r, least_squares(r, code, weights), strict=True):
+    for row, p in zip(r, least_squares(r, code, weights=weights), strict=True):
         value = naive.squares(p, row, code, weights)
         for twin in (naive.least_squares_by_supports, naive.least_squares_by_nnls):
             other = twin(row, code, weights)
@@ -181,7 +181,7 @@ def test_least_squares_is_the_least(problem):
 def test_least_squares_is_where_its_twins_find_it(problem):
     r, code, weights = problem
     assume(np.linalg.matrix_rank(naive.demands(r[0], code, weights)) >= len(code) - 1)
-    for row, p in zip(r, least_squares(r, code, weights), strict=True):
+    for row, p in zip(r, least_squares(r, code, weights=weights), strict=True):
         for twin in (naive.least_squares_by_supports, naive.least_squares_by_nnls):
             assert np.allclose(p, twin(row, code, weights), rtol=0, atol=1e-10)
 
@@ -192,7 +192,7 @@ def test_pairwise_solves_the_system_of_its_paper(k, data):
     code = all_pairs(k).matrix.astype(float)
     r = data.draw(hnp.arrays(float, (3, code.shape[1]), elements=INNER))
     weights = data.draw(hnp.arrays(float, code.shape[1], elements=st.floats(0.2, 5.0)))
-    for row, p in zip(r, pairwise(r, code, weights), strict=True):
+    for row, p in zip(r, pairwise(r, code, weights=weights), strict=True):
         assert np.allclose(p, naive.pairwise_by_system(row, code, weights), rtol=0, atol=1e-10)
 
 
@@ -202,7 +202,7 @@ def test_coupling_agrees_with_plain_steps(problem):
     r, code, weights = problem
     # of a sparse code another local minimum might be found
     assume((code != 0).all() or (np.abs(code).sum(axis=0) == 2).all())
-    for row, p in zip(r, coupling(r, code, weights), strict=True):
+    for row, p in zip(r, coupling(r, code, weights=weights), strict=True):
         try:
             plain = naive.coupling_by_steps(row, code, weights, most=20_000)
         except RuntimeError:
@@ -222,14 +222,14 @@ def test_coupling_agrees_with_plain_steps_run_to_the_end(kind):
     weights = rng.uniform(0.5, 2.0, len(code))
     matrix = code.matrix.astype(float)
     twins = [naive.coupling_by_steps(row, matrix, weights) for row in r]
-    assert np.abs(coupling(r, code, weights) - twins).max() <= 1e-10
+    assert np.abs(coupling(r, code, weights=weights) - twins).max() <= 1e-10
 
 
 @given(problems(rows=2, most=4, zeros=False))
 @settings(max_examples=40)
 def test_coupling_is_no_worse_than_a_conic_solver(problem):
     r, code, weights = problem
-    for row, p in zip(r, coupling(r, code, weights), strict=True):
+    for row, p in zip(r, coupling(r, code, weights=weights), strict=True):
         other = naive.coupling_by_cones(row, code, weights)
         # lifted, for r so small that their p are zero
         ours, theirs = (
@@ -243,7 +243,7 @@ def test_coupling_is_no_worse_than_a_conic_solver(problem):
 def test_coupling_meets_the_conditions_of_a_minimum(problem):
     """Also at the border: a class is left at zero only where more of it would not help."""
     r, code, weights = problem
-    for row, p in zip(r, coupling(r, code, weights), strict=True):
+    for row, p in zip(r, coupling(r, code, weights=weights), strict=True):
         v = naive.scaled_gradient(p, row, code, weights)
         assert np.abs(v).max() <= 1e-9 * weights.sum()
         lifted = np.maximum(p, 1e-9)
@@ -437,15 +437,27 @@ def test_memory_stays_small():
             "2 of 3 rows.*first is row 1",
         ),
         (lambda: least_squares([[-0.1, 0.2]], one_vs_rest(2)), InputError, r"1 of 1 rows.*-0\.1"),
-        (lambda: coupling([[0.1, 0.2]], one_vs_rest(2), [1.0]), InputError, "2 numbers"),
-        (lambda: coupling([[0.1, 0.2]], one_vs_rest(2), ["a", "b"]), InputError, "2 numbers"),
+        (lambda: coupling([[0.1, 0.2]], one_vs_rest(2), weights=[1.0]), InputError, "2 numbers"),
         (
-            lambda: coupling([[0.1, 0.2]], one_vs_rest(2), [1.0, -1.0]),
+            lambda: coupling([[0.1, 0.2]], one_vs_rest(2), weights=["a", "b"]),
+            InputError,
+            "2 numbers",
+        ),
+        (
+            lambda: coupling([[0.1, 0.2]], one_vs_rest(2), weights=[1.0, -1.0]),
             InputError,
             "column 1 has -1",
         ),
-        (lambda: coupling([[0.1, 0.2]], one_vs_rest(2), [1.0, np.nan]), InputError, "column 1"),
-        (lambda: coupling([[0.1, 0.2]], one_vs_rest(2), [0, 0]), InputError, "all are zero"),
+        (
+            lambda: coupling([[0.1, 0.2]], one_vs_rest(2), weights=[1.0, np.nan]),
+            InputError,
+            "column 1",
+        ),
+        (
+            lambda: coupling([[0.1, 0.2]], one_vs_rest(2), weights=[0, 0]),
+            InputError,
+            "all are zero",
+        ),
         (lambda: normalize([[0.1] * 3], all_pairs(3)), ParameterError, "one-against-all.*coupling"),
         (lambda: pairwise([[0.1] * 4], one_vs_rest(4)), ParameterError, "all-pairs.*coupling"),
         (

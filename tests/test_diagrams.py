@@ -53,10 +53,10 @@ rows = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(rows, st.integers(1, 12), st.sampled_from(["width", "mass"]))
-def test_curve_agrees_with_its_twin(some, bins, kind):
+def test_curve_agrees_with_its_twin(some, bins, binning):
     p, positive, weight = (list(column) for column in zip(*some, strict=True))
-    curve = reliability_curve(positive, p, bins=bins, kind=kind, sample_weight=weight)
-    twin = naive_curve(positive, p, bins, kind, weight)
+    curve = reliability_curve(positive, p, bins=bins, binning=binning, sample_weight=weight)
+    twin = naive_curve(positive, p, bins, binning, weight)
     assert len(curve) == len(twin)
     for name in COLUMNS:
         expected = [point[name] for point in twin]
@@ -77,9 +77,9 @@ def test_curve_agrees_with_its_twin(some, bins, kind):
     st.sampled_from(["width", "mass"]),
     st.sampled_from(["exact", "bootstrap"]),
 )
-def test_counts_are_repeated_rows(some, kind, band):
+def test_counts_are_repeated_rows(some, binning, band):
     p, positive, count = (np.array(column) for column in zip(*some, strict=True))
-    options = {"bins": 5, "kind": kind, "band": band, "n_boot": 50}
+    options = {"bins": 5, "binning": binning, "band": band, "replicates": 50}
     counted = cal.ScoreTable.from_counts(p, count * ~positive, count * positive)
     repeated = reliability_curve(np.repeat(positive, count), np.repeat(p, count), **options)
     assert reliability_curve(counted, **options) == repeated
@@ -125,7 +125,7 @@ def test_exact_band_of_weights_holds_the_truth():
 def test_bootstrap_band_comes_close_to_the_exact_one():
     y, p = simulate(20000)
     exact = reliability_curve(y, p)
-    drawn = reliability_curve(y, p, band="bootstrap", n_boot=10000)
+    drawn = reliability_curve(y, p, band="bootstrap", replicates=10000)
     deviation = np.sqrt(exact.fraction * (1 - exact.fraction) / exact.weight)
     for end in ("lower", "upper"):
         gap = np.abs(getattr(exact, end) - getattr(drawn, end)) / deviation
@@ -138,7 +138,7 @@ def test_bootstrap_of_weights_is_that_of_the_rows():
     y = random.random(n) < 0.3
     weight = random.gamma(0.7, 1.0, n) * np.where(y, 4.0, 1.0)
     curve = reliability_curve(
-        y, np.full(n, 0.35), sample_weight=weight, band="bootstrap", n_boot=5000
+        y, np.full(n, 0.35), sample_weight=weight, band="bootstrap", replicates=5000
     )
     times = random.multinomial(n, np.full(n, 1 / n), size=5000)
     fraction = (times @ (weight * y)) / (times @ weight)
@@ -150,8 +150,8 @@ def test_bootstrap_of_weights_is_that_of_the_rows():
 
 def test_bootstrap_is_seeded():
     y, p = simulate(200)
-    first, again = (reliability_curve(y, p, band="bootstrap", n_boot=50) for _ in range(2))
-    other = reliability_curve(y, p, band="bootstrap", n_boot=50, random_state=1)
+    first, again = (reliability_curve(y, p, band="bootstrap", replicates=50) for _ in range(2))
+    other = reliability_curve(y, p, band="bootstrap", replicates=50, random_state=1)
     assert first == again
     assert first != other
 
@@ -173,17 +173,17 @@ def test_bins_are_those_of_the_2005_paper():
 
 def test_equal_mass_keeps_ties_together():
     p = [0.1] * 7 + [0.5] * 2 + [0.9]
-    curve = reliability_curve([0, 1] * 5, p, bins=5, kind="mass")
+    curve = reliability_curve([0, 1] * 5, p, bins=5, binning="mass")
     np.testing.assert_array_equal(curve.weight, [7, 2, 1])
     np.testing.assert_array_equal(curve.edges, [[0, 0.3], [0.3, 0.7], [0.7, 1]])
 
 
 def test_equal_mass_up_to_the_rounding_of_sums():
     p = np.arange(30) / 30
-    curve = reliability_curve([0, 1] * 15, p, kind="mass", sample_weight=np.full(30, 0.1))
+    curve = reliability_curve([0, 1] * 15, p, binning="mass", sample_weight=np.full(30, 0.1))
     np.testing.assert_allclose(curve.effective, np.full(10, 3.0))
     nearly = cal.ScoreTable.from_counts([0.1, 0.2, 0.3], [999, 2, 999], [0, 0, 0])
-    assert reliability_curve(nearly, bins=2, kind="mass").weight.tolist() == [1001, 999]
+    assert reliability_curve(nearly, bins=2, binning="mass").weight.tolist() == [1001, 999]
 
 
 def test_bootstrap_of_a_bin_that_resampling_may_empty():
@@ -253,10 +253,10 @@ def test_bad_input(arguments, message):
     [
         ({"bins": 0}, "bins must be a whole number from 1"),
         ({"bins": 2.5}, "bins must be a whole number"),
-        ({"kind": "depth"}, "kind must be one of 'width', 'mass'"),
+        ({"binning": "depth"}, "binning must be one of 'width', 'mass'"),
         ({"band": "wald"}, "band must be one of 'auto', 'exact', 'bootstrap', 'c.*', None"),
         ({"level": 95}, "level must be a number between 0 and 1"),
-        ({"band": "bootstrap", "n_boot": 0}, "n_boot must be"),
+        ({"band": "bootstrap", "replicates": 0}, "replicates must be"),
         ({"band": "bootstrap", "random_state": "x"}, "random_state must be"),
     ],
 )
@@ -533,7 +533,7 @@ def test_a_thin_tail_does_not_shrink_the_rest():
     p = random.beta(1, 300, 100_000)
     y = random.random(len(p)) < p
     assert p.max() > 0.03
-    figure = reliability_diagram(y, p, kind="mass")
+    figure = reliability_diagram(y, p, binning="mass")
     for axes in figure.axes:
         assert axes.get_xlim() == pytest.approx((-0.0004, 0.0204))
     # what lies beyond is out of sight only where no point speaks for it
@@ -563,7 +563,7 @@ FIGURES = {
     "fifty rows": lambda: reliability_diagram(*simulate(50)),
     "no band": lambda: reliability_diagram(*simulate(50), band=None),
     "corner": lambda: reliability_diagram(*corner(0.02)),
-    "corner, mass": lambda: reliability_diagram(*corner(0.02), kind="mass"),
+    "corner, mass": lambda: reliability_diagram(*corner(0.02), binning="mass"),
     "tiny corner": lambda: reliability_diagram(*corner(1.5e-4), band=None),
     "tinier corner": lambda: reliability_diagram(*corner(1e-6), band=None),
     "high corner": lambda: reliability_diagram(*corner(1e-3, True), band=None),
@@ -628,7 +628,7 @@ def test_nothing_global_is_touched():
         ({"ax": 3}, "ax must be matplotlib Axes or None, but int came"),
         ({"names": "new"}, "names must be two strings"),
         ({"names": ("a", "b", "c")}, "names must be two strings"),
-        ({"kind": "depth"}, "kind must be one of"),
+        ({"binning": "depth"}, "binning must be one of"),
     ],
 )
 def test_bad_drawing_options(options, message):

@@ -381,7 +381,7 @@ def test_a_failed_refit_leaves_the_old_fit_whole():
     c = cal.Isotonic().fit(SCORES, ["no", "no", "yes", "yes"])
     with raises("three came"):
         c.fit(SCORES, ["a", "b", "c", "d"])
-    c.set_params(kind="no such kind")
+    c.set_params(interpolation="no such word")
     with pytest.raises(cal.ParameterError):
         c.fit(SCORES, ["a", "a", "b", "b"])
     assert c.classes_.tolist() == ["no", "yes"]

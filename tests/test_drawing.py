@@ -66,7 +66,7 @@ def several(n=400):
 @pytest.mark.parametrize("band", ["consistency", "confidence"])
 def test_lines_are_drawn_over_their_bands(curve, band):
     y, p = simulate(400)
-    options = {"curve": curve, "band": band, "n_boot": 50}
+    options = {"curve": curve, "band": band, "replicates": 50}
     found = reliability_curve(y, p, **options)
     figure = reliability_diagram(y, p, **options)
     axes = panels(figure)["reliability"]
@@ -181,7 +181,7 @@ def test_segments_in_one_panel():
 
 def test_log_odds_axes():
     y, p = rare()
-    figure = reliability_diagram(y, p, axes="logit", kind="mass")
+    figure = reliability_diagram(y, p, axes="logit", binning="mass")
     panel, under = panels(figure)["reliability"], panels(figure)["histogram"]
     for axes in (panel, under):
         assert axes.get_xscale() == "logit"
@@ -197,7 +197,7 @@ def test_log_odds_axes():
 def test_zero_and_one_are_drawn_at_the_edge():
     y, p = [0, 0, 1, 0, 1, 1, 1], [0.0, 0.05, 0.05, 0.5, 0.5, 0.95, 1.0]
     for curve in ("binned", "isotonic", "smooth"):
-        figure = reliability_diagram(y, p, curve=curve, axes="logit", n_boot=20)
+        figure = reliability_diagram(y, p, curve=curve, axes="logit", replicates=20)
         drawn = lines(panels(figure)["reliability"])["predictions"]
         low, high = panels(figure)["reliability"].get_xlim()
         for values in (drawn.get_xdata(), drawn.get_ydata()):
@@ -267,12 +267,12 @@ def test_every_diagram_takes_axes():
     grid = figure.subplots(3, 4)
     y, predictions = several()
     codes, p = classes()
-    reliability_diagram(y, predictions, curve="isotonic", n_boot=20, ax=grid[0, 0])
+    reliability_diagram(y, predictions, curve="isotonic", replicates=20, ax=grid[0, 0])
     reliability_diagram(y, predictions["raw"], axes="logit", ax=grid[0, 1])
     map_diagram(COOL, axes="logit", ax=grid[0, 2])
     map_diagram(BENT, ax=grid[0, 3])
     reliability_diagram(y, predictions["raw"], segments=regions(400), ax=list(grid[1, :3]))
-    class_diagram(codes, p, ax=grid[2], curve="smooth", n_boot=20, title="classes")
+    class_diagram(codes, p, ax=grid[2], curve="smooth", replicates=20, title="classes")
     reliability_diagram(
         y, predictions["raw"], segments=regions(400), layout="overlay", ax=grid[1, 3]
     )
@@ -303,29 +303,31 @@ def crowded(**options):
 
 
 FIGURES = {
-    "isotonic": lambda: reliability_diagram(*simulate(500), curve="isotonic", n_boot=20),
-    "smooth": lambda: reliability_diagram(*simulate(500), curve="smooth", n_boot=20),
+    "isotonic": lambda: reliability_diagram(*simulate(500), curve="isotonic", replicates=20),
+    "smooth": lambda: reliability_diagram(*simulate(500), curve="smooth", replicates=20),
     "several": lambda: reliability_diagram(*several(), title="A title of some words " * 4),
     "nine": lambda: crowded(band=None),
-    "nine lines": lambda: crowded(curve="isotonic", n_boot=20),
+    "nine lines": lambda: crowded(curve="isotonic", replicates=20),
     "long names": lambda: reliability_diagram(
         [0, 1], {"a rather long name of a model": [0.2, 0.8], "b": [0.1, 0.9]}
     ),
-    "rare": lambda: reliability_diagram(*rare(), axes="logit", kind="mass"),
+    "rare": lambda: reliability_diagram(*rare(), axes="logit", binning="mass"),
     "rare, isotonic": lambda: reliability_diagram(
-        *rare(), axes="logit", curve="isotonic", n_boot=20
+        *rare(), axes="logit", curve="isotonic", replicates=20
     ),
     "very sure": lambda: reliability_diagram(
         [0, 1, 0, 1] * 20, [1e-8, 1 - 1e-8, 1e-5, 0.5] * 20, axes="logit"
     ),
-    "one row": lambda: reliability_diagram([1], [1.0], axes="logit", curve="smooth", n_boot=20),
-    "segments": lambda: reliability_diagram(*simulate(300), segments=regions(300), n_boot=20),
+    "one row": lambda: reliability_diagram([1], [1.0], axes="logit", curve="smooth", replicates=20),
+    "segments": lambda: reliability_diagram(*simulate(300), segments=regions(300), replicates=20),
     "segments, odds": lambda: reliability_diagram(
-        *rare(3000), segments=regions(3000), axes="logit", curve="isotonic", n_boot=20
+        *rare(3000), segments=regions(3000), axes="logit", curve="isotonic", replicates=20
     ),
     "many segments": lambda: reliability_diagram(*simulate(900), segments=np.arange(900) % 24),
     "two classes across": lambda: class_diagram(*classes(), across=2),
-    "classes, odds": lambda: class_diagram(*classes(), axes="logit", curve="isotonic", n_boot=20),
+    "classes, odds": lambda: class_diagram(
+        *classes(), axes="logit", curve="isotonic", replicates=20
+    ),
     "map": lambda: map_diagram(COOL, axes="logit", title="Half"),
     "map of steps": lambda: map_diagram(STEP, axes="logit"),
     "map of margins": lambda: map_diagram(SIGMOID, axes="logit"),

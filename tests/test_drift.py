@@ -517,7 +517,7 @@ def test_fifty_updates_of_a_sigmoid_are_one_sigmoid():
     "calibrator",
     [
         cal.Isotonic(),
-        cal.Isotonic(kind="linear"),
+        cal.Isotonic(interpolation="linear"),
         cal.BLS(),
         cal.ENIR(),
         cal.VennAbers(),

@@ -19,7 +19,7 @@ from calibrant.kernels.fused import fused, fused_lambda
 from calibrant.losses import logit
 from strategies import REAL, rows
 
-MONOTONE = ("none", "near", "strict")
+FALLS = ("free", "priced", "forbidden")
 
 
 def made(n, seed=0, weights=False):
@@ -120,13 +120,13 @@ def test_reference_path(shared, name):
             assert ours == pytest.approx(exact["obj_exact"][k], rel=1e-6)
 
 
-@pytest.mark.parametrize("monotone", MONOTONE)
+@pytest.mark.parametrize("falls", FALLS)
 @pytest.mark.parametrize("scale", ["raw", "logit"])
-def test_the_map_is_the_weighted_average_of_the_models(monotone, scale):
+def test_the_map_is_the_weighted_average_of_the_models(falls, scale):
     rng = np.random.default_rng(5)
     s = rng.random(400)
     y = rng.random(400) < 0.5 + 0.4 * np.sin(5 * s)
-    c = cal.ELiTE(monotone=monotone, scale=scale).fit(s, y)
+    c = cal.ELiTE(falls=falls, scale=scale).fit(s, y)
     assert len(c.models_) == len(c.weights_) == len(c.lambdas_) == len(c.mus_) == len(c.df_)
     assert c.weights_.sum() == pytest.approx(1)
     at = np.concatenate((s, rng.random(200), [0.0, 1.0]))
@@ -140,7 +140,7 @@ def test_the_map_is_the_weighted_average_of_the_models(monotone, scale):
     assert np.abs(c.criteria_ - aicc).max() < 1e-6
     share = np.exp(-0.5 * (aicc - aicc.min()))
     assert np.abs(c.weights_ - share / share.sum()).max() < 1e-6
-    if monotone == "strict":
+    if falls == "forbidden":
         assert np.diff(c.calibrate(np.sort(at))).min() >= 0
 
 
@@ -164,15 +164,15 @@ def test_a_price_on_falls_lies_between_none_and_forbidding_them():
     y = rng.random(500) < 0.5 + 0.3 * np.sin(9 * s)
     falls = []
     for mu in (1e-9, 0.3, 1.0, 3.0, 1e6):
-        c = cal.ELiTE(monotone="near", mu=mu, criterion="aic", scale="raw").fit(s, y)
+        c = cal.ELiTE(falls="priced", mu=mu, criterion="aic", scale="raw").fit(s, y)
         line = c.models_[30](s)
         falls.append(np.maximum(-np.diff(line), 0).sum())
     assert (np.diff(falls) <= 1e-6).all()
     assert falls[0] > 0.1
     assert falls[-1] < 1e-9
     free, near, strict, hard = (
-        cal.ELiTE(monotone=monotone, mu=mu, scale="raw").fit(s, y)
-        for monotone, mu in (("none", 1.0), ("near", 1e-9), ("strict", 1.0), ("near", 1e6))
+        cal.ELiTE(falls=falls, mu=mu, scale="raw").fit(s, y)
+        for falls, mu in (("free", 1.0), ("priced", 1e-9), ("forbidden", 1.0), ("priced", 1e6))
     )
     assert np.abs(free.models_[30](s) - near.models_[30](s)).max() < 1e-5
     assert np.abs(strict.models_[30](s) - hard.models_[30](s)).max() < 1e-5
@@ -189,7 +189,7 @@ def test_lines_in_the_logit():
     assert cal.ELiTE(scale="auto").fit(logit(s), y).map_ == on_margin.map_
 
 
-@pytest.mark.parametrize("monotone", MONOTONE)
+@pytest.mark.parametrize("falls", FALLS)
 @pytest.mark.parametrize(
     "scores",
     [
@@ -203,12 +203,12 @@ def test_lines_in_the_logit():
     ],
     ids=["ends", "clusters", "decades", "two scales", "tiny", "huge", "subnormal"],
 )
-def test_awkward_scores(monotone, scores):
+def test_awkward_scores(falls, scores):
     rng = np.random.default_rng(9)
     y = rng.random(len(scores)) < 0.3 + 0.4 * (scores > np.median(scores))
     n = len(scores)
     for scale in ("raw", "auto"):  # a gap above 1e-7 would warn, and so fail
-        p = cal.ELiTE(monotone=monotone, scale=scale).fit(scores, y).calibrate(np.sort(scores))
+        p = cal.ELiTE(falls=falls, scale=scale).fit(scores, y).calibrate(np.sort(scores))
         assert 1 / (n + 2) - 1e-15 <= p.min()
         assert p.max() <= 1 - 1 / (n + 2) + 1e-15
         assert abs(p.mean() - y.mean()) < 0.1
@@ -227,7 +227,7 @@ def test_few_scores():
 def test_ends_drawn_on():
     s = np.linspace(0.2, 0.8, 200)
     y = np.random.default_rng(1).random(200) < s
-    flat, drawn = (cal.ELiTE(ends=ends, scale="raw").fit(s, y) for ends in ("flat", "linear"))
+    flat, drawn = (cal.ELiTE(tails=tails, scale="raw").fit(s, y) for tails in ("flat", "linear"))
     inside = np.linspace(0.2, 0.8, 50)
     assert np.abs(flat.calibrate(inside) - drawn.calibrate(inside)).max() < 1e-12
     assert flat.calibrate([0.0]) == flat.calibrate([0.2])
@@ -323,8 +323,8 @@ def test_degrees(degree):
 
 
 def test_parabolas_know_no_price_on_falls():
-    with pytest.raises(cal.ParameterError, match="monotone of ELiTE must be 'none' with degree=2"):
-        cal.ELiTE(degree=2, monotone="near").fit([0.1, 0.9], [0, 1])
+    with pytest.raises(cal.ParameterError, match="falls of ELiTE must be 'free' with degree=2"):
+        cal.ELiTE(degree=2, falls="priced").fit([0.1, 0.9], [0, 1])
 
 
 def test_strict_steps_are_isotonic_regression_shrunk():
@@ -352,8 +352,8 @@ def test_a_line_that_rises_a_little_is_not_taken_for_flat():
         [0, 0.23, 0.49, 1.0], [63463.0, 102379.0, 30.0, 0.0], [0, 0, 0, 3.4e-4]
     )
     free, strict = (
-        cal.ELiTE(monotone=m, n_lambdas=5).fit_table(table).models_[-1]([1.0])
-        for m in ("none", "strict")
+        cal.ELiTE(falls=m, n_lambdas=5).fit_table(table).models_[-1]([1.0])
+        for m in ("free", "forbidden")
     )
     assert abs(free - strict) < 1e-3
 
@@ -377,7 +377,7 @@ def test_the_gap_is_that_of_the_line_returned(mu):
 def test_models_that_are_one_count_once():
     rng = np.random.default_rng(1)
     s = rng.random(2000)
-    c = cal.ELiTE(monotone="strict").fit(s, rng.random(2000) > s)  # falling: a constant is best
+    c = cal.ELiTE(falls="forbidden").fit(s, rng.random(2000) > s)  # falling: a constant is best
     assert len(c.models_) < 5
     assert c.df_[0] == 1
 

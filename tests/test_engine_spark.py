@@ -1055,7 +1055,7 @@ MAPS = {
     "platt": lambda d: cal.Platt().fit(d["s"], d["y"]),
     "beta": lambda d: cal.Beta().fit(d["s"], d["y"]),
     "isotonic": lambda d: cal.Isotonic().fit(d["s"], d["y"]),
-    "centred": lambda d: cal.Isotonic(kind="centred").fit(d["s"], d["y"]),
+    "centred": lambda d: cal.Isotonic(interpolation="centred").fit(d["s"], d["y"]),
     "identity": lambda d: cal.Identity().fit(d["s"], d["y"]),
     "logistic": lambda d: Fitted(Logistic(0.1, (("z", 0.7),)), (0, 1), 1),
 }
@@ -1254,7 +1254,7 @@ def test_the_command_line_fits_applies_and_measures(spark, run, tmp_path, data):
     for part, some in enumerate((2000, 2000)):
         text = "".join(f"{float(s)!r},{['no', 'yes'][y]},{g}\n" for s, y, g in islice(lines, some))
         (tmp_path / f"day-{part}.csv").write_text(f"score,bought,land\n{text}")
-    asked = ("day-*.csv", "-s", "score", "-l", "bought", "--folds", "0", "--json")
+    asked = ("day-*.csv", "-s", "score", "-l", "bought", "--cv", "0", "--json")
     platt = ("--method", "platt")
     fits = {}
     for engine in ("spark", "duckdb"):

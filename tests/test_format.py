@@ -420,7 +420,7 @@ def test_to_json_is_the_text_of_the_file(tmp_path):
 def test_to_json_refuses_what_is_not_one_file():
     rng = np.random.default_rng(0)
     features = rng.random((60, 2))
-    local = cal.SimilarityBinning(5).fit(rng.random(60), np.arange(60) % 2, features=features)
+    local = cal.SimilarityBinning(k=5).fit(rng.random(60), np.arange(60) % 2, features=features)
     with pytest.raises(InputError, match=r"SimilarityBinning cannot be one JSON text.*second file"):
         to_json(local)
     with pytest.raises(InputError, match=r"Piecewise came\. A bare map has to_dict"):

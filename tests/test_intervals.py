@@ -119,7 +119,7 @@ def test_delta_agrees_with_the_bootstrap():
     model = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X, y)
     new = draw(50, seed=4)[0]
     delta = sd_logit(model, new, train=(X,))
-    boot = sd_logit(model, new, train=(X, y), method="bootstrap", n_boot=500, random_state=0)
+    boot = sd_logit(model, new, train=(X, y), method="bootstrap", replicates=500, random_state=0)
     assert abs(np.mean(boot / delta) - 1) < 0.05
     np.testing.assert_allclose(boot, delta, rtol=0.1)
 
@@ -330,7 +330,7 @@ def test_weights_are_repetitions_to_one_method_and_fixed_to_the_other(data):
     model = LogisticRegression(C=np.inf, **TIGHT).fit(X, y)
     ratio = sd_logit(model, X, train=(X, y, w)) / sd_logit(model, X, train=(X, y))
     np.testing.assert_allclose(ratio, 1 / np.sqrt(10), rtol=1e-9)
-    options = {"method": "bootstrap", "n_boot": 5, "random_state": 0}
+    options = {"method": "bootstrap", "replicates": 5, "random_state": 0}
     with_weights = sd_logit(model, X, train=(X, y, w), **options)
     np.testing.assert_allclose(with_weights, sd_logit(model, X, train=(X, y), **options), rtol=1e-5)
 
@@ -406,7 +406,7 @@ def test_what_the_delta_method_is_not_right_for(data, options, reason):
     with pytest.raises(InputError, match=f'{reason}.*Use method="bootstrap"'):
         prediction_interval(model, X, train=(X, y))
     found = prediction_interval(
-        model, X, train=(X, y), method="bootstrap", n_boot=3, random_state=0
+        model, X, train=(X, y), method="bootstrap", replicates=3, random_state=0
     )
     assert found.method == "bootstrap"
 
@@ -526,7 +526,7 @@ def test_models_without_a_rule(data, model):
 def test_bootstrap_is_reproducible_whatever_the_jobs(data):
     X, y = data
     model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
-    options = {"train": (X, y), "method": "bootstrap", "n_boot": 6}
+    options = {"train": (X, y), "method": "bootstrap", "replicates": 6}
     first = prediction_interval(model, X, random_state=3, **options)
     with parallel_config(backend="threading"):  # processes would only take longer to start
         assert first == prediction_interval(model, X, random_state=3, n_jobs=2, **options)
@@ -555,7 +555,7 @@ def test_bootstrap_where_refits_say_zero_or_one():
     X = rng.normal(size=(60, 1))
     y = (rng.random(60) < expit(3 * X[:, 0])).astype(int)
     model = DecisionTreeClassifier(min_samples_leaf=5).fit(X, y)
-    options = {"train": (X, y), "method": "bootstrap", "n_boot": 20, "random_state": 0}
+    options = {"train": (X, y), "method": "bootstrap", "replicates": 20, "random_state": 0}
     plain = prediction_interval(model, X, **options)
     logits = prediction_interval(model, X, scale="logit", **options)
     p = plain.probability
@@ -581,7 +581,9 @@ def test_bootstrap_draws_until_both_classes_are_there_and_keeps_weights():
     w = np.array([1.0, 0.0, 2.0, 3.0, 4.0, 5.0])
     model = Recorder().fit(X, y, w)
     Recorder.seen.clear()
-    prediction_interval(model, X, train=(X, y, w), method="bootstrap", n_boot=40, random_state=0)
+    prediction_interval(
+        model, X, train=(X, y, w), method="bootstrap", replicates=40, random_state=0
+    )
     assert len(Recorder.seen) == 40
     for rows, labels, weights in Recorder.seen:
         assert set(labels) == {0, 1}
@@ -592,7 +594,7 @@ def test_bootstrap_draws_until_both_classes_are_there_and_keeps_weights():
 
 def test_bootstrap_shows_progress_only_when_asked(data, capsys):
     X, y = data
-    options = {"train": (X, y), "method": "bootstrap", "n_boot": 3, "random_state": 0}
+    options = {"train": (X, y), "method": "bootstrap", "replicates": 3, "random_state": 0}
     model = GaussianNB().fit(X, y)
     prediction_interval(model, X, **options)
     assert capsys.readouterr() == ("", "")
@@ -654,8 +656,8 @@ def test_models_that_cannot_have_an_interval(data):
         {"level": 95},
         {"scale": "log"},
         {"method": "wald"},
-        {"n_boot": 1},
-        {"n_boot": 2.0},
+        {"replicates": 1},
+        {"replicates": 2.0},
         {"progress": 1},
     ],
 )
@@ -673,7 +675,7 @@ def test_limits_of_options(data, wrong):
 def test_the_value_unpacks_prints_and_turns_round(data):
     X, y = data
     model = LogisticRegression().fit(X, y)
-    found = prediction_interval(model, X, 0.9, train=(X,))
+    found = prediction_interval(model, X, level=0.9, train=(X,))
     lower, upper = found
     assert lower is found.lower
     assert upper is found.upper
@@ -684,9 +686,9 @@ def test_the_value_unpacks_prints_and_turns_round(data):
     np.testing.assert_array_equal(other.lower, 1 - upper)
     np.testing.assert_array_equal(other.upper, 1 - lower)
     assert pickle.loads(pickle.dumps(found)) == found
-    assert hash(found) == hash(prediction_interval(model, X, 0.9, train=(X,)))
+    assert hash(found) == hash(prediction_interval(model, X, level=0.9, train=(X,)))
     assert isinstance(found, PredictionInterval)
-    wider = prediction_interval(model, X, 0.99, train=(X,))
+    wider = prediction_interval(model, X, level=0.99, train=(X,))
     assert ((wider.lower <= lower) & (wider.upper >= upper)).all()
 
 
@@ -703,7 +705,7 @@ def test_intervals_as_a_function_can_be_pickled(data, method):
         model, Train(X, y), level=0.95, scale="logit", method=method, work=Work(4, 0)
     )
     direct = prediction_interval(
-        model, X, scale="logit", method=method, train=(X, y), n_boot=4, random_state=0
+        model, X, scale="logit", method=method, train=(X, y), replicates=4, random_state=0
     )
     again = pickle.loads(pickle.dumps(found))(X)
     np.testing.assert_allclose(again.lower, direct.lower, atol=1e-12)

@@ -34,7 +34,9 @@ def test_equals_scikit_learn(increasing, bounds, seed):
     s = rng.integers(0, int(rng.integers(1, 80)), n) / 50.0  # it takes close scores for equal
     y, w = rng.random(n) < rng.random(), rng.choice([0.5, 1.0, 2.0, 3.3], n)
     low, high = bounds
-    ours = cal.Isotonic(kind="linear", increasing=increasing, y_min=low, y_max=high).fit(s, y, w)
+    ours = cal.Isotonic(interpolation="linear", increasing=increasing, y_min=low, y_max=high).fit(
+        s, y, w
+    )
     theirs = IsotonicRegression(
         increasing=increasing, y_min=low, y_max=high, out_of_bounds="clip"
     ).fit(s, y.astype(float), w)
@@ -46,7 +48,7 @@ def test_between_the_scores_too():
     s, y, w = falling_sample()
     query = np.linspace(-0.5, 1.5, 997)
     for increasing in (False, "auto"):
-        ours = cal.Isotonic(kind="linear", increasing=increasing, y_min=0.05).fit(s, y, w)
+        ours = cal.Isotonic(interpolation="linear", increasing=increasing, y_min=0.05).fit(s, y, w)
         theirs = IsotonicRegression(increasing=False, y_min=0.05, out_of_bounds="clip")
         theirs.fit(s, y.astype(float), w)
         np.testing.assert_allclose(
@@ -76,7 +78,7 @@ def test_auto_goes_by_spearman(seed):
 def test_a_falling_map_is_the_rising_one_of_turned_scores(kind, smoothing):
     s, y, w = falling_sample()
     grid = np.linspace(-0.2, 1.2, 301) + 0.00317  # away from the cuts, which are closed on the left
-    options = {"kind": kind, "smoothing": smoothing}
+    options = {"interpolation": kind, "smoothing": smoothing}
     down = cal.Isotonic(increasing=False, **options).fit(s, y, w)
     up = cal.Isotonic(**options).fit(-s, y, w)
     np.testing.assert_allclose(
@@ -97,7 +99,11 @@ def test_small_rates_keep_their_digits_when_falling():
 def test_bounds_hold_everywhere_and_one_block_too():
     s, y, _ = falling_sample()
     for kind in ("step", "linear", "centred"):
-        p = cal.Isotonic(kind=kind, y_min=0.25, y_max=0.5).fit(-s, y).calibrate(np.r_[-s, -9, 9])
+        p = (
+            cal.Isotonic(interpolation=kind, y_min=0.25, y_max=0.5)
+            .fit(-s, y)
+            .calibrate(np.r_[-s, -9, 9])
+        )
         assert p.min() >= 0.25
         assert p.max() <= 0.5
     assert cal.Isotonic(y_max=0.4).fit(s, y).calibrate([0.5]).max() <= 0.4
@@ -119,7 +125,7 @@ def test_wrong_options_are_refused():
 @pytest.mark.parametrize("kind", ["step", "linear", "centred"])
 def test_falling_maps_are_saved_and_exported(kind, tmp_path):
     s, y, w = falling_sample()
-    c = cal.Isotonic(kind=kind, increasing="auto", y_min=0.01, y_max=0.9).fit(s, y, w)
+    c = cal.Isotonic(interpolation=kind, increasing="auto", y_min=0.01, y_max=0.9).fit(s, y, w)
     cal.save(c, tmp_path / "c.json")
     back = cal.load(tmp_path / "c.json")
     assert back.map == c.map_

@@ -369,7 +369,7 @@ def test_logistic_correction_gets_the_sum_of_votes(rows):
         DecisionTreeClassifier(max_depth=1), n_estimators=30, random_state=0
     )
     wrapped = cal.CalibratedClassifier(
-        theirs, cal.LogisticCorrection(), cv="train", method=cal.boosting_score
+        theirs, cal.LogisticCorrection(), cv="train", response_method=cal.boosting_score
     ).fit(X, y)
     F = cal.boosting_score(wrapped.estimator_, X)
     assert np.allclose(wrapped.calibrate(X), 1.0 / (1.0 + np.exp(-2.0 * F)))
@@ -379,11 +379,13 @@ def test_logistic_correction_gets_the_sum_of_votes(rows):
 def test_a_function_may_give_the_scores(rows):
     X, y = rows
     score = lambda model, rows: model.predict_log_proba(rows)[:, 1]  # noqa: E731
-    model = cal.CalibratedClassifier(GaussianNB(), cal.Platt(), method=score).fit(X, y)
+    model = cal.CalibratedClassifier(GaussianNB(), cal.Platt(), response_method=score).fit(X, y)
     s = model.estimator_.predict_log_proba(X)[:, 1]
     assert (model.calibrate(X) == model.calibrator_.calibrate(s)).all()
     assert model.to_fitted().provenance["input"] == "function"
     with pytest.raises(cal.InputError, match="Leave pos_label out"):
-        cal.CalibratedClassifier(GaussianNB(), cal.Platt(pos_label=0), method=score).fit(X, y)
-    with pytest.raises(cal.ParameterError, match="method of CalibratedClassifier must be"):
-        cal.CalibratedClassifier(GaussianNB(), method="magic").fit(X, y)
+        cal.CalibratedClassifier(GaussianNB(), cal.Platt(pos_label=0), response_method=score).fit(
+            X, y
+        )
+    with pytest.raises(cal.ParameterError, match="response_method of CalibratedClassifier must be"):
+        cal.CalibratedClassifier(GaussianNB(), response_method="magic").fit(X, y)

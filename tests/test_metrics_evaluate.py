@@ -28,8 +28,8 @@ def test_values_are_those_of_the_functions():
     for values, p in ((e.after, P), (e.before, Q)):
         assert values["log_loss"] == metrics.log_loss(Y, p)
         assert values["brier"] == metrics.brier(Y, p)
-        assert values["ece"] == metrics.ece(Y, p, 7)
-        assert values["mce"] == metrics.mce(Y, p, 7)
+        assert values["ece"] == metrics.ece(Y, p, bins=7)
+        assert values["mce"] == metrics.mce(Y, p, bins=7)
         assert values["rmse"] == metrics.rmse(Y, p)
         assert values["auc"] == metrics.auc(Y, p)
         assert values["accuracy"] == metrics.accuracy(Y, p)

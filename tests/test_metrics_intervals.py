@@ -240,7 +240,7 @@ def test_the_order_of_rows_does_not_matter_and_seeds_do():
 def test_counts_are_repeated_rows():
     weight = RNG.integers(1, 4, 400)
     rows = np.repeat(np.arange(400), weight)
-    one = metrics.evaluate(Y, P, raw=Q, sample_weight=weight, **FAST)
+    one = metrics.evaluate(Y, P, raw=Q, sample_weight=weight, weights="counts", **FAST)
     other = metrics.evaluate(Y[rows], P[rows], raw=Q[rows], **FAST)
     for name, span in every(one).items():
         assert span == pytest.approx(every(other)[name], abs=1e-12), name
@@ -249,9 +249,7 @@ def test_counts_are_repeated_rows():
 def test_importance_weights_have_no_scale():
     plain = metrics.evaluate(Y, P, raw=Q, **FAST)
     for weight in (100.0, 1e-150, 0.5, 1e100):
-        e = metrics.evaluate(
-            Y, P, raw=Q, sample_weight=np.full(400, weight), weights="importance", **FAST
-        )
+        e = metrics.evaluate(Y, P, raw=Q, sample_weight=np.full(400, weight), **FAST)
         for name, span in every(e).items():
             if "calbin" not in name:  # its windows hold whole cases
                 assert span == pytest.approx(every(plain)[name], rel=1e-6, abs=1e-9), name
@@ -259,7 +257,8 @@ def test_importance_weights_have_no_scale():
 
 def test_a_hundred_as_counts_makes_intervals_ten_times_narrower_and_says_so():
     weight = np.full(400, 100.0)
-    plain, counts = metrics.evaluate(Y, P), metrics.evaluate(Y, P, sample_weight=weight)
+    plain = metrics.evaluate(Y, P)
+    counts = metrics.evaluate(Y, P, sample_weight=weight, weights="counts")
     wide, narrow = (e.intervals["brier"] for e in (plain, counts))
     assert (wide[1] - wide[0]) / (narrow[1] - narrow[0]) == pytest.approx(10, rel=0.05)
     assert "worth 400" in counts.notes[-1]
@@ -378,14 +377,13 @@ def test_several_classes_as_two():
 def test_weights_of_several_classes():
     weight = RNG.integers(1, 4, 400)
     rows = np.repeat(np.arange(400), weight)
-    counts = metrics.evaluate(CODES, THREE, raw=THREE[:, [1, 0, 2]], sample_weight=weight)
+    turned = THREE[:, [1, 0, 2]]
+    counts = metrics.evaluate(CODES, THREE, raw=turned, sample_weight=weight, weights="counts")
     other = metrics.evaluate(CODES[rows], THREE[rows], raw=THREE[rows][:, [1, 0, 2]])
     for name, span in every(counts).items():
         assert span == pytest.approx(every(other)[name], abs=1e-12), name
     plain = metrics.evaluate(CODES, THREE)
-    hundred = metrics.evaluate(
-        CODES, THREE, sample_weight=np.full(400, 100.0), weights="importance"
-    )
+    hundred = metrics.evaluate(CODES, THREE, sample_weight=np.full(400, 100.0))
     for name, span in every(hundred).items():
         assert span == pytest.approx(every(plain)[name], rel=1e-6, abs=1e-9), name
 
@@ -425,13 +423,10 @@ def test_the_scale_of_importance_weights_does_not_matter(scale):
 @pytest.mark.parametrize("weight", [1e-150, 1e-12])
 def test_less_than_two_rows_change_without_intervals(weight):
     one = metrics.evaluate([1], [0.7], raw=[0.6], classes=[0, 1])
-    found = [one, metrics.evaluate(Y, P, raw=Q, sample_weight=np.full(400, weight), **FAST)]
-    three = np.full((30, 3), 1 / 3)
-    found += [
-        metrics.evaluate(
-            np.arange(30) % 3, three, raw=three[:, ::-1], sample_weight=np.full(30, weight)
-        )
-    ]
+    tiny = {"sample_weight": np.full(400, weight), "weights": "counts"}
+    found = [one, metrics.evaluate(Y, P, raw=Q, **tiny, **FAST)]
+    three, tiny["sample_weight"] = np.full((30, 3), 1 / 3), np.full(30, weight)
+    found += [metrics.evaluate(np.arange(30) % 3, three, raw=three[:, ::-1], **tiny)]
     for each in found:
         assert each.intervals == {}
         assert all(low is None and high is None for _, low, high in each.change.values())

@@ -101,12 +101,12 @@ def test_proper_scores_and_accuracy(data):
 @given(
     data=ANY,
     bins=st.integers(1, 12),
-    kind=st.sampled_from(["width", "mass"]),
+    binning=st.sampled_from(["width", "mass"]),
     ties=st.sampled_from(["together", "labels", "rows"]),
 )
-def test_binned_errors(data, bins, kind, ties):
+def test_binned_errors(data, bins, binning, ties):
     codes, p, w = data
-    how = {"bins": bins, "kind": kind, "ties": ties}
+    how = {"bins": bins, "binning": binning, "ties": ties}
     options = {"sample_weight": w, "classes": columns(p)} | how
     hits, confidence = naive.top_label(codes, p)
     expected = binary.ece(hits, confidence, w, **how)
@@ -168,9 +168,10 @@ def everything(codes, p, w=None, labels=None):
     """All values, with and without sorting."""
     options = {"sample_weight": w, "classes": columns(p) if labels is None else labels}
     values = dict(metrics.evaluate(codes, p, **options).after)
-    for kind in ("width", "mass"):
+    for binning in ("width", "mass"):
         for name in ("top_label_ece", "top_label_mce", "classwise_ece", "classwise_mce"):
-            values[f"{name} {kind}"] = getattr(metrics, name)(codes, p, 7, kind, **options)
+            how = {"bins": 7, "binning": binning, **options}
+            values[f"{name} {binning}"] = getattr(metrics, name)(codes, p, **how)
     return values
 
 
@@ -350,7 +351,7 @@ def test_binary_measures_name_their_limit():
         (metrics.brier, {"normalise": "mean"}, "normalise must be"),
         (metrics.auc, {"average": "micro"}, "average must be 'macro' or 'weighted'"),
         (metrics.classwise_ece, {"bins": 0}, "bins must be"),
-        (metrics.classwise_mce, {"kind": "depth"}, "kind must be 'width' or 'mass'"),
+        (metrics.classwise_mce, {"binning": "depth"}, "binning must be 'width' or 'mass'"),
         (metrics.top_label_ece, {"ties": "x"}, "ties must be"),
         (class_reliability, {"top_label": "yes"}, "top_label must be True or False"),
         (class_reliability, {"top_label": False, "show": []}, "show must name a class"),
@@ -404,8 +405,8 @@ def test_values_are_those_of_the_functions():
     assert e.labels == (0, 1, 2, 3)
     for j in range(4):
         assert e.by_class["weight"][j] == (codes == j).sum()
-        assert e.by_class["ece"][j] == close(metrics.ece(codes == j, p[:, j], 7))
-        assert e.by_class["mce"][j] == close(metrics.mce(codes == j, p[:, j], 7))
+        assert e.by_class["ece"][j] == close(metrics.ece(codes == j, p[:, j], bins=7))
+        assert e.by_class["mce"][j] == close(metrics.mce(codes == j, p[:, j], bins=7))
         assert e.by_class["auc"][j] == close(metrics.auc(codes == j, p[:, j]))
 
 
@@ -614,7 +615,7 @@ def test_curves_are_those_of_the_columns():
     codes, p = simulate(600, k=4)
     names = np.array(["ant", "bee", "cat", "dog"])
     w = np.random.default_rng(0).gamma(1.0, 1.0, 600)
-    options = {"bins": 6, "kind": "mass", "level": 0.9, "sample_weight": w}
+    options = {"bins": 6, "binning": "mass", "level": 0.9, "sample_weight": w}
     panels = class_reliability(names[codes], p, **options)
     assert panels.names == ("top label", *names)
     for j, name in enumerate(names):

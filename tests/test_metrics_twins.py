@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -45,16 +46,16 @@ def log_loss_and_its_warning(y, p, w):
 @given(
     data=ANY,
     bins=st.integers(1, 12),
-    kind=st.sampled_from(["width", "mass"]),
+    binning=st.sampled_from(["width", "mass"]),
     ties=st.sampled_from(["together", "labels", "rows"]),
 )
 @settings(max_examples=300)
-@example(data=TINY, bins=10, kind="mass", ties="together")
-@example(data=CERTAIN, bins=3, kind="mass", ties="labels")
-@example(data=BORDERS, bins=10, kind="width", ties="together")
-def test_binned_errors(data, bins, kind, ties):
+@example(data=TINY, bins=10, binning="mass", ties="together")
+@example(data=CERTAIN, bins=3, binning="mass", ties="labels")
+@example(data=BORDERS, bins=10, binning="width", ties="together")
+def test_binned_errors(data, bins, binning, ties):
     p, y, w = data
-    options = {"bins": bins, "kind": kind, "ties": ties}
+    options = {"bins": bins, "binning": binning, "ties": ties}
     assert metrics.ece(y, p, sample_weight=w, **options) == close(naive.ece(y, p, w, **options))
     assert metrics.mce(y, p, sample_weight=w, **options) == close(naive.mce(y, p, w, **options))
 
@@ -119,16 +120,19 @@ def test_calbin_in_chunks(monkeypatch):
     assert metrics.calbin(y, p, window=23) == close(naive.calbin(y, p, window=23))
 
 
-@given(data=ANY, groups=st.integers(2, 12), kind=st.sampled_from("CH"))
+@given(data=ANY, groups=st.integers(2, 12), binning=st.sampled_from(["mass", "width"]))
 @settings(max_examples=300)
-@example(data=TINY, groups=10, kind="C")
-@example(data=CERTAIN, groups=10, kind="H")
-@example(data=(np.array([0.0, 0.5, 1.0]), np.array([1, 1, 0]), np.ones(3)), groups=3, kind="C")
-@example(data=(np.array([1 - 2.0**-53]), np.array([1]), np.array([3.0])), groups=2, kind="C")
-def test_hosmer_lemeshow(data, groups, kind):
+@example(data=TINY, groups=10, binning="mass")
+@example(data=CERTAIN, groups=10, binning="width")
+@example(
+    data=(np.array([0.0, 0.5, 1.0]), np.array([1, 1, 0]), np.ones(3)), groups=3, binning="mass"
+)
+@example(data=(np.array([1 - 2.0**-53]), np.array([1]), np.array([3.0])), groups=2, binning="mass")
+def test_hosmer_lemeshow(data, groups, binning):
     p, y, w = data
-    found = metrics.hosmer_lemeshow(y, p, groups=groups, kind=kind, sample_weight=w)
-    statistic, df, p_value, used = naive.hosmer_lemeshow(y, p, w, groups, kind)
+    how = {"bins": groups, "binning": binning, "weights": "counts"}
+    found = metrics.hosmer_lemeshow(y, p, sample_weight=w, **how)
+    statistic, df, p_value, used = naive.hosmer_lemeshow(y, p, w, groups, binning)
     huge = found.statistic > 1e300  # nearly all of a float's range: the twin says infinite
     assert (math.inf if huge else found.statistic) == close(statistic)
     assert (found.df, found.groups, found.dropped) == (df, used, groups - used)
@@ -146,7 +150,7 @@ def test_profit(data, benefit, cost, seed):
     rng = np.random.default_rng(seed)
     b = rng.integers(-4, 9, len(y)) / 2.0 if benefit == "column" else benefit
     c = rng.integers(-4, 9, len(y)) / 4.0 if cost == "column" else cost
-    found = metrics.profit(y, p, b, c, w)
+    found = metrics.profit(y, p, benefit=b, cost=c, sample_weight=w)
     expected = naive.profit(y.tolist(), p.tolist(), b, c, w.tolist())
     assert (found.profit, found.optimum, found.act_on_all, found.acted) == close(expected)
     assert found.profit <= found.optimum + 1e-9
@@ -174,18 +178,20 @@ def test_degroot_fienberg(loss, data):
 
 @LOSSES
 @given(
-    data=ANY, bins=st.one_of(st.none(), st.integers(1, 8)), kind=st.sampled_from(["width", "mass"])
+    data=ANY,
+    bins=st.one_of(st.none(), st.integers(1, 8)),
+    binning=st.sampled_from(["width", "mass"]),
 )
-@example(data=TINY, bins=3, kind="mass")
-@example(data=CERTAIN, bins=2, kind="width")
-@example(data=(np.array([0.0, 0.0, 0.4]), np.array([1, 0, 0]), np.ones(3)), bins=1, kind="width")
-def test_murphy(loss, data, bins, kind):
+@example(data=TINY, bins=3, binning="mass")
+@example(data=CERTAIN, bins=2, binning="width")
+@example(data=(np.array([0.0, 0.0, 0.4]), np.array([1, 0, 0]), np.ones(3)), bins=1, binning="width")
+def test_murphy(loss, data, bins, binning):
     p, y, w = data
-    parts = metrics.murphy(y, p, loss=loss, bins=bins, kind=kind, sample_weight=w)
+    parts = metrics.murphy(y, p, loss=loss, bins=bins, binning=binning, sample_weight=w)
     assert parts.score == close(whole_score(loss, y, p, w))
     if ((p < 1e-9) & (p > 0) | (p > 1 - 1e-6) & (p < 1)).any():
         return  # the mean of a group has no precise logarithm as a float
-    expected = naive.murphy(y, p, w, loss, bins, kind)
+    expected = naive.murphy(y, p, w, loss, bins, binning)
     assert (parts.reliability, parts.resolution, parts.uncertainty) == close(expected)
     if bins is None:
         assert parts.within == 0
@@ -231,17 +237,17 @@ def test_one_negligible_weight_keeps_the_log_decomposition_finite():
 
 EVERY = {
     "ece": metrics.ece,
-    "ece of mass": lambda *a, **k: metrics.ece(*a, kind="mass", **k),
-    "ece, ties by label": lambda *a, **k: metrics.ece(*a, kind="mass", ties="labels", **k),
-    "mce of mass": lambda *a, **k: metrics.mce(*a, kind="mass", **k),
+    "ece of mass": lambda *a, **k: metrics.ece(*a, binning="mass", **k),
+    "ece, ties by label": lambda *a, **k: metrics.ece(*a, binning="mass", ties="labels", **k),
+    "mce of mass": lambda *a, **k: metrics.mce(*a, binning="mass", **k),
     "brier": metrics.brier,
     "rmse": metrics.rmse,
     "log_loss": lambda *a, **k: metrics.log_loss(*a, clip=1e-9, **k),
     "accuracy": metrics.accuracy,
     "calbin": metrics.calbin,
-    "hosmer_lemeshow C": metrics.hosmer_lemeshow,
-    "hosmer_lemeshow H": lambda *a, **k: metrics.hosmer_lemeshow(*a, kind="H", **k),
-    "profit": lambda y, p=None, **k: metrics.profit(y, p, 3.0, 1.0, **k),
+    "hosmer_lemeshow C": partial(metrics.hosmer_lemeshow, weights="counts"),
+    "hosmer_lemeshow H": partial(metrics.hosmer_lemeshow, binning="width", weights="counts"),
+    "profit": lambda y, p=None, **k: metrics.profit(y, p, benefit=3.0, cost=1.0, **k),
     "degroot_fienberg": metrics.degroot_fienberg,
     "murphy": lambda *a, **k: metrics.murphy(*a, bins=4, loss="log", **k),
     "corp": lambda *a, **k: metrics.corp(*a, loss="log", **k),

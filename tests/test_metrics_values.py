@@ -37,7 +37,7 @@ def test_the_authors_binned_errors(shared, program, ties, count):
     cases = golden(shared, program)
     assert len(cases) == count
     for y, p, measured in cases:
-        options = {"kind": "mass", "ties": ties}
+        options = {"binning": "mass", "ties": ties}
         assert metrics.ece(y, p, **options) == pytest.approx(measured["ECE"], abs=1e-12)
         assert metrics.mce(y, p, **options) == pytest.approx(measured["MCE"], abs=1e-12)
 
@@ -46,14 +46,14 @@ def test_ties_by_row_are_neither_those_by_label_nor_of_a_table(shared):
     differ = []
     for y, p, _ in golden(shared, "R"):
         by_row, by_label, older = (
-            metrics.ece(y, p, kind="mass", ties=ties) for ties in ("rows", "labels", "authors")
+            metrics.ece(y, p, binning="mass", ties=ties) for ties in ("rows", "labels", "authors")
         )
         differ.append(abs(by_row - by_label) > 1e-3)
         assert by_label == older
     assert any(differ)
     table = ScoreTable.from_arrays(p, y)
     with pytest.raises(InputError, match='ties="rows" needs the rows in their order'):
-        metrics.ece(table, kind="mass", ties="rows")
+        metrics.ece(table, binning="mass", ties="rows")
     assert metrics.ece(table, ties="rows") == pytest.approx(metrics.ece(y, p))  # equal width
 
 
@@ -70,7 +70,7 @@ def test_ties_by_label_inflate_the_error_of_isotonic_predictions(shared):
     """The published .35 for isotonic regression on the simulated data is honestly .04."""
     y, p, measured = golden(shared, "octave")[0]
     assert measured["ECE"] == pytest.approx(0.347, abs=1e-3)
-    assert metrics.ece(y, p, kind="mass") == pytest.approx(0.04, abs=0.01)
+    assert metrics.ece(y, p, binning="mass") == pytest.approx(0.04, abs=0.01)
 
 
 # --- scikit-learn -------------------------------------------------------------------------------
@@ -105,15 +105,15 @@ def test_bins_are_closed_on_the_left_and_the_last_on_both_sides():
 
 def test_the_first_groups_of_equal_mass_are_the_larger_ones():
     p, y = [0.1, 0.2, 0.3], [0, 1, 1]
-    assert metrics.mce(y, p, bins=2, kind="mass") == pytest.approx(0.7)  # {.1, .2}, {.3}
+    assert metrics.mce(y, p, bins=2, binning="mass") == pytest.approx(0.7)  # {.1, .2}, {.3}
 
 
 def test_positional_options_follow_the_documented_order():
     y, p, w = [0, 1, 1, 0], [0.2, 0.2, 0.9, 0.9], [1, 2, 1, 1]
-    named = metrics.ece(y, p, bins=3, kind="mass", ties="labels", sample_weight=w)
-    assert metrics.ece(y, p, 3, "mass", "authors", w) == named
+    named = metrics.ece(y, p, bins=3, binning="mass", ties="labels", sample_weight=w)
+    assert metrics.ece(y, p, bins=3, binning="mass", ties="authors", sample_weight=w) == named
     acted = metrics.profit(y, p, benefit=2, cost=1, sample_weight=w)
-    assert metrics.profit(y, p, 2, 1, w) == acted
+    assert acted == metrics.profit(ScoreTable.from_arrays(p, y, w), benefit=2, cost=1)
 
 
 def test_brier_of_a_certain_mistake():
@@ -166,18 +166,18 @@ def test_hosmer_lemeshow_degrees_of_freedom():
         metrics.hosmer_lemeshow([0, 1, 1], [0.3, 0.3, 0.3], fitted=True)
 
 
-@pytest.mark.parametrize("kind", ["C", "H"])
-def test_hosmer_lemeshow_p_values_are_uniform_for_right_probabilities(kind):
+@pytest.mark.parametrize("binning", ["mass", "width"])
+def test_hosmer_lemeshow_p_values_are_uniform_for_right_probabilities(binning):
     rng = np.random.default_rng(1)
     values = []
     for _ in range(400):
         p = rng.uniform(0.05, 0.95, 600)
-        values.append(metrics.hosmer_lemeshow(rng.random(600) < p, p, kind=kind).p_value)
+        values.append(metrics.hosmer_lemeshow(rng.random(600) < p, p, binning=binning).p_value)
     assert np.quantile(values, [0.1, 0.5, 0.9]) == pytest.approx([0.1, 0.5, 0.9], abs=0.07)
 
 
 def test_hosmer_lemeshow_of_impossible_and_certain_events():
-    impossible = metrics.hosmer_lemeshow([1, 0, 1], [0.0, 0.4, 0.6], groups=3)
+    impossible = metrics.hosmer_lemeshow([1, 0, 1], [0.0, 0.4, 0.6], bins=3)
     assert (impossible.statistic, impossible.p_value) == (math.inf, 0.0)
     certain = metrics.hosmer_lemeshow([0, 1], [0.0, 1.0])
     assert (certain.statistic, certain.df, certain.p_value, certain.dropped) == (0.0, 0, 1.0, 10)
@@ -217,7 +217,7 @@ CALLS = {
     name: getattr(metrics, name)
     for name in metrics.__all__
     if name.islower() and name not in ("profit", "loss_difference", *ONLY_SEVERAL)
-} | {"profit": lambda y, p=None, **options: metrics.profit(y, p, 2.0, 1.0, **options)}
+} | {"profit": lambda y, p=None, **options: metrics.profit(y, p, benefit=2.0, cost=1.0, **options)}
 EACH = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 Y, P = np.array([0, 1] * 200), np.linspace(0.01, 0.99, 400)
 
@@ -269,7 +269,11 @@ WRONG = [
     (metrics.ece, {"bins": 0}, "bins must be a whole number of at least 1"),
     (metrics.ece, {"bins": 2.5}, "whole number"),
     (metrics.ece, {"bins": True}, "whole number"),
-    (metrics.mce, {"kind": "quantile"}, "kind must be 'width' or 'mass', but 'quantile' came"),
+    (
+        metrics.mce,
+        {"binning": "quantile"},
+        "binning must be 'width' or 'mass', but 'quantile' came",
+    ),
     (metrics.ece, {"ties": None}, "ties must be 'together' or 'labels'"),
     (metrics.brier, {"normalise": "mean"}, "'binary' or 'sum' or 'mean_over_classes'"),
     (metrics.log_loss, {"base": 1}, "base must be a finite number above 1"),
@@ -279,9 +283,9 @@ WRONG = [
     (metrics.log_loss, {"clip": "eps"}, "clip must be"),
     (metrics.calbin, {"window": 0}, "window must be"),
     (metrics.hosmer_lemeshow, {"groups": 1}, "groups must be"),
-    (metrics.hosmer_lemeshow, {"kind": "c"}, "kind must be 'C' or 'H'"),
+    (metrics.hosmer_lemeshow, {"binning": "c"}, "binning must be 'mass' or 'width'"),
     (metrics.murphy, {"bins": -1}, "bins must be"),
-    (metrics.murphy, {"kind": "x"}, "kind must be"),
+    (metrics.murphy, {"binning": "x"}, "binning must be"),
     (metrics.degroot_fienberg, {"loss": "hinge"}, "loss must be 'brier' or 'log'"),
     (metrics.murphy, {"loss": "hinge"}, "loss must be"),
     (metrics.corp, {"loss": "hinge"}, "loss must be"),
@@ -321,12 +325,12 @@ def test_calbin_refuses_real_weights():
 )
 def test_profit_refuses_bad_amounts(benefit, message):
     with pytest.raises(InputError, match=message):
-        metrics.profit(Y, P, benefit, 1.0)
+        metrics.profit(Y, P, benefit=benefit, cost=1.0)
 
 
 def test_profit_per_row_needs_rows():
     with pytest.raises(InputError, match="no longer knows its rows"):
-        metrics.profit(ScoreTable.from_arrays(P, Y), None, np.ones(400), 1.0)
+        metrics.profit(ScoreTable.from_arrays(P, Y), benefit=np.ones(400), cost=1.0)
 
 
 # --- importing ----------------------------------------------------------------------------------

@@ -411,7 +411,7 @@ def test_the_default_has_a_finite_log_loss_where_the_paper_has_not():
 
 def test_lines_and_steps_agree_at_the_scores():
     s, y = noisy(500)
-    step, line = (cal.ENIR(kind=kind).fit(s, y) for kind in ("step", "linear"))
+    step, line = (cal.ENIR(interpolation=drawn).fit(s, y) for drawn in ("step", "linear"))
     assert np.abs(step.calibrate(s) - line.calibrate(s)).max() < 1e-12
     assert step.map_.is_step
     assert not line.map_.is_step
@@ -420,7 +420,7 @@ def test_lines_and_steps_agree_at_the_scores():
     assert np.array_equal(step.weights_, line.weights_)
 
 
-@pytest.mark.parametrize("option", [{"kind": "step"}, {"smoothing": "none"}])
+@pytest.mark.parametrize("option", [{"interpolation": "step"}, {"smoothing": "none"}])
 def test_the_authors_variant_has_its_own_bins(option):
     with pytest.raises(cal.ParameterError, match=r"of ENIR must be 'auto' with variant='authors'"):
         cal.ENIR(variant="authors", **option).fit([0.1, 0.2, 0.3], [0, 1, 0])
@@ -432,7 +432,7 @@ def test_the_authors_variant_has_its_own_bins(option):
         ({"variant": "text"}, "'default' or 'paper' or 'authors'"),
         ({"criterion": "dic"}, "'bic' or 'aic' or 'aicc'"),
         ({"models": "some"}, "'all' or 'elbow' or 'best'"),
-        ({"kind": "spline"}, "'auto' or 'step' or 'linear'"),
+        ({"interpolation": "spline"}, "'auto' or 'step' or 'linear'"),
         ({"smoothing": 1}, "'auto' or 'none' or 'laplace' or 'jeffreys'"),
         ({"penalty": "none"}, "'auto' or 'bic' or 'authors'"),
     ],

@@ -39,7 +39,7 @@ def without_histogram(curve):
     "options",
     [
         {},
-        {"bins": 4, "kind": "mass"},
+        {"bins": 4, "binning": "mass"},
         {"band": None},
         {"band": "bootstrap", "level": 0.8},
         {"sample_weight": np.random.default_rng(0).gamma(1.0, 1.0, 400)},
@@ -80,7 +80,11 @@ def test_maps_are_lines_over_the_predictions():
     platt, isotonic = cal.Platt(scale="raw").fit(p, y), cal.Isotonic().fit(p, y)
     predictions = {"raw": p, "Platt": platt.calibrate(p), "again": p}
     panels = reliability_panels(y, predictions, maps={"raw": platt, "again": isotonic.map_})
-    assert panels.lines == (map_curve(platt, 0.0, 1.0), None, map_curve(isotonic, 0.0, 1.0))
+    assert panels.lines == (
+        map_curve(platt, lo=0.0, hi=1.0),
+        None,
+        map_curve(isotonic, lo=0.0, hi=1.0),
+    )
     assert panels.frame == (0.0, 1.0)
 
 
@@ -88,10 +92,10 @@ def test_frame_is_that_of_all():
     random = np.random.default_rng(0)
     p = random.random(50000) * 0.01
     y = random.random(50000) < p
-    wider = reliability_panels(y, {"a": p}, kind="mass").frame
+    wider = reliability_panels(y, {"a": p}, binning="mass").frame
     assert 0.01 <= wider[1] <= 0.02
-    assert reliability_panels(y, {"b": p / 4, "a": p}, kind="mass").frame == wider
-    assert reliability_panels(y, {"a": p, "b": p * 50}, kind="mass").frame == (0.0, 1.0)
+    assert reliability_panels(y, {"b": p / 4, "a": p}, binning="mass").frame == wider
+    assert reliability_panels(y, {"a": p, "b": p * 50}, binning="mass").frame == (0.0, 1.0)
 
 
 def test_labels_and_columns():
@@ -143,7 +147,7 @@ def test_bad_predictions(predictions, message):
         ({"maps": {"b": None}}, cal.ParameterError, "names of maps must be among 'a', but 'b'"),
         ({"maps": [1]}, cal.ParameterError, "maps must be a dict"),
         ({"maps": {"a": cal.Platt()}}, cal.InputError, "Fit it first"),
-        ({"kind": "depth"}, cal.ParameterError, "kind must be one of"),
+        ({"binning": "depth"}, cal.ParameterError, "binning must be one of"),
         ({"bins": 0}, cal.ParameterError, "bins must be a whole number"),
     ],
 )
@@ -167,11 +171,13 @@ def test_panels_over_steps_of_boosting():
     model, X, y = boosted(("no", "yes"))
     panels = boosting_panels(model, X, y)
     assert panels.names == ("1 step", "4 steps", "8 steps", "32 steps", "40 steps")
-    for name, f in zip(panels.names, model.staged_raw_score(X, [1, 4, 8, 32, 40]), strict=True):
+    for name, f in zip(
+        panels.names, model.staged_raw_score(X, steps=[1, 4, 8, 32, 40]), strict=True
+    ):
         alone = reliability_curve(y, f, pos_label="yes")
         assert without_histogram(panels[name]) == without_histogram(alone)
-    last = boosting_panels(model, X, y, steps=[40], bins=5, band=None, kind="mass")
-    alone = reliability_curve(y, model.raw_score(X), bins=5, band=None, kind="mass")
+    last = boosting_panels(model, X, y, steps=[40], bins=5, band=None, binning="mass")
+    alone = reliability_curve(y, model.raw_score(X), bins=5, band=None, binning="mass")
     assert without_histogram(last["40 steps"]) == without_histogram(alone)
 
 
@@ -252,7 +258,7 @@ def corner():
     random = np.random.default_rng(0)
     p = random.random(50000) * 0.008
     y = random.random(50000) < p
-    return reliability_panels(y, {"a": p, "b": p / 2}, kind="mass")
+    return reliability_panels(y, {"a": p, "b": p / 2}, binning="mass")
 
 
 FIGURES = {

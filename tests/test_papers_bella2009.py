@@ -311,7 +311,7 @@ def test_cut_binning_cuts_ties(part):
     readings = part("readings")
     rng = np.random.default_rng(4)
     scores, y = rng.permutation(100) / 100, rng.integers(0, 2, 100)
-    whole = cal.Histogram(bins=10, kind="mass").fit(scores, y).calibrate(scores)
+    whole = cal.Histogram(bins=10, binning="mass").fit(scores, y).calibrate(scores)
     for sign in (-1.0, 1.0):  # without ties it is binning
         found = readings.cut_binning(scores, y, scores, sign=sign, side="right")
         np.testing.assert_allclose(found, whole, atol=1e-12)

@@ -344,7 +344,7 @@ def test_columns_combined_are_the_classifier(parts, flowers, code, on):
                 combine=words[combine],
                 calibrator={"raw": None, "PAV": cal.Isotonic()}[calibration],
                 cv=columns.CALIBRATED_ON[on],
-                method={"raw": "auto", "PAV": columns.score}[calibration],
+                response_method={"raw": "auto", "PAV": columns.score}[calibration],
             ).fit(flowers.X, flowers.y)
             np.testing.assert_allclose(p, model.predict_proba(flowers.X_new), atol=1e-7)
             checked += 1

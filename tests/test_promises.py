@@ -34,6 +34,22 @@ def fit(case, s, y, w=None):
     return clone(case.calibrator).set_params(classes=[0, 1]).fit(s, y, w)
 
 
+def fit_counts(case, s, y, w):
+    """Fitted to rows of which each was seen w times; w may be a fraction."""
+    calibrator = clone(case.calibrator).set_params(classes=[0, 1])
+    if "weights" in calibrator.get_params():
+        calibrator.set_params(weights="counts")
+    return calibrator.fit(s, y, w)
+
+
+def assert_same(one, two, s):
+    """To the last bit; to rounding where only ratios of weights matter, so that sums differ."""
+    if "weights" in one.get_params():
+        assert one.map_ == two.map_
+    else:
+        assert np.abs(one.calibrate(s) - two.calibrate(s)).max() < 1e-12
+
+
 @ALL
 @given(data=st.one_of(rows(), rows(weight=REAL)))
 @settings(max_examples=30)
@@ -65,11 +81,41 @@ def test_monotone(case, data):
 @ALL
 @given(data=rows())
 @settings(max_examples=20)
-def test_weights_are_repetitions(case, data):
+def test_counts_are_repetitions(case, data):
     s, y, w = data
     times = w.astype(int)
-    weighted, repeated = fit(case, s, y, w), fit(case, np.repeat(s, times), np.repeat(y, times))
-    assert weighted.map_ == repeated.map_
+    weighted = fit_counts(case, s, y, w)
+    many = np.repeat(s, times), np.repeat(y, times)
+    assert weighted.map_ == fit(case, *many).map_
+    table = cal.ScoreTable.from_counts(s, w * (y == 0), w * (y == 1))
+    assert clone(case.calibrator).fit_table(table).map_ == weighted.map_
+
+
+@ALL
+@given(data=rows(), weight=st.sampled_from([0.1, 1 / 3, 7.0, 1e-3, 1e6, 1e-90]))
+@settings(max_examples=12)
+def test_equal_weights_are_no_weights(case, data, weight):
+    s, y, _ = data
+    assert_same(fit(case, s, y, np.full(len(s), weight)), fit(case, s, y), s)
+
+
+@ALL
+@given(data=rows(weight=REAL))
+@settings(max_examples=12)
+def test_a_power_of_two_on_all_weights_changes_no_bit(case, data):
+    s, y, w = data
+    for power in (-20, -1, 3):
+        assert_same(fit(case, s, y, w * 2.0**power), fit(case, s, y, w), s)
+
+
+@ALL
+def test_a_factor_on_all_weights_changes_nothing(case):
+    rng = np.random.default_rng(7)
+    s = rng.random(300)
+    y, w = rng.random(300) < s**2, rng.gamma(2.0, 1.0, 300)
+    expected = fit(case, s, y, w).calibrate(s)
+    for factor in (20.0, 1e-3, 1.0 / w.sum()):
+        assert np.abs(fit(case, s, y, factor * w).calibrate(s) - expected).max() < 1e-12
 
 
 @ALL
@@ -145,7 +191,7 @@ def test_equals_its_slow_twin(case, data):
     if case.exact:
         expected = case.twin(s, y, w, query)
         assert (
-            np.abs(fit(case, s, y, w).calibrate(query, on_range="allow") - expected).max()
+            np.abs(fit_counts(case, s, y, w).calibrate(query, on_range="allow") - expected).max()
             < case.tol
         )
         return
@@ -155,7 +201,7 @@ def test_equals_its_slow_twin(case, data):
     low, high = s[y == 1], s[y == 0]
     assume(low.min() < high.max() and low.max() > high.min())
     # compared at the scores themselves: with few of them the parameters are not determined
-    ours, expected = fit(case, s, y, w).calibrate(s), case.twin(s, y, w, s)
+    ours, expected = fit_counts(case, s, y, w).calibrate(s), case.twin(s, y, w, s)
     assert np.abs(ours - expected).max() < 2e-4
     # Platt's targets are smoothed; a ridge of 1e-6 on slopes counts where rows weigh little
     slack = 1e-3 if isinstance(case.calibrator, cal.Platt) else 1e-7 + 1e-5 / w.sum()
@@ -221,7 +267,7 @@ def test_shapes_of_scores(case, s):
 @pytest.mark.parametrize("weight", [0.3, 0.1, 1 / 3, 7.0])
 def test_constant_weights_do_not_move_the_bins(weight):
     s, y = np.arange(100) / 100, np.arange(100) % 2
-    for c in (cal.Histogram(), cal.Histogram(bins=7), cal.Histogram(kind="width")):
+    for c in (cal.Histogram(), cal.Histogram(bins=7), cal.Histogram(binning="width")):
         plain, weighted = clone(c).fit(s, y), clone(c).fit(s, y, np.full(100, weight))
         assert np.array_equal(plain.map_.x, weighted.map_.x)
 

@@ -246,7 +246,7 @@ def run(capsys, monkeypatch, tmp_path):
 def test_fit_writes_a_record(run, tmp_path):
     for output in ("a.json", "b.json"):
         run("fit", tmp_path / "s.csv", "-s", "p", "-l", "y", "-m", "platt", "-o", output,
-            "--folds", 3, "--period", "spring of 2024")  # fmt: skip
+            "--cv", 3, "--period", "spring of 2024")  # fmt: skip
     text = (tmp_path / "a.json").read_text()
     assert text == (tmp_path / "b.json").read_text()
     assert str(tmp_path) not in text  # names of files, but not where they lay
@@ -259,7 +259,7 @@ def test_fit_writes_a_record(run, tmp_path):
     assert measures["folds"] == 3
     assert measures["how"].startswith("out of fold")
     assert measures["after"]["brier"] != measures["before"]["brier"]
-    run("fit", "s.csv", "-s", "p", "-l", "y", "-m", "platt", "-o", "c.json", "--folds", 0)
+    run("fit", "s.csv", "-s", "p", "-l", "y", "-m", "platt", "-o", "c.json", "--cv", 0)
     bare = cal.load("c.json").provenance
     assert not {"measures", "period"} & set(bare)
 

@@ -46,7 +46,7 @@ def check_beta(setting):
     assert expit(eta).sum() == pytest.approx(y.sum(), rel=1e-9)
     # what its sub-model and a constant reach, without ridge
     plain = rare.loss_of(eta, 1 - n1, n1)
-    straight = cal.Beta(kind="am").fit(s, y)
+    straight = cal.Beta(parameters="am").fit(s, y)
     along = straight.c_ + straight.a_ * (low + high)
     assert plain <= rare.loss_of(along, 1 - n1, n1) + 1e-3
     assert expit(along).sum() == pytest.approx(y.sum(), rel=1e-9)
@@ -207,7 +207,7 @@ def test_one_class_with_fractional_weights_in_any_order(kind, label):
     found = []
     for _ in range(10):
         order = rng.permutation(50)
-        c = cal.Beta(kind=kind, classes=[0, 1])
+        c = cal.Beta(parameters=kind, classes=[0, 1])
         with pytest.warns(cal.AdviceWarning):
             c.fit(s[order], np.full(50, label), w[order])
         found.append(c.calibrate([0.1, 0.5, 0.9]))

@@ -239,8 +239,8 @@ def test_weights_and_row_order(data):
 def test_a_table_gives_the_same_report_as_its_rows(data):
     p, y = data
     table = cal.ScoreTable.from_arrays(p, y)
-    one = report(table, classes=["no", "yes"], calibrator=cal.Isotonic(kind="centred"))
-    two = report(p, y, calibrator=cal.Isotonic(kind="centred"))
+    one = report(table, classes=["no", "yes"], calibrator=cal.Isotonic(interpolation="centred"))
+    two = report(p, y, calibrator=cal.Isotonic(interpolation="centred"))
     assert one.methods == two.methods
     assert one.verdict == two.verdict
     assert one.facts["fingerprint of the data"] == two.facts["fingerprint of the data"]
@@ -427,7 +427,7 @@ def test_many_methods_stay_below_one_and_a_half_megabytes():
     rng = np.random.default_rng(0)
     p = rng.random(3000)
     y = (rng.random(3000) < p**2).astype(int)
-    named = {f"bins {k}": cal.Histogram(bins=k, kind="width") for k in range(1, 41)}
+    named = {f"bins {k}": cal.Histogram(bins=k, binning="width") for k in range(1, 41)}
     named["steps"] = cal.Isotonic()
     page = report(p, y, calibrator=named, segments=rng.integers(0, 50, 3000)).to_html()
     assert 100_000 < len(page.encode()) < 1_500_000

@@ -37,7 +37,7 @@ NUMBERS = st.one_of(
 )
 WEIGHTS = st.sampled_from([0.0, 0.5, 1.0, 1.0, 2.0])
 OPTIONS = {
-    "weights": st.sampled_from(["uniform", "distance"]),
+    "neighbour_weights": st.sampled_from(["uniform", "distance"]),
     "metric": st.sampled_from(["ibk", "manhattan"]),
     "smoothing": st.sampled_from(["none", "ibk"]),
 }
@@ -169,7 +169,7 @@ def test_the_index_finds_what_measuring_all_rows_finds(case, metric, monkeypatch
     train, test = (random_rows(rng, n, **CASES[case]) for n in (1500, 300))
     s, q = np.round(rng.random(1500), 2), np.round(rng.random(300), 2)
     w = rng.choice([0.25, 1.0, 3.0], 1500)
-    c = SimilarityBinning(k=7, metric=metric, weights="distance")
+    c = SimilarityBinning(k=7, metric=metric, neighbour_weights="distance")
     c.fit(s, rng.integers(0, 2, 1500), features=train, sample_weight=w)
     asked = []
     for kind in (search.Nearest, search.AllPairs):
@@ -253,7 +253,9 @@ def test_is_scikit_learns_nearest_neighbours_where_nothing_ties():
     for weights in ("uniform", "distance"):
         pull = weights if weights == "uniform" else lambda d: 1 / (d / np.sqrt(6) + 0.001)
         theirs = KNeighborsClassifier(10, weights=pull).fit(X, y).predict_proba(new)
-        c = SimilarityBinning(use_scores=False, weights=weights).fit(X[:, 0], y, features=X)
+        c = SimilarityBinning(use_scores=False, neighbour_weights=weights).fit(
+            X[:, 0], y, features=X
+        )
         np.testing.assert_allclose(c.predict_proba(new[:, 0], features=new), theirs, atol=1e-12)
 
 
@@ -375,7 +377,7 @@ def test_auto_leaves_out_a_row_with_all_of_its_scores(p, times, data):
         "nominal": p["nominal"],
     }
     groups = list(range(10, 10 + n)) * r
-    c = SimilarityBinning("auto", classes=list(range(p["classes"])), **p["options"])
+    c = SimilarityBinning(k="auto", classes=list(range(p["classes"])), **p["options"])
     c.fit_rows(
         as_scores(copies["scores"]),
         copies["y"],
@@ -393,18 +395,18 @@ def test_groups_of_one_row_each_change_nothing():
     rng = np.random.default_rng(11)
     X, y, s = rng.integers(0, 3, (60, 2)), rng.integers(0, 2, 60), np.round(rng.random(60), 1)
     w = rng.choice([0.0, 0.5, 1.0, 2.0], 60)
-    plain = SimilarityBinning("auto").fit(s, y, features=X, sample_weight=w)
-    same = SimilarityBinning("auto").fit_rows(s, y, X, w, groups=np.arange(60))
+    plain = SimilarityBinning(k="auto").fit(s, y, features=X, sample_weight=w)
+    same = SimilarityBinning(k="auto").fit_rows(s, y, X, w, groups=np.arange(60))
     assert same.k_losses_ == plain.k_losses_
     with pytest.raises(cal.InputError, match="scores has 60 and groups has 59"):
-        SimilarityBinning("auto").fit_rows(s, y, X, w, groups=np.arange(59))
+        SimilarityBinning(k="auto").fit_rows(s, y, X, w, groups=np.arange(59))
 
 
 def test_auto_finds_no_structure_in_noise_that_was_scored_again_and_again():
     rng = np.random.default_rng(12)
     X, y = rng.normal(size=(150, 3)), rng.integers(0, 2, 150)
     folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=4, random_state=0)
-    model = cal.CalibratedClassifier(GaussianNB(), SimilarityBinning("auto"), cv=folds).fit(X, y)
+    model = cal.CalibratedClassifier(GaussianNB(), SimilarityBinning(k="auto"), cv=folds).fit(X, y)
     assert model.calibrator_.k_ >= 10
     losses = model.calibrator_.k_losses_
     assert losses[1] > losses[10] > 0.45  # what a fair coin leaves is 0.5
@@ -417,29 +419,29 @@ def test_auto_refuses_weights_that_leave_no_choice(total):
     w = np.full(50, total / 50)
     advice = "Weights should have mean 1: divide them by their mean"
     with pytest.raises(cal.InputError, match=f"that of the 50 .* is {total:g}. {advice}"):
-        SimilarityBinning("auto").fit(X[:, 0], y, features=X, sample_weight=w)
+        SimilarityBinning(k="auto").fit(X[:, 0], y, features=X, sample_weight=w)
     with pytest.raises(cal.InputError, match=rf"weight is {total:g} \(50 rows\).* {advice}"):
-        SimilarityBinning(5).fit(X[:, 0], y, features=X, sample_weight=w)
+        SimilarityBinning(k=5).fit(X[:, 0], y, features=X, sample_weight=w)
     with pytest.raises(cal.InputError, match=r"50 rows\). Use a smaller k or more rows.$"):
-        SimilarityBinning(51).fit(X[:, 0], y, features=X)
-    again = SimilarityBinning("auto").fit(X[:, 0], y, features=X, sample_weight=w / w.mean())
+        SimilarityBinning(k=51).fit(X[:, 0], y, features=X)
+    again = SimilarityBinning(k="auto").fit(X[:, 0], y, features=X, sample_weight=w / w.mean())
     assert again.k_losses_ == pytest.approx(
-        SimilarityBinning("auto").fit(X[:, 0], y, features=X).k_losses_
+        SimilarityBinning(k="auto").fit(X[:, 0], y, features=X).k_losses_
     )
 
 
 def test_auto_prefers_many_neighbours_for_noise_and_few_for_sharp_structure():
     rng = np.random.default_rng(4)
     X = rng.random((600, 2))
-    noise = SimilarityBinning("auto").fit(X[:, 0] * 0, rng.random(600) < 0.3, features=X)
+    noise = SimilarityBinning(k="auto").fit(X[:, 0] * 0, rng.random(600) < 0.3, features=X)
     board = (np.floor(X * 6).sum(axis=1) % 2).astype(int)
-    sharp = SimilarityBinning("auto").fit(X[:, 0] * 0, board, features=X)
+    sharp = SimilarityBinning(k="auto").fit(X[:, 0] * 0, board, features=X)
     assert noise.k_ >= 32
     assert sharp.k_ <= 6
 
 
 def test_auto_with_a_single_row():
-    c = SimilarityBinning("auto").fit([0.5], [1], features=[[1.0]])
+    c = SimilarityBinning(k="auto").fit([0.5], [1], features=[[1.0]])
     assert (c.k_, c.k_losses_) == (1, {})
     assert c.calibrate([0.1], features=[[9.0]]).tolist() == [1.0]
 
@@ -631,9 +633,9 @@ def test_columns_named_by_numbers_are_matched_by_these(tmp_path):
     s, y = rng.random(30), rng.integers(0, 2, 30)
     words = X.rename(columns={5: "a", 0: "b", 7: "c"})
     want = (
-        SimilarityBinning(3, nominal=["b"]).fit(s, y, features=words).calibrate(s, features=words)
+        SimilarityBinning(k=3, nominal=["b"]).fit(s, y, features=words).calibrate(s, features=words)
     )
-    c = SimilarityBinning(3, nominal=[0]).fit(s, y, features=X)
+    c = SimilarityBinning(k=3, nominal=[0]).fit(s, y, features=X)
     assert [a.nominal for a in c.rule_.schema.attributes] == [False, True, False]
     assert not hasattr(c, "feature_names_in_")  # which are words, by scikit-learn's custom
     cal.save(c, tmp_path / "c.json")
@@ -645,9 +647,9 @@ def test_columns_named_by_numbers_are_matched_by_these(tmp_path):
         with pytest.raises(cal.InputError, match="column 7 must hold numbers"):
             part.calibrate(s, features=X.astype({7: str}))
     with pytest.raises(cal.ParameterError, match="names 2, but of the columns 5, 0, 7"):
-        SimilarityBinning(3, nominal=[2]).fit(s, y, features=X)
+        SimilarityBinning(k=3, nominal=[2]).fit(s, y, features=X)
     mixed = X.rename(columns={5: "a"})  # neither words nor numbers: by position
-    c = SimilarityBinning(3, nominal=[1]).fit(s, y, features=mixed)
+    c = SimilarityBinning(k=3, nominal=[1]).fit(s, y, features=mixed)
     np.testing.assert_array_equal(c.calibrate(s, features=mixed), want)
 
 
@@ -655,16 +657,16 @@ def test_large_whole_numbers_are_categories_of_their_own():
     a, b = 2**60, 2**60 + 1  # the same as floats
     X = np.array([[a], [b], [None], [a], [3], [10**400]], dtype=object)
     y = [0, 1, 0, 0, 1, 1]
-    c = SimilarityBinning(1, nominal=[0], use_scores=False)
+    c = SimilarityBinning(k=1, nominal=[0], use_scores=False)
     c.fit(np.zeros(5), y[:5], features=X[:5])
     assert c.rule_.schema.attributes[0].categories == (3, a, b)
     assert c.calibrate(np.zeros(3), features=X[[0, 1, 4]]).tolist() == [0.0, 1.0, 1.0]
     assert c.calibrate([0.0], features=np.array([[b]])).tolist() == [1.0]
     assert Neighbours.from_parts(*c.rule_.to_parts()) == c.rule_
-    numbers = SimilarityBinning(1, use_scores=False).fit(np.zeros(5), y[:5], features=X[:5])
+    numbers = SimilarityBinning(k=1, use_scores=False).fit(np.zeros(5), y[:5], features=X[:5])
     assert numbers.calibrate([0.0], features=[[b]])[0] == pytest.approx(1 / 3)
     with pytest.raises(cal.InputError, match="column 0 must be finite or missing: 1 of 6"):
-        SimilarityBinning(1).fit(np.zeros(6), y, features=X)
+        SimilarityBinning(k=1).fit(np.zeros(6), y, features=X)
 
 
 def test_words_and_numbers_are_different_categories():
@@ -742,7 +744,7 @@ def test_features_that_do_not_fit_the_calibration_rows(features, text):
         ({"k": "best"}, cal.ParameterError, "'auto'"),
         ({"k": 4}, cal.InputError, r"k is 4 and their weight is 3 \(3 rows\)"),
         ({"metric": "cosine"}, cal.ParameterError, "'ibk' or 'manhattan'"),
-        ({"weights": "no"}, cal.ParameterError, "'uniform' or 'distance'"),
+        ({"neighbour_weights": "no"}, cal.ParameterError, "'uniform' or 'distance'"),
         ({"smoothing": "no"}, cal.ParameterError, "'none' or 'ibk'"),
         ({"use_scores": 1}, cal.ParameterError, "True or False"),
         ({"attribute_weights": "no"}, cal.ParameterError, "None, 'mutual_info' or an array"),

@@ -36,7 +36,7 @@ PLAIN = {
     "matrix-mu": MatrixScaling(lambda_=0.05, mu=0.5, label_smoothing=0.1, gate=False),
     "dirichlet": Dirichlet(lambda_=0.05, gate=False),
     "structured": StructuredScaling(gate=False),
-    "structured-vector": StructuredScaling(kind="vector", gate=False),
+    "structured-vector": StructuredScaling(structure="vector", gate=False),
 }
 #: as they come
 WHOLE = {
@@ -45,7 +45,7 @@ WHOLE = {
     "matrix": MatrixScaling(),
     "dirichlet": Dirichlet(),
     "structured": StructuredScaling(),
-    "structured-vector": StructuredScaling(kind="vector"),
+    "structured-vector": StructuredScaling(structure="vector"),
 }
 SHIFT_FREE = ("temperature", "dirichlet", "structured", "structured-vector")
 
@@ -173,7 +173,7 @@ def test_structured_scaling_is_the_published_two_steps(kind):
     z, y = draw_rows(70, 3, 4)
     w = np.random.default_rng(4).random(70) + 0.2
     strengths = {"lambda_intercept": 0.5, "lambda_diagonal": 2.0, "lambda_off_diagonal": 0.3}
-    fitted = StructuredScaling(kind=kind, gate=False, **strengths).fit(z, y, w)
+    fitted = StructuredScaling(structure=kind, gate=False, **strengths).fit(z, y, w)
     t = naive.temperature(z, y, w)
     assert fitted.temperature_ == pytest.approx(1.0 / t, rel=1e-6)
     x = naive.log_softmax(t * z)

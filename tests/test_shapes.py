@@ -118,8 +118,8 @@ def test_kernels_widen_where_rows_are_few():
 @pytest.mark.parametrize("axes", ["probability", "logit"])
 def test_curves_are_values_ready_for_json(curve, band, axes):
     y, p = simulate(300)
-    found = reliability_curve(y, p, curve=curve, band=band, axes=axes, n_boot=50)
-    assert found == reliability_curve(y, p, curve=curve, band=band, axes=axes, n_boot=50)
+    found = reliability_curve(y, p, curve=curve, band=band, axes=axes, replicates=50)
+    assert found == reliability_curve(y, p, curve=curve, band=band, axes=axes, replicates=50)
     plain = json.loads(json.dumps(found.to_dict()))
     assert (plain["curve"], plain["axes"]) == (curve, axes)
     assert len(plain["x"]) == len(plain["y"]) > 3
@@ -144,7 +144,7 @@ def test_counts_are_repeated_rows_and_the_scale_of_weights_is_nothing(curve):
     random = np.random.default_rng(1)
     p, count = random.random(50), random.integers(1, 5, 50)
     y = random.random(50) < p
-    options = {"curve": curve, "band": "consistency", "n_boot": 100}
+    options = {"curve": curve, "band": "consistency", "replicates": 100}
     table = ScoreTable.from_counts(p, count * ~y, count * y)
     repeated = reliability_curve(np.repeat(y, count), np.repeat(p, count), **options)
     assert reliability_curve(table, **options) == repeated
@@ -162,7 +162,7 @@ def test_counts_are_repeated_rows_and_the_scale_of_weights_is_nothing(curve):
 )
 @pytest.mark.parametrize("axes", ["probability", "logit"])
 def test_the_least_of_data(curve, band, y, p, axes):
-    found = reliability_curve(y, p, curve=curve, band=band, axes=axes, n_boot=20)
+    found = reliability_curve(y, p, curve=curve, band=band, axes=axes, replicates=20)
     for column in (found.x, found.y, found.lower, found.upper, found.histogram_edges):
         assert np.isfinite(column).all()
     assert (np.diff(found.histogram_edges) > 0).all()
@@ -172,7 +172,7 @@ def test_the_least_of_data(curve, band, y, p, axes):
 def test_the_ends_of_probability_and_log_odds():
     y, p = [0, 1, 0, 1, 1], [0.0, 0.0, 0.3, 1.0, 1.0]
     for curve in CURVES:
-        found = reliability_curve(y, p, curve=curve, axes="logit", n_boot=20)
+        found = reliability_curve(y, p, curve=curve, axes="logit", replicates=20)
         frame = frame_of([found])
         assert 0 < frame.low < frame.high < 1
         assert (frame.inside(found.y) >= frame.low).all()
@@ -206,7 +206,7 @@ def test_cells_hold_the_table(n, half, seed):
 def test_bands_of_cells_are_those_of_the_rows(curve, monkeypatch):
     """What a merged table gives is within the noise of drawing what all its scores would give."""
     y, p = simulate(4000)
-    options = {"curve": curve, "band": "consistency", "n_boot": 400}
+    options = {"curve": curve, "band": "consistency", "replicates": 400}
     merged = reliability_curve(y, p, **options)
     monkeypatch.setattr("calibrant.diagrams.resample.cells_of.__defaults__", (None, 5000))
     whole = reliability_curve(y, p, **options)
@@ -246,7 +246,7 @@ def test_consistency_band_is_that_of_labels_drawn_row_by_row():
         return float(np.interp(at, *zip(*ends, strict=True)))
 
     twin = naive_consistency(p.tolist(), 0.9, 1500, isotonic_at, source)
-    options = {"band": "consistency", "level": 0.9, "n_boot": 5000}
+    options = {"band": "consistency", "level": 0.9, "replicates": 5000}
     curve = reliability_curve(y, p, curve="isotonic", **options)
     found = np.interp(at, curve.x, curve.lower), np.interp(at, curve.x, curve.upper)
     np.testing.assert_allclose(found, twin, atol=0.03)
@@ -274,7 +274,7 @@ def coverage(curve, band, n, sets, sharpness=1.0, weights=False, draws=200):
     for seed in range(sets):
         y, p = simulate(n, seed, sharpness)
         w = np.random.default_rng(seed).gamma(2, 1, n) if weights else None
-        options = {"curve": curve, "band": band, "n_boot": draws, "random_state": seed}
+        options = {"curve": curve, "band": band, "replicates": draws, "random_state": seed}
         found = reliability_curve(y, p, sample_weight=w, **options)
         at = np.quantile(p, [0.02, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.98])
         lower, upper = np.interp(at, found.x, found.lower), np.interp(at, found.x, found.upper)
@@ -290,7 +290,7 @@ def coverage_of_bins(n, sets, weights=False):
     for seed in range(sets):
         y, p = simulate(n, seed)
         w = np.random.default_rng(seed).gamma(2, 1, n) if weights else None
-        options = {"kind": "mass", "bins": 5, "band": "consistency", "n_boot": 400}
+        options = {"binning": "mass", "bins": 5, "band": "consistency", "replicates": 400}
         found = reliability_curve(y, p, sample_weight=w, random_state=seed, **options)
         held.append((found.lower <= found.y) & (found.y <= found.upper))
     return np.mean(held, axis=0)
@@ -314,7 +314,7 @@ def test_calibrated_bins_stay_in_their_consistency_band(weights):
 @pytest.mark.parametrize("curve", CURVES)
 def test_wrong_predictions_leave_their_consistency_band(curve):
     y, p = simulate(3000, sharpness=2.0)
-    found = reliability_curve(y, p, curve=curve, band="consistency", n_boot=200)
+    found = reliability_curve(y, p, curve=curve, band="consistency", replicates=200)
     assert ((found.y < found.lower) | (found.y > found.upper)).mean() > 0.6
 
 
@@ -362,7 +362,7 @@ def test_what_auto_and_confidence_mean():
     assert reliability_curve(y, p).band == "exact"
     assert reliability_curve(y, p, band="confidence") == reliability_curve(y, p, band="exact")
     for curve in ("isotonic", "smooth"):
-        assert reliability_curve(y, p, curve=curve, n_boot=20).band == "consistency"
+        assert reliability_curve(y, p, curve=curve, replicates=20).band == "consistency"
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_bad_options(options, message):
 
 def test_printing():
     y, p = simulate(500)
-    isotonic = reliability_curve(y, p, curve="isotonic", n_boot=20)
+    isotonic = reliability_curve(y, p, curve="isotonic", replicates=20)
     assert repr(isotonic).endswith("isotonic blocks, weight 500, consistency 95 % band)")
     first = str(isotonic).splitlines()[1].split()
     assert first[:3] == [f"{isotonic.edges[0, 0]:.3f}", "to", f"{isotonic.edges[0, 1]:.3f}"]
@@ -406,7 +406,7 @@ def test_cells_of_log_odds_are_equal_there():
     random = np.random.default_rng(0)
     p = random.beta(0.6, 200, 20000)
     y = random.random(20000) < p
-    curve = reliability_curve(y, p, axes="logit", kind="mass")
+    curve = reliability_curve(y, p, axes="logit", binning="mass")
     z = np.log(curve.histogram_edges / (1 - curve.histogram_edges))
     np.testing.assert_allclose(np.diff(z), np.diff(z).mean(), rtol=1e-6)
     assert curve.histogram.sum() == 20000
@@ -512,7 +512,7 @@ def test_classes_take_the_options():
     random = np.random.default_rng(0)
     p = random.dirichlet([1, 1, 1], 500)
     y = (p.cumsum(axis=1) > random.random((500, 1))).argmax(axis=1)
-    options = {"curve": "isotonic", "band": "consistency", "n_boot": 50}
+    options = {"curve": "isotonic", "band": "consistency", "replicates": 50}
     panels = class_reliability(y, p, **options)
     alone = reliability_curve(y == 1, p[:, 1], **options)
     np.testing.assert_array_equal(panels["1"].y, alone.y)
@@ -524,6 +524,6 @@ def test_classes_take_the_options():
 
 def test_before_and_after_in_one_rule():
     y, p = simulate(500)
-    both = compare_curves(y, p, raw=p**2, rule=Rule(curve="isotonic", axes="logit", n_boot=20))
+    both = compare_curves(y, p, raw=p**2, rule=Rule(curve="isotonic", axes="logit", replicates=20))
     assert [curve.curve for curve in both.curves] == ["isotonic"] * 2
     np.testing.assert_array_equal(both.after.histogram_edges, both.before.histogram_edges)

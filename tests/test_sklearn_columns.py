@@ -114,11 +114,11 @@ SCALING = (VectorAdapter, MatrixAdapter, DirichletAdapter)
 ADAPTED = [
     *(kind() for kind in SCALING),
     VectorAdapter(gate=False),
-    MatrixAdapter(gate=False, lambda_=0.01),
-    DirichletAdapter(gate=False, lambda_=0.01),
-    StructuredAdapter(),
-    CodedAdapter(cal.Platt()),
-    LabelsAdapter(cal.Platt()),
+    MatrixAdapter(gate=False, lambda_=0.01, weights="counts"),
+    DirichletAdapter(gate=False, lambda_=0.01, weights="counts"),
+    StructuredAdapter(weights="counts"),
+    CodedAdapter(cal.Platt(weights="counts")),
+    LabelsAdapter(cal.Platt(weights="counts")),
     SegmentedAdapter(weights="counts", shrinkage=10.0),
     SegmentedAdapter(cal.Platt(), weights="counts", shrinkage="bayes"),
 ]

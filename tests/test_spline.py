@@ -345,7 +345,7 @@ class TestEdges:
 @settings(max_examples=150)
 def test_monotone_quadratic_equals_a_general_solver(data, shrink):
     s, y, w = data
-    options = {} if shrink is None else {"shrink": shrink}
+    options = {} if shrink is None else {"shrinkage": shrink}
     c = cal.Quadratic(monotone=True, **options).fit(s, y, w)
     at = np.linspace(s.min(), s.max(), 50)
     assert (np.diff(c.calibrate(at)) >= -1e-12).all()
@@ -364,11 +364,14 @@ def test_shrinking_goes_from_the_data_to_the_identity():
     rng = np.random.default_rng(2)
     s = 0.05 + 0.9 * rng.random(300)
     y = rng.random(300) < s**2
-    tight, loose = cal.Quadratic(shrink=1e-6).fit(s, y), cal.Quadratic(shrink=1e4).fit(s, y)
+    tight, loose = cal.Quadratic(shrinkage=1e-6).fit(s, y), cal.Quadratic(shrinkage=1e4).fit(s, y)
     assert tight.calibrate(s) == pytest.approx(s, abs=1e-9)
     assert (tight.a_, tight.b_, tight.c_) == pytest.approx((1, 0, 0), abs=1e-8)
     assert loose.calibrate(s) == pytest.approx(cal.Quadratic().fit(s, y).calibrate(s), abs=0.02)
-    one, named = cal.Quadratic(shrink=1.0).fit(s, y), cal.Quadratic(shrink="identity").fit(s, y)
+    one, named = (
+        cal.Quadratic(shrinkage=1.0).fit(s, y),
+        cal.Quadratic(shrinkage="identity").fit(s, y),
+    )
     assert one.map_ == named.map_
 
 
@@ -391,7 +394,7 @@ def test_beyond_the_margins_the_parabola_is_not_followed():
 
 
 def test_one_margin_gives_a_flat_map():
-    c = cal.Quadratic(shrink=2.0).fit([2.0] * 4, [0, 1, 1, 1])
+    c = cal.Quadratic(shrinkage=2.0).fit([2.0] * 4, [0, 1, 1, 1])
     assert np.ptp(c.calibrate([-9.0, 0.0, 2.0, 9.0])) == 0.0
     assert 0.5 < c.calibrate([2.0])[0] < 0.75
 

@@ -72,7 +72,7 @@ def test_isotonic_on_small_sets_can_be_kept_from_certainty():
 
 def test_centred_isotonic_makes_no_ties_between_its_ends():
     p, y = overconfident(2000)
-    step, centred = cal.Isotonic().fit(p, y), cal.Isotonic(kind="centred").fit(p, y)
+    step, centred = cal.Isotonic().fit(p, y), cal.Isotonic(interpolation="centred").fit(p, y)
     inside = p[(p > centred.map_.x[0]) & (p < centred.map_.x[-1])]
     assert len(inside) > 1000
     assert len(np.unique(centred.calibrate(inside))) == len(np.unique(inside))
@@ -107,7 +107,7 @@ def test_scikit_learns_scorers_agree_for_either_positive_label():
 
 
 @pytest.mark.parametrize(
-    "make", [cal.Platt, cal.Beta, lambda: cal.Beta(kind="am"), cal.Temperature]
+    "make", [cal.Platt, cal.Beta, lambda: cal.Beta(parameters="am"), cal.Temperature]
 )
 def test_one_surprise_at_an_exact_zero_does_not_flatten_the_map(make):
     """Forests and neighbours give exact 0 and 1, whose logits must not outweigh all other rows."""

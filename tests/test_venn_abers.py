@@ -33,7 +33,7 @@ def near(s):
 
 
 def fit(s, y, w=None, **options):
-    return cal.VennAbers(classes=[0, 1], **options).fit(s, y, w)
+    return cal.VennAbers(classes=[0, 1], weights="counts", **options).fit(s, y, w)
 
 
 def worst_difference(data):
@@ -101,9 +101,7 @@ def test_a_larger_set_against_scikit_learn():
 
 # --- the bounds and what lies between -----------------------------------------------------------
 
-OPTIONS = [
-    {"kind": kind, "merge": merge} for kind in ("inductive", "cross") for merge in ("log", "brier")
-]
+OPTIONS = [{"cv": cv, "merge": merge} for cv in (None, 5) for merge in ("log", "brier")]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -215,14 +213,14 @@ def test_folds_are_calibration_sets_merged_as_in_the_paper(merge, data, folds):
             parts.append((np.tile(table.scores, 2), np.repeat([0, 1], len(table)), weight))
     q = near(s)
     expected = naive.cross(parts, q, merge)
-    band = fit(s, y, w, kind="cross", folds=folds, merge=merge).map_
+    band = fit(s, y, w, cv=folds, merge=merge).map_
     for ours, wanted in zip((band.lower, band.upper, band), expected, strict=True):
         assert np.abs(ours(q) - wanted).max() < 1e-12
 
 
 def test_more_folds_than_rows():
-    assert fit([0.3], [1], kind="cross", folds=100).map_ == fit([0.3], [1]).map_
-    p = fit([0.1, 0.3, 0.7], [0, 1, 1], kind="cross", folds=100).calibrate([0.0, 0.5, 1.0])
+    assert fit([0.3], [1], cv=100).map_ == fit([0.3], [1]).map_
+    p = fit([0.1, 0.3, 0.7], [0, 1, 1], cv=100).calibrate([0.0, 0.5, 1.0])
     assert ((p > 0) & (p < 1)).all()
 
 
@@ -230,7 +228,7 @@ def test_folds_make_more_values_and_wider_bounds():
     rng = np.random.default_rng(3)
     s = rng.random(4000)
     y = (rng.random(4000) < s**1.5).astype(int)
-    one, many = fit(s, y), fit(s, y, kind="cross", folds=10)
+    one, many = fit(s, y), fit(s, y, cv=10)
     assert len(np.unique(many.calibrate(s))) > 1.5 * len(np.unique(one.calibrate(s)))
     width = [(c.map_.upper(s) - c.map_.lower(s)).mean() for c in (one, many)]
     assert width[1] > 2 * width[0]
@@ -293,9 +291,9 @@ def test_it_is_drawn_with_its_bounds():
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"kind": "jackknife"}, "'inductive' or 'cross'"),
-        ({"folds": 1}, "at least 2"),
-        ({"folds": 2.5}, "whole number"),
+        ({"cv": "jackknife"}, "None, or a whole number"),
+        ({"cv": 1}, "at least 2"),
+        ({"cv": 2.5}, "whole number"),
         ({"merge": "mean"}, "'log' or 'brier'"),
     ],
 )
@@ -309,7 +307,7 @@ def test_cross_with_weights_of_any_size(weight):
     rng = np.random.default_rng(0)
     s = rng.random(60)
     y = (rng.random(60) < s).astype(int)
-    p = cal.VennAbers(kind="cross").fit(s, y, np.full(60, weight)).calibrate(s)
+    p = cal.VennAbers(cv=5).fit(s, y, np.full(60, weight)).calibrate(s)
     assert np.isfinite(p).all()
     if weight < 1.0:  # next to nothing is known
         assert np.allclose(p, 0.5)

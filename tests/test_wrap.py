@@ -91,7 +91,8 @@ def test_folds_pool_their_scores_for_one_calibrator(calibrator, cv):
     rows = np.concatenate(rows)
     times = np.bincount(rows)[rows]  # a row that is held out twice counts half each time
     weight = None if times.max() == 1 else 1 / times
-    by_hand = clone(calibrator).fit(np.concatenate(scores), Y[rows], weight)
+    by_hand = clone(calibrator).set_params(weights="counts")
+    by_hand.fit(np.concatenate(scores), Y[rows], weight)
     assert found.calibrator_.map_ == by_hand.map_
     whole = GaussianNB().fit(X, Y)
     assert np.array_equal(found.predict_proba(NEW), by_hand.predict_proba(whole.predict_proba(NEW)))
@@ -124,7 +125,9 @@ def test_margins_are_used_where_there_are_no_probabilities():
 def test_method_chooses_the_kind_of_score():
     model = LogisticRegression()
     kinds = {
-        method: CalibratedClassifier(model, cal.Platt(), method=method).fit(X, Y).calibrator_.scale_
+        method: CalibratedClassifier(model, cal.Platt(), response_method=method)
+        .fit(X, Y)
+        .calibrator_.scale_
         for method in ("auto", "predict_proba", "decision_function")
     }
     assert kinds == {"auto": "logit", "predict_proba": "logit", "decision_function": "raw"}
@@ -299,8 +302,10 @@ def test_labels_of_the_model_or_of_the_probabilities():
     rare = np.concatenate((np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)[:12]))
     balanced = LogisticRegression(class_weight="balanced")
     found = {
-        labels: CalibratedClassifier(balanced, cal.Platt(), labels=labels).fit(X[rare], Y[rare])
-        for labels in ("calibrated", "model")
+        decision: CalibratedClassifier(balanced, cal.Platt(), decision=decision).fit(
+            X[rare], Y[rare]
+        )
+        for decision in ("calibrated", "model")
     }
     own = clone(balanced).fit(X[rare], Y[rare]).predict(NEW)
     assert np.array_equal(found["model"].predict(NEW), own)
@@ -312,7 +317,7 @@ def test_labels_of_the_model_or_of_the_probabilities():
 
 def test_an_ensemble_s_models_vote():
     found = CalibratedClassifier(
-        DecisionTreeClassifier(random_state=0), cv=3, ensemble=True, labels="model"
+        DecisionTreeClassifier(random_state=0), cv=3, ensemble=True, decision="model"
     ).fit(X, NAMES)
     votes = np.array([member.estimator.predict(NEW) for member in found.members_])
     expected = np.where((votes == "spam").sum(axis=0) >= 2, "spam", "ham")
@@ -450,7 +455,8 @@ def test_weights_reach_the_model_and_the_calibrator(log, cv, container):
 def test_whole_weights_are_repetitions():
     groups = np.arange(len(Y)) % 4
     splits = [(np.flatnonzero(groups != g), np.flatnonzero(groups == g)) for g in range(4)]
-    weighted = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(X, Y, W)
+    counting = cal.Platt(weights="counts")
+    weighted = CalibratedClassifier(GaussianNB(), counting, cv=splits).fit(X, Y, W)
     times = W.astype(int)
     many = np.repeat(groups, times)
     splits = [(np.flatnonzero(many != g), np.flatnonzero(many == g)) for g in range(4)]

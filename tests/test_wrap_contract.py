@@ -249,21 +249,27 @@ def test_an_ensemble_says_what_to_save_instead():
         ({"cv": 1.0}, "a fraction between 0 and 1"),
         ({"cv": -0.5}, "a fraction between 0 and 1"),
         ({"cv": float("nan")}, "a fraction between 0 and 1"),
-        ({"labels": "raw"}, "labels of CalibratedClassifier must be 'calibrated' or 'model'"),
-        ({"method": "predict"}, "method of CalibratedClassifier must be 'auto' or"),
+        ({"decision": "raw"}, "decision of CalibratedClassifier must be 'calibrated' or 'model'"),
+        (
+            {"response_method": "predict"},
+            "response_method of CalibratedClassifier must be",
+        ),
         ({"ensemble": "yes"}, "ensemble of CalibratedClassifier must be True or False"),
         ({"ensemble": True, "cv": "train"}, "ensemble=True keeps one model per fold"),
         ({"ensemble": True, "cv": 0.25}, "has no folds"),
-        ({"calibrator": "isotonic"}, "calibrator must be a Calibrator such as"),
+        ({"calibrator": "isotonc"}, "Did you mean 'isotonic'"),
         ({"calibrator": cal.Isotonic}, "calibrator must be a Calibrator such as"),
         ({"estimator": GaussianNB}, "must be an instance with a fit method"),
         ({"estimator": lambda rows: rows}, 'use cv="prefit"'),
         ({"estimator": None, "cv": "prefit"}, "needs a fitted estimator"),
         ({"estimator": StandardScaler()}, "must have predict_proba or decision_function"),
         ({"estimator": object(), "cv": "prefit"}, r"such as model\.predict"),
-        ({"estimator": GaussianNB(), "method": "decision_function"}, "must have decision_function"),
         (
-            {"estimator": lambda rows: rows[:, 0], "cv": "prefit", "labels": "model"},
+            {"estimator": GaussianNB(), "response_method": "decision_function"},
+            "must have decision_function",
+        ),
+        (
+            {"estimator": lambda rows: rows[:, 0], "cv": "prefit", "decision": "model"},
             "needs an estimator with predict",
         ),
     ],
@@ -334,7 +340,7 @@ def test_a_fold_that_trains_without_one_of_several_classes_is_as_in_scikit_learn
     splits = [(np.intersect1d(lacking, np.flatnonzero(half)), np.flatnonzero(~half))]
     splits += [(np.flatnonzero(~half), np.flatnonzero(half))]
     ours = CalibratedClassifier(
-        GaussianNB(), cal.Isotonic(kind="linear"), cv=splits, ensemble=ensemble
+        GaussianNB(), cal.Isotonic(interpolation="linear"), cv=splits, ensemble=ensemble
     )
     with pytest.warns(cal.CalibrationWarning, match=f"fold 1 of 2 lack {k - 1}"):
         ours.fit(rows, y)

@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
+from calibrant.data import weighing
 from calibrant.data.blocks import SMOOTHING
 from calibrant.data.cells import cell_facts
 from calibrant.data.door import read_binary, read_scores
@@ -31,6 +32,7 @@ __all__ = [
     "NOT_ROUTED",
     "SCALES",
     "SMOOTHING",
+    "WEIGHTS",
     "Calibrator",
     "Each",
     "Limit",
@@ -116,6 +118,8 @@ class Limit(Protocol):
 
 #: how a method reads scores: as they are, by their logit, or by what they look like
 SCALES = OneOf(("auto", "logit", "raw"))
+#: what a weight says; see `calibrant.data.weighing`
+WEIGHTS = OneOf(tuple(weighing.WEIGHTS))
 
 
 def on_logit_scale(scale: str, table: ScoreTable) -> bool:
@@ -159,6 +163,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
+    weights : {"importance", "counts"}, default="importance"
+        What ``sample_weight`` says: how much a row matters, so that a common factor of all weights
+        changes nothing, and rows are as many as (Σw)²/Σw² tells; or how many equal rows it stands
+        for, so that a weight of 2 is two rows. Methods to which only ratios matter lack it.
     pos_label : label, default: the larger class
         What a high score means.
     classes : two labels, default: those found in y
@@ -188,6 +196,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
     __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
+    weights: str | None = None
     pos_label: Any
     classes: Any
     map_: Map
@@ -213,14 +222,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         count = rows.count
         del rows  # the columns may be copies, and fits are to stay small
-        if few := too_few(self, table):
+        if few := too_few(self, self._in_rows(table)):
             warnings.warn(few, AdviceWarning, stacklevel=2)
         self._learn(table, *labels)
         self._provenance["rows"] = count
         return self
 
     def fit_table(self, table: ScoreTable) -> Self:
-        """Fit the map to a table; its labels are ``classes`` (default 0 and 1)."""
+        """Fit the map to a table; its labels are ``classes`` (default 0 and 1).
+
+        A table of counts (`ScoreTable.from_counts`) is fitted as its rows would be.
+        """
         check_parameters(self, self._limits)
         if not isinstance(table, ScoreTable):
             raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
@@ -235,15 +247,18 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pos_label: Any,
         fit: Callable[[ScoreTable], Map] | None = None,
     ) -> Self:
-        self.map_ = (self._fit if fit is None else fit)(table)
+        self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
         self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
         self.score_range_ = range_of_table(table)
         self._provenance = table_facts(table)
         return self
 
+    def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        return weighing.table_in_rows(table, self.weights)
+
     @abstractmethod
     def _fit(self, table: ScoreTable) -> Map:
-        """The map for a non-empty table. May set further ``name_`` attributes."""
+        """The map for a table in units of rows, not empty. May set further ``name_`` attributes."""
 
     @property
     def _positive_column(self) -> int:

@@ -17,14 +17,12 @@ from calibrant.fitted import Fitted
 from calibrant.folds.models import (
     Method,
     ModelRows,
-    Part,
-    fit_calibrator,
     may_be_probabilities,
     model_scores,
-    pool,
     take,
     unseen,
 )
+from calibrant.folds.pooling import Part, fit_calibrator, fit_pooled
 from calibrant.local.base import LocalCalibrator
 from calibrant.local.rule import LocalFitted, Rows
 from calibrant.maps import Map
@@ -149,17 +147,21 @@ def _fit_all(
     parts: list[Part],
 ) -> Member:
     """Fitted to the scores of all classes: directly, or one class against the rest."""
-    scores, rows, weight = pool(data, parts)
     whole: AnyCalibrator = clone(calibrator)
     if isinstance(whole, Calibrator) and not whole.multiclass:
         whole = CodedCalibrator(whole.set_params(classes=None))
     if isinstance(whole, CodedCalibrator):
         _check_one_each(whole, len(data.classes))
     whole.set_params(classes=list(data.classes))
-    margins = scores.ndim == 1 and bool(scores.min() < 0.0 or scores.max() > 1.0)
-    columns = _pair(scores, margins) if scores.ndim == 1 else scores
-    fitted: AnyCalibrator = whole.fit(columns, data.classes[data.codes[rows]], weight)
-    return Member(model, fitted, data.classes, 1, data.method, margins=margins)
+    one_column = parts[0][0].ndim == 1
+    margins = one_column and any(s.min() < 0.0 or s.max() > 1.0 for s, _ in parts)
+
+    def fit(scores: Array, rows: Index, weight: Array | None) -> None:
+        columns = _pair(scores, margins) if one_column else scores
+        whole.fit(columns, data.classes[data.codes[rows]], weight)
+
+    fit_pooled(whole, data.weight, parts, fit, len(data.codes))
+    return Member(model, whole, data.classes, 1, data.method, margins=margins)
 
 
 def _without(p: Array, absent: NDArray[np.bool_]) -> Array:
@@ -189,7 +191,6 @@ def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
 
 
 def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) -> LocalCalibrator:
-    scores, rows, weight = pool(data, parts)
     labels: dict[str, Any] = {"classes": list(data.classes)}
     if len(data.classes) == 2:
         labels["pos_label"] = data.classes[data.positive]
@@ -198,6 +199,11 @@ def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) 
             f"{type(calibrator).__name__} calibrates two classes, but {len(data.classes)} came."
         )
     whole = len(parts) == 1 and parts[0][1] is None
-    X = data.X if whole else take(data.X, rows)
     local: LocalCalibrator = clone(calibrator).set_params(**labels)
-    return local.fit_rows(scores, data.classes[data.codes[rows]], X, weight, groups=rows)
+
+    def fit(scores: Array, rows: Index, weight: Array | None) -> None:
+        X = data.X if whole else take(data.X, rows)
+        local.fit_rows(scores, data.classes[data.codes[rows]], X, weight, groups=rows)
+
+    fit_pooled(local, data.weight, parts, fit, len(data.codes))
+    return local

@@ -35,6 +35,7 @@ from calibrant.data.matrix import (
     row_blocks,
 )
 from calibrant.data.score_range import OnRange, ScoreRange
+from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted, read_rows
 from calibrant.losses import SMALLEST
@@ -97,6 +98,8 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     Parameters
     ----------
+    weights : {"importance", "counts"}, default="importance"
+        See `Calibrator`.
     classes : k labels in sorted order, default: those found in y
         Column j of the scores is the j-th class. Needed where y may lack some of them.
 
@@ -118,6 +121,7 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
     __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
     __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
+    weights: str | None = None
     classes: Any
     map_: VectorMap
     classes_: NDArray[Any]
@@ -139,7 +143,7 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_parameters(self, self._limits)
         require_labels(scores, y)
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
-        self.map_ = self._fit(matrix)
+        self.map_ = self._fit(matrix_in_rows(matrix, self.weights))
         self.classes_ = classes  # after what may fail
         self.n_features_in_ = matrix.n_classes
         self.score_range_ = range_of_rows(matrix.scores, self.map_)
@@ -148,7 +152,7 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     @abstractmethod
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        """The map for a non-empty matrix. May set further ``name_`` attributes."""
+        """The map for a matrix in units of rows. May set further ``name_`` attributes."""
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, shape (n, k), columns in the order of ``classes_``.

@@ -36,6 +36,7 @@ from calibrant.folds.models import (
 from calibrant.folds.splits import SPLITTING, check_calibrating, cv_kind, row_pairs, warn_of_missing
 from calibrant.local.rule import LocalFitted
 from calibrant.members import ANY_CALIBRATOR, AnyCalibrator, Member, fit_member
+from calibrant.registry import calibrator_of
 
 __all__ = ["CalibratedClassifier"]
 
@@ -55,7 +56,8 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ``cv="prefit"`` it is already fitted, needs no ``fit``, and may be a plain function from
         rows to scores: (n,), where high means the positive class, or (n, k) in the order of the
         sorted classes.
-    calibrator : calibrator of any kind, default: AutoCalibrator()
+    calibrator : calibrator of any kind, or a name, default: AutoCalibrator()
+        A name (``"isotonic"``, ``"platt"`` or ``"sigmoid"``, ``"bls"``, …) has default options.
         Cloned before it is fitted. Its ``pos_label`` and ``classes`` count with two classes.
         `SimilarityBinning` gets the rows X as its features; `ACP` gets the intervals of the model's
         probabilities, computed from the rows that the model was fitted on.
@@ -74,10 +76,11 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ensemble : bool, default=False
         Keep each fold's model with a calibrator of its own and average their probabilities,
         instead of one refitted model with one pooled calibrator. Only with folds.
-    labels : {"calibrated", "model"}, default="calibrated"
+    decision : {"calibrated", "model"}, default="calibrated"
         Whether `predict` gives the class of the highest calibrated probability, or the model's own
         decision (an ensemble's most frequent one).
-    method : {"auto", "raw_score", "predict_proba", "decision_function"} or callable, default="auto"
+    response_method : str or callable, default="auto"
+        ``"auto"``, ``"raw_score"``, ``"predict_proba"``, ``"decision_function"`` or a function.
         Where the model's scores come from. ``"auto"``: what the calibrator asks for
         (`LogisticCorrection` needs ``decision_function``), else the first of these that the model
         has. A function of the fitted model and rows, such as `boosting_score`, gives (n,) scores
@@ -150,7 +153,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "ensemble": (OneOf((True, False)),),
-        "labels": (OneOf(("calibrated", "model")),),
+        "decision": (OneOf(("calibrated", "model")),),
     }
     #: it takes rows, not scores: what saves and exports calibrators refuses it
     takes_rows: ClassVar[bool] = True
@@ -161,12 +164,12 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def __init__(
         self,
         estimator: Any = None,
-        calibrator: AnyCalibrator | None = None,
+        calibrator: AnyCalibrator | str | None = None,
         *,
         cv: Any = 3,
         ensemble: bool = False,
-        labels: str = "calibrated",
-        method: Method = "auto",
+        decision: str = "calibrated",
+        response_method: Method = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -174,12 +177,12 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.calibrator = calibrator
         self.cv = cv
         self.ensemble = ensemble
-        self.labels = labels
-        self.method = method
+        self.decision = decision
+        self.response_method = response_method
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit the model (unless prefit) and the calibrator of its scores.
 
         Parameters
@@ -208,7 +211,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         weight = read_weight(sample_weight, len(codes))
         positive = positive_class(calibrator, classes)
         data = ModelRows(
-            X, codes, weight, classes, positive, chosen_method(self.method, calibrator)
+            X, codes, weight, classes, positive, chosen_method(self.response_method, calibrator)
         )
         if sample_weight is not None and kind != "prefit" and weight_argument(estimator) is None:
             warn_no_weights(estimator)
@@ -237,23 +240,23 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
         estimator, calibrator = self.estimator, self.calibrator
-        if calibrator is None:
-            calibrator = AutoCalibrator()
+        calibrator = AutoCalibrator() if calibrator is None else calibrator_of(calibrator)
         if not isinstance(calibrator, ANY_CALIBRATOR):
             raise ParameterError(
-                "calibrator must be a Calibrator such as Platt() or Isotonic(), or a local one "
-                f"such as SimilarityBinning(), but {calibrator!r} came."
+                "calibrator must be a Calibrator such as Platt(), a local one such as "
+                "SimilarityBinning(), or a name such as 'isotonic', but "
+                f"{calibrator!r} came."
             )
-        if not callable(self.method):
-            check_parameters(self, {"method": (OneOf(tuple(SCORE_METHODS)),)})
+        if not callable(self.response_method):
+            check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if kind == "prefit":
             if estimator is None:
                 raise ParameterError('cv="prefit" needs a fitted estimator, but None came.')
-            score_method(estimator, chosen_method(self.method, calibrator))
-            if self.labels == "model" and not hasattr(estimator, "predict"):
+            score_method(estimator, chosen_method(self.response_method, calibrator))
+            if self.decision == "model" and not hasattr(estimator, "predict"):
                 raise ParameterError(
-                    'labels="model" needs an estimator with predict, but a function came. Use '
-                    'labels="calibrated".'
+                    'decision="model" needs an estimator with predict, but a function came. Use '
+                    'decision="calibrated".'
                 )
             return estimator, calibrator
         hint = ' If it is fitted already, or a function from rows to scores, use cv="prefit".'
@@ -296,7 +299,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels: the most probable class (the first on ties), or the model's own decision."""
         check_is_fitted(self, "members_")
-        if self.labels == "calibrated":
+        if self.decision == "calibrated":
             best = np.argmax(self.predict_proba(X), axis=1)
         else:
             votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]

@@ -21,12 +21,12 @@ SEEDS, QUICK = 20, 3
 
 VARIANTS: dict[str, Callable[..., Any]] = {
     "SBA": cal.SimilarityBinning,
-    "nearer count more": lambda **more: cal.SimilarityBinning(weights="distance", **more),
+    "nearer count more": lambda **more: cal.SimilarityBinning(neighbour_weights="distance", **more),
     "attributes by information": lambda **more: cal.SimilarityBinning(
         attribute_weights="mutual_info", **more
     ),
     "both": lambda **more: cal.SimilarityBinning(
-        weights="distance", attribute_weights="mutual_info", **more
+        neighbour_weights="distance", attribute_weights="mutual_info", **more
     ),
     "k by leave-one-out": lambda **more: cal.SimilarityBinning(k="auto", **more),
 }

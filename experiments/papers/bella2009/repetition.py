@@ -44,7 +44,7 @@ BY_LABEL = "CalBin by label"
 MEASURES = ("MSE", "CalBin", BY_LABEL, "CalBin as sorted", "AUC")
 #: calibrators of the score alone
 UNIVARIATE: dict[str, Callable[[], Any]] = {
-    "binning": lambda: cal.Histogram(bins=10, kind="mass", classes=[0, 1]),
+    "binning": lambda: cal.Histogram(bins=10, binning="mass", classes=[0, 1]),
     "PAV": lambda: cal.Isotonic(classes=[0, 1]),
     "Platt": lambda: cal.Platt(scale="raw", classes=[0, 1]),
 }

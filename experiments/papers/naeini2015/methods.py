@@ -76,10 +76,10 @@ def measures(y: Labels, p: Array) -> dict[str, float]:
         "AUC": cal.auc(y, p),
         "ACC": float(np.mean((p >= 0.5) == y)),
         "RMSE": cal.rmse(y, p),
-        "MCE": cal.mce(y, p, kind="mass", ties="labels"),
-        "ECE": math.sqrt(cal.ece(y, p, kind="mass", ties="labels") / 10),
-        "MCE, ties together": cal.mce(y, p, kind="mass"),
-        "ECE, plain": cal.ece(y, p, kind="mass"),
+        "MCE": cal.mce(y, p, binning="mass", ties="labels"),
+        "ECE": math.sqrt(cal.ece(y, p, binning="mass", ties="labels") / 10),
+        "MCE, ties together": cal.mce(y, p, binning="mass"),
+        "ECE, plain": cal.ece(y, p, binning="mass"),
         "ECE, equal width": cal.ece(y, p),
     }
 

@@ -27,9 +27,9 @@ METHODS: dict[str, Callable[[], Any]] = {
     "ENIR paper": lambda: cal.ENIR(variant="paper"),
     "ENIR authors": lambda: cal.ENIR(variant="authors"),
     "ENIR": cal.ENIR,
-    "ELiTE paper": lambda: cal.ELiTE(scale="raw", clip="paper", ends="linear"),
+    "ELiTE paper": lambda: cal.ELiTE(scale="raw", clip="paper", tails="linear"),
     "ELiTE": cal.ELiTE,
-    "ELiTE near": lambda: cal.ELiTE(monotone="near"),
+    "ELiTE near": lambda: cal.ELiTE(falls="priced"),
 }
 #: the paper's name of what a method stands beside
 COLUMN = {
@@ -56,10 +56,10 @@ MEASURES: dict[str, Callable[[cal.ScoreTable], float]] = {
     "AUC": area,
     "ACC": cal.accuracy,
     "RMSE": cal.rmse,
-    "ECE": lambda table: cal.ece(table, kind="mass", ties="labels"),
-    "MCE": lambda table: cal.mce(table, kind="mass", ties="labels"),
-    "ECE, ties together": lambda table: cal.ece(table, kind="mass"),
-    "MCE, ties together": lambda table: cal.mce(table, kind="mass"),
+    "ECE": lambda table: cal.ece(table, binning="mass", ties="labels"),
+    "MCE": lambda table: cal.mce(table, binning="mass", ties="labels"),
+    "ECE, ties together": lambda table: cal.ece(table, binning="mass"),
+    "MCE, ties together": lambda table: cal.mce(table, binning="mass"),
     "ECE, equal width": cal.ece,
     "MCE, equal width": cal.mce,
 }

@@ -45,7 +45,7 @@ def run(dataset: str, style: str, steps: int, seed: int) -> dict[str, float]:
     model = booster("trees", style, steps, seed, "exponential").fit(rows.train.X, rows.train.y)
     wanted = [step for step in STEPS if step <= steps]
     row: dict[str, float] = {}
-    for step, f in zip(wanted, model.staged_raw_score(rows.test.X, wanted), strict=True):
+    for step, f in zip(wanted, model.staged_raw_score(rows.test.X, steps=wanted), strict=True):
         row |= shape(str(step), rows.test.y, f)
         row |= measured(str(step), "test", rows.test.y, f)
     return row

@@ -51,9 +51,9 @@ def run(dataset: str, style: str, steps: int, seed: int) -> dict[str, float]:
     rows = rows_of(dataset, seed)
     model = booster("trees", style, steps, seed, "exponential").fit(rows.train.X, rows.train.y)
     wanted = steps_to(steps)
-    staged = list(model.staged_raw_score(rows.validation.X, wanted))
+    staged = list(model.staged_raw_score(rows.validation.X, steps=wanted))
     raw, fitted = least(rows.validation, staged)
-    test = dict(zip(wanted, model.staged_raw_score(rows.test.X, wanted), strict=True))
+    test = dict(zip(wanted, model.staged_raw_score(rows.test.X, steps=wanted), strict=True))
     before, after = (
         learning(test[wanted[best]], rows.test, seed)
         for best in (np.argmin(raw), np.argmin(fitted))

@@ -72,7 +72,7 @@ def calibrated(
     """Raw (margins: scaled by their extremes), and by maps fitted on the rows to select on."""
     parts = (("validation", rows.validation), ("test", rows.test))
     y = rows.validation.y
-    before = cal.Rescale(kind="minmax") if margins else cal.Identity()
+    before = cal.Rescale(formula="minmax") if margins else cal.Identity()
     maps = {"raw": before, **{name: make() for name, make in FITTED.items()}}
     row: dict[str, float] = {}
     for name, map_ in maps.items():
@@ -89,11 +89,11 @@ def boosted(rows: Rows, learner: str, style: str, steps: int, seed: int) -> dict
         booster(learner, style, steps, seed, loss).fit(rows.train.X, rows.train.y)
         for loss in ("exponential", "log")
     )
-    staged = [plain.staged_raw_score(part.X, wanted) for part in rows[1:]]
+    staged = [plain.staged_raw_score(part.X, steps=wanted) for part in rows[1:]]
     for step, *scores in zip(wanted, *staged, strict=True):
         row |= calibrated(rows, tuple(scores), step)
     for name, part in (("validation", rows.validation), ("test", rows.test)):
-        stages = direct.staged_predict_proba(part.X, wanted)
+        stages = direct.staged_predict_proba(part.X, steps=wanted)
         for step, p in zip(wanted, stages, strict=True):
             row |= measured(f"log loss {step}", name, part.y, p[:, 1])
     return row

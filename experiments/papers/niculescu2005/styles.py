@@ -101,7 +101,7 @@ def pooled_scores(
     found = np.empty((len(steps), len(train.y)))
     for inside, outside in folds(train.y, seed):
         model = fit(Part(train.X[inside], train.frame.iloc[inside], train.y[inside]))
-        for i, scores in enumerate(model.staged_raw_score(train.X[outside], steps)):
+        for i, scores in enumerate(model.staged_raw_score(train.X[outside], steps=steps)):
             found[i, outside] = scores
     return found
 

@@ -54,9 +54,9 @@ def staged_figures(rows: Rows, learner: str, style: str, steps: int, seed: int) 
         stages = zip(
             wanted,
             maps,
-            plain.staged_raw_score(part.X, wanted),
-            plain.staged_predict_proba(part.X, wanted),
-            direct.staged_predict_proba(part.X, wanted),
+            plain.staged_raw_score(part.X, steps=wanted),
+            plain.staged_predict_proba(part.X, steps=wanted),
+            direct.staged_predict_proba(part.X, steps=wanted),
             strict=True,
         )
         for step, fitted, raw, corrected, log in stages:

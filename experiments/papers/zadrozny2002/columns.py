@@ -72,7 +72,7 @@ def probabilities(
         code=code,
         calibrator=cal.Isotonic(),
         cv=CALIBRATED_ON[on],
-        method=score,
+        response_method=score,
     )
     scores = model.fit(rows.X, rows.y).scores(rows.X_new)
     sure = [m.predict_proba(rows.X_new)[:, 1] for m in model.estimators_]
@@ -90,7 +90,7 @@ def combined(r: Array, code: cal.Code, y: Labels) -> Iterator[tuple[str, Array]]
         return
     yield "LS", cal.multiclass.least_squares(r, code)
     used = (code.matrix[y] != 0).sum(axis=0)
-    yield "Coup", cal.multiclass.coupling(r, code, used)
+    yield "Coup", cal.multiclass.coupling(r, code, weights=used)
 
 
 def figures(rows: Rows, estimator: Any, code: str, on: str, divide: int = 1) -> Row:

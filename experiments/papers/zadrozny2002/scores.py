@@ -125,7 +125,7 @@ def taken(given: Rows, model: str, coding: str) -> Scores:
         train, new = (probabilities(part) for part in naive_bayes(given, coding))
         return Scores(train, new, train, new, given.y, given.y_new)
     train, new = machine(given, coding)
-    scale = cal.Rescale(kind="symmetric").fit(train, given.y)
+    scale = cal.Rescale(formula="symmetric").fit(train, given.y)
     base, base_new = scale.calibrate(train), scale.calibrate(new)
     return Scores(train, new, base, base_new, given.y, given.y_new)
 

@@ -24,6 +24,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.maps import Map, VectorMap
+from calibrant.registry import calibrator_of
 
 __all__ = ["advise", "advise_table"]
 
@@ -48,7 +49,7 @@ def advise(
     ----------
     scores, y, sample_weight
         The rows to calibrate on; see `Calibrator.fit`.
-    calibrator : Calibrator, optional
+    calibrator : Calibrator or its name, optional
         If it is fitted, its map is looked at, too.
     segments : array-like of shape (n,), optional
         Parts of the rows (countries, products, …) that should be calibrated each.
@@ -87,7 +88,7 @@ def advise(
     options = {"pos_label": pos_label, "classes": classes}
     rows = read_binary(scores, y, sample_weight, **options)
     table = ScoreTable.from_rows(rows)
-    advice = list(advise_table(table, calibrator))
+    advice = list(advise_table(table, calibrator_of(calibrator)))
     if held_out is not None:
         other = ScoreTable.from_arrays(*_pair(held_out), **options)
         better = list(better_than_held_out(table, other))

@@ -134,7 +134,7 @@ def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
             "auc_lost",
             f"{len(table):,} distinct scores become {values:,} probabilities, and AUC falls from "
             f"{before:.4f} to {after:.4f} on these rows. Rank by the scores, or use a map without "
-            'ties, such as Isotonic(kind="centred") or BLS.',
+            'ties, such as Isotonic(interpolation="centred") or BLS.',
             {"before": before, "after": after, "distinct": len(table), "values": values},
         )
 

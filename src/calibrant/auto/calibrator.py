@@ -17,26 +17,27 @@ from calibrant.auto.leaderboard import BEFORE, Leaderboard
 from calibrant.auto.parts import (
     Part,
     Splits,
-    as_counts,
     for_present,
     parts_of_rows,
     parts_of_table,
     table_cv,
 )
 from calibrant.auto.words import explanation, refusal
-from calibrant.base import Calibrator, Limit, Number, OneOf, check_parameters
+from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.identity import Identity
 from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths, read_binary, read_weight
 from calibrant.data.matrix import read_matrix
 from calibrant.data.table import ScoreTable
+from calibrant.data.weighing import table_in_rows
 from calibrant.diagrams.trials import check_orientation, named_methods
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.splits import FOLDS
 from calibrant.maps import Map
 from calibrant.multiclass.calibrator import CodedCalibrator
+from calibrant.registry import calibrators_of
 from calibrant.vector_base import (
     OneOrMany,
     VectorCalibrator,
@@ -57,13 +58,14 @@ class Candidates:
     """The limits of ``candidates``: calibrators of scores, in a list or by name."""
 
     def allows(self, value: Any) -> bool:
-        inside = value.values() if isinstance(value, Mapping) else value
-        return isinstance(value, (list, tuple, Mapping)) and all(
-            isinstance(one, KINDS) for one in inside
-        )
+        if not isinstance(value, (list, tuple, Mapping)):
+            return False
+        found = calibrators_of(value)
+        inside = found.values() if isinstance(found, Mapping) else found
+        return all(isinstance(one, KINDS) for one in inside)
 
     def __str__(self) -> str:
-        return "a list of calibrators of scores, or a dict of names, such as [Platt(), Isotonic()]"
+        return "a list of calibrators of scores, or a dict of names, such as [Platt(), 'isotonic']"
 
 
 class AutoCalibrator(OneOrMany):
@@ -75,7 +77,7 @@ class AutoCalibrator(OneOrMany):
 
     Parameters
     ----------
-    candidates : list, tuple or dict of calibrators, default=None
+    candidates : list, tuple or dict of calibrators or names, default=None
         Judged beside `BLS` (of several classes: beside the mixture of temperature scaling,
         structured scaling and one-vs-rest BLS). A dict gives them names.
     cv : int, None (5), float, splitter or iterable of (train, test) rows, default=5
@@ -84,8 +86,8 @@ class AutoCalibrator(OneOrMany):
     level : float, default=0.95
         That of the intervals in ``leaderboard_``.
     weights : {"importance", "counts"}, default="importance"
-        What a weight says: how much a row counts, so that standard errors go by Σw² and a row is
-        in one fold; or how many equal rows it stands for.
+        What ``sample_weight`` says: how much a row matters, so that standard errors go by Σw² and
+        a row is in one fold; or how many equal rows it stands for. See `Calibrator`.
     progress : bool, default=False
         Show a bar on stderr.
     random_state : int, default=0
@@ -147,11 +149,12 @@ class AutoCalibrator(OneOrMany):
         "candidates": (Candidates(), OneOf((None,))),
         "cv": (Splits(),),
         "level": (Number(0, 1 - 1e-9, open=True),),
-        "weights": (OneOf(("importance", "counts")),),
+        "weights": (WEIGHTS,),
         "progress": (OneOf((True, False)),),
         "random_state": (Number(0, whole=True),),
     }
 
+    weights: str
     leaderboard_: Leaderboard | None
     chosen_: str
     refused_: str | None
@@ -178,7 +181,7 @@ class AutoCalibrator(OneOrMany):
         self.classes = classes
 
     def fit(
-        self, scores: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+        self, scores: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
     ) -> Self:
         """Judge the candidates, and fit the one that is taken.
 
@@ -209,14 +212,16 @@ class AutoCalibrator(OneOrMany):
         warn_of(self._warnings)
         return self
 
+    def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        """Weights as they came, unless they are counts: every candidate has its own units."""
+        return table_in_rows(table, "counts") if self.weights == "counts" else table
+
     def _fit(self, table: ScoreTable) -> Map:
         if not table_cv(self.cv):
             raise ParameterError(
                 "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
                 f"split, but {self.cv!r} came."
             )
-        if self.weights == "counts":
-            table = as_counts(table)
         folds = FOLDS if self.cv is None else int(self.cv)
         parts, notes = parts_of_table(table, folds, self.random_state)
         return self._judge(table, parts, notes)
@@ -233,8 +238,7 @@ class AutoCalibrator(OneOrMany):
         return named
 
     def _judge(self, table: ScoreTable, parts: list[Part], notes: tuple[str, ...] = ()) -> Map:
-        own = BLS(weights=self.weights)  # only ratios of importance weights may matter
-        named = {BEFORE: Identity(), "BLS": own, **self._named((Calibrator,))}
+        named = {BEFORE: Identity(), "BLS": BLS(), **self._named((Calibrator,))}
         if not parts:
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)

@@ -21,7 +21,9 @@ from calibrant.calibrators.bls import BLS
 from calibrant.data.columns import to_column
 from calibrant.data.door import check_lengths
 from calibrant.data.matrix import ScoreMatrix, row_blocks
+from calibrant.data.weighing import weight_in_rows
 from calibrant.folds.models import ModelRows
+from calibrant.folds.pooling import counting_rows
 from calibrant.folds.splits import FOLDS, row_pairs
 from calibrant.maps import Softmax, VectorMap, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
@@ -76,16 +78,17 @@ class ClassTrial:
 
 
 def members_for(k: int, weights: str = "importance") -> dict[str, Any]:
-    """The members of the mixture for k classes; what ``weights`` mean is as in `BLS`."""
-    kind = "matrix" if k <= MOST_FULL else "vector"
+    """The members of the mixture for k classes; ``weights`` is as in `Calibrator`."""
+    structure = "matrix" if k <= MOST_FULL else "vector"
 
     def structured(strength: float) -> StructuredScaling:
         return StructuredScaling(
-            kind=kind,
+            structure=structure,
             lambda_intercept=strength,
             lambda_diagonal=strength,
             lambda_off_diagonal=strength,
             gate=False,
+            weights=weights,
         )
 
     return {
@@ -171,8 +174,10 @@ def judge_classes(
     progress: bool,
 ) -> tuple[dict[str, ClassTrial], Sample]:
     """The scores as they came, the mixture, its members and every candidate, on unseen rows."""
-    held = _Held(matrix, pairs)
+    held = _Held(matrix, pairs, weights)
     square = held.weight if weights == "counts" else held.weight**2
+    if weights == "counts":
+        named = {name: counting_rows(clone(one)) for name, one in named.items()}
     sample = Sample(held.weight, square, None if clusters is None else clusters[held.rows])
     view = view_of(matrix)
     seen, members = view.of(matrix), members_for(matrix.n_classes, weights)
@@ -193,16 +198,18 @@ def judge_classes(
 
 
 class _Held:
-    """The rows that are held out, fold after fold."""
+    """The rows that are held out, fold after fold; ``size`` is their weight in units of rows."""
 
-    def __init__(self, matrix: ScoreMatrix, pairs: Pairs) -> None:
+    def __init__(self, matrix: ScoreMatrix, pairs: Pairs, weights: str) -> None:
         self.pairs = pairs
         self.rows = np.concatenate([test for _, test in pairs])
         self.fold = np.repeat(np.arange(len(pairs)), [len(test) for _, test in pairs])
         self.codes = matrix.codes[self.rows]
         times = np.bincount(self.rows)[self.rows]  # a row that is held out twice counts half
-        weight = np.ones(len(matrix)) if matrix.weight is None else matrix.weight
-        self.weight = weight[self.rows] / times
+        share = 1.0 / times
+        size = weight_in_rows(matrix.weight, weights)
+        self.weight = share if matrix.weight is None else matrix.weight[self.rows] * share
+        self.size = share if size is None else size[self.rows] * share
 
     def judged(self, p: Array) -> Judged:
         """The losses of predictions of these rows."""
@@ -250,14 +257,13 @@ def _mix(inner: Mapping[str, ClassTrial], held: _Held, view: View) -> ClassTrial
     """The average of all members; each fold is judged with weights found on the other folds."""
     rows = np.arange(len(held.codes))
     own = np.column_stack([one.oof[rows, held.codes] for one in inner.values()])
-    size = held.weight * (held.weight.sum() / (held.weight @ held.weight))  # Σ: effective rows
     output = np.zeros_like(next(iter(inner.values())).oof)
     for f in range(len(held.pairs)):
         here = held.fold == f
-        shares = mixture_weights(own[~here], size[~here], PSEUDO)
+        shares = mixture_weights(own[~here], held.size[~here], PSEUDO)
         for share, one in zip(shares, inner.values(), strict=True):
             output[here] += share * one.oof[here]
-    shares = mixture_weights(own, size, PSEUDO)
+    shares = mixture_weights(own, held.size, PSEUDO)
     kept = shares > LEAST_SHARE
     maps = tuple(one.map for one, k in zip(inner.values(), kept, strict=True) if k)
     average = view.map(shares[kept] / shares[kept].sum(), maps)

@@ -146,7 +146,7 @@ class Leaderboard:
             "change": {"log_loss": change},
         }
 
-    def to_frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, *, backend: str | None = None) -> Any:
         """A frame with a row for each candidate: pandas, polars or Arrow, whichever is there.
 
         Parameters

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.columns import to_column
 from calibrant.data.door import Rows, check_lengths
 from calibrant.data.table import ScoreTable
+from calibrant.data.weighing import table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.folds.models import ModelRows
 from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
@@ -20,7 +21,6 @@ from calibrant.folds.tables import Deal, Held
 __all__ = [
     "Part",
     "Splits",
-    "as_counts",
     "cluster_of",
     "for_present",
     "parts_of_rows",
@@ -69,11 +69,6 @@ class Splits:
 def table_cv(cv: Any) -> bool:
     """Whether folds can be dealt from a table, without its rows."""
     return cv is None or isinstance(cv, Integral)
-
-
-def as_counts(table: ScoreTable) -> ScoreTable:
-    """The table of so many rows of weight one, whatever the rows weighed that it was made of."""
-    return ScoreTable.from_counts(table.scores, table.negative, table.positive)
 
 
 def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Part], tuple[str, ...]]:
@@ -177,4 +172,6 @@ def _part(
     cluster = None if clusters is None else clusters[test]
     rest = ScoreTable.from_rows(left)
     held = Held(zero, one, *squares)
-    return Part(as_counts(rest) if counts else rest, rows.scores[test], held, cluster)
+    if counts:
+        rest = table_in_rows(rest, "counts")
+    return Part(rest, rows.scores[test], held, cluster)

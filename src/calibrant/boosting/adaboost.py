@@ -14,11 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.base import Limit, Number, OneOf, check_parameters
+from calibrant.base import WEIGHTS, Limit, Number, OneOf, check_parameters
 from calibrant.boosting.learners import SMOOTHINGS, Learner, make_learner
 from calibrant.boosting.rounds import VOTE_WEIGHTS, Rows, boost
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
+from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.folds.models import take
 from calibrant.losses import EXPONENTIAL, LOG, Loss
@@ -73,6 +74,8 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         votes: it seldom changes a hard one.
     m : float, default=2.0
         Of the m-estimate.
+    weights : {"importance", "counts"}, default="importance"
+        What ``sample_weight`` says: see `Calibrator`.
     random_state : int, RandomState or None, default=None
         Seeds the learners (trees break ties between splits at random) and draws rows.
 
@@ -109,9 +112,8 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     A perfect learner moves all weights alike, so the next learner is the same but for ties, and F
     grows without changing its order: ``on_perfect="stop"`` saves that time.
 
-    Integer weights count as repetitions, except that ``min_samples_leaf`` counts rows; a row of
-    weight zero is as if absent. Weights that sum to 1 make a perfect learner count little (n is 1):
-    let their mean be 1. What learners see is rounded to 2⁻³⁰ of the mean weight, and at least that;
+    Weights are in units of rows, except that ``min_samples_leaf`` counts rows; a row of weight zero
+    is as if absent. What learners see is rounded to 2⁻³⁰ of the mean weight, and at least that;
     α uses the weights themselves.
 
     Cost: that of the learners, plus O(N) per round. Staged scores run each learner once,
@@ -155,6 +157,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "min_samples_leaf": (OneOf((None,)), Number(1, whole=True)),
         "leaf_smoothing": (OneOf(tuple(SMOOTHINGS)),),
         "m": (Number(0.0, open=True),),
+        "weights": (WEIGHTS,),
     }
 
     classes_: NDArray[Any]
@@ -178,6 +181,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         min_samples_leaf: int | None = None,
         leaf_smoothing: str = "none",
         m: float = 2.0,
+        weights: str = "importance",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -192,6 +196,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.min_samples_leaf = min_samples_leaf
         self.leaf_smoothing = leaf_smoothing
         self.m = m
+        self.weights = weights
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -220,9 +225,10 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows = np.flatnonzero(weight)
             X, codes, weight = take(X, rows), codes[rows], weight[rows]
             _check_two(classes[codes[:1]], len(np.unique(codes)))
+        size = weight_in_rows(weight, self.weights)
         done = boost(
             learner,
-            Rows(X, codes, weight),
+            Rows(X, codes, np.ones(len(codes)) if size is None else size),
             loss=self.loss,
             votes=self.votes,
             rounds=int(self.n_estimators),
@@ -259,7 +265,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def staged_decision_function(
-        self, X: Any, steps: Sequence[int] | None = None
+        self, X: Any, *, steps: Sequence[int] | None = None
     ) -> Iterator[Array]:
         """F after some steps of boosting, one array for each, in one pass over the learners.
 
@@ -272,11 +278,13 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return (F.copy() for _, F in self._stages(X, steps))
 
-    def staged_raw_score(self, X: Any, steps: Sequence[int] | None = None) -> Iterator[Array]:
+    def staged_raw_score(self, X: Any, *, steps: Sequence[int] | None = None) -> Iterator[Array]:
         """`raw_score` after some steps: see `staged_decision_function`."""
         return (_share(total, F) for total, F in self._stages(X, steps))
 
-    def staged_predict_proba(self, X: Any, steps: Sequence[int] | None = None) -> Iterator[Array]:
+    def staged_predict_proba(
+        self, X: Any, *, steps: Sequence[int] | None = None
+    ) -> Iterator[Array]:
         """`predict_proba` after some steps: see `staged_decision_function`."""
         return (self._link(F) for _, F in self._stages(X, steps))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from calibrant.base import Calibrator, Each, Limit, Number, OneOf
+from calibrant.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
@@ -52,7 +52,7 @@ class ABB(Calibrator):
     cache : int or None, default=None
         Store the result in this many equal-width cells, as in the paper's §2.4, for maps of a fixed
         size. Cells of [0, 1], or of the range of scores where these leave it.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ABB(Calibrator):
     G ≈ 3√N nodes, O(D) memory; the paper's programme is O(D²) per λ. Between training scores the
     prior splits the gap, so predictions there are exact as well and the map is continuous; it is
     stored as straight pieces within ``map_error_`` of it. Flat beyond the extremes. Never 0 or 1.
-    Ties are never split. N is a sum of weights, so rescaling weights changes the result;
+    Ties are never split. N is the number of rows that weights tell;
     fractional weights cost half again as many nodes. The bands are exact at up to 512 of the scores
     and 512 places between the extremes, and straight between those.
 
@@ -104,6 +104,7 @@ class ABB(Calibrator):
         "levels": (Each(Number(0, 1 - 1e-9, open=True)),),
         "variant": (OneOf(("exact", "text")),),
         "cache": (Number(1, whole=True), OneOf((None,))),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
@@ -114,6 +115,7 @@ class ABB(Calibrator):
         levels: tuple[float, ...] = (),
         variant: str = "exact",
         cache: int | None = None,
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
@@ -122,6 +124,7 @@ class ABB(Calibrator):
         self.levels = levels
         self.variant = variant
         self.cache = cache
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from calibrant.base import Calibrator, Limit, OneOf
+from calibrant.base import WEIGHTS, Calibrator, Limit, OneOf
 from calibrant.data.table import ScoreTable
 from calibrant.ensemble import SELECT
 from calibrant.losses import sigmoid
@@ -32,7 +32,7 @@ class BBQ(Calibrator):
     models : {"elbow", "all", "best"}, default="elbow"
         Average over the models before the weights fall off (the authors' choice), over all, or
         take the best one alone.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class BBQ(Calibrator):
     inside a tie moves to its end, and bins emptied that way vanish. With p the bin's midpoint
     clipped to [.005, .995], a binning scores Σ lnΓ(n₁+2p) + lnΓ(n₀+2(1−p)) − lnΓ(n+2) − lnΓ(2p) −
     lnΓ(2(1−p)), and a bin's value is (n₁+p₀)/(n+1), p₀ = (Σ scores of its positives +
-    midpoint)/(n₁+1). N is the total weight, so rescaling weights changes the result. Scores
+    midpoint)/(n₁+1). N is the number of rows that weights tell. Scores
     outside [0, 1] are read as logits and pass through σ. Never 0 or 1. All B at once from prefix
     sums: O(D + N^⅔ log D) after the table.
 
@@ -73,13 +73,20 @@ class BBQ(Calibrator):
 
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "models": (OneOf(("elbow", "all", "best")),)
+        "models": (OneOf(("elbow", "all", "best")),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
-        self, *, models: str = "elbow", pos_label: Any = None, classes: Any = None
+        self,
+        *,
+        models: str = "elbow",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
     ) -> None:
         self.models = models
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Limit, OneOf, inner_interval
+from calibrant.base import WEIGHTS, Calibrator, Limit, OneOf, inner_interval
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
@@ -28,10 +28,10 @@ class Beta(Calibrator):
 
     Parameters
     ----------
-    kind : {"abm", "am", "ab"}, default="abm"
+    parameters : {"abm", "am", "ab"}, default="abm"
         All three parameters; a = b (a logistic fit on the logit); or midpoint ½ fixed,
         c = (a − b)·ln 2.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -43,9 +43,10 @@ class Beta(Calibrator):
     A logistic regression on ln p and −ln(1−p) [1]_. Monotone: where the unconstrained optimum has a
     negative a or b, the best fit with a, b ≥ 0 is taken exactly (it lies on an edge). A ridge of
     1e-6 on the standardised slopes keeps separable data finite; c is free, so that the
-    probabilities of the training rows sum to the number of positives (not with ``kind="ab"``, which
-    has no c). Of one class alone the map is a constant: its odds, with half a case of the other
-    (again not with "ab"). Scores outside [0, 1] are read as logits and pass through σ first. Scores
+    probabilities of the training rows sum to the number of positives (not with
+    ``parameters="ab"``, which has no c). Of one class alone the map is a constant: its odds, with
+    half a case of the other (again not with "ab"). Scores outside [0, 1] are read as logits and
+    pass through σ first. Scores
     beyond the outermost ones inside (0, 1) count as at most half as far from the end as those, so
     that 0 and 1 have a logarithm. O(D) per Newton step after the table.
 
@@ -65,10 +66,21 @@ class Beta(Calibrator):
     """
 
     events_needed: ClassVar[int] = 15
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"kind": (OneOf(("abm", "am", "ab")),)}
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "parameters": (OneOf(("abm", "am", "ab")),),
+        "weights": (WEIGHTS,),
+    }
 
-    def __init__(self, *, kind: str = "abm", pos_label: Any = None, classes: Any = None) -> None:
-        self.kind = kind
+    def __init__(
+        self,
+        *,
+        parameters: str = "abm",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.parameters = parameters
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
@@ -78,18 +90,18 @@ class Beta(Calibrator):
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
             scores = part.scores if clip is None else np.clip(part.scores, *clip)
-            columns = [_column(feature, scores, margins) for feature in FEATURES[self.kind]]
-            return _nonnegative(columns, part, self.kind != "ab", start)
+            columns = [_column(feature, scores, margins) for feature in FEATURES[self.parameters]]
+            return _nonnegative(columns, part, self.parameters != "ab", start)
 
         theta = table.coarse_to_fine(fit)
         c, a, b = (*theta, theta[-1])[:3]  # one slope stands for both
         self.a_, self.b_ = float(a), float(b)
-        self.c_ = float((a - b) * np.log(2.0)) if self.kind == "ab" else float(c)
+        self.c_ = float((a - b) * np.log(2.0)) if self.parameters == "ab" else float(c)
         beta = Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
         return Chain((Logistic(0.0, (("x", 1.0),)), beta)) if margins else beta
 
 
-#: the features of each kind, as functions of p
+#: the features of each choice, as functions of p
 FEATURES: dict[str, tuple[Callable[[Array], Array], ...]] = {
     "abm": (np.log, lambda p: -np.log1p(-p)),
     "am": (lambda p: np.log(p) - np.log1p(-p),),

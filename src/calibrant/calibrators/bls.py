@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Each, Limit, Number, OneOf, inner_interval
+from calibrant.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf, inner_interval
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.bls_map import (
     expected_rate,
@@ -109,10 +109,7 @@ class BLS(Calibrator):
     moderation : float, default=0.25
         How far log-odds are drawn towards those of the base rate for their posterior variance:
         0 not at all, 1 as far as the posterior mean would be.
-    weights : {"counts", "importance"}, default="counts"
-        A weight of 2 is two rows; or weights say what counts for how much, and the rows are as many
-        as their effective number (Σw)²/Σw² tells. With ``"importance"`` only ratios matter.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -150,8 +147,7 @@ class BLS(Calibrator):
     margins: one range) beyond the outermost scores, ranks only to these; it is flat from there.
     Never 0 or 1. Bands are quantiles of the mixture of the members' normal posteriors, exact at
     some 256 places and straight between those; the point is inside.
-    Ties are never split. Weights count as repetitions, so rescaling them changes the result
-    (``weights="importance"``: not); above 1e9 in sum they count as that. O(N) after the table, then
+    Ties are never split. Above 1e9 rows evidence counts that many. O(N) after the table, then
     O(1): 600 cells at most.
 
     References
@@ -183,7 +179,7 @@ class BLS(Calibrator):
         "levels": (Each(Number(0, 0.999999, open=True)),),
         "power": (Number(0, 10),),
         "moderation": (Number(0, 1),),
-        "weights": (OneOf(("counts", "importance")),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
@@ -193,7 +189,7 @@ class BLS(Calibrator):
         levels: tuple[float, ...] = (),
         power: float = 0.5,
         moderation: float = 0.25,
-        weights: str = "counts",
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
@@ -207,9 +203,8 @@ class BLS(Calibrator):
 
     @one_thread()
     def _fit(self, table: ScoreTable) -> Map:
-        size = table.effective_size if self.weights == "importance" else table.total
         axis = _axis(table)
-        cells = _cells(table, axis, min(size, MOST_WEIGHT))
+        cells = _cells(table, axis, min(table.total, MOST_WEIGHT))
         where = Coordinates.of(cells, axis)
         fits = fit_members(cells, where)
         self.evidences_ = np.array([fit.log_evidence for fit in fits])

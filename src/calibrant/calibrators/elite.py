@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SCALES, Calibrator, Limit, Number, OneOf, on_logit_scale
+from calibrant.base import SCALES, WEIGHTS, Calibrator, Limit, Number, OneOf, on_logit_scale
 from calibrant.data.table import ScoreTable
 from calibrant.ensemble import CRITERIA, SELECT, shares
 from calibrant.errors import CalibrationWarning, ParameterError
@@ -43,11 +43,11 @@ class ELiTE(Calibrator):
 
     Parameters
     ----------
-    monotone : {"none", "near", "strict"}, default="none"
-        ``"near"`` also prices falls, by μΣ(p_i − p_{i+1})₊: piecewise linear and near-isotonic in
-        one convex problem. ``"strict"`` forbids them: isotonic and piecewise linear.
+    falls : {"free", "priced", "forbidden"}, default="free"
+        ``"priced"`` puts a price on falls, μΣ(p_i − p_{i+1})₊: piecewise linear and near-isotonic
+        in one convex problem. With ``"forbidden"`` there are none: isotonic and piecewise linear.
     mu : float or "average", default="average"
-        The price μ of ``monotone="near"``, in units of N·p; ``"average"`` takes ¹⁄₁₆, ¼ and 1 times
+        The price μ of ``falls="priced"``, in units of N·p; ``"average"`` takes ¹⁄₁₆, ¼ and 1 times
         √(N·r(1−r)), with r the rate of positives, and ∞ into the ensemble: four paths of models.
     scale : {"auto", "logit", "raw"}, default="auto"
         Lines in the logit of the score, or in the score itself as in the paper; ``"auto"``: in the
@@ -59,17 +59,17 @@ class ELiTE(Calibrator):
     clip : {"counts", "paper"}, default="counts"
         Keep probabilities in [1/(N+2), 1 − 1/(N+2)], or in [0, 1], where a model under which the
         data are impossible is left out.
-    ends : {"flat", "linear"}, default="flat"
+    tails : {"flat", "linear"}, default="flat"
         Beyond the extreme scores: their values, or the lines drawn on until they are clipped
         (steps are always flat there).
     degree : {1, 0, 2}, default=1
         Broken lines; steps (a price λ on every rise and fall); or parabolas that join smoothly (a
-        price on jumps of the curvature; ``monotone="none"`` only). The paper found 1 the best.
+        price on jumps of the curvature; ``falls="free"`` only). The paper found 1 the best.
         Steps can fit every row, which AICc does not prevent: take ``criterion="bic"`` with them.
     n_lambdas : int, default=50
         The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max; λ that give one and the same model
         count once.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -94,8 +94,8 @@ class ELiTE(Calibrator):
     λ_max is the least λ with a straight line (with falls priced, a bound on it). O(D) per sweep and
     a few sweeps per λ; O(D) memory.
     Weights ∝ exp(−½·criterion), with AICc = 2df − 2logL + 2df(df+1)/(N − df − 1); models of
-    df ≥ N − 1 have none, and if all are such, the straight line is the map. N is the total weight,
-    so rescaling weights changes the result; ties are never split; scores within 10⁻⁹ of their range
+    df ≥ N − 1 have none, and if all are such, the straight line is the map. N is the number
+    of rows that weights tell; ties are never split; scores within 10⁻⁹ of their range
     are one. The average is piecewise linear too, and stored exactly (parabolas: within 10⁻⁵).
 
     References
@@ -116,48 +116,51 @@ class ELiTE(Calibrator):
 
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "monotone": (OneOf(("none", "near", "strict")),),
+        "falls": (OneOf(("free", "priced", "forbidden")),),
         "mu": (Number(0, open=True), OneOf(("average",))),
         "scale": (SCALES,),
         "criterion": (OneOf(tuple(CRITERIA)),),
         "models": (OneOf(tuple(SELECT)),),
         "clip": (OneOf(("counts", "paper")),),
-        "ends": (OneOf(("flat", "linear")),),
+        "tails": (OneOf(("flat", "linear")),),
         "degree": (OneOf((0, 1, 2)),),
         "n_lambdas": (Number(2, 10_000, whole=True),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
         self,
         *,
-        monotone: str = "none",
+        falls: str = "free",
         mu: float | str = "average",
         scale: str = "auto",
         criterion: str = "aicc",
         models: str = "all",
         clip: str = "counts",
-        ends: str = "flat",
+        tails: str = "flat",
         degree: int = 1,
         n_lambdas: int = 50,
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
-        self.monotone = monotone
+        self.falls = falls
         self.mu = mu
         self.scale = scale
         self.criterion = criterion
         self.models = models
         self.clip = clip
-        self.ends = ends
+        self.tails = tails
         self.degree = degree
         self.n_lambdas = n_lambdas
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        if self.degree == 2 and self.monotone != "none":
+        if self.degree == 2 and self.falls != "free":
             raise ParameterError(
-                f"monotone of ELiTE must be 'none' with degree=2, but {self.monotone!r} came. A "
+                f"falls of ELiTE must be 'free' with degree=2, but {self.falls!r} came. A "
                 "price on falls is there for degree 0 and 1."
             )
         on_logit = on_logit_scale(self.scale, table)
@@ -170,7 +173,7 @@ class ELiTE(Calibrator):
             self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
-        draw = _Drawing(cells.x, (least, 1.0 - least), self.ends == "linear", on_logit)
+        draw = _Drawing(cells.x, (least, 1.0 - least), self.tails == "linear", on_logit)
         self.models_ = tuple(kind.draw(draw, points, fit) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
@@ -201,8 +204,8 @@ class ELiTE(Calibrator):
 
     def _prices(self, table: ScoreTable) -> tuple[float, ...]:
         """The μ of the ensemble."""
-        if self.monotone != "near":
-            return (np.inf if self.monotone == "strict" else 0.0,)
+        if self.falls != "priced":
+            return (np.inf if self.falls == "forbidden" else 0.0,)
         if not isinstance(self.mu, str):
             return (float(self.mu),)
         unit = float(np.sqrt(table.total_negative * (table.total_positive / table.total)))

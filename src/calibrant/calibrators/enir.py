@@ -10,20 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, Calibrator, Limit, OneOf
+from calibrant.base import SMOOTHING, WEIGHTS, Calibrator, Limit, OneOf
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.table import ScoreTable
 from calibrant.ensemble import CRITERIA, SELECT, shares
 from calibrant.errors import InputError, ParameterError
+from calibrant.kernels import path_scores
 from calibrant.kernels.authors_path import authors_models
 from calibrant.kernels.near_isotonic import Tree, merge_path, pool_equal
-from calibrant.kernels.path_scores import (
-    Part,
-    average_leaves,
-    log_likelihoods,
-    part_that_matters,
-    score_models,
-)
+from calibrant.kernels.path_scores import Part, average_leaves, part_that_matters
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 
 __all__ = ["ENIR", "NearIsotonicPath", "near_isotonic_path"]
@@ -102,7 +97,7 @@ class NearIsotonicPath(Frozen):
         """The Bernoulli log-likelihood of the fit at each breakpoint."""
         low, high = (np.maximum(end, 0).astype(np.intp) for end in (self.birth, self.death))
         bins = self.positive, self.weight, self.direction
-        return own(log_likelihoods(*bins, low, high, self.lambdas))
+        return own(path_scores.log_likelihoods(*bins, low, high, self.lambdas))
 
     @functools.cached_property
     def bic(self) -> Array:
@@ -134,7 +129,7 @@ def near_isotonic_path(table: ScoreTable) -> NearIsotonicPath:
     The fit at λ minimises ½Σw(p − z)² + λΣ(p_i − p_{i+1})₊, with z the rate and w the weight at
     each distinct score: only falls are penalised. It is piecewise linear in λ, and bins of equal
     value never part again, so that all fits together are one tree of merges. O(D log D) time, O(D)
-    memory. Ties are never split; weights count as repetitions, and scaling them scales λ. Meetings
+    memory. Ties are never split; λ is in units of the table's weights. Meetings
     closer than 1e-12 (relative) are one breakpoint; weights that span ten decades and more lose as
     many digits.
 
@@ -189,7 +184,7 @@ class _Cells(NamedTuple):
 class _Preset(NamedTuple):
     """What a variant means where the parameters say "auto"."""
 
-    kind: str
+    interpolation: str
     smoothing: str
     penalty: str
 
@@ -217,11 +212,11 @@ class ENIR(Calibrator):
         With BIC: ln N for each bin, or ln N + ln 2π as the authors' program has it.
     models : {"all", "elbow", "best"}, default="all"
         Average over all models, over those before the weights fall off, or take the best alone.
-    kind : {"auto", "step", "linear"}, default="auto"
+    interpolation : {"auto", "step", "linear"}, default="auto"
         Steps cut halfway between scores, or straight lines between the averages at the scores.
     smoothing : {"auto", "none", "laplace", "jeffreys"}, default="auto"
         Adds nothing, 1 or ½ of each class to every bin of every model, after it is scored.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -235,7 +230,7 @@ class ENIR(Calibrator):
     Notes
     -----
     A model is the near-isotonic fit at a breakpoint λ > 0 of the path, with df its number of bins
-    and BIC = −2 ln L + df·ln N; N is the total weight, so rescaling weights changes the result.
+    and BIC = −2 ln L + df·ln N; N is the number of rows that weights tell.
     Without breakpoints the isotonic fit is the only model. ln L and df both fall along the path,
     which bounds the BIC between two λ: only the part of the path that can matter is followed, and
     only the models that can matter are scored. Their average comes from sums over the tree of
@@ -277,8 +272,9 @@ class ENIR(Calibrator):
         "criterion": (OneOf(tuple(CRITERIA)),),
         "penalty": (OneOf(("auto", "bic", "authors")),),
         "models": (OneOf(("all", "elbow", "best")),),
-        "kind": (OneOf(("auto", "step", "linear")),),
+        "interpolation": (OneOf(("auto", "step", "linear")),),
         "smoothing": (OneOf(("auto", *SMOOTHING)),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
@@ -288,8 +284,9 @@ class ENIR(Calibrator):
         criterion: str = "bic",
         penalty: str = "auto",
         models: str = "all",
-        kind: str = "auto",
+        interpolation: str = "auto",
         smoothing: str = "auto",
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
@@ -297,8 +294,9 @@ class ENIR(Calibrator):
         self.criterion = criterion
         self.penalty = penalty
         self.models = models
-        self.kind = kind
+        self.interpolation = interpolation
         self.smoothing = smoothing
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
@@ -316,13 +314,13 @@ class ENIR(Calibrator):
             part = part_that_matters(bins, criterion, slack)
         tree = merge_path(part.begin, part.end)
         self.path_ = cells.path(tree)
-        scores = score_models(tree, criterion, slack, part)
+        scores = path_scores.score_models(tree, criterion, slack, part)
         self.weights_ = self._weights(scores)
         self.n_models_scored_ = int(np.isfinite(scores).sum())
         pseudo = SMOOTHING[preset.smoothing if self.smoothing == "auto" else self.smoothing]
         values = average_leaves(tree, self.weights_, pseudo / cells.unit)[: len(part.begin.s)]
-        kind = preset.kind if self.kind == "auto" else self.kind
-        return KINDS[kind](table, part.begin.first, np.clip(values, 0.0, 1.0))
+        drawn = preset.interpolation if self.interpolation == "auto" else self.interpolation
+        return KINDS[drawn](table, part.begin.first, np.clip(values, 0.0, 1.0))
 
     def _criterion(self, total: float, unit: float = 1.0) -> Criterion:
         """(log-likelihood in units of weight, df) → what is to be small."""
@@ -338,7 +336,7 @@ class ENIR(Calibrator):
         return CHOOSE[self.models](shares(scores))
 
     def _fit_authors(self, table: ScoreTable) -> Map:
-        for name in ("kind", "smoothing"):
+        for name in ("interpolation", "smoothing"):
             if getattr(self, name) != "auto":
                 raise ParameterError(
                     f"{name} of ENIR must be 'auto' with variant='authors', which has its own, but "

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, Calibrator, Limit, Number, OneOf
+from calibrant.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.folds.tables import Deal
@@ -32,11 +32,11 @@ class Histogram(Calibrator):
     bins : int or "auto", default=10
         How many bins. ``"auto"``: the number from 2 to ⌈2N^⅓⌉ with the best five-fold out-of-fold
         log loss.
-    kind : {"mass", "width"}, default="mass"
+    binning : {"mass", "width"}, default="mass"
         Bins of equal weight (the papers'), or of equal width on [0, 1].
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -52,9 +52,8 @@ class Histogram(Calibrator):
     half to each neighbour. Cuts of equal mass lie halfway between neighbouring scores. Under
     ``"width"`` scores outside [0, 1] are read as logits and pass through σ. O(D) after the table;
     ``"auto"`` adds O(D) per fold and O(B² log D), its bins smoothed (Laplace) while they are
-    compared, since an unsmoothed bin of one class has infinite loss. Whole weights are repeated
-    rows there too, so that large ones make for many bins: divide weights that are no counts by
-    their mean.
+    compared, since an unsmoothed bin of one class has infinite loss. N is the number
+    of rows that weights tell.
 
     References
     ----------
@@ -71,29 +70,32 @@ class Histogram(Calibrator):
     events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "bins": (Number(1, whole=True), OneOf(("auto",))),
-        "kind": (OneOf(("mass", "width")),),
+        "binning": (OneOf(("mass", "width")),),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
         self,
         *,
         bins: int | str = 10,
-        kind: str = "mass",
+        binning: str = "mass",
         smoothing: str = "none",
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
         self.bins = bins
-        self.kind = kind
+        self.binning = binning
         self.smoothing = smoothing
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        link = self.kind == "width" and not table.looks_like_probabilities
+        link = self.binning == "width" and not table.looks_like_probabilities
         scores = sigmoid(table.scores) if link else table.scores
-        edges = _mass_edges if self.kind == "mass" else _width_edges
+        edges = _mass_edges if self.binning == "mass" else _width_edges
         self.bin_losses_ = None
         if self.bins == "auto":
             self.bin_losses_ = _out_of_fold_losses(table, scores, edges)
@@ -105,7 +107,7 @@ class Histogram(Calibrator):
         starts = np.append(0, ends[:-1])
         n1 = np.add.reduceat(table.positive, starts) + pseudo
         n = np.add.reduceat(table.weight, starts) + 2 * pseudo
-        if self.kind == "mass":
+        if self.binning == "mass":
             return Piecewise.step(table.cuts(ends[:-1] - 1), n1 / n)
         step = Piecewise.step(_width_cuts(scores, ends, self.bins_), n1 / n)
         return Chain((Logistic(0.0, (("x", 1.0),)), step)) if link else step
@@ -138,8 +140,8 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
     """Five-fold out-of-fold log loss of Laplace-smoothed bins, by the number of bins."""
     if table.total > HEAVIEST:
         raise InputError(
-            f'bins="auto" tries up to 2·N^⅓ bins, so the total weight N must be at most '
-            f"{HEAVIEST:g}, but it is {table.total:g}. Divide all weights by their mean, or give a "
+            f'bins="auto" tries up to 2·N^⅓ bins, so the number N of rows must be at most '
+            f"{HEAVIEST:g}, but it is {table.total:g}. Give a "
             "number of bins."
         )
     most = max(2, int(np.ceil(2 * table.total ** (1 / 3) - 1e-9)))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, Calibrator, Limit, Number, OneOf
+from calibrant.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.data.blocks import isotonic_blocks, isotonic_cuts
 from calibrant.data.table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
@@ -26,7 +26,7 @@ class Isotonic(Calibrator):
 
     Parameters
     ----------
-    kind : {"step", "linear", "centred"}, default="step"
+    interpolation : {"step", "linear", "centred"}, default="step"
         ``"step"``: constant on each block, as in the papers. ``"linear"``: flat across a block,
         straight lines between blocks. ``"centred"``: straight lines between the blocks' weighted
         mean scores [3]_, strictly increasing from the first block's centre to the last one's, so
@@ -42,7 +42,7 @@ class Isotonic(Calibrator):
         together, by the sign of Spearman's ρ.
     y_min, y_max : float in [0, 1] or None, default=None
         Bounds of the probabilities: values beyond them are put on them.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Isotonic(Calibrator):
     Notes
     -----
     Minimises Σ n(p − n₁/n)² over p₁ ≤ … ≤ p_D (or ≥) on the table, between the bounds; ties are
-    never split; weights count as repetitions, also in ρ. With ``kind="linear"`` the map equals
+    never split. With ``interpolation="linear"`` the map equals
     scikit-learn's IsotonicRegression(out_of_bounds="clip") of the same options. O(N log N) for the
     table, then O(D). Without smoothing the end blocks are often exactly 0 or 1, and the log loss of
     a single surprise is infinite. Smoothed blocks are pooled
@@ -73,39 +73,42 @@ class Isotonic(Calibrator):
     >>> s, y = [0.1, 0.3, 0.4, 0.6, 0.8], [0, 1, 0, 1, 1]
     >>> Isotonic().fit(s, y).calibrate([0.0, 0.35, 0.9]).tolist()
     [0.0, 0.5, 1.0]
-    >>> smooth = Isotonic(kind="centred", smoothing="laplace").fit(s, y)
+    >>> smooth = Isotonic(interpolation="centred", smoothing="laplace").fit(s, y)
     >>> smooth.calibrate([0.35, 0.5]).round(3).tolist()
     [0.5, 0.607]
     """
 
     events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "kind": (OneOf(("step", "linear", "centred")),),
+        "interpolation": (OneOf(("step", "linear", "centred")),),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "cut": (OneOf(("mid", "left", "right")),),
         "increasing": (OneOf((True, False, "auto")),),
         "y_min": (OneOf((None,)), Number(0.0, 1.0)),
         "y_max": (OneOf((None,)), Number(0.0, 1.0)),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
         self,
         *,
-        kind: str = "step",
+        interpolation: str = "step",
         smoothing: str = "none",
         cut: str = "mid",
         increasing: bool | str = True,
         y_min: float | None = None,
         y_max: float | None = None,
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
-        self.kind = kind
+        self.interpolation = interpolation
         self.smoothing = smoothing
         self.cut = cut
         self.increasing = increasing
         self.y_min = y_min
         self.y_max = y_max
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
@@ -125,9 +128,9 @@ class Isotonic(Calibrator):
         self.blocks_ = np.append(starts, len(table))
         if len(starts) == 1:
             return Piecewise.constant(float(values[0]))
-        if self.kind == "step":
+        if self.interpolation == "step":
             return Piecewise.step(isotonic_cuts(table, starts[1:] - 1, self.cut), values)
-        if self.kind == "linear":
+        if self.interpolation == "linear":
             ends = np.append(starts[1:], len(table)) - 1
             index = np.column_stack((starts, ends)).ravel()
             keep = np.append(True, index[1:] != index[:-1])  # a block of one score has one knot
@@ -136,7 +139,7 @@ class Isotonic(Calibrator):
 
 
 def goes_up(table: ScoreTable) -> bool:
-    """Whether scores and labels go together: Spearman's ρ, weights counting as repetitions, is ≥ 0.
+    """Whether scores and labels go together: Spearman's ρ, weighted, is ≥ 0.
 
     Says so where its 95 % interval (Fisher's z) holds 0, since either may be true then.
     """

@@ -27,7 +27,7 @@ class LogisticCorrection(Calibrator):
     ``loss="log"`` the link is σ(F), which its ``predict_proba`` has already). Do not pass the bare
     ``decision_function`` of scikit-learn's ``AdaBoostClassifier``: it is divided by the sum of the
     learners' weights and lies in [−2, 2] however long boosting ran, so the probabilities would say
-    nothing. `boosting_score` gives F back, also as ``method=boosting_score`` of
+    nothing. `boosting_score` gives F back, also as ``response_method=boosting_score`` of
     `CalibratedClassifier`. Works well for weak learners such as stumps and badly for full trees,
     whose F grows without bound [1]_. Cost O(1).
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SCALES, Calibrator, Limit, inner_interval, on_logit_scale
+from calibrant.base import SCALES, WEIGHTS, Calibrator, Limit, inner_interval, on_logit_scale
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import logit
@@ -33,7 +33,7 @@ class Platt(Calibrator):
         all scores lie in [0, 1]. The papers use ``"raw"``; on probabilities the logit is far safer.
         Scores of exactly 0 and 1, which forests and neighbours give, have no logit: scores beyond
         the outermost ones inside (0, 1) count as at most half as far from the end as those.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Platt(Calibrator):
     -----
     Targets are (N₊+1)/(N₊+2) for positives and 1/(N₋+2) for negatives [1]_, so that the optimum is
     finite even for separable data. Guarded Newton: O(D) per step after the O(N log N) table, with
-    a pooled table as warm start. Weights count as repetitions; N₊ and N₋ are sums of weights.
+    a pooled table as warm start. N₊ and N₋ are the rows of each class that weights tell.
 
     References
     ----------
@@ -63,10 +63,21 @@ class Platt(Calibrator):
     """
 
     events_needed: ClassVar[int] = 10
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"scale": (SCALES,)}
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "scale": (SCALES,),
+        "weights": (WEIGHTS,),
+    }
 
-    def __init__(self, *, scale: str = "auto", pos_label: Any = None, classes: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        scale: str = "auto",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
+    ) -> None:
         self.scale = scale
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Limit, Number, OneOf, inner_interval
+from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.penalised import Penalised, Prior, fit_penalised
 from calibrant.losses import logit, sigmoid
@@ -38,7 +38,7 @@ class Quadratic(Calibrator):
 
     Parameters
     ----------
-    shrink : {"none", "identity"} or a number above 0, default="none"
+    shrinkage : {"none", "identity"} or a number above 0, default="none"
         Nothing but the data; or a prior around the scores as they are, whose standard deviation is
         the number (``"identity"``: 1). With x = (z − mean)/sd, f = z + α + β·x + γ·(x² − 1), and α,
         β, γ are normal around 0 with that deviation: at a typical score the prior allows for a
@@ -46,7 +46,7 @@ class Quadratic(Calibrator):
         logit of the base rate plus 1.5·x.
     monotone : bool, default=False
         Whether the parabola must not fall anywhere between the ends of the scores.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -56,16 +56,17 @@ class Quadratic(Calibrator):
     Notes
     -----
     Logistic regression on 1, z and z², by guarded Newton steps: O(D) per step after the
-    O(N log N) table, from a pooled table as warm start. Without ``shrink`` the targets are Platt's,
-    (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite, with a
-    ridge of 1e-6 on β and γ beside (with z left out). With ``shrink`` the labels count as they are.
+    O(N log N) table, from a pooled table as warm start. Without ``shrinkage`` the targets are
+    Platt's, (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite,
+    with a ridge of 1e-6 on β and γ beside (with z left out). With ``shrinkage`` the labels count as
+    they are.
 
     A parabola turns round somewhere. It is not followed beyond the scores: from the outermost
     margin on, and from half-way between the outermost probability and 0 or 1 on, the map is flat.
     Within that range it may fall, unless ``monotone``; then the best parabola with a + 2bz ≥ 0 at
     both ends is taken exactly (the problem is convex, so if the free optimum fails, an edge has
     it). With fewer than three scores, or z that spread by less than 1e-4 of their size, b is 0.
-    Weights count as repetitions; equal scores are one cell.
+    Priors count beside weights in units of rows; equal scores are one cell.
 
     References
     ----------
@@ -81,27 +82,30 @@ class Quadratic(Calibrator):
     >>> c = Quadratic().fit(p, y)
     >>> c.calibrate([0.25, 0.5, 0.75]).round(2).tolist()
     [0.07, 0.25, 0.55]
-    >>> few = Quadratic(shrink="identity").fit([0.3, 0.6, 0.7], [0, 0, 1])
+    >>> few = Quadratic(shrinkage="identity").fit([0.3, 0.6, 0.7], [0, 0, 1])
     >>> few.calibrate([0.3, 0.6, 0.7]).round(2).tolist()
     [0.18, 0.49, 0.7]
     """
 
     events_needed: ClassVar[int] = 15
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "shrink": (OneOf(("none", "identity")), Number(1e-6, 1e6)),
+        "shrinkage": (OneOf(("none", "identity")), Number(1e-6, 1e6)),
         "monotone": (OneOf((False, True)),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
         self,
         *,
-        shrink: float | str = "none",
+        shrinkage: float | str = "none",
         monotone: bool = False,
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
-        self.shrink = shrink
+        self.shrinkage = shrinkage
         self.monotone = monotone
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
@@ -127,7 +131,7 @@ class Quadratic(Calibrator):
     def _prior(self, table: ScoreTable, scale: _Scale) -> tuple[Prior, tuple[float, float]]:
         """The prior of the coefficients of 1, x and x² − 1, and the targets of the classes."""
         n0, n1 = table.total_negative, table.total_positive
-        if self.shrink == "none":
+        if self.shrinkage == "none":
             mean, deviation = (0.0, 0.0, 0.0), RIDGE**-0.5
             targets = (1.0 / (n0 + 2.0), (n1 + 1.0) / (n1 + 2.0))
         else:
@@ -135,11 +139,13 @@ class Quadratic(Calibrator):
             slope = MARGIN_SLOPE if first < last else 0.0  # one margin has no scale
             straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), slope)
             mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
-            deviation = SHRINK[self.shrink] if isinstance(self.shrink, str) else float(self.shrink)
+            deviation = (
+                SHRINK[self.shrinkage] if isinstance(self.shrinkage, str) else float(self.shrinkage)
+            )
             targets = (0.0, 1.0)
         size = 3 if scale.bends else 2
         precision = np.full(size, deviation**-2.0)
-        if self.shrink == "none":  # so that Σp is Σ of the targets
+        if self.shrinkage == "none":  # so that Σp is Σ of the targets
             precision[0] = 0.0
         return Prior(np.array(mean[:size]), precision), targets
 

@@ -19,7 +19,7 @@ class Rescale(Calibrator):
 
     Parameters
     ----------
-    kind : {"sigmoid", "minmax", "symmetric"}, default="sigmoid"
+    formula : {"sigmoid", "minmax", "symmetric"}, default="sigmoid"
         ``"sigmoid"``: σ(f). ``"minmax"``: (f − min)/(max − min) [1]_. ``"symmetric"``:
         (f + a)/2a with a = max|f| [2]_.
     pos_label, classes : see `Calibrator`
@@ -38,23 +38,25 @@ class Rescale(Calibrator):
 
     Examples
     --------
-    >>> Rescale(kind="symmetric").fit([-2.0, 1.0], [0, 1]).calibrate([-2, 0, 1]).tolist()
+    >>> Rescale(formula="symmetric").fit([-2.0, 1.0], [0, 1]).calibrate([-2, 0, 1]).tolist()
     [0.0, 0.5, 0.75]
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "kind": (OneOf(("sigmoid", "minmax", "symmetric")),)
+        "formula": (OneOf(("sigmoid", "minmax", "symmetric")),)
     }
 
     def __init__(
-        self, *, kind: str = "sigmoid", pos_label: Any = None, classes: Any = None
+        self, *, formula: str = "sigmoid", pos_label: Any = None, classes: Any = None
     ) -> None:
-        self.kind = kind
+        self.formula = formula
         self.pos_label = pos_label
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        return {"sigmoid": _sigmoid, "minmax": _minmax, "symmetric": _symmetric}[self.kind](table)
+        return {"sigmoid": _sigmoid, "minmax": _minmax, "symmetric": _symmetric}[self.formula](
+            table
+        )
 
 
 def _sigmoid(table: ScoreTable) -> Map:

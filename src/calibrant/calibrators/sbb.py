@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Limit, Number, OneOf
+from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
 from calibrant.kernels.poisson import choose_lambda, unit_gaps
 from calibrant.kernels.sbb import best_binning, log_factorials
@@ -38,7 +38,7 @@ class SBB(Calibrator):
         binning as in the paper. ``"empirical"`` takes the λ of the largest evidence (summed over
         all binnings, not of the best one); ``"average"`` averages the best binnings of a grid of
         λ, weighted by evidence, which beats any single λ out of sample.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class SBB(Calibrator):
     A boundary lies between x_k and x_{k+1} with probability 1 − exp(−λ(x_{k+1}−x_k)/(x_D−x_1)), and
     a bin with n₀ negatives and n₁ positives has the marginal likelihood n₀!n₁!/(n+1)! (with Γ for
     weights that are not whole) [1]_. The bin's value is (n₁+1)/(n+2), so 0 and 1 are never
-    returned. Cuts lie halfway between scores; ties are never split. N in the factorials is a sum
-    of weights, so rescaling weights changes the binning.
+    returned. Cuts lie halfway between scores; ties are never split. Factorials are of
+    weights in units of rows.
 
     The dynamic programme of the paper is O(D²); branch and bound finds the same optimum in time
     close to O(D log D), O(D) memory.
@@ -76,13 +76,20 @@ class SBB(Calibrator):
 
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "lambda_": (Number(0, open=True), OneOf(("empirical", "average")))
+        "lambda_": (Number(0, open=True), OneOf(("empirical", "average"))),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
-        self, *, lambda_: float | str = "average", pos_label: Any = None, classes: Any = None
+        self,
+        *,
+        lambda_: float | str = "average",
+        weights: str = "importance",
+        pos_label: Any = None,
+        classes: Any = None,
     ) -> None:
         self.lambda_ = lambda_
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Limit, Number, OneOf, inner_interval
+from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
 from calibrant.data.frozen import own
 from calibrant.data.table import ScoreTable
 from calibrant.folds.tables import Deal
@@ -69,7 +69,7 @@ class Spline(Calibrator):
     tails : {"flat", "linear"}, default="flat"
         Beyond the outermost scores f stays where it is, or goes on straight. A straight tail
         believes the slope at the end: a steep one may say 0 or 1.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -104,8 +104,8 @@ class Spline(Calibrator):
     equal weight, half of equal width) before the fit, and to 500 for the choice of λ: that moves
     P by far less than its standard error. O(N log N) for the table, then O(cells·m²) per Newton
     step for m ≤ 42 coefficients. The map is straight between knots so close that it is within
-    ``map_error_`` of the spline (four times that on the logit scale). Ties are never split. Weights
-    count as repetitions, so rescaling them changes λ. Scores of exactly 0 and 1 at fit count as
+    ``map_error_`` of the spline (four times that on the logit scale). Ties are never split; λ
+    goes with weights in units of rows. Scores of exactly 0 and 1 at fit count as
     half as far from the end as the nearest score inside, and a straight tail on that side ends
     there.
 
@@ -135,6 +135,7 @@ class Spline(Calibrator):
         "knots": (OneOf(("auto",)), Number(2, 200, whole=True)),
         "monotone": (OneOf((False, True)),),
         "tails": (OneOf(("flat", "linear")),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
@@ -144,6 +145,7 @@ class Spline(Calibrator):
         knots: int | str = "auto",
         monotone: bool = False,
         tails: str = "flat",
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
@@ -151,6 +153,7 @@ class Spline(Calibrator):
         self.knots = knots
         self.monotone = monotone
         self.tails = tails
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 

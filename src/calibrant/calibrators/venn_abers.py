@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Calibrator, Limit, Number, OneOf
+from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
 from calibrant.folds.tables import Deal
 from calibrant.kernels.venn_abers import venn_abers
@@ -29,16 +29,14 @@ class VennAbers(Calibrator):
 
     Parameters
     ----------
-    kind : {"inductive", "cross"}, default="inductive"
-        ``"inductive"``: from all rows together. ``"cross"``: rows are dealt into folds, each gives
-        its own p₀ and p₁, and these are averaged: more distinct values, smaller steps, but bounds
-        further apart, and without the guarantee.
-    folds : int, default=5
-        Number of folds of ``kind="cross"``, from 2 to 100; unused otherwise.
+    cv : int from 2 to 100, or None, default=None
+        None: p₀ and p₁ from all rows together (inductive). A number: rows are dealt into so many
+        folds, each gives its own p₀ and p₁, and these are averaged (cross): more distinct values,
+        smaller steps, but bounds further apart, and without the guarantee.
     merge : {"log", "brier"}, default="log"
         The loss for which the merged probability is minimax: its regret is the same for either
         label.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -56,7 +54,7 @@ class VennAbers(Calibrator):
     them. Below all scores p₀ = 0, above all p₁ = 1.
 
     Merged, for the log loss: p₁ / (1 − p₀ + p₁); for the Brier score: p₁ + p₀²/2 − p₁²/2. Both lie
-    strictly between 0 and 1, within [1/(n+2), (n+1)/(n+2)] for a total weight of n.
+    strictly between 0 and 1, within [1/(n+2), (n+1)/(n+2)] for n rows.
 
     With folds, each of them a calibration set [2]_: for the log loss GM(p₁) / (GM(1 − p₀) + GM(p₁))
     with geometric means over the folds, for the Brier score the plain mean of the folds' merged
@@ -66,8 +64,7 @@ class VennAbers(Calibrator):
     folds with a model of their own use
     ``CalibratedClassifier(model, VennAbers(merge="brier"), ensemble=True)``.
 
-    Equal scores are one cell. Weights count as repetitions, beside which the added case has weight
-    one: weights of another sum than the number of rows make the bounds narrower or wider. The
+    Equal scores are one cell. Beside weights in units of rows the added case has weight one. The
     guarantee is one for rows of equal weight.
 
     The added case counts: the probabilities of the fitted rows sum to some 7 (of 1,000 rows) to 20
@@ -94,31 +91,31 @@ class VennAbers(Calibrator):
 
     events_needed: ClassVar[int] = 20
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "kind": (OneOf(("inductive", "cross")),),
-        "folds": (Number(2, 100, whole=True),),
+        "cv": (OneOf((None,)), Number(2, 100, whole=True)),
         "merge": (OneOf(("log", "brier")),),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
         self,
         *,
-        kind: str = "inductive",
-        folds: int = 5,
+        cv: int | None = None,
         merge: str = "log",
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
-        self.kind = kind
-        self.folds = folds
+        self.cv = cv
         self.merge = merge
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        if self.kind == "inductive":
+        if self.cv is None:
             return _merged([_pair(table.scores, table.negative, table.positive)], self.merge)
         # whole weights are repetitions, so that they must be dealt as such
-        deal = Deal(table, int(self.folds), repetitions=True)
+        deal = Deal(table, int(self.cv), repetitions=True)
         pairs = []
         for fold in range(deal.k):
             held = deal.held(fold)

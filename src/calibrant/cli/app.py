@@ -72,7 +72,7 @@ def methods(json: Json = False) -> None:
     \b
     Examples:
       calibrant methods
-      calibrant fit s.csv -s p -l y --method isotonic --param kind=centred
+      calibrant fit s.csv -s p -l y --method isotonic --param interpolation=centred
     """
     if json:
         say_json([_method(name) for name in METHODS])

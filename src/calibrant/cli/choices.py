@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import ParameterError
-from calibrant.registry import METHODS
+from calibrant.registry import METHODS, calibrator_class, method_name
 
 if TYPE_CHECKING:
     from calibrant.base import Calibrator
@@ -24,8 +23,10 @@ __all__ = [
     "parameters",
 ]
 
-#: parameters that the command line fills in itself (--folds is cv), or that are no plain values
-OWN = ("pos_label", "classes", "cv", "candidates", "progress")
+#: parameters that the command line fills in itself, or that are no plain values
+OWN = ("pos_label", "classes", "candidates", "progress")
+#: the method whose own folds are those of the estimate, --cv
+JUDGES = "auto"
 #: what every comparison holds without being asked
 ALWAYS = ("auto", "identity", "bls")
 #: and what one holds by default: fast methods of each kind
@@ -46,31 +47,30 @@ COMPARED = (
 REPORTED = ("platt", "beta", "isotonic", "venn-abers", "enir")
 
 
-def calibrator_class(method: str) -> type[Calibrator]:
-    """The class behind a name on the command line."""
-    name = method.strip().lower().replace("_", "-")
+def offered(method: str) -> str:
+    """The registered name of a method that calibrates one score, as all here do."""
+    name = method_name(method)
     if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ParameterError(
-            f"the method must be one of {', '.join(METHODS)}, but {method!r} came.{hint}"
+            f"the method must calibrate one score, but {name!r} takes more. Use one of "
+            f"{', '.join(METHODS)}."
         )
-    module, cls, _ = METHODS[name]
-    found: type[Calibrator] = getattr(importlib.import_module(module), cls)
-    return found
+    return name
 
 
 def parameters(method: str) -> dict[str, Any]:
     """The parameters of a method and their defaults."""
-    defaults = calibrator_class(method)().get_params(deep=False)
-    return {name: value for name, value in defaults.items() if name not in OWN}
+    name = offered(method)
+    own = (*OWN, "cv") if name == JUDGES else OWN
+    defaults = calibrator_class(name)().get_params(deep=False)
+    return {key: value for key, value in defaults.items() if key not in own}
 
 
 def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
     """An unfitted calibrator from its name and ``key=value`` words.
 
-    >>> make_calibrator("isotonic", ["kind=centred"])
-    Isotonic(kind='centred')
+    >>> make_calibrator("isotonic", ["interpolation=centred"])
+    Isotonic(interpolation='centred')
     """
     from sklearn.base import clone
 
@@ -86,7 +86,7 @@ def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
             allowed = f"takes {', '.join(known)}" if known else "takes no parameters"
             raise ParameterError(f"{method} {allowed}, but {key!r} came.{hint}")
         chosen[key] = _value(value)
-    calibrator = calibrator_class(method)(**chosen)
+    calibrator: Calibrator = calibrator_class(method)(**chosen)
     # a trial on two scores refuses a wrong value now, not after hours of reading
     clone(calibrator).fit_table(ScoreTable.from_counts([0.25, 0.75], [2, 1], [1, 2]))
     return calibrator
@@ -102,6 +102,4 @@ def _value(word: str) -> Any:
 
 def check_methods(methods: Sequence[str]) -> list[str]:
     """The names of methods as the registry has them, or an error before anything is read."""
-    for name in methods:
-        calibrator_class(name)
-    return [name.strip().lower().replace("_", "-") for name in methods]
+    return [offered(name) for name in methods]

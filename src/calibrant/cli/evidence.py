@@ -39,7 +39,7 @@ def compare(
     weight: WeightColumn = None,
     method: Methods = None,
     pos_label: PosLabel = None,
-    folds: Held = 5,
+    cv: Held = 5,
     json: Json = False,
     threads: Threads = None,
     memory_limit: MemoryLimit = None,
@@ -58,7 +58,7 @@ def compare(
     with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
         read = jobs.read_files(opened, files, columns)
     title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
-    auto = run_with_status(lambda: jobs.compare_read(read, methods, folds), title, json)
+    auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
     board = auto.leaderboard_
     if json:
         labels = {"classes": list(read.classes), "pos_label": read.pos_label}
@@ -84,7 +84,7 @@ def report(
     weight: WeightColumn = None,
     method: Methods = None,
     pos_label: PosLabel = None,
-    folds: Held = 5,
+    cv: Held = 5,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
@@ -109,7 +109,7 @@ def report(
         read = jobs.read_files(opened, files, columns)
     what = f"judging {len(read.table):,} distinct scores"
     page = run_with_status(
-        lambda: jobs.report_read(read, methods, folds, title=title, saved_as=save), what, json
+        lambda: jobs.report_read(read, methods, cv, title=title, saved_as=save), what, json
     )
     page.save(output)
     if save is not None:

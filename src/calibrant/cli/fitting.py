@@ -73,7 +73,7 @@ def fit(
     shrinkage: Shrinkage = None,
     pos_label: PosLabel = None,
     output: OutputFile = Path("calibrator.json"),
-    folds: Folds = 5,
+    cv: Folds = 5,
     period: Period = None,
     plot: PlotFile = None,
     report: ReportFile = None,
@@ -90,7 +90,7 @@ def fit(
     Examples:
       calibrant fit scores.csv --score p --label y
       calibrant fit 'day-*.parquet' -s margin -l bought --pos-label yes -o c.json
-      calibrant fit s.csv -s p -l y -m isotonic --param kind=centred --plot r.png
+      calibrant fit s.csv -s p -l y -m isotonic --param interpolation=centred --plot r.png
       calibrant fit 'day-*.parquet' -s p -l y --segment country
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
 
@@ -101,9 +101,9 @@ def fit(
     written = {"calibrator": output, "plot": plot, "report": report}
     places = {"--plot": Output(plot, PICTURES), "--report": Output(report, PAGES)}
     check_places({"--output": Output(output), **places}, files)
-    jobs.check_folds(folds)
-    if not folds and (plot or report):
-        raise ParameterError("a plot or report shows out-of-fold results: folds must not be 0.")
+    jobs.check_folds(cv)
+    if not cv and (plot or report):
+        raise ParameterError("a plot or report shows out-of-fold results: cv must not be 0.")
     if shrinkage and not segment:
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
@@ -116,7 +116,7 @@ def fit(
         with engine_for("reading", json, place) as opened:
             tables = segments.read(opened, files, columns, read_cells(cells))
         title = f"fitting {len(tables.by_key):,} segments"
-        result = run_with_status(lambda: segments.fit(tables, many, folds), title, json)
+        result = run_with_status(lambda: segments.fit(tables, many, cv), title, json)
     else:
         calibrator = choices.make_calibrator(method, param or [])
         with engine_for("reading", json, place) as opened:
@@ -124,7 +124,7 @@ def fit(
         title = (
             f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
         )
-        result = run_with_status(lambda: jobs.fit_read(read, calibrator, folds=folds), title, json)
+        result = run_with_status(lambda: jobs.fit_read(read, calibrator, folds=cv), title, json)
     result = jobs.recorded(result, times)
     results.write_fit(result, written)
     if json:

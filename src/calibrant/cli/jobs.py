@@ -142,7 +142,7 @@ def time_stamp() -> str:
 def check_folds(folds: int) -> None:
     """Refuse a number of folds before anything is read."""
     if folds < 0 or folds == 1:
-        raise ParameterError(f"folds must be at least 2, or 0 for no estimate, but {folds} came.")
+        raise ParameterError(f"cv must be at least 2, or 0 for no estimate, but {folds} came.")
 
 
 def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitResult:
@@ -150,12 +150,13 @@ def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitR
     import numpy as np
 
     from calibrant.advice import advise_table
+    from calibrant.auto import AutoCalibrator
     from calibrant.metrics import evaluate
     from calibrant.reports.within import within_folds
 
     check_folds(folds)
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
-    if folds and "cv" in calibrator.get_params():
+    if folds and isinstance(calibrator, AutoCalibrator):
         calibrator.set_params(cv=folds)
     fitted = calibrator.fit_table(read.table).to_fitted()
     fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})

@@ -49,7 +49,7 @@ def evaluate(
     bins: Bins = 10,
     level: Level = 0.95,
     replicates: Replicates = 1000,
-    weights: Weighing = "counts",
+    weights: Weighing = "importance",
     cells: Cells = "auto",
     engine: EngineName = "duckdb",
     master: Master = None,
@@ -63,7 +63,7 @@ def evaluate(
     Examples:
       calibrant evaluate calibrated.csv --prob probability --label churned
       calibrant evaluate calibrated.csv -p probability -l churned --raw score --json
-      calibrant evaluate c.csv -p p -l y --weight w --weights importance --level 0.9
+      calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
     """
     from calibrant.metrics.intervals import read_how

@@ -93,7 +93,7 @@ Replicates = Annotated[int, typer.Option(min=100, help="Tables drawn for interva
 Weighing = Annotated[
     str,
     typer.Option(
-        metavar="counts|importance", help="To intervals a weight is so many rows, or one row."
+        metavar="importance|counts", help="To intervals a weight is one row, or so many rows."
     ),
 ]
 

@@ -25,7 +25,7 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
     >>> print(reliability_text(t).splitlines()[0].replace(" ", ""))
     1.0│···
     """
-    curves = {AFTER: reliability_curve(after, bins=bins, kind="mass", band=None)}
+    curves = {AFTER: reliability_curve(after, bins=bins, binning="mass", band=None)}
     if before is not None:
         curves = {BEFORE: _curve(before, bins), **curves}
     end = _end([*curves.values()])
@@ -56,7 +56,7 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
 def _curve(table: ScoreTable, bins: int) -> Curve:
     if not table.looks_like_probabilities:
         table = table.through_sigmoid()
-    return reliability_curve(table, bins=bins, kind="mass", band=None)
+    return reliability_curve(table, bins=bins, binning="mass", band=None)
 
 
 def _end(curves: list[Curve]) -> float:

@@ -38,11 +38,11 @@ def bins_of(table: ScoreTable, rule: Rule) -> tuple[Index, Array]:
     >>> starts, edges = bins_of(table, Rule(bins=10))
     >>> starts.tolist(), edges.tolist()
     ([0, 1, 2], [[0.1, 0.2], [0.2, 0.3], [0.3, 0.4]])
-    >>> starts, edges = bins_of(table, Rule(bins=2, kind="mass"))
+    >>> starts, edges = bins_of(table, Rule(bins=2, binning="mass"))
     >>> starts.tolist(), edges.tolist()
     ([0, 1], [[0.0, 0.175], [0.175, 1.0]])
     """
-    return BINS[rule.kind](table, rule.bins)
+    return BINS[rule.binning](table, rule.bins)
 
 
 def _by_width(table: ScoreTable, bins: int) -> tuple[Index, Array]:
@@ -158,8 +158,8 @@ def _exact(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
 def _bootstrap(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
     """Percentiles of the fraction over Poisson replicates of either class's weight."""
     random = generator(rule.random_state)
-    negative = _replicates(sums.negative, sums.negative_sq, rule.n_boot, random)
-    positive = _replicates(sums.positive, sums.positive_sq, rule.n_boot, random)
+    negative = _replicates(sums.negative, sums.negative_sq, rule.replicates, random)
+    positive = _replicates(sums.positive, sums.positive_sq, rule.replicates, random)
     total = negative + positive
     some = total > 0
     fraction = np.where(some, positive / np.where(some, total, 1.0), sums.fraction)
@@ -179,7 +179,7 @@ def _replicates(weight: Array, square: Array, n: int, random: np.random.Generato
 def _consistency(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
     """Percentiles of the fraction over labels drawn with the predictions as probabilities."""
     cells = cells_of(table, keep=starts)
-    drawn = cells.draw(cells.p, rule.n_boot, generator(rule.random_state)) * cells.weight
+    drawn = cells.draw(cells.p, rule.replicates, generator(rule.random_state)) * cells.weight
     inner = np.searchsorted(cells.starts, starts)
     fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
     lower, upper = np.quantile(np.minimum(fraction, 1.0), (rule.tail, 1 - rule.tail), axis=0)

@@ -34,12 +34,12 @@ def class_reliability(
     top_label: bool = True,
     curve: str = "binned",
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
-    n_boot: int = 1000,
+    replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
 ) -> Panels:
@@ -59,7 +59,7 @@ def class_reliability(
     top_label : bool, default=True
         Whether the first panel shows the confidence, the probability of the most probable class,
         against how often that class came.
-    curve, bins, kind, band, level, sigma, axes, n_boot, random_state, sample_weight
+    curve, bins, binning, band, level, sigma, axes, replicates, random_state, sample_weight
         As in `reliability_curve`.
 
     Returns
@@ -95,7 +95,7 @@ def class_reliability(
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")
-    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     names = [TOP] * bool(top_label) + [str(plain(seen.labels[column])) for column in columns]
     # one table at a time: many classes of many rows would not fit into memory together
     span = _common_span(seen, columns, top_label, rule)

@@ -23,12 +23,12 @@ def reliability_curve(
     *,
     curve: str = "binned",
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
-    n_boot: int = 1000,
+    replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -47,8 +47,8 @@ def reliability_curve(
         Predictions grouped in bins; the isotonic (CORP) curve, which needs no choice of bins; or
         a moving average.
     bins : int, default=10
-        How many bins; those without predictions vanish. Only for ``"binned"``, like ``kind``.
-    kind : {"width", "mass"}, default="width"
+        How many bins; those without predictions vanish. Only for ``"binned"``, like ``binning``.
+    binning : {"width", "mass"}, default="width"
         Bins of equal width on [0, 1], or of equal weight.
     band : {"auto", "exact", "bootstrap", "consistency", "confidence"} or None, default="auto"
         ``"consistency"``: where the curve of a calibrated model would lie, around the diagonal.
@@ -62,7 +62,7 @@ def reliability_curve(
         data.
     axes : {"probability", "logit"}, default="probability"
         The scale on which the histogram's cells are equal; ``"logit"`` for rare events.
-    n_boot : int, default=1000
+    replicates : int, default=1000
         Number of replicates of bands that are drawn at random.
     random_state : int, Generator or None, default=0
         Their seed.
@@ -112,8 +112,8 @@ def reliability_curve(
     know what the kernel flattens. Both use the effective size of weighted rows, and above 2000
     distinct predictions cells of neighbours: half of them of equal weight, half of equal width.
 
-    Bands hold place by place, not everywhere at once. O(D) after the table, plus O(B·n_boot) for
-    ``"bootstrap"`` and O(min(D, 2000)·n_boot) for the others that are drawn.
+    Bands hold place by place, not everywhere at once. O(D) after the table, plus O(B·replicates)
+    for ``"bootstrap"`` and O(min(D, 2000)·replicates) for the others that are drawn.
 
     References
     ----------
@@ -138,7 +138,7 @@ def reliability_curve(
     >>> isotonic.x.tolist(), isotonic.y.tolist()
     ([0.1, 0.3, 0.4, 0.8], [0.0, 0.5, 0.5, 1.0])
     """
-    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     return curve_of(read_table(y, p, sample_weight, pos_label), rule)
 
 
@@ -156,7 +156,7 @@ def curve_of(table: ScoreTable, rule: Rule, span: tuple[float, float] | None = N
         upper=shape.upper,
         level=None if rule.band is None else float(rule.level),
         band=rule.band,
-        kind=rule.kind,
+        binning=rule.binning,
         total=table.total,
         histogram_edges=cells,
         histogram=histogram_of(table, cells),

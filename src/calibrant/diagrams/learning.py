@@ -219,7 +219,7 @@ def learning_curve(
 
     Parameters
     ----------
-    calibrators : calibrator, list of them, or dict of name to calibrator
+    calibrators : calibrator or its name, list of them, or dict of name to calibrator
         Unfitted, or fitted (they are cloned, and stay as they are).
     scores : array-like of shape (n,), (n, 1) or (n, 2)
         Held-out scores of a model, of any kind, or its binary predict_proba.

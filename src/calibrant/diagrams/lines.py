@@ -125,10 +125,10 @@ class MapCurve(Frozen):
 
 def map_curve(
     fitted: Any,
+    *,
     lo: float | None = None,
     hi: float | None = None,
     n: int = 512,
-    *,
     axes: str = "probability",
 ) -> MapCurve:
     """The line of a fitted map: what probability it gives to which score.

@@ -83,12 +83,12 @@ def reliability_panels(
     maps: Mapping[str, Any] | None = None,
     curve: str = "binned",
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
-    n_boot: int = 1000,
+    replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -103,7 +103,8 @@ def reliability_panels(
         Probabilities of the same rows, one column of the figure each, in this order.
     maps : dict of name to Map, Fitted or fitted calibrator, optional
         The map fitted to predictions of that name, to be drawn over their points.
-    curve, bins, kind, band, level, sigma, axes, n_boot, random_state, sample_weight, pos_label
+    curve, bins, binning, band, level, sigma, axes, replicates, random_state
+    sample_weight, pos_label
         As in `reliability_curve`.
 
     Returns
@@ -130,7 +131,7 @@ def reliability_panels(
     >>> panels["raw"].fraction.tolist()
     [0.0, 0.0, 1.0, 1.0]
     """
-    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     tables = read_several(y, predictions, sample_weight, pos_label)
     return panels_of(tables, rule, _checked_maps(maps, predictions))
 
@@ -143,7 +144,7 @@ def panels_of(
     curves = tuple(curve_of(table, rule, span) for table in tables.values())
     frame, overlaid = frame_of(curves), {} if maps is None else maps
     lines = tuple(
-        map_curve(overlaid[name], frame.low, frame.high) if name in overlaid else None
+        map_curve(overlaid[name], lo=frame.low, hi=frame.high) if name in overlaid else None
         for name in tables
     )
     return Panels(tuple(tables), curves, lines)
@@ -157,7 +158,7 @@ def boosting_panels(
     steps: Sequence[int] | None = None,
     curve: str = "binned",
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
     sample_weight: Any = None,
@@ -167,12 +168,12 @@ def boosting_panels(
     Parameters
     ----------
     model : fitted AdaBoost
-        Or anything with ``staged_raw_score(X, steps)``, which gives predictions in [0, 1].
+        Or anything with ``staged_raw_score(X, steps=steps)``, which gives predictions in [0, 1].
     X, y : rows that the model was not trained on, and their labels
     steps : whole numbers, optional
         After how many steps; by default 1, 4, 8, 32, 128 and 1024, or the model's last step
         where it has fewer.
-    curve, bins, kind, band, level, sample_weight
+    curve, bins, binning, band, level, sample_weight
         As in `reliability_curve`.
 
     Returns
@@ -206,14 +207,14 @@ def boosting_panels(
     if steps is None:
         last = max(1, getattr(model, "n_steps_", STEPS[-1]))
         steps = sorted({*(step for step in STEPS if step < last), min(last, STEPS[-1])})
-    staged = zip(steps, model.staged_raw_score(X, steps), strict=True)
+    staged = zip(steps, model.staged_raw_score(X, steps=steps), strict=True)
     predictions = {f"{step} step{'s' if step != 1 else ''}": f for step, f in staged}
     return reliability_panels(
         y,
         predictions,
         curve=curve,
         bins=bins,
-        kind=kind,
+        binning=binning,
         band=band,
         level=level,
         sample_weight=sample_weight,

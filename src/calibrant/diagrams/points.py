@@ -48,7 +48,7 @@ class Curve(Frozen):
     level : float or None
         How often the band is meant to hold what it is for, at each place.
     band : {"exact", "bootstrap", "consistency", "confidence"} or None
-    kind : {"width", "mass"}
+    binning : {"width", "mass"}
     total : float
         The weight of all rows.
     histogram_edges, histogram : arrays of shape (h + 1,) and (h,)
@@ -80,7 +80,7 @@ class Curve(Frozen):
     upper: Array | None
     level: float | None
     band: str | None
-    kind: str
+    binning: str
     total: float
     histogram_edges: Array
     histogram: Array
@@ -116,7 +116,7 @@ class Curve(Frozen):
     def __repr__(self) -> str:
         plural = "s" if len(self) != 1 else ""
         band = "no band" if self.level is None else f"{self.band} {100 * self.level:g} % band"
-        groups = GROUPS[self.curve].format(plural, self.kind)
+        groups = GROUPS[self.curve].format(plural, self.binning)
         return f"Curve({len(self)} {groups}, weight {self.total:g}, {band})"
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ class Curve(Frozen):
             for row in zip(*columns, strict=True)
         ]
         if len(chosen) < len(self):
-            groups = GROUPS[self.curve].format("s", self.kind)
+            groups = GROUPS[self.curve].format("s", self.binning)
             lines.append(f"({len(chosen)} of {len(self)} {groups})")
         return "\n".join(lines)
 

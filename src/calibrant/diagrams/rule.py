@@ -33,22 +33,22 @@ class Rule:
     """The options of a curve; ``band`` as it will be found, "auto" and synonyms resolved."""
 
     bins: int = 10
-    kind: str = "width"
+    binning: str = "width"
     band: str | None = "auto"
     level: float = 0.95
-    n_boot: int = 1000
+    replicates: int = 1000
     random_state: Any = 0
     curve: str = "binned"
     sigma: float | None = None
     axes: str = "probability"
 
     def __post_init__(self) -> None:
-        for name, value in (("bins", self.bins), ("n_boot", self.n_boot)):
+        for name, value in (("bins", self.bins), ("replicates", self.replicates)):
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ParameterError(
                     f"{name} must be a whole number from 1 on, but {value!r} came."
                 )
-        one_of("kind", self.kind, KINDS)
+        one_of("binning", self.binning, KINDS)
         one_of("curve", self.curve, tuple(CURVES))
         one_of("axes", self.axes, AXES)
         bands = CURVES[self.curve]
@@ -78,7 +78,7 @@ class Rule:
     @property
     def cells(self) -> int:
         """How many cells the histogram has: whole parts of bins of equal width."""
-        parts = self.curve == "binned" and self.kind == "width" and self.axes == "probability"
+        parts = self.curve == "binned" and self.binning == "width" and self.axes == "probability"
         whole = self.bins if parts else 1
         return whole * math.ceil(CELLS / whole)
 

@@ -104,12 +104,12 @@ def reliability_segments(
     *,
     curve: str = "binned",
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
-    n_boot: int = 1000,
+    replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
     pos_label: Any = None,
@@ -125,7 +125,8 @@ def reliability_segments(
     segments : array-like of shape (n,)
         The segment of each row: strings, numbers or anything else that can be told apart, with
         at most 24 different values.
-    curve, bins, kind, band, level, sigma, axes, n_boot, random_state, sample_weight, pos_label
+    curve, bins, binning, band, level, sigma, axes, replicates, random_state
+    sample_weight, pos_label
         As in `reliability_curve`.
 
     Returns
@@ -144,7 +145,7 @@ def reliability_segments(
     >>> found.names
     ('2025', '2026')
     """
-    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     return segments_by(rule, y, p, segments, sample_weight, pos_label)
 
 

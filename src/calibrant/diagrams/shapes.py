@@ -110,8 +110,8 @@ def _careful(sums: Sums) -> Array:
 
 def _isotonic_band(cells: Cells, probability: Array, x: Array, rule: Rule) -> Band:
     """Percentiles of the isotonic curves of labels drawn with these probabilities."""
-    drawn = cells.draw(probability, rule.n_boot, generator(rule.random_state))
-    values = np.empty((rule.n_boot, len(x)))
+    drawn = cells.draw(probability, rule.replicates, generator(rule.random_state))
+    values = np.empty((rule.replicates, len(x)))
     for row, fraction in zip(values, drawn, strict=True):
         fitted = isotonic_regression(fraction, weights=cells.weight).x
         row[:] = np.interp(x, cells.p, fitted)
@@ -146,7 +146,7 @@ def _smooth(table: ScoreTable, rule: Rule) -> Shape:
         return Shape(*groups, x, y, None, None)
     if rule.band == "confidence":
         return Shape(*groups, x, y, *clopper_pearson(effective, y, rule.tail))
-    drawn = cells.draw(cells.p, rule.n_boot, generator(rule.random_state)) * cells.weight
+    drawn = cells.draw(cells.p, rule.replicates, generator(rule.random_state)) * cells.weight
     return Shape(*groups, x, y, *_percentiles(drawn @ near.T / weight, rule))
 
 

@@ -22,6 +22,7 @@ from calibrant.metrics._input import check_whole
 from calibrant.metrics.evaluation import MEASURES as WORDS
 from calibrant.metrics.proper import mean_log_loss
 from calibrant.metrics.ranking import area, one_class
+from calibrant.registry import calibrators_of
 
 __all__ = [
     "BEFORE",
@@ -126,7 +127,7 @@ def named_methods(
     word: str = "calibrators",
     taken: str = BEFORE,
 ) -> dict[str, Any]:
-    """The methods by name: that of their class, or all that differs from its defaults.
+    """The methods, or those that names stand for: by their class, or all that is not default.
 
     They must be of the ``kinds`` (calibrators of one score) and have other names than the one
     ``taken``; ``word`` is the parameter that an error speaks of.
@@ -134,6 +135,7 @@ def named_methods(
     from calibrant.base import Calibrator  # needs scikit-learn, which drawing does without
 
     kinds = (Calibrator,) if kinds is None else kinds
+    calibrators = calibrators_of(calibrators)
     if isinstance(calibrators, kinds):
         calibrators = [calibrators]
     if isinstance(calibrators, Mapping):
@@ -150,7 +152,7 @@ def named_methods(
             came = f"the class {calibrator.__name__}" if isinstance(calibrator, type) else None
             raise ParameterError(
                 f"{word} must be one calibrator of scores, a list of them, or a dict of names, "
-                f"such as [Platt(), Isotonic()], but {came or type(calibrator).__name__} came"
+                f"such as [Platt(), 'isotonic'], but {came or type(calibrator).__name__} came"
                 f"{f' as {name!r}' if isinstance(calibrators, Mapping) else ''}."
             )
     if not named or len(named) != len(calibrators) or taken in named:

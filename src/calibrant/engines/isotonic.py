@@ -8,6 +8,7 @@ from calibrant import __version__
 from calibrant.data.blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.refine import refined_table
+from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.engines.tables import ask
 from calibrant.errors import ParameterError
 from calibrant.fitted import Fitted
@@ -23,6 +24,7 @@ def fit_isotonic(
     label: str,
     weight: str | None = None,
     smoothing: str = "none",
+    weights: str = "importance",
     cells: CellsOption = "auto",
     pos_label: Any = None,
 ) -> Fitted:
@@ -35,6 +37,8 @@ def fit_isotonic(
     score, label, weight : names of columns
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every block, so that 0 and 1 are never returned.
+    weights : {"importance", "counts"}, default="importance"
+        What a weight says beside ``smoothing``: see `Calibrator`.
     cells : "auto", "exact" or int
         Cells of the first pass. Their number changes the work of the other passes, never the
         result.
@@ -68,10 +72,13 @@ def fit_isotonic(
     if smoothing not in SMOOTHING:
         words = " or ".join(map(repr, SMOOTHING))
         raise ParameterError(f"smoothing must be {words}, but {smoothing!r} came.")
+    if weights not in WEIGHTS:
+        words = " or ".join(map(repr, WEIGHTS))
+        raise ParameterError(f"weights must be {words}, but {weights!r} came.")
     names = Names(score, label, weight)
     told = ask(frame, names, lambda rows: refined_table(rows, cells), pos_label=pos_label)
     table, coding = told.answer, told.coding
-    starts, values = isotonic_blocks(table, SMOOTHING[smoothing])
+    starts, values = isotonic_blocks(table_in_rows(table, weights), SMOOTHING[smoothing])
     if len(starts) == 1:
         fitted_map = Piecewise.constant(float(values[0]))
     else:
@@ -84,12 +91,13 @@ def fit_isotonic(
     }
     asked = None if pos_label is None else coding.pos_label
     params = {
-        "kind": "step",
+        "interpolation": "step",
         "smoothing": smoothing,
         "cut": "mid",
         "increasing": True,
         "y_min": None,
         "y_max": None,
+        "weights": weights,
         "pos_label": asked,
         "classes": None,
     }

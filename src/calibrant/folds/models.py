@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.base import Calibrator
 from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_scores
 from calibrant.data.labels import plain, read_classes, read_labels, read_many
@@ -21,15 +20,12 @@ __all__ = [
     "SCORE_METHODS",
     "Method",
     "ModelRows",
-    "Part",
     "chosen_method",
     "fit_and_score",
-    "fit_calibrator",
     "may_be_probabilities",
     "model_classes",
     "model_scores",
     "model_to_fit",
-    "pool",
     "positive_class",
     "score_method",
     "take",
@@ -40,9 +36,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-#: scores, and the rows that they belong to (None: all)
-Part = tuple[Array, Index | None]
-
 #: a name of SCORE_METHODS, or a function of a fitted model and rows
 Method = str | Callable[[Any, Any], Any]
 
@@ -150,27 +143,6 @@ def fit_and_score(
     return model, data.scores(model, test)
 
 
-def fit_calibrator(calibrator: Calibrator, data: ModelRows, parts: list[Part]) -> Calibrator:
-    """With two classes: the calibrator, fitted on pooled (scores, rows)."""
-    scores, rows, weight = pool(data, parts)
-    labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
-    one = clone(calibrator).set_params(**labels)
-    fitted: Calibrator = one.fit(scores, data.classes[data.codes[rows]], weight)
-    return fitted
-
-
-def pool(data: ModelRows, parts: list[Part]) -> tuple[Array, Index, Array | None]:
-    """The scores of all parts, the rows that they belong to, and the weights of these."""
-    scores = np.concatenate([scores for scores, _ in parts])
-    everyone = np.arange(len(data.codes))
-    rows = np.concatenate([everyone if test is None else test for _, test in parts])
-    weight = take(data.weight, rows)
-    times = np.bincount(rows, minlength=len(data.codes))[rows]
-    if times.max(initial=1) > 1:  # repeated splits: a row scored r times counts 1/r each time
-        weight = (np.ones(len(rows)) if weight is None else weight) / times
-    return scores, rows, weight
-
-
 def model_scores(
     model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: Method = "auto"
 ) -> Array:
@@ -197,7 +169,7 @@ def model_scores(
             raise InputError(
                 f"{what} are one column, high for the class {plain(classes[1])!r}, but the "
                 f"calibrator's pos_label is {plain(classes[0])!r}. Leave pos_label out, or let "
-                "method give two columns."
+                "response_method give two columns."
             )
         high = positive if name is None else int(np.flatnonzero(order == 1)[0])
         scores = read_scores(raw, name=what)

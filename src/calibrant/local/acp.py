@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, Limit, Number, OneOf
+from calibrant.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
 from calibrant.data import door
 from calibrant.data.score_range import OnRange
 from calibrant.data.table import ScoreTable
@@ -68,10 +68,12 @@ class ACP(LocalCalibrator):
         plain function, around its score. (To pickle the whole, define it in a module: no lambda.)
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
-    n_boot : int, default=200
+    replicates : int, default=200
         Refits of ``interval="bootstrap"``.
     random_state : int, RandomState or None, default=None
         Draws the rows of ``interval="bootstrap"``.
+    weights : {"importance", "counts"}, default="importance"
+        See `Calibrator`.
     pos_label : label, default: the larger class
         What a high score means.
     classes : two labels, default: those found in y
@@ -89,7 +91,7 @@ class ACP(LocalCalibrator):
     Notes
     -----
     p = Σ_{x_i ∈ [l, u]} w_i y_i / Σ_{x_i ∈ [l, u]} w_i, both ends included, so that ties are never
-    split; weights count as repetitions. Where no calibration score lies in the interval, the
+    split, and w in units of rows. Where no calibration score lies in the interval, the
     nearest ones to the row's score are used, to a weight of 10 (with all that tie with the last,
     to 1e-12 of its distance; all there are, if they weigh less), and `predict_proba` warns of how
     many rows that were.
@@ -133,7 +135,8 @@ class ACP(LocalCalibrator):
             Such((), "a function from a model and rows to (lower, upper)", callable),
         ),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
-        "n_boot": (N_BOOT,),
+        "replicates": (N_BOOT,),
+        "weights": (WEIGHTS,),
         "random_state": (
             OneOf((None,)),
             Number(0, 2**32 - 1, whole=True),
@@ -150,8 +153,9 @@ class ACP(LocalCalibrator):
         scale: str = "probability",
         interval: str | Callable[[Any, Any], Any] = "auto",
         smoothing: str = "none",
-        n_boot: int = 200,
+        replicates: int = 200,
         random_state: Any = None,
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
@@ -159,8 +163,9 @@ class ACP(LocalCalibrator):
         self.scale = scale
         self.interval = interval
         self.smoothing = smoothing
-        self.n_boot = n_boot
+        self.replicates = replicates
         self.random_state = random_state
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
@@ -270,7 +275,7 @@ class ACP(LocalCalibrator):
             level=self.level,
             scale=self.scale,
             method=self.interval,
-            work=Work(self.n_boot, self.random_state),
+            work=Work(self.replicates, self.random_state),
         )
         return Companion(found, flip)
 
@@ -286,8 +291,8 @@ class ACP(LocalCalibrator):
                 "ACP's own intervals are around probabilities, so the scores must be those of "
                 f"predict_proba, but {type(model).__name__} is scored by "
                 f"{'another method' if source == 'predict_proba' else source or 'a function'}. "
-                'Use a model with predict_proba (and method="predict_proba"), or pass interval= a '
-                "function that gives (lower, upper) on the scale of the scores."
+                'Use a model with predict_proba (and response_method="predict_proba"), or pass '
+                "interval= a function that gives (lower, upper) on the scale of the scores."
             )
 
 

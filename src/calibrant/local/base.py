@@ -26,6 +26,7 @@ from calibrant.data.columns import to_matrix
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_labels, read_many
 from calibrant.data.score_range import ScoreRange, check_range
+from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError
 from calibrant.folds.models import ModelRows
 from calibrant.local.rule import LocalFitted, Rows, Rule, check_two, read_columns
@@ -40,12 +41,14 @@ Index = NDArray[np.intp]
 class LocalRows:
     """Scores, codes and weights of the rows that count, and which of the given rows those are.
 
-    With two classes code 1 is the positive one; with more, codes are places in ``classes``.
+    ``weight`` is in units of rows, ``given`` as it came. With two classes code 1 is the positive
+    one; with more, codes are places in ``classes``.
     """
 
     scores: Array
     codes: Index
     weight: Array
+    given: Array
     kept: NDArray[np.bool_]
     classes: NDArray[Any]
     pos_label: Any
@@ -77,6 +80,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
     __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
+    weights: str | None = None
     pos_label: Any
     classes: Any
     rule_: Rule
@@ -114,7 +118,10 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = read_weight(sample_weight, len(codes))
         weight = np.ones(len(codes)) if weight is None else weight
         kept = weight > 0
-        return LocalRows(clean[kept], codes[kept], weight[kept], kept, classes, pos_label)
+        given, codes = weight[kept], codes[kept]
+        size = weight_in_rows(given, self.weights)
+        size = np.ones(len(given)) if size is None else size
+        return LocalRows(clean[kept], codes, size, given, kept, classes, pos_label)
 
     def _labels(self, y: Any) -> tuple[NDArray[Any], Index, Any]:
         if self.multiclass:
@@ -156,7 +163,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.rule_ = rule
         self.classes_, self.pos_label_ = rows.classes, rows.pos_label
         self.score_range_ = ScoreRange.between(float(rows.scores.min()), float(rows.scores.max()))
-        self._provenance = row_facts(rows.weight, rows.codes, len(rows.classes))
+        self._provenance = row_facts(rows.given, rows.codes, len(rows.classes))
         if len(rows.classes) == 2:
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         return self

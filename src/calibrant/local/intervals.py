@@ -101,12 +101,12 @@ class PredictionInterval(Frozen):
 def prediction_interval(
     model: Any,
     X: Any,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     scale: str = "probability",
     method: str = "auto",
     train: tuple[Any, ...] | None = None,
-    n_boot: int = 200,
+    replicates: int = 200,
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -130,13 +130,13 @@ def prediction_interval(
     method : {"auto", "delta", "spread", "bootstrap"}, default="auto"
         ``"delta"`` for LogisticRegression, ``"spread"`` for bagged models and forests,
         ``"bootstrap"`` for anything that can be fitted again; ``"auto"`` takes the first or second
-        where it applies, and never the third by itself, since it costs ``n_boot`` fits.
+        where it applies, and never the third by itself, since it costs ``replicates`` fits.
     train : (X,), (X, y) or (X, y, sample_weight)
         The rows that the model was fitted on. The delta method needs X (and the weights, if there
         were any; y may be None), the bootstrap needs y too. The delta method takes weights for
         repetitions, the bootstrap for a property of rows that are drawn as often as others: its sd
         is about √(Σw²/Σw) times the delta method's, √m for weights that are all m.
-    n_boot : int, default=200
+    replicates : int, default=200
         Refits of the bootstrap.
     random_state : int, RandomState or None, default=None
         Draws the bootstrap's rows.
@@ -174,12 +174,12 @@ def prediction_interval(
     than a confidence interval, and with fully grown trees, which say mostly 0 or 1, it spans nearly
     everything. sd(logit p) = sd(p)/(p(1−p)). O(n) for each member.
 
-    **Bootstrap.** sd over ``n_boot`` copies of the model, fitted on as many rows drawn with
+    **Bootstrap.** sd over ``replicates`` copies of the model, fitted on as many rows drawn with
     replacement (again, if one class was not drawn) that keep their weights [4]_. On the logit scale
     sd(logit p) is that of the copies' logits, or sd(p)/(p(1−p)) in rows where a copy says exactly 0
     or 1. Where the model itself says so, the interval is that of the probability scale. Under a
     penalty it knows the sampling variance but not the shrinkage, and is narrower than the delta
-    method's. O(``n_boot``) fits.
+    method's. O(``replicates``) fits.
 
     References
     ----------
@@ -211,7 +211,7 @@ def prediction_interval(
         "level": (level, LEVEL),
         "scale": (scale, SCALE),
         "method": (method, OneOf(tuple(METHODS))),
-        "n_boot": (n_boot, N_BOOT),
+        "replicates": (replicates, N_BOOT),
         "progress": (progress, OneOf((True, False))),
     }
     for name, (value, limit) in limits.items():
@@ -221,7 +221,7 @@ def prediction_interval(
             )
     check_model(model)
     rows = None if train is None else Train.read(train)
-    work = Work(n_boot, random_state, n_jobs, progress)
+    work = Work(replicates, random_state, n_jobs, progress)
     chosen = choose(model, method)
     if chosen == Refits.name:  # one copy of the model at a time, instead of all
         estimate = bootstrap_estimate(model, X, _refits(model, rows, work))
@@ -338,7 +338,7 @@ def _refits(model: Any, train: Train | None, work: Work) -> Iterator[Any]:
         )
     classes, codes = read_many(train.y, classes=model.classes_)
     data = ModelRows(train.X, codes, train.weight, classes, 1, "predict_proba")
-    return refit(model, data, work.n_boot, work.random_state, work.n_jobs, work.progress)
+    return refit(model, data, work.replicates, work.random_state, work.n_jobs, work.progress)
 
 
 #: how a spread is made, by the name of the method; "auto" is one of the others

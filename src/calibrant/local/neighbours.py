@@ -18,20 +18,20 @@ from calibrant.local.distance import Space
 from calibrant.local.rule import Rows, Rule
 from calibrant.local.search import Found, Search, reach
 
-__all__ = ["METRICS", "SMOOTHING", "WEIGHTS", "Neighbours"]
+__all__ = ["METRICS", "NEIGHBOUR_WEIGHTS", "SMOOTHING", "Neighbours"]
 
 Array = NDArray[np.float64]
 
 #: the power of a metric's differences
 METRICS: dict[str, int] = {"ibk": 2, "manhattan": 1}
 #: what IBk adds to a distance before it divides by it (None: every neighbour counts alike)
-WEIGHTS: dict[str, float | None] = {"uniform": None, "distance": 0.001}
+NEIGHBOUR_WEIGHTS: dict[str, float | None] = {"uniform": None, "distance": 0.001}
 #: what each class starts with, as a multiple of 1/n
 SMOOTHING: dict[str, float] = {"none": 0.0, "ibk": 1.0}
 #: the options of a rule that are words
 WORDS: dict[str, Mapping[str, Any]] = {
     "metric": METRICS,
-    "weights": WEIGHTS,
+    "weights": NEIGHBOUR_WEIGHTS,
     "smoothing": SMOOTHING,
 }
 #: the largest sum of attribute weights, whose mean is 1
@@ -65,7 +65,7 @@ class Neighbours(Rule):
     numeric_weight, nominal_weight : arrays of shape (a,) and (b,)
         Attribute weights; the one score column of two classes counts twice.
     k : int
-    metric, weights, smoothing : keys of METRICS, WEIGHTS and SMOOTHING
+    metric, weights, smoothing : keys of METRICS, NEIGHBOUR_WEIGHTS and SMOOTHING
     """
 
     kind: ClassVar[str] = "neighbours"
@@ -130,7 +130,7 @@ class Neighbours(Rule):
 
     def pull(self, near: Array) -> Array | float:
         """How much a neighbour counts, given its distance to the metric's power."""
-        offset = WEIGHTS[self.weights]
+        offset = NEIGHBOUR_WEIGHTS[self.weights]
         if offset is None:
             return 1.0
         attributes = float(self.numeric_weight.sum() + self.nominal_weight.sum())

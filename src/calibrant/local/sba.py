@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import Limit, Number, OneOf
+from calibrant.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.data.door import check_lengths
 from calibrant.data.frozen import own
 from calibrant.data.score_range import OnRange
@@ -19,7 +19,7 @@ from calibrant.local.attributes import Coded, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.choice import Shares, best, grid, leave_one_out
 from calibrant.local.columns import read_table
-from calibrant.local.neighbours import METRICS, SMOOTHING, WEIGHTS, Neighbours
+from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
 from calibrant.local.relevance import given_weights, relevance
 from calibrant.local.rule import Rows
 from calibrant.local.search import TIE
@@ -28,9 +28,6 @@ __all__ = ["SimilarityBinning"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-#: what to do about weights that are shares of 1
-MEAN_ONE = "Weights should have mean 1: divide them by their mean."
 
 
 class SimilarityBinning(LocalCalibrator):
@@ -48,7 +45,7 @@ class SimilarityBinning(LocalCalibrator):
     k : int or "auto", default=10
         How many calibration rows (how much of their weight) make a bin. ``"auto"``: the k with the
         best leave-one-out Brier score.
-    weights : {"uniform", "distance"}, default="uniform"
+    neighbour_weights : {"uniform", "distance"}, default="uniform"
         Whether neighbours count alike, or by 1/(d/√A + 0.001), A the number of attributes.
     attribute_weights : None, "mutual_info" or array, default=None
         None: all attributes count alike. ``"mutual_info"``: by what each says about the class.
@@ -66,7 +63,7 @@ class SimilarityBinning(LocalCalibrator):
         whole numbers, else a position.
     progress : bool, default=False
         Show a bar while neighbours are searched.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -94,8 +91,8 @@ class SimilarityBinning(LocalCalibrator):
     attributes, so that the one score of two classes counts twice.
 
     Rows are taken in order of distance until their weights reach k; all rows tied with the last (to
-    1e-12, relative) count too, so the order of rows never matters. Whole weights are repeated rows;
-    equal rows are kept once, with their weights. k may not exceed the total weight.
+    1e-12, relative) count too, so the order of rows never matters. Weights are in units of rows;
+    equal rows are kept once, with their weights. k may not exceed the sum of weights.
 
     Features are NumPy arrays, lists of rows, or frames (pandas, polars, Arrow). Words, booleans,
     categories and enums are nominal; NaN, None and null are missing; dates are refused, since their
@@ -141,7 +138,8 @@ class SimilarityBinning(LocalCalibrator):
     feature_names_in_: NDArray[Any]
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "k": (Number(1, whole=True), OneOf(("auto",))),
-        "weights": (OneOf(tuple(WEIGHTS)),),
+        "neighbour_weights": (OneOf(tuple(NEIGHBOUR_WEIGHTS)),),
+        "weights": (WEIGHTS,),
         "metric": (OneOf(tuple(METRICS)),),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "use_scores": (OneOf((True, False)),),
@@ -152,26 +150,28 @@ class SimilarityBinning(LocalCalibrator):
 
     def __init__(
         self,
-        k: int | str = 10,
         *,
-        weights: str = "uniform",
+        k: int | str = 10,
+        neighbour_weights: str = "uniform",
         attribute_weights: Any = None,
         metric: str = "ibk",
         smoothing: str = "none",
         use_scores: bool = True,
         nominal: Any = None,
         progress: bool = False,
+        weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
     ) -> None:
         self.k = k
-        self.weights = weights
+        self.neighbour_weights = neighbour_weights
         self.attribute_weights = attribute_weights
         self.metric = metric
         self.smoothing = smoothing
         self.use_scores = use_scores
         self.nominal = nominal
         self.progress = progress
+        self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
@@ -252,9 +252,8 @@ class SimilarityBinning(LocalCalibrator):
         k = 1 if isinstance(self.k, str) else int(self.k)
         if k > total * (1 + TIE):
             raise InputError(
-                f"k must be at most the weight of the calibration rows, but k is {k} and their "
-                f"weight is {total:g} ({n} rows). Use a smaller k or more rows."
-                f"{f' {MEAN_ONE}' if total < n else ''}"
+                f"k must be at most the number of calibration rows, but k is {k} and the {n} rows "
+                f"with their weights count as {total:g}. Use a smaller k or more rows."
             )
         nominal = np.append(schema.nominal, np.zeros(len(weight) - len(schema), dtype=bool))
         return Neighbours(
@@ -267,7 +266,7 @@ class SimilarityBinning(LocalCalibrator):
             nominal_weight=weight[nominal],
             k=k,
             metric=self.metric,
-            weights=self.weights,
+            weights=self.neighbour_weights,
             smoothing=self.smoothing,
         )
 
@@ -281,8 +280,8 @@ class SimilarityBinning(LocalCalibrator):
         ks = grid(total)
         if len(ks) < 2 and n > 2:
             raise InputError(
-                f'k="auto" needs a weight of at least 3 to choose from, but that of the {n} '
-                f"calibration rows is {total:g}. {MEAN_ONE}"
+                f'k="auto" needs at least 3 rows to choose from, but the {n} rows with their '
+                f"weights count as {total:g}. Give k as a number."
             )
         losses = leave_one_out(rule, ks, shares, progress=self.progress)
         return replace(rule, k=best(losses)), losses

@@ -90,7 +90,7 @@ class Train:
 class Work:
     """How the bootstrap is to be done."""
 
-    n_boot: int = 200
+    replicates: int = 200
     random_state: Any = None
     n_jobs: int | None = None
     progress: bool = False
@@ -234,7 +234,7 @@ def bootstrap_estimate(model: Any, X: Any, refits: Iterable[Any]) -> Estimate:
 
 
 def refit(
-    model: Any, data: ModelRows, n_boot: int, random_state: Any, n_jobs: Any, progress: bool
+    model: Any, data: ModelRows, replicates: int, random_state: Any, n_jobs: Any, progress: bool
 ) -> Iterator[Any]:
     """Copies of the model, each fitted on as many rows drawn with replacement."""
     counted = np.arange(len(data.codes))
@@ -246,10 +246,10 @@ def refit(
             "the rows that the model was fitted on must hold both classes, but those with weight "
             f"hold only {data.classes[int(np.argmax(present))]!r}."
         )
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_boot)
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=replicates)
     jobs = (delayed(_refit)(model, data, counted, int(seed)) for seed in seeds)
     fitted = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    yield from track(fitted, n_boot, "bootstrap", show=progress)
+    yield from track(fitted, replicates, "bootstrap", show=progress)
 
 
 def _refit(model: Any, data: ModelRows, counted: Index, seed: int) -> Any:

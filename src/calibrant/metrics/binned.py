@@ -50,11 +50,11 @@ class Groups(NamedTuple):
 def ece(
     y: Any,
     p: Any = None,
+    *,
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
-    *,
     pos_label: Any = None,
     classes: Any = None,
 ) -> float:
@@ -70,7 +70,7 @@ def ece(
         Predicted probabilities of the positive class, a binary predict_proba, or one column for
         each of k ≥ 3 classes in sorted order, each row a distribution (sum within 0.001 of 1).
     bins : int, default=10
-    kind : {"width", "mass"}, default="width"
+    binning : {"width", "mass"}, default="width"
         Bins [a, b) of equal width on [0, 1], the last one closed; or groups of equal weight in the
         order of the prediction.
     ties : {"together", "labels", "rows"}, default="together"
@@ -114,25 +114,25 @@ def ece(
     >>> ece([0, 1, 1, 1], [0.125, 0.375, 0.75, 0.75], bins=2)
     0.25
     >>> tied = [0.5] * 4
-    >>> ece([0, 0, 1, 1], tied, bins=2, kind="mass")
+    >>> ece([0, 0, 1, 1], tied, bins=2, binning="mass")
     0.0
-    >>> ece([1, 0, 0, 1], tied, bins=2, kind="mass", ties="labels")
+    >>> ece([1, 0, 0, 1], tied, bins=2, binning="mass", ties="labels")
     0.5
-    >>> ece([1, 0, 0, 1], tied, bins=2, kind="mass", ties="rows")
+    >>> ece([1, 0, 0, 1], tied, bins=2, binning="mass", ties="rows")
     0.0
     """
-    check_bins(bins, kind, ties)
-    return _groups(y, p, bins, kind, ties, sample_weight, pos_label, classes).mean_gap()
+    check_bins(bins, binning, ties)
+    return _groups(y, p, bins, binning, ties, sample_weight, pos_label, classes).mean_gap()
 
 
 def mce(
     y: Any,
     p: Any = None,
+    *,
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
-    *,
     pos_label: Any = None,
     classes: Any = None,
 ) -> float:
@@ -142,36 +142,36 @@ def mce(
 
     Parameters
     ----------
-    y, p, bins, kind, ties, sample_weight, pos_label, classes : see `ece`
+    y, p, bins, binning, ties, sample_weight, pos_label, classes : see `ece`
 
     Notes
     -----
     MCE = max_b |mean prediction in b − frequency of positives in b| over the non-empty bins.
     O(D + B log D) after the table. For k ≥ 3 classes it is `top_label_mce`; see also
     `classwise_mce`. It misleads where a bin holds few cases: one row alone in its
-    bin is wrong by up to 1. ``kind="mass"`` is steadier.
+    bin is wrong by up to 1. ``binning="mass"`` is steadier.
 
     Examples
     --------
     >>> mce([0, 1, 1, 1], [0.125, 0.25, 0.75, 0.75], bins=2)
     0.3125
     """
-    check_bins(bins, kind, ties)
-    return _groups(y, p, bins, kind, ties, sample_weight, pos_label, classes).largest_gap()
+    check_bins(bins, binning, ties)
+    return _groups(y, p, bins, binning, ties, sample_weight, pos_label, classes).largest_gap()
 
 
 def _groups(
     y: Any,
     p: Any,
     bins: int,
-    kind: str,
+    binning: str,
     ties: str,
     sample_weight: Any,
     pos_label: Any,
     classes: Any,
 ) -> Groups:
     """The bins of probabilities of two classes, or of the most probable of several."""
-    by_rows = (kind, ties) == ("mass", "rows")
+    by_rows = (binning, ties) == ("mass", "rows")
     if by_rows and isinstance(y, ScoreTable):
         raise InputError(
             'ties="rows" needs the rows in their order, but a ScoreTable came, which has none. '
@@ -183,28 +183,28 @@ def _groups(
         return row_groups(rows.scores, rows.positive, rows.weight, bins)
     seen = see(y, p, sample_weight, pos_label, classes)
     if isinstance(seen, ScoreTable):
-        return group(seen, bins, kind, ties)
-    return top_groups(seen.matrix, bins, kind, ties)
+        return group(seen, bins, binning, ties)
+    return top_groups(seen.matrix, bins, binning, ties)
 
 
-def top_groups(matrix: ScoreMatrix, bins: int, kind: str, ties: str) -> Groups:
+def top_groups(matrix: ScoreMatrix, bins: int, binning: str, ties: str) -> Groups:
     """The bins of the probability of each row's most probable class."""
-    if (kind, ties) != ("mass", "rows"):
-        return group(top_table(matrix), bins, kind, ties)
+    if (binning, ties) != ("mass", "rows"):
+        return group(top_table(matrix), bins, binning, ties)
     top, confidence = top_labels(matrix)
     return row_groups(confidence, matrix.codes == top, matrix.weight, bins)
 
 
-def check_bins(bins: int, kind: str, ties: str) -> None:
+def check_bins(bins: int, binning: str, ties: str) -> None:
     """The number of bins, their kind and what becomes of ties."""
     check_whole("bins", bins, 1)
-    check_word("kind", kind, KINDS)
+    check_word("binning", binning, KINDS)
     check_word("ties", ties, TIES)
 
 
-def group(table: ScoreTable, bins: int, kind: str = "width", ties: str = "together") -> Groups:
+def group(table: ScoreTable, bins: int, binning: str = "width", ties: str = "together") -> Groups:
     """The sums of each bin, ties divided as ``ties`` says."""
-    return KINDS[kind](table, bins, ties)
+    return KINDS[binning](table, bins, ties)
 
 
 def _equal_width(table: ScoreTable, bins: int, ties: str) -> Groups:
@@ -261,9 +261,9 @@ _CELLS = {"together": _tied_cells, "labels": _split_cells, "authors": _split_cel
 TIES = (*_CELLS, "rows")
 
 
-def group_starts(table: ScoreTable, bins: int, kind: str) -> Index:
+def group_starts(table: ScoreTable, bins: int, binning: str) -> Index:
     """First cell of every non-empty bin; ties stay whole: a border inside one moves to its end."""
-    if kind == "width":
+    if binning == "width":
         inner = np.searchsorted(table.scores, np.arange(1, bins) / bins, side="left")
     else:
         mass = np.cumsum(table.weight)

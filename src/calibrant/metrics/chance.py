@@ -61,12 +61,12 @@ def ece_test(
     p: Any = None,
     *,
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     replicates: int = 1000,
     level: float = 0.95,
     random_state: Any = 0,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> ECETest:
     """Is the ECE larger than chance makes it when predictions are right? With a debiased ECE.
@@ -80,7 +80,7 @@ def ece_test(
     p : array-like of shape (n,), (n, 1) or (n, 2)
         Predicted probabilities of the positive class, or a binary predict_proba.
     bins : int, default=10
-    kind : {"width", "mass"}, default="width"
+    binning : {"width", "mass"}, default="width"
         As for `ece`.
     replicates : int, default=1000
         How many times labels are redrawn from p; the p-value is at least 1/(replicates + 1).
@@ -90,9 +90,9 @@ def ece_test(
         The seed of the redrawing: the same seed, the same answer.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then it must be whole), or says how much a row that
-        was seen once matters.
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -146,16 +146,16 @@ def ece_test(
     True
     """
     check_whole("bins", bins, 1)
-    check_word("kind", kind, KINDS)
+    check_word("binning", binning, KINDS)
     replicates = check_whole("replicates", replicates, 1)
     level = check_number("level", level, 0.0, 1.0)
     random = generator(random_state)
     table = observe(y, p, sample_weight, pos_label)
     cells = cells_of(table, weights)
-    places = _Places(table, bins, kind)
+    places = _Places(table, bins, binning)
     drawn = np.abs(_redrawn(places, cells, replicates, random)) / cells.weight.sum()
     null = drawn.sum(axis=1)
-    value = group(table, bins, kind).mean_gap()
+    value = group(table, bins, binning).mean_gap()
     above = int((null >= value * (1.0 - ROUNDING) - ROUNDING).sum())
     return ECETest(
         value,
@@ -174,8 +174,8 @@ class _Places:
     ``first`` and ``last``: the bins in which each cell begins and ends.
     """
 
-    def __init__(self, table: ScoreTable, bins: int, kind: str) -> None:
-        self.first, self.last = _PLACES[kind](table, bins)
+    def __init__(self, table: ScoreTable, bins: int, binning: str) -> None:
+        self.first, self.last = _PLACES[binning](table, bins)
         self.bins = bins
         self.whole = np.flatnonzero(self.first == self.last)
         self.shared = np.flatnonzero(self.first < self.last)

@@ -66,7 +66,7 @@ def ecce(
     p: Any = None,
     *,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> ECCE:
     """Empirical cumulative calibration error: the worst sum of errors over an interval of p.
@@ -81,9 +81,9 @@ def ecce(
         Predicted probabilities of the positive class, or a binary predict_proba.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then it must be whole), or says how much a row that
-        was seen once matters.
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 

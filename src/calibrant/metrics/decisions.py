@@ -43,10 +43,10 @@ class Profit:
 def profit(
     y: Any,
     p: Any = None,
+    *,
     benefit: Any = None,
     cost: Any = None,
     sample_weight: Any = None,
-    *,
     pos_label: Any = None,
 ) -> Profit:
     """Profit of acting (mailing, treating, blocking) where the expected benefit exceeds the cost.

@@ -159,7 +159,7 @@ def murphy(
     *,
     loss: str = "brier",
     bins: int | None = None,
-    kind: str = "width",
+    binning: str = "width",
     sample_weight: Any = None,
     pos_label: Any = None,
 ) -> Murphy:
@@ -172,7 +172,7 @@ def murphy(
     y, p, loss, sample_weight, pos_label : see `degroot_fienberg`
     bins : int, optional
         Group predictions first. Default: every distinct prediction is its own group.
-    kind : {"width", "mass"}, default="width"
+    binning : {"width", "mass"}, default="width"
         Bins [a, b) of equal width on [0, 1], or groups of equal weight; ties are never divided.
 
     Notes
@@ -197,11 +197,11 @@ def murphy(
     (0.0, 0.0625, 0.1875, 0.125)
     """
     check_word("loss", loss, RULES)
-    check_word("kind", kind, ("width", "mass"))
+    check_word("binning", binning, ("width", "mass"))
     if bins is not None:
         bins = check_whole("bins", bins, 1)
     table = observe(y, p, sample_weight, pos_label)
-    starts = np.arange(len(table)) if bins is None else group_starts(table, bins, kind)
+    starts = np.arange(len(table)) if bins is None else group_starts(table, bins, binning)
     n, n1 = np.add.reduceat(table.weight, starts), np.add.reduceat(table.positive, starts)
     mean = _mean_prediction(table, starts, n)
     rule, rate, total = RULES[loss], n1 / n, table.total

@@ -65,7 +65,7 @@ def evaluate(
     classes: None = None,
     level: float | None = 0.95,
     replicates: int = 1000,
-    weights: str = "counts",
+    weights: str = "importance",
     random_state: int | None = 0,
 ) -> Evaluation: ...
 
@@ -83,7 +83,7 @@ def evaluate(
     classes: Any = None,
     level: float | None = 0.95,
     replicates: int = 1000,
-    weights: str = "counts",
+    weights: str = "importance",
     random_state: int | None = 0,
     cells: CellsOption = "auto",
 ) -> Evaluation: ...
@@ -102,7 +102,7 @@ def evaluate(
     classes: Any = None,
     level: float | None = 0.95,
     replicates: int = 1000,
-    weights: str = "counts",
+    weights: str = "importance",
     random_state: int | None = 0,
 ) -> Evaluation | MulticlassEvaluation: ...
 
@@ -119,7 +119,7 @@ def evaluate(
     classes: Any = None,
     level: float | None = 0.95,
     replicates: int = 1000,
-    weights: str = "counts",
+    weights: str = "importance",
     random_state: int | None = 0,
     cells: CellsOption = "auto",
 ) -> Evaluation | MulticlassEvaluation:
@@ -154,9 +154,9 @@ def evaluate(
         Confidence of the intervals; None leaves them out.
     replicates : int, default=1000
         Tables drawn for the intervals that need it (at least 100).
-    weights : {"counts", "importance"}, default="counts"
-        What weights mean to intervals: that many rows; or one row each, which matters that much.
-        Values are the same.
+    weights : {"importance", "counts"}, default="importance"
+        What weights mean to intervals: one row each, which matters that much, so that a common
+        factor changes nothing; or that many rows. Values are the same.
     random_state : int or None, default=0
         Seed of the drawing; None draws anew each time.
     cells : "auto", "exact" or even int, default="auto"

@@ -21,8 +21,8 @@ __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"
 
 Array = NDArray[np.float64]
 
-#: which groups each of the two statistics takes
-KINDS = {"C": "mass", "H": "width"}
+#: how groups are cut: Ĉ and Ĥ of the authors
+BINNINGS = ("mass", "width")
 #: Σw² of each cell's rows, as weights mean it
 SQUARES: dict[str, Callable[[ScoreTable], Array]] = {
     "counts": lambda table: table.weight,
@@ -60,11 +60,11 @@ def hosmer_lemeshow(
     y: Any,
     p: Any = None,
     *,
-    groups: int = 10,
-    kind: str = "C",
+    bins: int = 10,
+    binning: str = "mass",
     fitted: bool = False,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> HosmerLemeshow:
     """Hosmer–Lemeshow test: are the deviations of frequencies from predictions just chance?
@@ -77,17 +77,19 @@ def hosmer_lemeshow(
         Labels, any two values; or a table whose scores are the probabilities (then p is left out).
     p : array-like of shape (n,), (n, 1) or (n, 2)
         Predicted probabilities of the positive class, or a binary predict_proba.
-    groups : int, default=10
-    kind : {"C", "H"}, default="C"
-        Ĉ: groups of equal weight (deciles of risk). Ĥ: fixed cuts, groups of equal width.
+    bins : int, default=10
+        How many groups.
+    binning : {"mass", "width"}, default="mass"
+        Groups of equal weight, the authors' Ĉ (deciles of risk); or of equal width, fixed cuts, Ĥ.
     fitted : bool, default=False
-        Whether p comes from a model fitted to these same rows: then df = groups − 2, else groups.
+        Whether p comes from a model fitted to these same rows: then df = G − 2 for G groups, else
+        G.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then the p-value means something only for whole
-        weights, and rescaling them rescales the statistic), or says how much a row that was seen
-        once matters (then their scale plays no part).
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then the p-value means something only for whole
+        weights, and rescaling them rescales the statistic).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -109,16 +111,16 @@ def hosmer_lemeshow(
 
     Examples
     --------
-    >>> hosmer_lemeshow([0, 1, 0, 1], [0.25, 0.25, 0.5, 0.5], groups=2).statistic
+    >>> hosmer_lemeshow([0, 1, 0, 1], [0.25, 0.25, 0.5, 0.5], bins=2).statistic
     0.6666666666666666
-    >>> hosmer_lemeshow([0, 1], [0.2, 0.9], kind="H").dropped
+    >>> hosmer_lemeshow([0, 1], [0.2, 0.9], binning="width").dropped
     8
     """
-    groups = check_whole("groups", groups, 2)
-    check_word("kind", kind, KINDS)
+    bins = check_whole("bins", bins, 2)
+    check_word("binning", binning, BINNINGS)
     check_word("weights", weights, SQUARES)
     table = observe(y, p, sample_weight, pos_label)
-    starts = group_starts(table, groups, KINDS[kind])
+    starts = group_starts(table, bins, binning)
     n0, n1, expected0, expected1 = (
         np.add.reduceat(column, starts)
         for column in (
@@ -139,7 +141,7 @@ def hosmer_lemeshow(
     used = int(((high > 0) & (low < 1) | (parts > 0)).sum())
     df = _degrees_of_freedom(used, fitted)
     p_value = float(chdtrc(df, statistic)) if df else 1.0
-    return HosmerLemeshow(statistic, df, p_value, used, groups - used)
+    return HosmerLemeshow(statistic, df, p_value, used, bins - used)
 
 
 def _degrees_of_freedom(used: int, fitted: bool) -> int:
@@ -148,7 +150,7 @@ def _degrees_of_freedom(used: int, fitted: bool) -> int:
     if used < 3:
         raise InputError(
             f"with fitted=True at least 3 groups with something to test are needed, but {used} "
-            "came. Ask for more groups, or use kind='C'."
+            "came. Ask for more bins, or use binning='mass'."
         )
     return used - 2
 
@@ -181,7 +183,7 @@ def spiegelhalter(
     p: Any = None,
     *,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
 ) -> Spiegelhalter:
     """Spiegelhalter's test: is the Brier score what the predictions themselves promise?
@@ -196,9 +198,9 @@ def spiegelhalter(
         Predicted probabilities of the positive class, or a binary predict_proba.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then it must be whole), or says how much a row that
-        was seen once matters.
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 

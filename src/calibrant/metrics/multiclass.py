@@ -20,11 +20,11 @@ Array = NDArray[np.float64]
 def top_label_ece(
     y: Any,
     p: Any = None,
+    *,
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
-    *,
     classes: Any = None,
 ) -> float:
     """Expected calibration error of the confidence: how often the most probable class comes.
@@ -38,7 +38,7 @@ def top_label_ece(
     p : array-like of shape (n, k)
         Predicted probabilities, a distribution in each row (sums within 0.001 of 1). Column j is
         the j-th class in sorted order.
-    bins, kind, ties : see `ece`
+    bins, binning, ties : see `ece`
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     classes : array-like of k labels, optional
@@ -65,19 +65,19 @@ def top_label_ece(
     >>> top_label_ece(["a", "b", "b", "c"], p)
     0.375
     """
-    check_bins(bins, kind, ties)
+    check_bins(bins, binning, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
-    return top_groups(matrix, bins, kind, ties).mean_gap()
+    return top_groups(matrix, bins, binning, ties).mean_gap()
 
 
 def top_label_mce(
     y: Any,
     p: Any = None,
+    *,
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
-    *,
     classes: Any = None,
 ) -> float:
     """Maximum calibration error of the confidence: the bin where it is furthest from the truth.
@@ -86,7 +86,7 @@ def top_label_mce(
 
     Parameters
     ----------
-    y, p, bins, kind, ties, sample_weight, classes : see `top_label_ece`
+    y, p, bins, binning, ties, sample_weight, classes : see `top_label_ece`
 
     Notes
     -----
@@ -99,19 +99,19 @@ def top_label_mce(
     >>> top_label_mce(["a", "b", "b", "c"], p)
     0.5
     """
-    check_bins(bins, kind, ties)
+    check_bins(bins, binning, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
-    return top_groups(matrix, bins, kind, ties).largest_gap()
+    return top_groups(matrix, bins, binning, ties).largest_gap()
 
 
 def classwise_ece(
     y: Any,
     p: Any = None,
+    *,
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
-    *,
     classes: Any = None,
 ) -> float:
     """Class-wise expected calibration error: the ECE of each class against the rest, averaged.
@@ -120,7 +120,7 @@ def classwise_ece(
 
     Parameters
     ----------
-    y, p, bins, kind, ties, sample_weight, classes : see `top_label_ece`
+    y, p, bins, binning, ties, sample_weight, classes : see `top_label_ece`
 
     Notes
     -----
@@ -142,19 +142,19 @@ def classwise_ece(
     >>> round(classwise_ece(["a", "b", "b", "c"], p), 4)
     0.2292
     """
-    check_bins(bins, kind, ties)
+    check_bins(bins, binning, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
-    return float(np.mean([each.mean_gap() for each in class_groups(matrix, bins, kind, ties)]))
+    return float(np.mean([each.mean_gap() for each in class_groups(matrix, bins, binning, ties)]))
 
 
 def classwise_mce(
     y: Any,
     p: Any = None,
+    *,
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
-    *,
     classes: Any = None,
 ) -> float:
     """Class-wise maximum calibration error: the worst bin of the worst class.
@@ -163,12 +163,12 @@ def classwise_mce(
 
     Parameters
     ----------
-    y, p, bins, kind, ties, sample_weight, classes : see `top_label_ece`
+    y, p, bins, binning, ties, sample_weight, classes : see `top_label_ece`
 
     Notes
     -----
     max_j MCE_j, where MCE_j is the binary `mce` of p_j with the j-th class as positive. It misleads
-    where a bin holds few rows, and with many classes some bin does: ``kind="mass"`` is steadier.
+    where a bin holds few rows, and with many classes some bin does: ``binning="mass"`` is steadier.
     Cost as `classwise_ece`.
 
     Examples
@@ -177,16 +177,16 @@ def classwise_mce(
     >>> classwise_mce(["a", "b", "b", "c"], p)
     0.875
     """
-    check_bins(bins, kind, ties)
+    check_bins(bins, binning, ties)
     matrix = see_classes(y, p, sample_weight, classes).matrix
-    return max(each.largest_gap() for each in class_groups(matrix, bins, kind, ties))
+    return max(each.largest_gap() for each in class_groups(matrix, bins, binning, ties))
 
 
 def class_groups(
-    matrix: ScoreMatrix, bins: int, kind: str = "width", ties: str = "together"
+    matrix: ScoreMatrix, bins: int, binning: str = "width", ties: str = "together"
 ) -> list[Groups]:
     """The sums of each bin, for each class against the rest."""
-    return _GROUPS[kind](matrix, bins, ties)
+    return _GROUPS[binning](matrix, bins, ties)
 
 
 def _equal_width(matrix: ScoreMatrix, bins: int, ties: str) -> list[Groups]:

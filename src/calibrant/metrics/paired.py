@@ -81,7 +81,7 @@ def loss_difference(
     clip: float | None = None,
     groups: Any = None,
     sample_weight: Any = None,
-    weights: str = "counts",
+    weights: str = "importance",
     pos_label: Any = None,
     classes: Any = None,
 ) -> LossDifference:
@@ -106,9 +106,9 @@ def loss_difference(
         is then of groups, not rows.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
-    weights : {"counts", "importance"}, default="counts"
-        Whether a weight is a number of rows (then it must be whole), or says how much a row that
-        was seen once matters. With groups both mean the same.
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters, so that a common factor
+        plays no part, or is a number of rows (then it must be whole). With groups both agree.
     pos_label : label, optional
         What p and q are probabilities of; default: the larger of the two labels. Not with (n, k).
     classes : array-like of labels, optional

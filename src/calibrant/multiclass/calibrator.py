@@ -32,7 +32,8 @@ from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.codes import Code, read_code
 from calibrant.multiclass.columns import (
     COMBINE,
-    check_calibrator,
+    column_calibrator,
+    column_rows,
     combiner,
     fit_column,
     range_of_columns,
@@ -54,7 +55,7 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     Parameters
     ----------
-    calibrator : Calibrator
+    calibrator : Calibrator or name, such as "isotonic"
         Of one score; cloned for each column of the code.
     code : {"one_vs_rest", "all_pairs", "ecoc"}, Code or matrix, default="one_vs_rest"
         Which classes are the positives (1) and the negatives (−1) of each column of scores, rows in
@@ -111,10 +112,10 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        calibrator: Calibrator | None = None,
+        calibrator: Calibrator | str | None = None,
+        *,
         code: Any = "one_vs_rest",
         combine: str = "auto",
-        *,
         classes: Any = None,
     ) -> None:
         self.calibrator = calibrator
@@ -137,8 +138,8 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         check_parameters(self, self._limits)
         if self.calibrator is None:
-            raise ParameterError("calibrator must be given, such as Platt() or Isotonic().")
-        check_calibrator(self.calibrator)
+            raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
+        calibrator = column_calibrator(self.calibrator)
         require_labels(scores, y)
         classes, codes = read_many(y, classes=self.classes)
         _check_order(self.classes, classes)
@@ -154,12 +155,12 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
         fitted = [
-            fit_column(self.calibrator, matrix[:, b].astype(np.float64), signs[:, b], weight)
+            fit_column(calibrator, matrix[:, b].astype(np.float64), signs[:, b], weight)
             for b in range(len(code))
         ]
         maps = [UNDECIDED if one is None else one.map_ for one in fitted]
         counts = np.ones(len(codes)) if weight is None else weight
-        totals = np.asarray(counts @ (signs != 0), dtype=np.float64)
+        totals = column_rows(signs, weight, calibrator)
         self.map_ = weighted_code(self.combine, code, maps, totals)
         self.code_, self.calibrators_, self.classes_ = code, fitted, classes
         self.score_range_ = range_of_columns(matrix, weight)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -39,16 +39,17 @@ from calibrant.folds.models import (
     model_scores,
     model_to_fit,
     score_method,
-    take,
     warn_no_weights,
     weight_argument,
 )
+from calibrant.folds.pooling import Part, fit_pooled
 from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
 from calibrant.maps import Coded, Identity, Map
 from calibrant.multiclass.codes import Code, read_code
 from calibrant.multiclass.columns import (
     COMBINE,
-    check_calibrator,
+    column_calibrator,
+    column_rows,
     combiner,
     fit_column,
     one_sided,
@@ -89,7 +90,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     code : {"one_vs_rest", "all_pairs", "ecoc"}, Code or matrix, default="one_vs_rest"
         One row per class in sorted order, one column per question; ``"ecoc"`` is a dense random
         code. See `calibrant.multiclass`.
-    calibrator : Calibrator, None or "isotonic", default="isotonic"
+    calibrator : Calibrator, name or None, default="isotonic"
         Of one score; cloned for each column. None takes the models' ``predict_proba`` at its word.
     combine : {"auto", "normalize", "least_squares", "coupling", "pairwise"}, default="auto"
         ``"auto"`` normalises one-vs-rest and couples any other code.
@@ -98,7 +99,8 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         out of folds, with the model fitted again on all rows; of a fraction held out, whose rows
         the models never see; or of the training rows themselves. Without calibrator it plays no
         part.
-    method : {"auto", "raw_score", "predict_proba", "decision_function"} or callable, default="auto"
+    response_method : str or callable, default="auto"
+        ``"auto"``, ``"raw_score"``, ``"predict_proba"``, ``"decision_function"`` or a function.
         Where a model's scores come from, as in `CalibratedClassifier`.
     random_state : int, RandomState or None, default=None
         Draws the rows held out by a float ``cv``.
@@ -166,7 +168,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         calibrator: Any = "isotonic",
         combine: str = "auto",
         cv: Any = 3,
-        method: Method = "auto",
+        response_method: Method = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -175,11 +177,11 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.calibrator = calibrator
         self.combine = combine
         self.cv = cv
-        self.method = method
+        self.response_method = response_method
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Train and calibrate a model for each column.
 
         Parameters
@@ -230,26 +232,20 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             delayed(_fit_column)(rows, code.matrix[codes, b], estimator, calibrator, pairs, kind)
             for b in range(len(code))
         )
-        return self._keep(rows, code, columns)
+        return self._keep(rows, code, columns, calibrator)
 
     def _calibrator(self) -> Calibrator | None:
-        if isinstance(self.calibrator, str) and self.calibrator == "isotonic":
-            from calibrant.calibrators.isotonic import Isotonic
-
-            return Isotonic()
-        if self.calibrator is not None:
-            check_calibrator(self.calibrator)
-        return self.calibrator  # type: ignore[no-any-return]
+        return None if self.calibrator is None else column_calibrator(self.calibrator)
 
     def _method(self, estimator: Any, calibrator: Calibrator | None) -> Method:
-        if not callable(self.method):
-            check_parameters(self, {"method": (OneOf(tuple(SCORE_METHODS)),)})
+        if not callable(self.response_method):
+            check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if calibrator is not None:
-            return chosen_method(self.method, calibrator)
-        if callable(self.method) or self.method not in ("auto", "predict_proba"):
+            return chosen_method(self.response_method, calibrator)
+        if callable(self.response_method) or self.response_method not in ("auto", "predict_proba"):
             raise ParameterError(
-                "without calibrator, method must be 'auto' or 'predict_proba', but "
-                f"{self.method!r} came: other scores are no probabilities."
+                "without calibrator, response_method must be 'auto' or 'predict_proba', but "
+                f"{self.response_method!r} came: other scores are no probabilities."
             )
         if not hasattr(estimator, "predict_proba"):
             raise ParameterError(
@@ -258,10 +254,15 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return "predict_proba"
 
-    def _keep(self, rows: ModelRows, code: Code, columns: list[Column]) -> Self:
+    def _keep(
+        self,
+        rows: ModelRows,
+        code: Code,
+        columns: list[Column],
+        calibrator: Calibrator | None,
+    ) -> Self:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
-        used = code.matrix[rows.codes] != 0
-        totals = np.asarray(counts @ used, dtype=np.float64)
+        totals = column_rows(code.matrix[rows.codes], rows.weight, calibrator)
         self.map_ = weighted_code(self.combine, code, [column.map for column in columns], totals)
         self.classes_, self.code_ = rows.classes, code
         self.estimators_ = [column.model for column in columns]
@@ -348,7 +349,7 @@ def _fit_column(
     kind: str,
 ) -> Column:
     """The model and the calibrator of one column, from the rows that play a part in it."""
-    always = one_sided(signs, rows.weight)
+    always = one_sided(signs, rows.weight, calibrator)
     if always is not None:
         return Column(None, None, always)
     data = ModelRows(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES, 1, rows.method)
@@ -369,17 +370,19 @@ def _fit_column(
         )
     if not whole:
         model, scores = fit_and_score(data, estimator, everyone, everyone)
-        tested = used
+        parts: list[Part] = [(scores, used)]
     else:
         scored = [fit_and_score(data, estimator, train, test) for train, test in whole]
-        scores = np.concatenate([part for _, part in scored])
-        tested = np.concatenate([test for _, test in whole])
+        parts = [(part, test) for (_, part), (_, test) in zip(scored, whole, strict=True)]
         model = scored[0][0] if kind == "fraction" else data.fit(estimator, everyone)
-    weight = take(rows.weight, tested)
-    times = np.bincount(tested, minlength=len(signs))[tested]
-    if times.max() > 1:  # repeated splits: a row scored r times counts 1/r each time
-        weight = (np.ones(len(tested)) if weight is None else weight) / times
-    fitted = fit_column(calibrator, scores, signs[tested], weight)
+    one = clone(calibrator)
+    found: list[Calibrator | None] = []
+
+    def fit(scores: Array, tested: Index, weight: Array | None) -> None:
+        found.append(fit_column(one, scores, signs[tested], weight))
+
+    fit_pooled(one, rows.weight, parts, fit, len(signs))
+    fitted = found[0]
     return Column(model, fitted, Identity() if fitted is None else fitted.map_)
 
 

@@ -153,7 +153,7 @@ def all_pairs(k: int) -> Code:
 
 
 def ecoc(
-    k: int, kind: str = "dense", n_columns: int | None = None, random_state: int | None = None
+    k: int, *, design: str = "dense", n_columns: int | None = None, random_state: int | None = None
 ) -> Code:
     """An error-correcting output code.
 
@@ -161,7 +161,7 @@ def ecoc(
     ----------
     k : int
         Number of classes, at least 2.
-    kind : {"dense", "sparse", "exhaustive"}
+    design : {"dense", "sparse", "exhaustive"}
         ``"dense"``: random ±1. ``"sparse"``: random −1, 0, 1 with chances ¼, ½, ¼.
         ``"exhaustive"``: all 2^(k−1)−1 ways to split the classes, for at most 12 of them.
     n_columns : int, optional
@@ -169,7 +169,7 @@ def ecoc(
         are different questions: 2^(k−1)−1 dense and (3^k+1)/2−2^k sparse ones. Ask for more, and
         questions repeat. An exhaustive code has only one number of columns.
     random_state : int ≥ 0, optional
-        Seed of the random kinds. None is the seed 0: a code is the same at every call.
+        Seed of the random designs. None is the seed 0: a code is the same at every call.
 
     Notes
     -----
@@ -185,16 +185,16 @@ def ecoc(
 
     Examples
     --------
-    >>> ecoc(4, kind="exhaustive")
+    >>> ecoc(4, design="exhaustive")
     Code(4 classes, 7 columns, row separation 4, column separation 1)
     >>> ecoc(10, random_state=1) == ecoc(10, random_state=1)
     True
     """
     _classes(k)
     _check_seed(random_state)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ParameterError(f"kind must be one of {tuple(KINDS)}, but {kind!r} came.")
-    return KINDS[kind](k, n_columns, random_state)
+    if not isinstance(design, str) or design not in DESIGNS:
+        raise ParameterError(f"design must be one of {tuple(DESIGNS)}, but {design!r} came.")
+    return DESIGNS[design](k, n_columns, random_state)
 
 
 def read_code(code: Any, k: int | None = None) -> Code:
@@ -247,13 +247,13 @@ def _exhaustive(k: int, n_columns: int | None, random_state: int | None) -> Code
     if k > MOST_EXHAUSTIVE:
         raise ParameterError(
             f"an exhaustive code of {k} classes would have {2 ** (k - 1) - 1} columns; it is "
-            f"offered up to {MOST_EXHAUSTIVE} classes. Use kind='dense' or kind='sparse'."
+            f"offered up to {MOST_EXHAUSTIVE} classes. Use design='dense' or design='sparse'."
         )
     count = 2 ** (k - 1) - 1
     if n_columns is not None and n_columns != count:
         raise ParameterError(
             f"an exhaustive code of {k} classes has {count} columns, but n_columns={n_columns!r} "
-            "came. Leave it out, or use kind='dense'."
+            "came. Leave it out, or use design='dense'."
         )
     # the first class is always positive; the bits of 0 … count−1 say which others join it
     bits = (np.arange(count)[None, :] >> np.arange(k - 1)[:, None]) & 1
@@ -383,7 +383,7 @@ def _fault(matrix: Matrix) -> str | None:
     return None
 
 
-KINDS: dict[str, Callable[[int, int | None, int | None], Code]] = {
+DESIGNS: dict[str, Callable[[int, int | None, int | None], Code]] = {
     "dense": _random((0.5, 0.0, 0.5), 10.0, lambda k: 2 ** (k - 1) - 1),
     "sparse": _random((0.25, 0.5, 0.25), 15.0, lambda k: (3**k + 1) // 2 - 2**k),
     "exhaustive": _exhaustive,

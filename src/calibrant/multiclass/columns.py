@@ -14,14 +14,17 @@ from calibrant.data.columns import to_matrix
 from calibrant.data.door import read_scores
 from calibrant.data.matrix import read_score_matrix
 from calibrant.data.score_range import ScoreRange
+from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Coded, Map, Piecewise
 from calibrant.maps.combiners import is_all_pairs, singled_out
 from calibrant.multiclass.codes import Code
+from calibrant.registry import calibrator_of
 
 __all__ = [
     "COMBINE",
-    "check_calibrator",
+    "column_calibrator",
+    "column_rows",
     "combiner",
     "fit_column",
     "one_sided",
@@ -66,29 +69,41 @@ def weighted_code(combine: str, code: Code, maps: list[Map], totals: Array) -> C
     return Coded(code.matrix.astype(np.float64), tuple(maps), how, weights)
 
 
-def one_sided(signs: NDArray[Any], weight: Array | None) -> Map | None:
+def column_rows(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
+    """How many rows each column is fitted to, by what the calibrator takes weights for."""
+    size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
+    counts = np.ones(len(signs)) if size is None else size
+    return np.asarray(counts @ (signs != 0), dtype=np.float64)
+
+
+def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
     """What a column says without rows of both sides: the smoothed share of the one, or ½."""
-    counts = np.ones(len(signs)) if weight is None else weight
-    positive, negative = float(counts @ (signs > 0)), float(counts @ (signs < 0))
+    used = signs != 0
+    weight = None if weight is None else weight[used]
+    positive, negative = (
+        float(column_rows(side[used], weight, calibrator)) for side in (signs > 0, signs < 0)
+    )
     if positive > 0 and negative > 0:
         return None
     return Piecewise.constant((positive + 1.0) / (positive + negative + 2.0))
 
 
-def check_calibrator(calibrator: Any) -> None:
-    """A calibrator of one score, since each column has one."""
+def column_calibrator(given: Any) -> Calibrator:
+    """A calibrator of one score, or the one that a name stands for, since each column has one."""
+    calibrator = calibrator_of(given)
     if not isinstance(calibrator, Calibrator):
         raise ParameterError(
-            "calibrator must be a Calibrator of one score, such as Platt() or Isotonic(), but "
-            f"{calibrator!r} came."
+            "calibrator must be a Calibrator of one score, such as Platt() or Isotonic(), or its "
+            f"name, but {calibrator!r} came."
         )
-    given: Mapping[str, Any] = {"pos_label": calibrator.pos_label, "classes": calibrator.classes}
-    for name, value in given.items():
+    told: Mapping[str, Any] = {"pos_label": calibrator.pos_label, "classes": calibrator.classes}
+    for name, value in told.items():
         if value is not None:
             raise ParameterError(
                 f"{name} of the calibrator must be None, since each column has its own two sides, "
                 f"but {value!r} came."
             )
+    return calibrator
 
 
 def read_column_scores(scores: Any, columns: int) -> NDArray[Any]:

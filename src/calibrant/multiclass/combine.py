@@ -22,7 +22,7 @@ __all__ = ["coupling", "least_squares", "normalize", "pairwise"]
 Array = NDArray[np.float64]
 
 
-def normalize(r: Any, code: Any, weights: Any = None) -> Array:
+def normalize(r: Any, code: Any, *, weights: Any = None) -> Array:
     """p ∝ r, for one-against-all codes: the simplest rule, and hard to beat there.
 
     Parameters
@@ -57,7 +57,7 @@ def normalize(r: Any, code: Any, weights: Any = None) -> Array:
     return _combine("normalize", r, code, weights)
 
 
-def least_squares(r: Any, code: Any, weights: Any = None) -> Array:
+def least_squares(r: Any, code: Any, *, weights: Any = None) -> Array:
     """The distribution p with the smallest Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)².
 
     Parameters
@@ -100,7 +100,7 @@ def least_squares(r: Any, code: Any, weights: Any = None) -> Array:
     return _combine("least_squares", r, code, weights)
 
 
-def coupling(r: Any, code: Any, weights: Any = None) -> Array:
+def coupling(r: Any, code: Any, *, weights: Any = None) -> Array:
     """The distribution p with the smallest Σ_b n_b·KL(r_b ‖ r̂_b), r̂_b = Σ_I p / (Σ_I p + Σ_J p).
 
     Parameters
@@ -153,7 +153,7 @@ def coupling(r: Any, code: Any, weights: Any = None) -> Array:
     return _combine("coupling", r, code, weights)
 
 
-def pairwise(r: Any, code: Any, weights: Any = None) -> Array:
+def pairwise(r: Any, code: Any, *, weights: Any = None) -> Array:
     """Wu, Lin and Weng's second method: the smallest Σ_{i<j} n_ij(r_ji p_i − r_ij p_j)².
 
     Parameters

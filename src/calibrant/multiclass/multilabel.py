@@ -19,7 +19,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import Columns
 from calibrant.multiclass.columns import (
-    check_calibrator,
+    column_calibrator,
     fit_column,
     range_of_columns,
     read_column_scores,
@@ -35,7 +35,7 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     Parameters
     ----------
-    calibrator : Calibrator
+    calibrator : Calibrator or name, such as "isotonic"
         Of one score; cloned for each column.
     labels : names, default: those of the target's columns, else 0, 1, …
         What the columns are called.
@@ -74,7 +74,7 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     labels_: tuple[Any, ...]
     calibrators_: list[Calibrator]
 
-    def __init__(self, calibrator: Calibrator | None = None, *, labels: Any = None) -> None:
+    def __init__(self, calibrator: Calibrator | str | None = None, *, labels: Any = None) -> None:
         self.calibrator = calibrator
         self.labels = labels
 
@@ -91,8 +91,8 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             Weights ≥ 0; a row of weight zero is as if absent.
         """
         if self.calibrator is None:
-            raise ParameterError("calibrator must be given, such as Platt() or Isotonic().")
-        check_calibrator(self.calibrator)
+            raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
+        calibrator = column_calibrator(self.calibrator)
         if Y is None:
             raise InputError(
                 "this calibrator requires y to be passed, but the target y is None. Here it is Y, "
@@ -112,7 +112,7 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         fitted = []
         for j in range(len(names)):
-            one = fit_column(self.calibrator, matrix[:, j].astype(float), signs[:, j], weight)
+            one = fit_column(calibrator, matrix[:, j].astype(float), signs[:, j], weight)
             if one is not None:
                 fitted.append(one)
         self.map_ = Columns(tuple(one.map_ for one in fitted))

@@ -26,6 +26,7 @@ from calibrant.metrics import auc
 
 if TYPE_CHECKING:
     from calibrant.auto import Standing
+from calibrant.registry import calibrators_of
 
 __all__ = ["RAW", "Contest", "Data", "contest_behind", "contest_of", "out_of_fold_words"]
 
@@ -73,8 +74,7 @@ def contest_of(calibrator: Any, data: Data) -> Contest:
     """Judge whatever came as ``calibrator`` on the data."""
     from calibrant.auto import AutoCalibrator
 
-    if calibrator is None:
-        calibrator = AutoCalibrator()
+    calibrator = AutoCalibrator() if calibrator is None else calibrators_of(calibrator)
     if isinstance(calibrator, AutoCalibrator):
         return _automatic(calibrator, data)
     if isinstance(calibrator, Fitted):

@@ -73,7 +73,7 @@ def report(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     calibrator : default: ``AutoCalibrator()``
-        A calibrator, a list or a dict of several: they are fitted here to clones of them, and
+        A calibrator or its name, a list or a dict of several: clones of them are fitted here, and
         judged out of fold. A `Fitted` (from `load`), or a dict of names to such or to probabilities
         of the same rows: judged on these rows as they are, which must be other rows than those
         they were made from.
@@ -251,7 +251,7 @@ def methods_of(contest: Contest) -> tuple[Method, ...]:
     """The leaderboard with curves: the scores as they are, then the others, best first."""
     tables = contest.tables
     curves = {
-        name: reliability_curve(table, bins=BINS, kind="mass", level=contest.level)
+        name: reliability_curve(table, bins=BINS, binning="mass", level=contest.level)
         for name, table in tables.items()
     }
     columns = [c for curve in curves.values() for c in (curve.mean_p, curve.fraction)]

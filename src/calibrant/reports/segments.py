@@ -74,7 +74,7 @@ def _panel(name: str, table: ScoreTable, before: Map, after: Map, level: float) 
     columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
     old = ScoreTable.from_counts(before(table.scores), *columns)
     new = ScoreTable.from_counts(after(table.scores), *columns)
-    curves = [reliability_curve(t, bins=5, kind="mass", level=level) for t in (old, new)]
+    curves = [reliability_curve(t, bins=5, binning="mass", level=level) for t in (old, new)]
     return Panel(name, curves[0], curves[1], figures_of(old, new, level))
 
 

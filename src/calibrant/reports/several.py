@@ -33,6 +33,7 @@ from calibrant.metrics import evaluate
 from calibrant.metrics._classes import class_table, class_tables, top_table
 from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.calibrator import CodedCalibrator
+from calibrant.registry import calibrators_of
 from calibrant.reports.contest import FOLDS, LEVEL, RAW, Contest, out_of_fold_words
 from calibrant.reports.facts import counted, fingerprint, map_facts, source_facts, version_facts
 from calibrant.reports.making import methods_of
@@ -144,8 +145,9 @@ def report_classes(
 def _seen(calibrator: Any, matrix: ScoreMatrix, classes: NDArray[Any]) -> Seen:
     from calibrant.auto import AutoCalibrator
 
-    if calibrator is None or isinstance(calibrator, AutoCalibrator):
-        return _automatic(calibrator or AutoCalibrator(), matrix, classes)
+    calibrator = AutoCalibrator() if calibrator is None else calibrators_of(calibrator)
+    if isinstance(calibrator, AutoCalibrator):
+        return _automatic(calibrator, matrix, classes)
     if isinstance(calibrator, Fitted):
         calibrator = {calibrator.method or "calibrator": calibrator}
     if isinstance(calibrator, Mapping) and any(
@@ -289,7 +291,7 @@ def _panels(seen: Seen, chosen: str, level: float) -> tuple[Panel, ...]:
     panels = []
     for column in sorted(heaviest.tolist()):
         old, new = class_table(before, column), class_table(after, column)
-        curves = [reliability_curve(t, bins=8, kind="mass", level=level) for t in (old, new)]
+        curves = [reliability_curve(t, bins=8, binning="mass", level=level) for t in (old, new)]
         name = str(plain(seen.classes[column]))
         panels.append(Panel(name, curves[0], curves[1], figures_of(old, new, level)))
     return tuple(panels)

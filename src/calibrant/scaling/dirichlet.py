@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from calibrant.affine import Family, RidgeCalibrator
-from calibrant.base import Limit, Number, OneOf
+from calibrant.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.data.matrix import ScoreMatrix
 from calibrant.maps import VectorMap
 from calibrant.vector_base import GATE, SCALES, SMOOTHED, reading
@@ -32,7 +32,7 @@ class Dirichlet(RidgeCalibrator):
     gate : bool, default=True
         Fall back to a temperature alone where that loses less on rows held out, and to the scores
         as they are unless the gain over them exceeds its standard error.
-    classes : see `VectorCalibrator`
+    weights, classes : see `VectorCalibrator`
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Dirichlet(RidgeCalibrator):
     classes that is too dear: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n. The gate looks at
     the same folds; where they cannot hold all of up to 20,000 rows (or of 4,000,000/(k(k+1)) rows
     above 24 classes) a single part, a fifth and at most 5,000 of the rows, judges a fit to all the
-    others. Weights count as repetitions (n is their sum), but a row stays whole in its fold. Zero
+    others. n is the number of rows that weights tell; a row stays whole in its fold. Zero
     probabilities are read as half the smallest positive one.
 
     References
@@ -89,6 +89,7 @@ class Dirichlet(RidgeCalibrator):
         "scale": (SCALES,),
         "label_smoothing": (SMOOTHED,),
         "gate": (GATE,),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
@@ -99,6 +100,7 @@ class Dirichlet(RidgeCalibrator):
         scale: str = "auto",
         label_smoothing: float = 0.0,
         gate: bool = True,
+        weights: str = "importance",
         classes: Any = None,
     ) -> None:
         self.lambda_ = lambda_
@@ -106,6 +108,7 @@ class Dirichlet(RidgeCalibrator):
         self.scale = scale
         self.label_smoothing = label_smoothing
         self.gate = gate
+        self.weights = weights
         self.classes = classes
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from calibrant.affine import Family, RidgeCalibrator
-from calibrant.base import Limit, Number, OneOf
+from calibrant.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.data.matrix import ScoreMatrix
 from calibrant.maps import VectorMap
 from calibrant.vector_base import GATE, SCALES, SMOOTHED, reading
@@ -32,7 +32,7 @@ class MatrixScaling(RidgeCalibrator):
     gate : bool, default=True
         Fall back to a temperature alone where that loses less on rows held out, and to the scores
         as they are unless the gain over them exceeds its standard error.
-    classes : see `VectorCalibrator`
+    weights, classes : see `VectorCalibrator`
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class MatrixScaling(RidgeCalibrator):
     dear: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n, the strengths of `StructuredScaling`.
     The gate looks at the same folds; where they cannot hold all of up to 20,000 rows (or of
     4,000,000/(k(k+1)) rows above 24 classes) a single part, a fifth and at most 5,000 of the rows,
-    judges a fit to all the others. Weights count as repetitions (n is their sum), but a row stays
-    whole in its fold. Zero probabilities are read as
+    judges a fit to all the others. n is the number of rows that weights tell; a row
+    stays whole in its fold. Zero probabilities are read as
     half the smallest positive one. On logits the map depends on what is added to all logits of a
     row, as published; `Dirichlet` and `StructuredScaling` do not.
 
@@ -90,6 +90,7 @@ class MatrixScaling(RidgeCalibrator):
         "scale": (SCALES,),
         "label_smoothing": (SMOOTHED,),
         "gate": (GATE,),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
@@ -100,6 +101,7 @@ class MatrixScaling(RidgeCalibrator):
         scale: str = "auto",
         label_smoothing: float = 0.0,
         gate: bool = True,
+        weights: str = "importance",
         classes: Any = None,
     ) -> None:
         self.lambda_ = lambda_
@@ -107,6 +109,7 @@ class MatrixScaling(RidgeCalibrator):
         self.scale = scale
         self.label_smoothing = label_smoothing
         self.gate = gate
+        self.weights = weights
         self.classes = classes
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:

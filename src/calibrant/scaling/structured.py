@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from calibrant.affine import AffineCalibrator, Family
-from calibrant.base import Limit, Number, OneOf
+from calibrant.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.data.matrix import ScoreMatrix
 from calibrant.kernels.softmax import fit_temperature
 from calibrant.maps import VectorMap
@@ -20,7 +20,7 @@ class StructuredScaling(AffineCalibrator):
 
     Parameters
     ----------
-    kind : {"matrix", "vector"}, default="matrix"
+    structure : {"matrix", "vector"}, default="matrix"
         With the off-diagonal matrix M, or without it.
     lambda_intercept, lambda_diagonal, lambda_off_diagonal : float, default=1.0
         Strengths of the ridges on b, v and M; the defaults are the published ones.
@@ -32,7 +32,7 @@ class StructuredScaling(AffineCalibrator):
     gate : bool, default=True
         Fall back to a temperature alone where that loses less on rows held out, and to the scores
         as they are unless the gain over them exceeds its standard error.
-    classes : see `VectorCalibrator`
+    weights, classes : see `VectorCalibrator`
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class StructuredScaling(AffineCalibrator):
     dealt in the order of their scores, nothing is random; of more than 20,000 rows so many are
     taken). Where that is too dear (1,400 rows of 24 classes, 400 of 100) a single part, a fifth
     and at most 5,000 of the rows, judges a fit to all the others. A constant added to the logits of
-    a row changes nothing. Weights count as repetitions, so their scale says how much the ridges
-    count, but a row stays whole in its fold. Zero probabilities are read as half the smallest
+    a row changes nothing. Ridges count beside weights in units of rows; a row stays whole in its
+    fold. Zero probabilities are read as half the smallest
     positive one.
 
     References
@@ -80,41 +80,44 @@ class StructuredScaling(AffineCalibrator):
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "kind": (OneOf(("matrix", "vector")),),
+        "structure": (OneOf(("matrix", "vector")),),
         "lambda_intercept": (Number(0.0),),
         "lambda_diagonal": (Number(0.0),),
         "lambda_off_diagonal": (Number(0.0),),
         "scale": (SCALES,),
         "label_smoothing": (SMOOTHED,),
         "gate": (GATE,),
+        "weights": (WEIGHTS,),
     }
 
     def __init__(
         self,
         *,
-        kind: str = "matrix",
+        structure: str = "matrix",
         lambda_intercept: float = 1.0,
         lambda_diagonal: float = 1.0,
         lambda_off_diagonal: float = 1.0,
         scale: str = "auto",
         label_smoothing: float = 0.0,
         gate: bool = True,
+        weights: str = "importance",
         classes: Any = None,
     ) -> None:
-        self.kind = kind
+        self.structure = structure
         self.lambda_intercept = lambda_intercept
         self.lambda_diagonal = lambda_diagonal
         self.lambda_off_diagonal = lambda_off_diagonal
         self.scale = scale
         self.label_smoothing = label_smoothing
         self.gate = gate
+        self.weights = weights
         self.classes = classes
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read, k = reading(matrix, self.scale), matrix.n_classes
         factor = fit_temperature(read.source(), smoothing=self.label_smoothing).factor
         self.temperature_ = 1.0 / factor
-        full = self.kind == "matrix"
+        full = self.structure == "matrix"
         family = Family(read, full=full, smoothing=self.label_smoothing, inner=factor, tuned=True)
         strength = family.strength(
             diagonal=2.0 * self.lambda_diagonal * k,

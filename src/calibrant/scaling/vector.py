@@ -50,7 +50,7 @@ class VectorScaling(AffineCalibrator):
     finite. The gate holds rows out in five folds (dealt in the order of their scores, nothing is
     random; of more than 20,000 rows so many are taken). Where that is too dear (1,400 rows of 300
     classes) a single part, a fifth and at most 5,000 of the rows, judges a fit to all the others.
-    Weights count as repetitions, but a row stays whole in its fold, and only their ratios matter.
+    Only ratios of weights matter; a row stays whole in its fold.
     Zero probabilities are read as half the smallest positive one. On logits the map depends on
     what is added to all logits of a row, as published; `StructuredScaling` does not.
 

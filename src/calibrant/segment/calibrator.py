@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.auto.parts import Splits, as_counts, table_cv
+from calibrant.auto.parts import Splits, table_cv
 from calibrant.base import (
     NOT_ROUTED,
+    WEIGHTS,
     Calibrator,
     Limit,
     Number,
@@ -29,11 +30,13 @@ from calibrant.data.door import Rows, check_lengths, read_binary
 from calibrant.data.labels import plain, read_classes
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.table import ScoreTable
+from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.splits import FOLDS
 from calibrant.maps import Segmented
 from calibrant.maps.segmented import Key, segment_codes
+from calibrant.registry import calibrator_of
 from calibrant.segment.fits import Own, Residual, Way
 from calibrant.segment.records import Segment, Step
 from calibrant.segment.shrink import between, choose, cross_validate, shares, small
@@ -52,13 +55,13 @@ OTHER_SCORES = "scores in [0, 1], where those of others are not"
 
 
 class OneScore:
-    """The limits of ``calibrator``: None, or a calibrator of one score."""
+    """The limits of ``calibrator``: None, or a calibrator of one score or its name."""
 
     def allows(self, value: Any) -> bool:
-        return value is None or isinstance(value, Calibrator)
+        return value is None or isinstance(calibrator_of(value), Calibrator)
 
     def __str__(self) -> str:
-        return "None or a calibrator of one score, such as Platt() or Isotonic()"
+        return "None or a calibrator of one score or its name, such as Platt() or 'isotonic'"
 
 
 class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,7 +72,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    calibrator : Calibrator, default=None
+    calibrator : Calibrator or name, such as "isotonic", default=None
         Of one score; cloned for all rows and for each segment. None takes `BLS` for all rows and in
         each segment a sigmoid of what that says, with a prior at no change: segments then share
         the shape of the map, and need fewer rows for their own offset and slope.
@@ -84,11 +87,9 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     cv : int, None (5), float, splitter or iterable of (train, test) rows, default=5
         Folds for κ; fewer where a class has fewer rows. Anything but a number needs the rows, so
         that `fit_tables` does not take it.
-    weights : {"importance", "counts"}, default="importance"
-        What a weight says: how much a row counts, or how many equal rows it stands for.
     random_state : int, default=0
         Seed of the folds.
-    pos_label, classes : see `Calibrator`
+    weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
@@ -145,7 +146,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "min_rows": (Number(0.0),),
         "min_events": (Number(0.0),),
         "cv": (Splits(),),
-        "weights": (OneOf(("importance", "counts")),),
+        "weights": (WEIGHTS,),
         "random_state": (Number(0, whole=True),),
     }
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
@@ -162,7 +163,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        calibrator: Calibrator | None = None,
+        calibrator: Calibrator | str | None = None,
         *,
         shrinkage: str | float = "cv",
         min_rows: float = 10,
@@ -243,9 +244,9 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split: RowSplits | None = None,
     ) -> Self:
         if self.weights == "counts":
-            tables = {key: as_counts(table) for key, table in tables.items()}
+            tables = {key: table_in_rows(table, "counts") for key, table in tables.items()}
         stack = stack_of(tables)
-        way = Residual(self.weights) if self.calibrator is None else Own(self.calibrator)
+        way = Residual() if self.calibrator is None else Own(calibrator_of(self.calibrator))
         whole = stack.whole()
         common = way.common(whole)
         few = _few(stack, self.min_rows, self.min_events)

@@ -70,12 +70,9 @@ class Residual:
 
     input = "default"
 
-    def __init__(self, weights: str) -> None:
-        self.weights = weights
-
     def common(self, table: ScoreTable) -> Map:
         """The map of all rows."""
-        return BLS(weights=self.weights).fit_table(table).map_
+        return BLS().fit_table(table).map_
 
     def readable(self, stack: Stack) -> Flags:
         """All segments: their scores are first read by the common map."""

@@ -22,12 +22,12 @@ def class_diagram(
     top_label: bool = True,
     curve: str = "binned",
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
-    n_boot: int = 1000,
+    replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
     across: int | None = None,
@@ -40,7 +40,7 @@ def class_diagram(
     ----------
     y, p, classes, show, top_label, sample_weight
         As in `class_reliability`, which computes what is drawn.
-    curve, bins, kind, band, level, sigma, axes, n_boot, random_state
+    curve, bins, binning, band, level, sigma, axes, replicates, random_state
         As in `reliability_curve`.
     across, ax, title
         As in `panel_diagram`.
@@ -70,12 +70,12 @@ def class_diagram(
         top_label=top_label,
         curve=curve,
         bins=bins,
-        kind=kind,
+        binning=binning,
         band=band,
         level=level,
         sigma=sigma,
         axes=axes,
-        n_boot=n_boot,
+        replicates=replicates,
         random_state=random_state,
         sample_weight=sample_weight,
     )

@@ -78,7 +78,7 @@ def map_diagram(
     'score'
     """
     refuse_other_axes(ax)
-    line = map_curve(fitted, lo, hi, n, axes=axes)
+    line = map_curve(fitted, lo=lo, hi=hi, n=n, axes=axes)
     if ax is None:
         title = wrapped(title)
         figure = new_figure(WIDTH, TOP + title_height(title) + PANEL + BOTTOM)

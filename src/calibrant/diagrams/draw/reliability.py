@@ -69,12 +69,12 @@ def reliability_diagram(
     layout: str = "panels",
     curve: str = "binned",
     bins: int = 10,
-    kind: str = "width",
+    binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
-    n_boot: int = 1000,
+    replicates: int = 1000,
     random_state: Any = 0,
     fitted_map: Any = None,
     sample_weight: Any = None,
@@ -90,7 +90,8 @@ def reliability_diagram(
 
     Parameters
     ----------
-    y, p, curve, bins, kind, band, level, sigma, n_boot, random_state, sample_weight, pos_label
+    y, p, curve, bins, binning, band, level, sigma, replicates, random_state
+    sample_weight, pos_label
         As in `reliability_curve`. ``p`` may also be a dict of names to predictions of the same
         rows, and ``y`` a dict of names to tables: a curve for each.
     raw : array-like of the same rows, or ScoreTable, optional
@@ -139,7 +140,7 @@ def reliability_diagram(
     apart = segments is not None and layout == "panels"
     if not apart:
         refuse_other_axes(ax)
-    rule = Rule(bins, kind, band, level, n_boot, random_state, curve, sigma, axes)
+    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     several = isinstance(p, Mapping) or isinstance(y, Mapping)
     if segments is not None:
         _refuse_beside("segments", raw=raw, names=names, fitted_map=fitted_map)
@@ -208,14 +209,15 @@ def _line(both: Comparison, fitted_map: Any, frame: Frame) -> tuple[MapCurve | N
     if fitted_map is None:
         return None, False
     if both.linked and both.raw_range is not None and both.raw_range[0] < both.raw_range[1]:
-        return map_curve(fitted_map, *both.raw_range), True
+        lo, hi = both.raw_range
+        return map_curve(fitted_map, lo=lo, hi=hi), True
     if both.linked or (both.before is None and map_curve(fitted_map, n=2).domain == "score"):
         return map_curve(fitted_map), True
     return _line_over(fitted_map, frame), False
 
 
 def _line_over(fitted_map: Any, frame: Frame) -> MapCurve:
-    return map_curve(fitted_map, frame.low, frame.high, axes=frame.axes)
+    return map_curve(fitted_map, lo=frame.low, hi=frame.high, axes=frame.axes)
 
 
 # --- figures ------------------------------------------------------------------------------------

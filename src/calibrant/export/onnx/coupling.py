@@ -39,7 +39,7 @@ def couple(r: Tensor, code: Array, weights: Array) -> Tensor:
     """min −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)], from least squares on."""
     graph, k = r.graph, len(code)
     likelihood = _Likelihood(r, code, weights)
-    begun = least_squares(r, code, weights)
+    begun = least_squares(r, code, weights=weights)
     open_ = ~likelihood.fits(begun)
     share = SHARE_PAIRS if likelihood.pairs else SHARE
     p = graph.where(open_, begun * (1.0 - share) + share / k, begun)

@@ -17,7 +17,7 @@ from calibrant.diagrams.frames import span_of
 from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.rule import Rule
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._classes import Classes, class_table, see_classes, top_table
+from calibrant.metrics.probability_matrix import LabelledMatrix, class_table, see_classes, top_table
 
 __all__ = ["class_reliability"]
 
@@ -103,7 +103,7 @@ def class_reliability(
     return Panels(tuple(names), curves, (None,) * len(curves))
 
 
-def _shown(seen: Classes, show: Any) -> NDArray[np.intp]:
+def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
     """The columns of the classes to be shown."""
     known = [plain(label) for label in seen.labels]
     if show is None:
@@ -117,7 +117,7 @@ def _shown(seen: Classes, show: Any) -> NDArray[np.intp]:
 
 
 def _common_span(
-    seen: Classes, columns: NDArray[np.intp], top_label: bool, rule: Rule
+    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool, rule: Rule
 ) -> tuple[float, float]:
     """The part of the axis that holds the predictions shown."""
     if rule.axes == "logit":
@@ -130,7 +130,9 @@ def _common_span(
     return window(float(min(low for low, _ in ends)), float(max(high for _, high in ends)))
 
 
-def _tables(seen: Classes, columns: NDArray[np.intp], top_label: bool) -> Iterator[ScoreTable]:
+def _tables(
+    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool
+) -> Iterator[ScoreTable]:
     if top_label:
         yield top_table(seen.matrix)
     for column in columns:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from calibrant.data.matrix import ScoreMatrix
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._classes import has_several, top_labels, top_table
-from calibrant.metrics._input import check_whole, check_word, read_rows, see
+from calibrant.metrics.arguments import check_whole, check_word, read_rows, see
+from calibrant.metrics.probability_matrix import has_several, top_labels, top_table
 
 __all__ = [
     "KINDS",

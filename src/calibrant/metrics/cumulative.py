@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from calibrant.metrics._cells import Readable, cells_of, impossible
-from calibrant.metrics._input import observe
+from calibrant.metrics.arguments import observe
+from calibrant.metrics.weighted_cells import cells_of, impossible
+from calibrant.result_tables import Readable
 
 __all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
 

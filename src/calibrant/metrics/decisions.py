@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.data.door import Rows, check_lengths, read_counts
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._input import observe, read_rows
+from calibrant.metrics.arguments import observe, read_rows
 
 __all__ = ["Profit", "profit"]
 

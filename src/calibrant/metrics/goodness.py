@@ -13,9 +13,10 @@ from scipy.special import chdtrc, erfc
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._cells import Readable, cells_of, impossible
-from calibrant.metrics._input import check_whole, check_word, observe
+from calibrant.metrics.arguments import check_whole, check_word, observe
 from calibrant.metrics.binned import group_starts
+from calibrant.metrics.weighted_cells import cells_of, impossible
+from calibrant.result_tables import Readable
 
 __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
 

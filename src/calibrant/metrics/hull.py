@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics._input import check_word, observe
+from calibrant.metrics.arguments import check_word, observe
 from calibrant.metrics.decompose import RULES, mean_change, spread
 
 __all__ = ["Corp", "FlachMatsubara", "calibration_loss", "corp", "flach_matsubara", "split_on_hull"]

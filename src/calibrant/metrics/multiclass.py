@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.matrix import ScoreMatrix
-from calibrant.metrics._classes import class_tables, see_classes
 from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
+from calibrant.metrics.probability_matrix import class_tables, see_classes
 
 __all__ = ["class_groups", "classwise_ece", "classwise_mce", "top_label_ece", "top_label_mce"]
 

@@ -12,8 +12,13 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
-from calibrant.metrics._classes import Classes, mean_surprise, square_sum, surprises
-from calibrant.metrics._input import check_number, check_word, see
+from calibrant.metrics.arguments import check_number, check_word, see
+from calibrant.metrics.probability_matrix import (
+    LabelledMatrix,
+    mean_surprise,
+    square_sum,
+    surprises,
+)
 
 __all__ = [
     "brier",
@@ -191,7 +196,7 @@ def log_loss(
     return loss / math.log(base)
 
 
-def _mean_of(seen: ScoreTable | Classes, clip: float | None) -> tuple[float, str]:
+def _mean_of(seen: ScoreTable | LabelledMatrix, clip: float | None) -> tuple[float, str]:
     """The log loss, and why it is infinite if it is."""
     if isinstance(seen, ScoreTable):
         loss = mean_log_loss(seen, clip)

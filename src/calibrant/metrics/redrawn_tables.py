@@ -8,6 +8,7 @@ predictions are right, and that the isotonic curve of the data is.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +16,22 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics.analytic import Sample, Span, weighing
+from calibrant.metrics.interval_formulas import SampleCells, weighing
 
-__all__ = ["DRAWN", "FEWEST", "Chance", "chance_of", "drawn_interval", "isotonic_curve"]
+__all__ = [
+    "FEWEST",
+    "Chance",
+    "RedrawnTable",
+    "chance_of",
+    "isotonic_curve",
+    "redrawn_calbin",
+    "redrawn_calibration_loss",
+    "redrawn_discrimination",
+    "redrawn_miscalibration",
+]
 
 Array = NDArray[np.float64]
 
-#: the measures, in the order of the columns of a drawing
-DRAWN = ("calibration_loss", "miscalibration", "discrimination", "calbin")
 #: tables are pooled to this many cells before they are drawn from; values never are
 CELLS = 2_000
 #: windows looked at in a drawn table, evenly spaced among all
@@ -41,22 +50,39 @@ class Chance(NamedTuple):
     noise: float  # standard deviation if the predictions are right
 
 
-def drawn_interval(value: float, chance: Chance, largest: float) -> Span:
-    """The value less its bias below, and with it above, so that both ends are safe."""
-    low = max(value - chance.bias - chance.half, 0.0)
-    return low, max(min(value + chance.half, largest), value)
+class RedrawnTable:
+    """A table that was drawn again: its predictions, Σw of either class, and its isotonic fit."""
+
+    def __init__(self, p: Array, negative: Array, positive: Array) -> None:
+        there = (negative + positive) > 0
+        self.p, self.negative, self.positive = p[there], negative[there], positive[there]
+        self.n = self.negative + self.positive
+        self.total = float(self.n.sum())
+        self.fit = isotonic_regression(self.positive / self.n, weights=self.n).x
+        self.base_rate = float(self.positive.sum()) / self.total
+        #: the mean square of the fit
+        self.resolved = float(self.n @ self.fit**2) / self.total
+
+
+OfRedrawn = Callable[[RedrawnTable], float]
 
 
 def chance_of(
-    table: ScoreTable, weights: str, level: float, replicates: int, rng: np.random.Generator
+    measures: Mapping[str, OfRedrawn],
+    table: ScoreTable,
+    weights: str,
+    level: float,
+    replicates: int,
+    rng: np.random.Generator,
 ) -> dict[str, Chance]:
-    """What chance does to each of the `DRAWN` measures of a table.
+    """What chance does to each of some measures of a table.
 
     O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
     """
     sample = weighing[weights](table.pool(CELLS))
-    told, off = _draw(sample, sample.p, max(replicates // 4, 2), rng)
-    curve, off_curve = _draw(sample, isotonic_curve(sample, sample.p), replicates, rng)
+    of = tuple(measures.values())
+    told, off = _draw(of, sample, sample.p, max(replicates // 4, 2), rng)
+    curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.p), replicates, rng)
     bias = np.maximum(told.mean(axis=0) - off, curve.mean(axis=0) - off_curve)
     apart = curve - curve.mean(axis=0)
     tail = (1.0 - level) / 2
@@ -64,11 +90,11 @@ def chance_of(
     size = sample.size
     half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
     noise = told.std(axis=0)
-    columns = zip(DRAWN, np.maximum(bias, 0.0).tolist(), half.tolist(), noise.tolist(), strict=True)
-    return {name: Chance(*numbers) for name, *numbers in columns}
+    numbers = (np.maximum(bias, 0.0).tolist(), half.tolist(), noise.tolist())
+    return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
 
 
-def isotonic_curve(sample: Sample, at: Array) -> Array:
+def isotonic_curve(sample: SampleCells, at: Array) -> Array:
     """The isotonic fit, its blocks joined by lines from centre to centre."""
     n = sample.negative + sample.positive
     fit = isotonic_regression(sample.positive / n, weights=n)
@@ -78,7 +104,11 @@ def isotonic_curve(sample: Sample, at: Array) -> Array:
 
 
 def _draw(
-    sample: Sample, rate: Array, replicates: int, rng: np.random.Generator
+    of: tuple[OfRedrawn, ...],
+    sample: SampleCells,
+    rate: Array,
+    replicates: int,
+    rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """The measures of tables drawn with these rates of positives, and of the rates themselves."""
     n, squares = sample.negative + sample.positive, sample.negative_sq + sample.positive_sq
@@ -87,34 +117,39 @@ def _draw(
     chance = np.concatenate((cases * (1.0 - rate), cases * rate))
     chance /= chance.sum()
     total, cells = max(round(min(float(cases.sum()), MOST_CASES)), 1), len(n)
-    found = np.empty((replicates, len(DRAWN)))
+    found = np.empty((replicates, len(of)))
     batch = max(1, (1 << 20) // cells)
     for first in range(0, replicates, batch):
         drawn = rng.multinomial(total, chance, size=min(batch, replicates - first))
         for i, counts in enumerate(drawn, start=first):
-            found[i] = _measures(sample.p, counts[:cells] * each, counts[cells:] * each)
-    return found, _measures(sample.p, n * (1.0 - rate), n * rate)
+            drawn_table = RedrawnTable(sample.p, counts[:cells] * each, counts[cells:] * each)
+            found[i] = [measure(drawn_table) for measure in of]
+    true = RedrawnTable(sample.p, n * (1.0 - rate), n * rate)
+    return found, np.array([measure(true) for measure in of])
 
 
-def _measures(p: Array, n0: Array, n1: Array) -> Array:
-    """The `DRAWN` measures of one table, which may have empty cells."""
-    there = (n0 + n1) > 0
-    p, n0, n1 = p[there], n0[there], n1[there]
-    n = n0 + n1
-    total = float(n.sum())
-    fit = isotonic_regression(n1 / n, weights=n).x
-    base = float(n1.sum()) / total
-    resolved = float(n @ fit**2) / total
-    square = float(n0 @ p**2 + n1 @ (1.0 - p) ** 2) / total
-    calibration = float(n @ (p - fit) ** 2) / total
-    return np.array(
-        (calibration, square - base + resolved, resolved - base**2, _windows(p, n, n1, total))
-    )
+def redrawn_calibration_loss(table: RedrawnTable) -> float:
+    """The mean squared distance of the predictions from the fit."""
+    return float(table.n @ (table.p - table.fit) ** 2) / table.total
 
 
-def _windows(p: Array, n: Array, n1: Array, total: float) -> float:
+def redrawn_miscalibration(table: RedrawnTable) -> float:
+    """The Brier score less that of the fit."""
+    p = table.p
+    square = float(table.negative @ p**2 + table.positive @ (1.0 - p) ** 2) / table.total
+    return square - table.base_rate + table.resolved
+
+
+def redrawn_discrimination(table: RedrawnTable) -> float:
+    """The Brier score of the base rate less that of the fit."""
+    return table.resolved - table.base_rate**2
+
+
+def redrawn_calbin(table: RedrawnTable) -> float:
     """CalBin over windows of a tenth of the weight, ties divided in proportion."""
-    mass, upto_p, upto_y = (np.append(0.0, np.cumsum(column)) / total for column in (n, n * p, n1))
+    p, n, total = table.p, table.n, table.total
+    columns = (n, n * p, table.positive)
+    mass, upto_p, upto_y = (np.append(0.0, np.cumsum(column)) / total for column in columns)
     start = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS)
     end = start + 0.1
     p_start, p_end = np.interp(start, mass, upto_p), np.interp(end, mass, upto_p)

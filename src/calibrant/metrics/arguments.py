@@ -1,4 +1,4 @@
-"""What every measure takes: rows or a table of probabilities, and options within their limits."""
+"""The arguments of every measure: rows or a table of probabilities, and options in their limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from calibrant.data.door import (
 )
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._classes import Classes, has_several, see_classes
+from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, see_classes
 
 __all__ = [
     "check_number",
@@ -28,6 +28,7 @@ __all__ = [
     "check_word",
     "observe",
     "positive_column",
+    "read_generator",
     "read_rows",
     "refuse_positive",
     "see",
@@ -36,7 +37,9 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-def see(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any) -> ScoreTable | Classes:
+def see(
+    y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
+) -> ScoreTable | LabelledMatrix:
     """A table for two classes; a matrix and its labels where p has three columns or more."""
     several, p = has_several(y, p)
     if not several:
@@ -120,3 +123,13 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf) -> f
         limit = f"above {low:g}" if high == math.inf else f"above {low:g} and below {high:g}"
         raise ParameterError(f"{name} must be a finite number {limit}, but {value!r} came.")
     return float(value)
+
+
+def read_generator(random_state: Any) -> np.random.Generator:
+    """A random generator from a seed, a generator, or None."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as wrong:
+        raise ParameterError(
+            f"random_state must be a seed, a Generator or None, but {random_state!r} came."
+        ) from wrong

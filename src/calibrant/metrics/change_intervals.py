@@ -1,4 +1,4 @@
-"""Intervals of a change: two sets of predictions for the same rows."""
+"""The interval of each measure's change, from two sets of predictions for the same rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics.analytic import (
+from calibrant.metrics.binned import group_starts
+from calibrant.metrics.interval_formulas import (
     Moments,
-    Sample,
+    SampleCells,
     Span,
     binned,
     brier_losses,
@@ -23,10 +24,23 @@ from calibrant.metrics.analytic import (
     row_error,
     without_chance,
 )
-from calibrant.metrics.binned import group_starts
-from calibrant.metrics.bootstrap import Chance, isotonic_curve
+from calibrant.metrics.redrawn_tables import Chance, isotonic_curve
 
-__all__ = ["Pairs", "Side", "change_intervals", "gap_change", "placements", "share_change"]
+__all__ = [
+    "Pairs",
+    "Side",
+    "accuracy_change",
+    "against_curve",
+    "auc_change",
+    "brier_change",
+    "curve_against_base",
+    "curve_change",
+    "ece_change",
+    "log_loss_change",
+    "placements",
+    "rmse_change",
+    "share_change",
+]
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -40,7 +54,7 @@ class Side(NamedTuple):
     hit: Flags
     table: ScoreTable
     ranked: ScoreTable
-    sample: Sample  # the table's cells, weights as they are meant
+    sample: SampleCells  # the table's cells, weights as they are meant
     values: dict[str, float]
     chance: dict[str, Chance]
 
@@ -55,28 +69,15 @@ class Pairs(NamedTuple):
     bins: int
     level: float
 
-    def rows(self, p: Array) -> Sample:
+    def rows(self, p: Array) -> SampleCells:
         """Every row as a cell."""
         hit = self.after.hit
         columns = (np.where(at, w, 0.0) for w in (self.weight, self.squares) for at in (~hit, hit))
-        return Sample(p, *columns)
+        return SampleCells(p, *columns)
 
     def standard_error(self, influence: Array) -> float:
         """Of a quantity that each row moves by its influence."""
         return row_error(influence, self.weight, self.squares)
-
-
-def change_intervals(pairs: Pairs) -> dict[str, Span]:
-    """After − before, of every measure for which it can be told."""
-    both = (pairs.after.values, pairs.before.values)
-    found = {}
-    for name, of in _CHANGES.items():
-        if all(math.isfinite(values.get(name, math.inf)) for values in both):
-            span = of(pairs, name)
-            if span is not None:
-                change = both[0][name] - both[1][name]
-                found[name] = (min(span[0], change), max(span[1], change))
-    return found
 
 
 # --- means --------------------------------------------------------------------------------------
@@ -91,15 +92,17 @@ def _mean_change(pairs: Pairs, losses: Callable[[Array], tuple[Array, Array]]) -
     return moments(pairs.rows(pairs.after.p), (apart[0], apart[1]))
 
 
-def _log_loss(pairs: Pairs, name: str) -> Span:
+def log_loss_change(pairs: Pairs) -> Span:
+    """Student's, of the differences row by row."""
     return mean_interval(_mean_change(pairs, log_losses), pairs.level)
 
 
-def _brier(pairs: Pairs, name: str) -> Span:
+def brier_change(pairs: Pairs) -> Span:
+    """Student's, of the differences row by row."""
     return mean_interval(_mean_change(pairs, brier_losses), pairs.level)
 
 
-def _rmse(pairs: Pairs, name: str) -> Span | None:
+def rmse_change(pairs: Pairs) -> Span | None:
     """By the slope of the root: each row moves it by its loss / 2√(mean loss)."""
     sides = (pairs.after, pairs.before)
     roots = [side.values["rmse"] for side in sides]
@@ -115,7 +118,8 @@ def _rmse(pairs: Pairs, name: str) -> Span | None:
 # --- shares and areas ---------------------------------------------------------------------------
 
 
-def _accuracy(pairs: Pairs, name: str) -> Span:
+def accuracy_change(pairs: Pairs) -> Span:
+    """Bonett and Price's."""
     right = [(side.p >= 0.5) == side.hit for side in (pairs.after, pairs.before)]
     return share_change(right[0], right[1], pairs.weight, pairs.squares, pairs.level)
 
@@ -131,7 +135,7 @@ def share_change(new: Flags, old: Flags, weight: Array, squares: Array, level: f
     return max(up - down - half, -1.0), min(up - down + half, 1.0)
 
 
-def _area(pairs: Pairs, name: str) -> Span:
+def auc_change(pairs: Pairs) -> Span:
     """DeLong's interval for correlated areas."""
     moved = [_placements(side) for side in (pairs.after, pairs.before)]
     half = normal(pairs.level) * pairs.standard_error(moved[0] - moved[1])
@@ -157,14 +161,10 @@ def placements(table: ScoreTable, rank: Array, hit: Flags, area: float) -> Array
 # --- errors over bins, and curves ---------------------------------------------------------------
 
 
-def _gap(pairs: Pairs, name: str) -> Span:
-    return gap_change(pairs.after, pairs.before, pairs)
-
-
-def gap_change(after: Side, before: Side, pairs: Pairs) -> Span:
-    """Of an ECE: the chance part is taken off one side and left on the other, for each end."""
+def ece_change(pairs: Pairs) -> Span:
+    """The chance part is taken off one side and left on the other, for each end."""
     (full, pure, pull), (old_full, old_pure, old_pull) = (
-        _gap_parts(side, pairs.bins) for side in (after, before)
+        _gap_parts(side, pairs.bins) for side in (pairs.after, pairs.before)
     )
     half = normal(pairs.level) * pairs.standard_error(pull - old_pull)
     return max(pure - old_full - half, -1.0), min(full - old_pure + half, 1.0)
@@ -180,48 +180,38 @@ def _gap_parts(side: Side, bins: int) -> tuple[float, float, Array]:
     return float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (side.p - side.hit)
 
 
-def _curve(pairs: Pairs, name: str) -> Span | None:
-    """Of a measure behind isotonic regression: each end takes the bias off one side."""
-    sides = (pairs.after, pairs.before)
-    if not all(name in side.chance for side in sides):
-        return None
-    new, old = (_CURVES[name](side) for side in sides)
-    chance = [side.chance[name] for side in sides]
-    noise = [side.chance[_NOISE[name]].noise for side in sides]
-    error = math.hypot(pairs.standard_error(new - old), *noise)
-    half = normal(pairs.level) * error
-    change = pairs.after.values[name] - pairs.before.values[name]
-    return max(change - chance[0].bias - half, -1.0), min(change + chance[1].bias + half, 1.0)
+def curve_change(
+    name: str, influence: Callable[[Side], Array], noise_of: str
+) -> Callable[[Pairs], Span | None]:
+    """The change of a measure behind isotonic regression: each end takes the bias off one side.
+
+    ``influence`` says how far each row moves the measure; ``noise_of`` is the measure that tells
+    how much chance alone moves it.
+    """
+
+    def change(pairs: Pairs) -> Span | None:
+        sides = (pairs.after, pairs.before)
+        if not all(name in side.chance for side in sides):
+            return None
+        new, old = (influence(side) for side in sides)
+        bias = [side.chance[name].bias for side in sides]
+        noise = [side.chance[noise_of].noise for side in sides]
+        error = math.hypot(pairs.standard_error(new - old), *noise)
+        half = normal(pairs.level) * error
+        moved = pairs.after.values[name] - pairs.before.values[name]
+        return max(moved - bias[0] - half, -1.0), min(moved + bias[1] + half, 1.0)
+
+    return change
 
 
-def _against_curve(side: Side) -> Array:
+def against_curve(side: Side) -> Array:
+    """How far each row moves the distance of the predictions from the curve."""
     curve = isotonic_curve(side.sample, side.p)
     return (side.p - side.hit) ** 2 - (curve - side.hit) ** 2
 
 
-def _curve_against_base(side: Side) -> Array:
+def curve_against_base(side: Side) -> Array:
+    """How far each row moves what the curve gains over the base rate."""
     curve = isotonic_curve(side.sample, side.p)
     base = side.table.total_positive / side.table.total
     return (base - side.hit) ** 2 - (curve - side.hit) ** 2
-
-
-_CURVES = {
-    "calibration_loss": _against_curve,
-    "miscalibration": _against_curve,
-    "discrimination": _curve_against_base,
-}
-#: where to read how much chance alone moves each: discrimination gains what miscalibration does
-_NOISE = {
-    "calibration_loss": "calibration_loss",
-    "miscalibration": "miscalibration",
-    "discrimination": "miscalibration",
-}
-_CHANGES: dict[str, Callable[[Pairs, str], Span | None]] = {
-    "log_loss": _log_loss,
-    "brier": _brier,
-    "ece": _gap,
-    "rmse": _rmse,
-    "auc": _area,
-    "accuracy": _accuracy,
-    **dict.fromkeys(_CURVES, _curve),
-}

@@ -17,7 +17,12 @@ from calibrant.diagrams.frames import span_of
 from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.rule import Rule
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.probability_matrix import LabelledMatrix, class_table, see_classes, top_table
+from calibrant.metrics.probability_matrix import (
+    LabelledMatrix,
+    class_table,
+    read_classes,
+    top_table,
+)
 
 __all__ = ["class_reliability"]
 
@@ -91,7 +96,7 @@ def class_reliability(
     """
     if not isinstance(top_label, (bool, np.bool_)):
         raise ParameterError(f"top_label must be True or False, but {top_label!r} came.")
-    seen = see_classes(y, p, sample_weight, classes)
+    seen = read_classes(y, p, sample_weight, classes)
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")

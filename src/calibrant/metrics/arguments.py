@@ -20,32 +20,32 @@ from calibrant.data.door import (
 )
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, see_classes
+from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, read_classes
 
 __all__ = [
     "check_number",
     "check_whole",
     "check_word",
-    "observe",
     "positive_column",
     "read_generator",
+    "read_predictions",
     "read_rows",
+    "read_table",
     "refuse_positive",
-    "see",
 ]
 
 Array = NDArray[np.float64]
 
 
-def see(
+def read_predictions(
     y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
 ) -> ScoreTable | LabelledMatrix:
     """A table for two classes; a matrix and its labels where p has three columns or more."""
     several, p = has_several(y, p)
     if not several:
-        return observe(y, p, sample_weight, pos_label, classes)
+        return read_table(y, p, sample_weight, pos_label, classes)
     refuse_positive(pos_label)
-    return see_classes(y, p, sample_weight, classes)
+    return read_classes(y, p, sample_weight, classes)
 
 
 def refuse_positive(pos_label: Any) -> None:
@@ -57,7 +57,9 @@ def refuse_positive(pos_label: Any) -> None:
         )
 
 
-def observe(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None) -> ScoreTable:
+def read_table(
+    y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None
+) -> ScoreTable:
     """The table of probabilities and labels, from rows or from a table in place of y."""
     if not isinstance(y, ScoreTable):
         return ScoreTable.from_rows(read_rows(y, p, sample_weight, pos_label, classes))

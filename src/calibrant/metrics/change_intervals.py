@@ -26,21 +26,7 @@ from calibrant.metrics.interval_formulas import (
 )
 from calibrant.metrics.redrawn_tables import Chance, isotonic_curve
 
-__all__ = [
-    "Pairs",
-    "Side",
-    "accuracy_change",
-    "against_curve",
-    "auc_change",
-    "brier_change",
-    "curve_against_base",
-    "curve_change",
-    "ece_change",
-    "log_loss_change",
-    "placements",
-    "rmse_change",
-    "share_change",
-]
+__all__ = ["Pairs", "Side", "against_curve", "curve_against_base", "placements", "share_change"]
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -60,7 +46,10 @@ class Side(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Both sides of the same rows, and the rows' Σw and Σw² as the weights are meant."""
+    """Both sides of the same rows, and a method for each way to make the interval of a change.
+
+    ``weight`` and ``squares`` are the rows' w and w² as the weights are meant.
+    """
 
     after: Side
     before: Side
@@ -69,59 +58,86 @@ class Pairs(NamedTuple):
     bins: int
     level: float
 
-    def rows(self, p: Array) -> SampleCells:
-        """Every row as a cell."""
-        hit = self.after.hit
-        columns = (np.where(at, w, 0.0) for w in (self.weight, self.squares) for at in (~hit, hit))
-        return SampleCells(p, *columns)
-
     def standard_error(self, influence: Array) -> float:
         """Of a quantity that each row moves by its influence."""
         return row_error(influence, self.weight, self.squares)
 
+    def _moments(self, losses: tuple[Array, Array]) -> Moments:
+        """Of the mean of what each row loses if it is a negative, and if it is a positive."""
+        hit = self.after.hit
+        columns = (np.where(at, w, 0.0) for w in (self.weight, self.squares) for at in (~hit, hit))
+        return moments(SampleCells(self.after.p, *columns), losses)
 
-# --- means --------------------------------------------------------------------------------------
+    def _mean(self, losses: Callable[[Array], tuple[Array, Array]]) -> Span:
+        """Student's, of the differences row by row."""
+        new, old = losses(self.after.p), losses(self.before.p)
+        with np.errstate(invalid="ignore"):  # ∞ − ∞, where it did not come
+            first, second = (
+                np.where(np.isfinite(a - b), a - b, 0.0) for a, b in zip(new, old, strict=True)
+            )
+        return mean_interval(self._moments((first, second)), self.level)
 
+    def log_loss(self) -> Span:
+        """Student's, of the differences row by row."""
+        return self._mean(log_losses)
 
-def _mean_change(pairs: Pairs, losses: Callable[[Array], tuple[Array, Array]]) -> Moments:
-    new, old = losses(pairs.after.p), losses(pairs.before.p)
-    with np.errstate(invalid="ignore"):  # ∞ − ∞, where it did not come
-        apart = tuple(
-            np.where(np.isfinite(a - b), a - b, 0.0) for a, b in zip(new, old, strict=True)
+    def brier(self) -> Span:
+        """Student's, of the differences row by row."""
+        return self._mean(brier_losses)
+
+    def rmse(self) -> Span | None:
+        """By the slope of the root: each row moves it by its loss / 2√(mean loss)."""
+        sides = (self.after, self.before)
+        roots = [side.values["rmse"] for side in sides]
+        if not all(roots):
+            return None
+        new, old = (brier_losses(side.p) for side in sides)
+        first, second = (
+            a / (2 * roots[0]) - b / (2 * roots[1]) for a, b in zip(new, old, strict=True)
         )
-    return moments(pairs.rows(pairs.after.p), (apart[0], apart[1]))
+        m = self._moments((first, second))
+        low, high = mean_interval(m._replace(mean=roots[0] - roots[1]), self.level)
+        return max(low, -1.0), min(high, 1.0)
 
+    def accuracy(self) -> Span:
+        """Bonett and Price's."""
+        new, old = ((side.p >= 0.5) == side.hit for side in (self.after, self.before))
+        return share_change(new, old, self.weight, self.squares, self.level)
 
-def log_loss_change(pairs: Pairs) -> Span:
-    """Student's, of the differences row by row."""
-    return mean_interval(_mean_change(pairs, log_losses), pairs.level)
+    def auc(self) -> Span:
+        """DeLong's interval for correlated areas."""
+        sides = (self.after, self.before)
+        new, old = (placements(s.ranked, s.rank, s.hit, s.values["auc"]) for s in sides)
+        half = normal(self.level) * self.standard_error(new - old)
+        change = self.after.values["auc"] - self.before.values["auc"]
+        return max(change - half, -1.0), min(change + half, 1.0)
 
+    def ece(self) -> Span:
+        """The chance part is taken off one side and left on the other, for each end."""
+        (full, pure, pull), (old_full, old_pure, old_pull) = (
+            _gap_parts(side, self.bins) for side in (self.after, self.before)
+        )
+        half = normal(self.level) * self.standard_error(pull - old_pull)
+        return max(pure - old_full - half, -1.0), min(full - old_pure + half, 1.0)
 
-def brier_change(pairs: Pairs) -> Span:
-    """Student's, of the differences row by row."""
-    return mean_interval(_mean_change(pairs, brier_losses), pairs.level)
+    def curve(
+        self, name: str, influence: Callable[[Side], Array], noise_of: str = ""
+    ) -> Span | None:
+        """Of a measure behind isotonic regression: each end takes the bias off one side.
 
-
-def rmse_change(pairs: Pairs) -> Span | None:
-    """By the slope of the root: each row moves it by its loss / 2√(mean loss)."""
-    sides = (pairs.after, pairs.before)
-    roots = [side.values["rmse"] for side in sides]
-    if not all(roots):
-        return None
-    new, old = (brier_losses(side.p) for side in sides)
-    first, second = (a / (2 * roots[0]) - b / (2 * roots[1]) for a, b in zip(new, old, strict=True))
-    m = moments(pairs.rows(pairs.after.p), (first, second))
-    low, high = mean_interval(m._replace(mean=roots[0] - roots[1]), pairs.level)
-    return max(low, -1.0), min(high, 1.0)
-
-
-# --- shares and areas ---------------------------------------------------------------------------
-
-
-def accuracy_change(pairs: Pairs) -> Span:
-    """Bonett and Price's."""
-    right = [(side.p >= 0.5) == side.hit for side in (pairs.after, pairs.before)]
-    return share_change(right[0], right[1], pairs.weight, pairs.squares, pairs.level)
+        ``influence`` says how far each row moves the measure; ``noise_of`` is the measure that
+        tells how much chance alone moves it, if that is another one.
+        """
+        sides = (self.after, self.before)
+        if not all(name in side.chance for side in sides):
+            return None
+        new, old = (influence(side) for side in sides)
+        bias = [side.chance[name].bias for side in sides]
+        noise = [side.chance[noise_of or name].noise for side in sides]
+        error = math.hypot(self.standard_error(new - old), *noise)
+        half = normal(self.level) * error
+        change = self.after.values[name] - self.before.values[name]
+        return max(change - bias[0] - half, -1.0), min(change + bias[1] + half, 1.0)
 
 
 def share_change(new: Flags, old: Flags, weight: Array, squares: Array, level: float) -> Span:
@@ -135,39 +151,17 @@ def share_change(new: Flags, old: Flags, weight: Array, squares: Array, level: f
     return max(up - down - half, -1.0), min(up - down + half, 1.0)
 
 
-def auc_change(pairs: Pairs) -> Span:
-    """DeLong's interval for correlated areas."""
-    moved = [_placements(side) for side in (pairs.after, pairs.before)]
-    half = normal(pairs.level) * pairs.standard_error(moved[0] - moved[1])
-    change = pairs.after.values["auc"] - pairs.before.values["auc"]
-    return max(change - half, -1.0), min(change + half, 1.0)
-
-
-def _placements(side: Side) -> Array:
-    """How far each row moves the AUC."""
-    return placements(side.ranked, side.rank, side.hit, side.values["auc"])
-
-
 def placements(table: ScoreTable, rank: Array, hit: Flags, area: float) -> Array:
-    """A positive by the negatives below it, a negative by the positives above it."""
+    """How far each row moves the AUC.
+
+    A positive by the negatives below it, a negative by the positives above it.
+    """
     n0, n1 = table.negative, table.positive
     cell = np.searchsorted(table.scores, rank)
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
     above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
     share1 = table.total_positive / table.total
     return np.where(hit, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
-
-
-# --- errors over bins, and curves ---------------------------------------------------------------
-
-
-def ece_change(pairs: Pairs) -> Span:
-    """The chance part is taken off one side and left on the other, for each end."""
-    (full, pure, pull), (old_full, old_pure, old_pull) = (
-        _gap_parts(side, pairs.bins) for side in (pairs.after, pairs.before)
-    )
-    half = normal(pairs.level) * pairs.standard_error(pull - old_pull)
-    return max(pure - old_full - half, -1.0), min(full - old_pure + half, 1.0)
 
 
 def _gap_parts(side: Side, bins: int) -> tuple[float, float, Array]:
@@ -178,30 +172,6 @@ def _gap_parts(side: Side, bins: int) -> tuple[float, float, Array]:
     sign = np.sign(b.gap)[np.searchsorted(borders, side.p, side="right")]
     pure = float(without_chance(b.gap, b.error).sum())
     return float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (side.p - side.hit)
-
-
-def curve_change(
-    name: str, influence: Callable[[Side], Array], noise_of: str
-) -> Callable[[Pairs], Span | None]:
-    """The change of a measure behind isotonic regression: each end takes the bias off one side.
-
-    ``influence`` says how far each row moves the measure; ``noise_of`` is the measure that tells
-    how much chance alone moves it.
-    """
-
-    def change(pairs: Pairs) -> Span | None:
-        sides = (pairs.after, pairs.before)
-        if not all(name in side.chance for side in sides):
-            return None
-        new, old = (influence(side) for side in sides)
-        bias = [side.chance[name].bias for side in sides]
-        noise = [side.chance[noise_of].noise for side in sides]
-        error = math.hypot(pairs.standard_error(new - old), *noise)
-        half = normal(pairs.level) * error
-        moved = pairs.after.values[name] - pairs.before.values[name]
-        return max(moved - bias[0] - half, -1.0), min(moved + bias[1] + half, 1.0)
-
-    return change
 
 
 def against_curve(side: Side) -> Array:

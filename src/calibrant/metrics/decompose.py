@@ -12,7 +12,7 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.data.table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.metrics.arguments import check_whole, check_word, observe
+from calibrant.metrics.arguments import check_whole, check_word, read_table
 from calibrant.metrics.binned import group_starts
 
 __all__ = [
@@ -128,7 +128,7 @@ def degroot_fienberg(
     DeGrootFienberg(loss='brier', calibration=0.0, refinement=0.125)
     """
     check_word("loss", loss, RULES)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     rule, rate, total = RULES[loss], table.rate, table.total
     calibration = float(table.weight @ rule.divergence(rate, table.scores) / total)
     return DeGrootFienberg(loss, calibration, float(table.weight @ rule.entropy(rate) / total))
@@ -200,7 +200,7 @@ def murphy(
     check_word("kind", kind, ("width", "mass"))
     if bins is not None:
         bins = check_whole("bins", bins, 1)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     starts = np.arange(len(table)) if bins is None else group_starts(table, bins, kind)
     n, n1 = np.add.reduceat(table.weight, starts), np.add.reduceat(table.positive, starts)
     mean = _mean_prediction(table, starts, n)

@@ -15,8 +15,8 @@ from calibrant.metrics.arguments import (
     check_number,
     check_whole,
     check_word,
-    observe,
     read_generator,
+    read_table,
 )
 from calibrant.metrics.binned import KINDS, group, group_starts, mass_borders
 from calibrant.metrics.redrawn_labels import redraw
@@ -157,7 +157,7 @@ def ece_test(
     replicates = check_whole("replicates", replicates, 1)
     level = check_number("level", level, 0.0, 1.0)
     random = read_generator(random_state)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     cells = cells_of(table, weights)
     places = _Places(table, bins, kind)
     drawn = np.abs(_redrawn(places, cells, replicates, random)) / cells.weight.sum()

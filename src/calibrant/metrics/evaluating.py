@@ -12,9 +12,9 @@ from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import (
     check_whole,
-    observe,
     positive_column,
     read_rows,
+    read_table,
     refuse_positive,
 )
 from calibrant.metrics.evaluating_classes import evaluate_classes
@@ -272,7 +272,7 @@ def evaluate_arrays(
         return evaluate_classes(y, p, raw, bins, sample_weight, classes, options)
     pair: tuple[Rows, Rows] | None = None
     if isinstance(y, ScoreTable):
-        table = observe(y, p, sample_weight, pos_label, classes)
+        table = read_table(y, p, sample_weight, pos_label, classes)
         scored = None if raw is None else _raw_table(table, raw)
     else:
         rows = read_rows(y, p, sample_weight, pos_label, classes)

@@ -18,7 +18,7 @@ from calibrant.metrics.evaluating_tables import differences, merge_notes
 from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation, Spans
 from calibrant.metrics.intervals import IntervalOptions, weight_note
 from calibrant.metrics.measure import taken
-from calibrant.metrics.probability_matrix import LabelledMatrix, see_classes
+from calibrant.metrics.probability_matrix import LabelledMatrix, read_classes
 from calibrant.metrics.registry import CLASS_MEASURES, OF_CLASSES
 
 __all__ = ["evaluate_classes"]
@@ -34,7 +34,7 @@ def evaluate_classes(
     options: IntervalOptions | None,
 ) -> MulticlassEvaluation:
     """All measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
-    seen = see_classes(y, p, sample_weight, classes)
+    seen = read_classes(y, p, sample_weight, classes)
     facts = ClassFacts(seen.matrix, bins)
     after, notes = _measured(facts)
     before, old, said = None, None, notes
@@ -153,7 +153,7 @@ def _raw_classes(
         return LabelledMatrix(ScoreMatrix(scores, y.codes, y.weight), seen.labels), linked
     scores = read_score_matrix(raw, seen.matrix.n_classes, name="raw")
     scores, linked = _as_distributions(scores)
-    return see_classes(y, scores, sample_weight, classes, name="raw"), linked
+    return read_classes(y, scores, sample_weight, classes, name="raw"), linked
 
 
 def _as_distributions(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ Changes = dict[str, tuple[float, float | None, float | None]]
 Columns = dict[str, tuple[float | None, ...]]
 
 
-class EvaluationTable(PrintsAsTable):
+class EvaluationTable(PrintsAsTable, Frozen):
     """The table of an evaluation: measures before and after, their intervals, and lines below."""
 
     after: dict[str, float]
@@ -44,6 +44,10 @@ class EvaluationTable(PrintsAsTable):
     def _below(self) -> list[str]:
         """The lines under the table."""
         raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready object; an infinite value is the string "inf", a date its text."""
+        return {name: _FORMS.get(name, json_ready)(value) for name, value in self._items()}
 
     @property
     def _paired(self) -> bool:
@@ -101,7 +105,7 @@ def _named_ends(changes: Changes | None) -> dict[str, dict[str, float | None]] |
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(EvaluationTable, Frozen):
+class Evaluation(EvaluationTable):
     """The measures of a set of probabilities, after calibration and perhaps before it.
 
     Attributes
@@ -144,22 +148,6 @@ class Evaluation(EvaluationTable, Frozen):
     intervals_before: Spans | None = None
     change: Changes | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite value is the string "inf"."""
-        return {
-            "after": json_ready(self.after),
-            "before": json_ready(self.before),
-            "weight": self.weight,
-            "positive_weight": self.positive_weight,
-            "distinct": self.distinct,
-            "distinct_before": self.distinct_before,
-            "notes": list(self.notes),
-            "level": self.level,
-            "intervals": json_ready(self.intervals),
-            "intervals_before": json_ready(self.intervals_before),
-            "change": _named_ends(self.change),
-        }
-
     @property
     def _measures(self) -> Mapping[str, Measure]:
         return MEASURES
@@ -173,7 +161,7 @@ class Evaluation(EvaluationTable, Frozen):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MulticlassEvaluation(EvaluationTable, Frozen):
+class MulticlassEvaluation(EvaluationTable):
     """The measures of probabilities of several classes, after calibration and perhaps before it.
 
     Attributes
@@ -216,21 +204,6 @@ class MulticlassEvaluation(EvaluationTable, Frozen):
     intervals_before: Spans | None = None
     change: Changes | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object; an infinite value is the string "inf", a date its text."""
-        return {
-            "after": json_ready(self.after),
-            "before": json_ready(self.before),
-            "by_class": {name: list(values) for name, values in self.by_class.items()},
-            "weight": self.weight,
-            "labels": [_for_json(label) for label in self.labels],
-            "notes": list(self.notes),
-            "level": self.level,
-            "intervals": json_ready(self.intervals),
-            "intervals_before": json_ready(self.intervals_before),
-            "change": _named_ends(self.change),
-        }
-
     @property
     def _measures(self) -> Mapping[str, Measure]:
         return CLASS_MEASURES
@@ -245,6 +218,10 @@ class MulticlassEvaluation(EvaluationTable, Frozen):
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
 
-def _for_json(label: Any) -> Any:
-    """A label that JSON knows, or its text (a date, say)."""
-    return label if isinstance(label, (str, int, float)) else str(label)
+def _plain_labels(labels: tuple[Any, ...]) -> list[Any]:
+    """Labels that JSON knows, or their text (a date, say)."""
+    return [label if isinstance(label, (str, int, float)) else str(label) for label in labels]
+
+
+#: fields that JSON has in a form of their own
+_FORMS: dict[str, Callable[[Any], Any]] = {"change": _named_ends, "labels": _plain_labels}

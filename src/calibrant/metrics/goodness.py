@@ -13,7 +13,7 @@ from scipy.special import chdtrc, erfc
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_whole, check_word, observe
+from calibrant.metrics.arguments import check_whole, check_word, read_table
 from calibrant.metrics.binned import group_starts
 from calibrant.metrics.weighted_cells import cells_of, impossible
 from calibrant.result_tables import Readable
@@ -118,7 +118,7 @@ def hosmer_lemeshow(
     groups = check_whole("groups", groups, 2)
     check_word("kind", kind, KINDS)
     check_word("weights", weights, SQUARES)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     starts = group_starts(table, groups, KINDS[kind])
     n0, n1, expected0, expected1 = (
         np.add.reduceat(column, starts)
@@ -226,7 +226,7 @@ def spiegelhalter(
     >>> spiegelhalter([1, 0] * 50, [0.1, 0.9] * 50).p_value < 1e-9
     True
     """
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     cells = cells_of(table, weights)
     tilt = 1.0 - 2.0 * cells.p
     total = float(cells.weight.sum())

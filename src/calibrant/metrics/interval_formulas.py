@@ -143,9 +143,9 @@ def moments(sample: SampleCells, losses: tuple[Array, Array]) -> Moments:
     chance = sample.p * (1.0 - sample.p)
     with np.errstate(invalid="ignore"):
         apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
-    told2 = float(q @ (chance * apart**2))
-    told3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * sample.p) * apart**3))
-    second, third = (seen2, seen3) if seen2 >= told2 else (told2, told3)
+    expected2 = float(q @ (chance * apart**2))
+    expected3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * sample.p) * apart**3))
+    second, third = (seen2, seen3) if seen2 >= expected2 else (expected2, expected3)
     skew = third / second / math.sqrt(second) if second > 0 else 0.0  # 1e-260^1.5 is 0
     return Moments(mean, math.sqrt(second) / total, skew, size)
 
@@ -170,12 +170,14 @@ def row_error(influence: Array, weight: Array, squares: Array) -> float:
     return math.sqrt(float(squares @ apart**2) * size / max(size - 1.0, 0.5)) / total
 
 
-def row_moments(losses: Array, weight: Array, squares: Array, told: float = 0.0) -> Moments:
-    """Moments of the mean of a loss that is known row by row, ``told`` the least variance."""
+def row_moments(
+    losses: Array, weight: Array, squares: Array, least_variance: float = 0.0
+) -> Moments:
+    """Moments of the mean of a loss that is known row by row."""
     total = float(weight.sum())
     mean = float(weight @ losses) / total
     seen = row_error(losses, weight, squares)
-    error = max(seen, math.sqrt(told))
+    error = max(seen, math.sqrt(least_variance))
     size = total**2 / float(squares.sum())
     if seen <= 0:
         return Moments(mean, error, 0.0, size)
@@ -253,12 +255,12 @@ def binned(sample: SampleCells, starts: NDArray[np.intp]) -> Binned:
     weight, squares = add(n), add(q)
     gap = add(n * p - n1) / total
     seen = add(q0 * p**2 + q1 * (1.0 - p) ** 2)
-    told = add(q * p * (1.0 - p))
+    expected = add(q * p * (1.0 - p))
     pull = add(q0 * p - q1 * (1.0 - p))
     whole = float(q.sum())
-    variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, told) / total**2
+    variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, expected) / total**2
     mean = float(np.abs(gap).sum())
-    spread = float(np.maximum(seen, told).sum()) - 2.0 * mean * float(np.sign(gap) @ pull)
+    spread = float(np.maximum(seen, expected).sum()) - 2.0 * mean * float(np.sign(gap) @ pull)
     together = max(spread + mean**2 * whole, 0.0) / total**2
     rate, predicted = add(n1) / weight, add(n * p) / weight
     return Binned(

@@ -26,20 +26,7 @@ from calibrant.metrics.interval_formulas import (
 )
 from calibrant.metrics.redrawn_tables import Chance
 
-__all__ = [
-    "IntervalCase",
-    "IntervalOptions",
-    "accuracy_interval",
-    "auc_interval",
-    "brier_interval",
-    "ece_interval",
-    "log_loss_interval",
-    "mce_interval",
-    "read_interval_options",
-    "redrawn_interval",
-    "rmse_interval",
-    "weight_note",
-]
+__all__ = ["IntervalCase", "IntervalOptions", "read_interval_options", "weight_note"]
 
 #: how far the total weight may be from the effective number of rows without a word
 WORTH_SAYING = 1.25
@@ -74,7 +61,7 @@ def read_interval_options(
 
 
 class IntervalCase(NamedTuple):
-    """What the interval of a measure may be made of.
+    """What the interval of a measure may be made of, and a method for each way to make one.
 
     ``value`` is that of the measure, ``chance`` what chance does to it, if tables were drawn again.
     ``table`` holds the predictions, ``ranked`` the scores as they came, ``sample`` the cells of the
@@ -89,49 +76,43 @@ class IntervalCase(NamedTuple):
     value: float
     chance: Chance | None
 
+    def log_loss(self) -> Span:
+        """Student's, moved for skewness."""
+        return mean_interval(moments(self.sample, log_losses(self.sample.p)), self.options.level)
 
-def log_loss_interval(case: IntervalCase) -> Span:
-    """Student's, moved for skewness."""
-    return mean_interval(moments(case.sample, log_losses(case.sample.p)), case.options.level)
+    def brier(self) -> Span:
+        """Student's, moved for skewness."""
+        return mean_interval(moments(self.sample, brier_losses(self.sample.p)), self.options.level)
 
+    def rmse(self) -> Span:
+        """The roots of the ends for the Brier score."""
+        low, high = self.brier()
+        return math.sqrt(max(low, 0.0)), math.sqrt(min(high, 1.0))
 
-def brier_interval(case: IntervalCase) -> Span:
-    """Student's, moved for skewness."""
-    return mean_interval(moments(case.sample, brier_losses(case.sample.p)), case.options.level)
+    def ece(self) -> Span:
+        """From the normal distribution of the bins' gaps."""
+        return gap_interval(width_bins(self.table, self.sample, self.bins), self.options.level)
 
+    def mce(self) -> Span:
+        """From the binomial limits of all bins."""
+        return largest_gap_interval(
+            width_bins(self.table, self.sample, self.bins), self.options.level
+        )
 
-def rmse_interval(case: IntervalCase) -> Span:
-    """The roots of the ends for the Brier score."""
-    low, high = brier_interval(case)
-    return math.sqrt(max(low, 0.0)), math.sqrt(min(high, 1.0))
+    def auc(self) -> Span:
+        """Wilson's, with DeLong's variance."""
+        return area_interval(weighing[self.options.weights](self.ranked), self.options.level)
 
+    def accuracy(self) -> Span:
+        """Wilson's."""
+        return share_interval(self.value, self.sample.size, self.options.level)
 
-def ece_interval(case: IntervalCase) -> Span:
-    """From the normal distribution of the bins' gaps."""
-    return gap_interval(width_bins(case.table, case.sample, case.bins), case.options.level)
-
-
-def mce_interval(case: IntervalCase) -> Span:
-    """From the binomial limits of all bins."""
-    return largest_gap_interval(width_bins(case.table, case.sample, case.bins), case.options.level)
-
-
-def auc_interval(case: IntervalCase) -> Span:
-    """Wilson's, with DeLong's variance."""
-    return area_interval(weighing[case.options.weights](case.ranked), case.options.level)
-
-
-def accuracy_interval(case: IntervalCase) -> Span:
-    """Wilson's."""
-    return share_interval(case.value, case.sample.size, case.options.level)
-
-
-def redrawn_interval(case: IntervalCase) -> Span | None:
-    """The value less its bias below, and with it above, so that both ends are safe."""
-    if case.chance is None:
-        return None
-    bias, half, _ = case.chance
-    return case.value - bias - half, case.value + half
+    def redrawn(self) -> Span | None:
+        """The value less its bias below, and with it above, so that both ends are safe."""
+        if self.chance is None:
+            return None
+        bias, half, _ = self.chance
+        return self.value - bias - half, self.value + half
 
 
 def weight_note(total: float, size: float, weights: str) -> list[str]:

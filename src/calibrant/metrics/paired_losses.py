@@ -17,7 +17,7 @@ from calibrant.data.matrix import ScoreMatrix
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_number, check_word, positive_column, refuse_positive
-from calibrant.metrics.probability_matrix import has_several, see_classes
+from calibrant.metrics.probability_matrix import has_several, read_classes
 from calibrant.metrics.weighted_cells import NOT_WHOLE, WEIGHTS
 from calibrant.result_tables import Readable
 
@@ -232,7 +232,7 @@ def _read(
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
-        seen = (see_classes(y, m, classes=classes, name=n) for m, n in ((p, "p"), (q, "q")))
+        seen = (read_classes(y, m, classes=classes, name=n) for m, n in ((p, "p"), (q, "q")))
         return _LossPair(*(loss.several(_clipped(each.matrix, clip)) for each in seen)), None
     labels = read_labels(y, pos_label=pos_label, classes=classes)
     column = positive_column(labels, classes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from calibrant.data.table import ScoreTable
 from calibrant.metrics.binned import Groups, group
@@ -15,55 +14,8 @@ from calibrant.metrics.ranking import share_correct
 __all__ = ["GroupFacts", "PredictionFacts", "TableFacts"]
 
 
-class PredictionFacts(Protocol):
-    """The facts that a measure of two classes may ask for."""
-
-    @property
-    def table(self) -> ScoreTable | None:
-        """All predictions one by one; None where only sums over groups of them are known."""
-
-    @property
-    def ranked(self) -> ScoreTable:
-        """The scores as they came, in order: the sigmoid may have merged large margins."""
-
-    @property
-    def hidden_area(self) -> float:
-        """By how much the AUC of ``ranked`` may be off, since the order in groups is not known."""
-
-    @property
-    def log_loss(self) -> float:
-        """Mean −ln P(what came)."""
-
-    @property
-    def impossible(self) -> ScoreTable:
-        """A table with all cases whose prediction was exactly 0 or 1."""
-
-    @property
-    def square(self) -> float:
-        """Mean (y − p)²."""
-
-    @property
-    def groups(self) -> Groups:
-        """The sums of each bin of equal width."""
-
-    @property
-    def share_correct(self) -> float:
-        """The share of right decisions at p ≥ ½."""
-
-    @property
-    def hull(self) -> FlachMatsubara:
-        """The Brier score split on the ROC hull."""
-
-    @property
-    def base_rate(self) -> float:
-        """The share of positives."""
-
-
 class TableFacts:
-    """The facts of a table, each computed when it is first asked for.
-
-    ``table`` holds the predictions as probabilities, ``ranked`` as they came.
-    """
+    """The facts of a table, each computed when it is first asked for."""
 
     hidden_area = 0.0
 
@@ -73,6 +25,7 @@ class TableFacts:
 
     @cached_property
     def table(self) -> ScoreTable:
+        """The predictions as probabilities."""
         ranked = self.ranked
         return ranked if ranked.looks_like_probabilities else ranked.through_sigmoid()
 
@@ -92,7 +45,7 @@ class TableFacts:
     def groups(self) -> Groups:
         return group(self.table, self.bins)
 
-    @property
+    @cached_property
     def share_correct(self) -> float:
         return share_correct(self.table)
 
@@ -107,7 +60,31 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """The facts of rows that were grouped where they are (`calibrant.metrics.evaluating_lazy`)."""
+    """The facts of rows that were grouped where they are (`calibrant.metrics.evaluating_lazy`).
+
+    Attributes
+    ----------
+    ranked : ScoreTable
+        The scores as they came, in order: the sigmoid may have merged large margins.
+    hidden_area : float
+        By how much the AUC of ``ranked`` may be off, since the order in groups is not known.
+    log_loss : float
+        Mean −ln P(what came).
+    impossible : ScoreTable
+        A table with all cases whose prediction was exactly 0 or 1.
+    square : float
+        Mean (y − p)².
+    groups : Groups
+        The sums of each bin of equal width.
+    share_correct : float
+        The share of right decisions at p ≥ ½.
+    hull : FlachMatsubara
+        The Brier score split on the ROC hull.
+    base_rate : float
+        The share of positives.
+    table : None
+        All predictions one by one, which groups do not know.
+    """
 
     ranked: ScoreTable
     hidden_area: float
@@ -119,3 +96,7 @@ class GroupFacts:
     hull: FlachMatsubara
     base_rate: float
     table: None = None
+
+
+#: what a measure of two classes is made of
+PredictionFacts = TableFacts | GroupFacts

@@ -25,8 +25,8 @@ __all__ = [
     "class_tables",
     "has_several",
     "mean_surprise",
+    "read_classes",
     "read_probability_matrix",
-    "see_classes",
     "share_right",
     "square_sum",
     "surprises",
@@ -59,7 +59,7 @@ def has_several(y: Any, p: Any) -> tuple[bool, Any]:
     return columns.ndim == 2 and columns.shape[1] > 2, columns
 
 
-def see_classes(
+def read_classes(
     y: Any, p: Any, sample_weight: Any = None, classes: Any = None, *, name: str = "p"
 ) -> LabelledMatrix:
     """Labels, distributions over the classes and weights of the same rows; or a ScoreMatrix for y.

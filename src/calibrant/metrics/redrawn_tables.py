@@ -18,17 +18,7 @@ from scipy.optimize import isotonic_regression
 from calibrant.data.table import ScoreTable
 from calibrant.metrics.interval_formulas import SampleCells, weighing
 
-__all__ = [
-    "FEWEST",
-    "Chance",
-    "RedrawnTable",
-    "chance_of",
-    "isotonic_curve",
-    "redrawn_calbin",
-    "redrawn_calibration_loss",
-    "redrawn_discrimination",
-    "redrawn_miscalibration",
-]
+__all__ = ["FEWEST", "Chance", "RedrawnTable", "chance_of", "isotonic_curve"]
 
 Array = NDArray[np.float64]
 
@@ -63,6 +53,36 @@ class RedrawnTable:
         #: the mean square of the fit
         self.resolved = float(self.n @ self.fit**2) / self.total
 
+    def calibration_loss(self) -> float:
+        """The mean squared distance of the predictions from the fit."""
+        return float(self.n @ (self.p - self.fit) ** 2) / self.total
+
+    def miscalibration(self) -> float:
+        """The Brier score less that of the fit."""
+        p = self.p
+        square = float(self.negative @ p**2 + self.positive @ (1.0 - p) ** 2) / self.total
+        return square - self.base_rate + self.resolved
+
+    def discrimination(self) -> float:
+        """The Brier score of the base rate less that of the fit."""
+        return self.resolved - self.base_rate**2
+
+    def calbin(self) -> float:
+        """CalBin over windows of a tenth of the weight, ties divided in proportion."""
+        p, columns = self.p, (self.n, self.n * self.p, self.positive)
+        mass, upto_p, upto_y = (
+            np.append(0.0, np.cumsum(column)) / self.total for column in columns
+        )
+        start = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS)
+        end = start + 0.1
+        p_start, p_end = np.interp(start, mass, upto_p), np.interp(end, mass, upto_p)
+        rate = (np.interp(end, mass, upto_y) - np.interp(start, mass, upto_y)) / 0.1
+        cell = np.searchsorted(p, rate)  # predictions before it are below the window's frequency
+        middle = np.clip(mass[cell], start, end)
+        p_middle = np.clip(upto_p[cell], p_start, p_end)
+        errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
+        return float(errors.mean()) / 0.1
+
 
 OfRedrawn = Callable[[RedrawnTable], float]
 
@@ -81,15 +101,15 @@ def chance_of(
     """
     sample = weighing[weights](table.pool(CELLS))
     of = tuple(measures.values())
-    told, off = _draw(of, sample, sample.p, max(replicates // 4, 2), rng)
+    right, off = _draw(of, sample, sample.p, max(replicates // 4, 2), rng)
     curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.p), replicates, rng)
-    bias = np.maximum(told.mean(axis=0) - off, curve.mean(axis=0) - off_curve)
+    bias = np.maximum(right.mean(axis=0) - off, curve.mean(axis=0) - off_curve)
     apart = curve - curve.mean(axis=0)
     tail = (1.0 - level) / 2
     low, high = np.quantile(apart, (tail, 1.0 - tail), axis=0)
     size = sample.size
     half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
-    noise = told.std(axis=0)
+    noise = right.std(axis=0)
     numbers = (np.maximum(bias, 0.0).tolist(), half.tolist(), noise.tolist())
     return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
 
@@ -126,36 +146,3 @@ def _draw(
             found[i] = [measure(drawn_table) for measure in of]
     true = RedrawnTable(sample.p, n * (1.0 - rate), n * rate)
     return found, np.array([measure(true) for measure in of])
-
-
-def redrawn_calibration_loss(table: RedrawnTable) -> float:
-    """The mean squared distance of the predictions from the fit."""
-    return float(table.n @ (table.p - table.fit) ** 2) / table.total
-
-
-def redrawn_miscalibration(table: RedrawnTable) -> float:
-    """The Brier score less that of the fit."""
-    p = table.p
-    square = float(table.negative @ p**2 + table.positive @ (1.0 - p) ** 2) / table.total
-    return square - table.base_rate + table.resolved
-
-
-def redrawn_discrimination(table: RedrawnTable) -> float:
-    """The Brier score of the base rate less that of the fit."""
-    return table.resolved - table.base_rate**2
-
-
-def redrawn_calbin(table: RedrawnTable) -> float:
-    """CalBin over windows of a tenth of the weight, ties divided in proportion."""
-    p, n, total = table.p, table.n, table.total
-    columns = (n, n * p, table.positive)
-    mass, upto_p, upto_y = (np.append(0.0, np.cumsum(column)) / total for column in columns)
-    start = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS)
-    end = start + 0.1
-    p_start, p_end = np.interp(start, mass, upto_p), np.interp(end, mass, upto_p)
-    rate = (np.interp(end, mass, upto_y) - np.interp(start, mass, upto_y)) / 0.1
-    cell = np.searchsorted(p, rate)  # predictions before it are below the window's frequency
-    middle = np.clip(mass[cell], start, end)
-    p_middle = np.clip(upto_p[cell], p_start, p_end)
-    errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
-    return float(errors.mean()) / 0.1

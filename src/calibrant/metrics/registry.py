@@ -11,53 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant.metrics.change_intervals import (
-    accuracy_change,
-    against_curve,
-    auc_change,
-    brier_change,
-    curve_against_base,
-    curve_change,
-    ece_change,
-    log_loss_change,
-    rmse_change,
-)
+from calibrant.metrics.change_intervals import Pairs, against_curve, curve_against_base
 from calibrant.metrics.class_facts import ClassFacts
-from calibrant.metrics.class_intervals import (
-    class_accuracy_change,
-    class_accuracy_interval,
-    class_brier_change,
-    class_brier_interval,
-    class_log_loss_change,
-    class_log_loss_interval,
-    class_rmse_change,
-    class_rmse_interval,
-    over_classes,
-    top_label_ece_change,
-    top_label_ece_interval,
-    top_label_mce_interval,
-)
-from calibrant.metrics.intervals import (
-    accuracy_interval,
-    auc_interval,
-    brier_interval,
-    ece_interval,
-    log_loss_interval,
-    mce_interval,
-    redrawn_interval,
-    rmse_interval,
-)
+from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs
+from calibrant.metrics.intervals import IntervalCase
 from calibrant.metrics.measure import Found, Measure, Noted, OfClasses
 from calibrant.metrics.prediction_facts import PredictionFacts
 from calibrant.metrics.probability_matrix import mean_surprise, share_right, surprises
 from calibrant.metrics.proper import infinite_because
 from calibrant.metrics.ranking import area, one_class
-from calibrant.metrics.redrawn_tables import (
-    redrawn_calbin,
-    redrawn_calibration_loss,
-    redrawn_discrimination,
-    redrawn_miscalibration,
-)
+from calibrant.metrics.redrawn_tables import RedrawnTable
 from calibrant.metrics.windows import not_whole, too_many, window_error
 
 __all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "OF_CLASSES", "RECORDS", "REDRAWN"]
@@ -132,10 +95,10 @@ RECORDS = (
         headline="Log loss",
         brief=True,
         of=_log_loss,
-        interval=log_loss_interval,
-        change=log_loss_change,
+        interval=IntervalCase.log_loss,
+        change=Pairs.log_loss,
         of_columns=lambda columns: columns.mean("log_loss"),
-        of_classes=OfClasses(_class_log_loss, class_log_loss_interval, class_log_loss_change),
+        of_classes=OfClasses(_class_log_loss, ClassIntervalCase.log_loss, ClassPairs.log_loss),
     ),
     Measure(
         "brier",
@@ -144,13 +107,13 @@ RECORDS = (
         "smaller",
         brief=True,
         of=lambda facts: facts.square,
-        interval=brier_interval,
-        change=brier_change,
+        interval=IntervalCase.brier,
+        change=Pairs.brier,
         of_columns=lambda columns: columns.mean("brier"),
         of_classes=OfClasses(
             lambda facts: facts.square,
-            class_brier_interval,
-            class_brier_change,
+            ClassIntervalCase.brier,
+            ClassPairs.brier,
             meaning="squared error, summed over the classes",
             range=(0.0, 2.0),
         ),
@@ -163,8 +126,8 @@ RECORDS = (
         headline="Calibration error",
         brief=True,
         of=lambda facts: facts.groups.mean_gap(),
-        interval=ece_interval,
-        change=ece_change,
+        interval=IntervalCase.ece,
+        change=Pairs.ece,
         of_columns=lambda columns: columns.mean_gap(),
     ),
     Measure(
@@ -173,7 +136,7 @@ RECORDS = (
         "the largest of those distances",
         "smaller",
         of=lambda facts: facts.groups.largest_gap(),
-        interval=mce_interval,
+        interval=IntervalCase.mce,
     ),
     Measure(
         "rmse",
@@ -181,12 +144,12 @@ RECORDS = (
         "root of the Brier score",
         "smaller",
         of=lambda facts: math.sqrt(facts.square),
-        interval=rmse_interval,
-        change=rmse_change,
+        interval=IntervalCase.rmse,
+        change=Pairs.rmse,
         of_classes=OfClasses(
             lambda facts: math.sqrt(facts.square / facts.matrix.n_classes),
-            class_rmse_interval,
-            class_rmse_change,
+            ClassIntervalCase.rmse,
+            ClassPairs.rmse,
             meaning="root of the Brier score per class",
         ),
     ),
@@ -197,7 +160,9 @@ RECORDS = (
         "smaller",
         headline="Top-label error",
         of_classes=OfClasses(
-            lambda facts: facts.top.mean_gap(), top_label_ece_interval, top_label_ece_change
+            lambda facts: facts.top.mean_gap(),
+            ClassIntervalCase.top_label_ece,
+            ClassPairs.top_label_ece,
         ),
     ),
     Measure(
@@ -205,7 +170,9 @@ RECORDS = (
         "top-label MCE",
         "the largest of those distances",
         "smaller",
-        of_classes=OfClasses(lambda facts: facts.top.largest_gap(), top_label_mce_interval),
+        of_classes=OfClasses(
+            lambda facts: facts.top.largest_gap(), ClassIntervalCase.top_label_mce
+        ),
     ),
     Measure(
         "classwise_ece",
@@ -214,7 +181,7 @@ RECORDS = (
         "smaller",
         of_classes=OfClasses(
             lambda facts: float(np.mean([groups.mean_gap() for groups in facts.each])),
-            over_classes("classwise_ece"),
+            ClassIntervalCase.classwise_ece,
         ),
     ),
     Measure(
@@ -224,7 +191,7 @@ RECORDS = (
         "smaller",
         of_classes=OfClasses(
             lambda facts: max(groups.largest_gap() for groups in facts.each),
-            over_classes("classwise_mce"),
+            ClassIntervalCase.classwise_mce,
         ),
     ),
     Measure(
@@ -236,11 +203,11 @@ RECORDS = (
         brief=True,
         ranks=True,
         of=_auc,
-        interval=auc_interval,
-        change=auc_change,
+        interval=IntervalCase.auc,
+        change=Pairs.auc,
         of_columns=lambda columns: columns.area,
         of_classes=OfClasses(
-            _class_auc, over_classes("auc"), meaning="each class against the rest, averaged"
+            _class_auc, ClassIntervalCase.auc, meaning="each class against the rest, averaged"
         ),
     ),
     Measure(
@@ -250,12 +217,12 @@ RECORDS = (
         "larger",
         headline="Accuracy",
         of=lambda facts: facts.share_correct,
-        interval=accuracy_interval,
-        change=accuracy_change,
+        interval=IntervalCase.accuracy,
+        change=Pairs.accuracy,
         of_classes=OfClasses(
             lambda facts: share_right(facts.matrix),
-            class_accuracy_interval,
-            class_accuracy_change,
+            ClassIntervalCase.accuracy,
+            ClassPairs.accuracy,
             meaning="share of rows whose likeliest class came",
         ),
     ),
@@ -266,8 +233,8 @@ RECORDS = (
         "smaller",
         of=_calbin,
         needs_table="it looks at case after case, which groups do not show",
-        interval=redrawn_interval,
-        of_redrawn=redrawn_calbin,
+        interval=IntervalCase.redrawn,
+        of_redrawn=RedrawnTable.calbin,
         of_classes=OfClasses(
             _class_calbin, meaning="mean |p − frequency| over sliding windows and classes"
         ),
@@ -278,9 +245,9 @@ RECORDS = (
         "mean squared distance from the frequency on the ROC hull",
         "smaller",
         of=lambda facts: facts.hull.calibration,
-        interval=redrawn_interval,
-        change=curve_change("calibration_loss", against_curve, "calibration_loss"),
-        of_redrawn=redrawn_calibration_loss,
+        interval=IntervalCase.redrawn,
+        change=lambda pairs: pairs.curve("calibration_loss", against_curve),
+        of_redrawn=RedrawnTable.calibration_loss,
     ),
     Measure(
         "miscalibration",
@@ -288,9 +255,9 @@ RECORDS = (
         "part of the Brier score that an increasing map could remove",
         "smaller",
         of=lambda facts: facts.hull.calibration + facts.hull.ordering,
-        interval=redrawn_interval,
-        change=curve_change("miscalibration", against_curve, "miscalibration"),
-        of_redrawn=redrawn_miscalibration,
+        interval=IntervalCase.redrawn,
+        change=lambda pairs: pairs.curve("miscalibration", against_curve),
+        of_redrawn=RedrawnTable.miscalibration,
     ),
     Measure(
         "discrimination",
@@ -299,10 +266,10 @@ RECORDS = (
         "larger",
         range=(0.0, 0.25),  # the largest uncertainty there is
         of=_discrimination,
-        interval=redrawn_interval,
+        interval=IntervalCase.redrawn,
         # by chance it gains what miscalibration does
-        change=curve_change("discrimination", curve_against_base, "miscalibration"),
-        of_redrawn=redrawn_discrimination,
+        change=lambda pairs: pairs.curve("discrimination", curve_against_base, "miscalibration"),
+        of_redrawn=RedrawnTable.discrimination,
     ),
 )
 

@@ -12,7 +12,7 @@ from scipy.fft import dct
 from scipy.optimize import brentq
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics.arguments import observe
+from calibrant.metrics.arguments import read_table
 from calibrant.metrics.weighted_cells import WeightedCells
 from calibrant.result_tables import Readable
 
@@ -100,7 +100,7 @@ def smooth_ece(
     >>> round(smooth_ece(rng.random(10_000) < p, p).value, 3)
     0.014
     """
-    return smooth_error(observe(y, p, sample_weight, pos_label))
+    return smooth_error(read_table(y, p, sample_weight, pos_label))
 
 
 def smooth_error(table: ScoreTable) -> SmoothECE:

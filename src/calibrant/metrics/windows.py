@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_whole, see
+from calibrant.metrics.arguments import check_whole, read_predictions
 from calibrant.metrics.probability_matrix import class_tables
 
 __all__ = ["calbin", "not_whole", "too_many", "window_error"]
@@ -79,7 +79,7 @@ def calbin(
     """
     if window is not None:
         window = check_whole("window", window, 1)
-    seen = see(y, p, sample_weight, pos_label, classes)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     tables = (seen,) if isinstance(seen, ScoreTable) else class_tables(seen.matrix)
     return float(np.mean([_whole_window_error(table, window) for table in tables]))
 

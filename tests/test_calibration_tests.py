@@ -15,10 +15,10 @@ from scipy.stats import binom, kstest, norm, ttest_rel
 import calibrant as cal
 import naive_tests as naive
 from calibrant import InputError, ParameterError, ScoreTable, metrics
-from calibrant.metrics import _redraw
-from calibrant.metrics._cells import Cells, cells_of
+from calibrant.metrics import redrawn_labels
 from calibrant.metrics.cumulative import maximum_beyond, range_beyond
 from calibrant.metrics.smooth import smooth_error
+from calibrant.metrics.weighted_cells import WeightedCells, cells_of
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from studies import experiment
 
@@ -117,20 +117,20 @@ def test_three_ways_of_redrawing_agree(p, weighted):
     w = rng.uniform(0.5, 1.5, len(p)) if weighted else np.ones(len(p))
     table = ScoreTable.from_arrays(p, rng.random(len(p)) < p, w)
     cells = cells_of(table, "importance" if weighted else "counts")
-    rows = _redraw._Rows.of(cells)
+    rows = redrawn_labels._CellRows.of(cells)
     assert rows.moment(1) == close(cells.weight)
     assert rows.moment(2) == close(cells.square)
     times = 4000
-    exact = _redraw._cell_by_cell(rows, times, rng)
-    thinned = _redraw._thinned(rows, times, rng)
+    exact = redrawn_labels._cell_by_cell(rows, times, rng)
+    thinned = redrawn_labels._thinned(rows, times, rng)
     variance = cells.deviation() ** 2
     for drawn in (exact, thinned):
         assert drawn.mean() == pytest.approx(0, abs=5 * math.sqrt(variance / times))
         assert drawn.var() == pytest.approx(variance, rel=0.25)
     assert two_samples_apart(exact, thinned) < 1.95 * math.sqrt(2 / times)  # 0.1 %
-    if _redraw._cheapest(rows) is _redraw._refined_normal:
+    if redrawn_labels._cheapest(rows) is redrawn_labels._refined_normal:
         assert weighted or variance >= 100 * (1 - 1e-9)
-        normal = _redraw._refined_normal(rows, times, rng)
+        normal = redrawn_labels._refined_normal(rows, times, rng)
         assert two_samples_apart(exact, normal) < 1.95 * math.sqrt(2 / times) + 0.00013
 
 
@@ -138,14 +138,17 @@ def test_three_ways_of_redrawing_agree(p, weighted):
 def test_the_refined_normal_is_as_near_as_stated(p):
     """Its distribution function, read off draws at even steps of the normal's, against binomial."""
     n = round(100 / p / (1 - p)) + 1
-    cells = Cells(np.array([p]), np.array([float(n)]), np.zeros(1), np.array([float(n)]))
+    cells = WeightedCells(np.array([p]), np.array([float(n)]), np.zeros(1), np.array([float(n)]))
     even = (np.arange(200_000) + 0.5) / 200_000
 
     class Even:
         def standard_normal(self, size):
             return norm.ppf(even)
 
-    drawn = _redraw._refined_normal(_redraw._Rows.of(cells), len(even), Even()) + n * p
+    drawn = (
+        redrawn_labels._refined_normal(redrawn_labels._CellRows.of(cells), len(even), Even())
+        + n * p
+    )
     k = np.arange(round(n * p) - 60, round(n * p) + 61)
     upto = np.searchsorted(np.sort(drawn), k + 0.5) / len(even)
     assert upto == pytest.approx(binom.cdf(k, n, p), abs=0.00013)
@@ -166,7 +169,7 @@ def test_large_tables_are_drawn_by_bins(binning, monkeypatch):
     p = np.where(p < 0.5, p / 50, p)  # rare ones as well
     y = (np.random.default_rng(5).random(len(p)) < p).astype(int)
     exact = metrics.ece_test(y, p, binning=binning, replicates=600)
-    monkeypatch.setattr(_redraw, "EXACT", 0)
+    monkeypatch.setattr(redrawn_labels, "EXACT", 0)
     fast = metrics.ece_test(y, p, binning=binning, replicates=600)
     assert fast.value == exact.value
     assert fast.expected == pytest.approx(exact.expected, rel=0.06)
@@ -175,13 +178,18 @@ def test_large_tables_are_drawn_by_bins(binning, monkeypatch):
 
 def test_how_bins_are_drawn():
     """Many: normal; rare: thinned; few that weigh as much as all others: cell by cell."""
-    many = Cells(*(np.full(2000, v) for v in (0.5, 1.0, 0.0, 1.0)))
-    assert _redraw._cheapest(_redraw._Rows.of(many)) is _redraw._refined_normal
+    many = WeightedCells(*(np.full(2000, v) for v in (0.5, 1.0, 0.0, 1.0)))
+    assert (
+        redrawn_labels._cheapest(redrawn_labels._CellRows.of(many))
+        is redrawn_labels._refined_normal
+    )
     rare = many._replace(p=np.full(2000, 0.01))
-    assert _redraw._cheapest(_redraw._Rows.of(rare)) is _redraw._thinned
+    assert redrawn_labels._cheapest(redrawn_labels._CellRows.of(rare)) is redrawn_labels._thinned
     weight = np.append(np.ones(1999), 2000.0)
     heavy = many._replace(weight=weight, square=weight**2)
-    assert _redraw._cheapest(_redraw._Rows.of(heavy)) is _redraw._cell_by_cell
+    assert (
+        redrawn_labels._cheapest(redrawn_labels._CellRows.of(heavy)) is redrawn_labels._cell_by_cell
+    )
 
 
 def test_the_seed_decides():

@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from calibrant import InputError, ScoreTable, metrics
-from calibrant.metrics import evaluating
-from calibrant.metrics.evaluation import MEASURES, Evaluation
+from calibrant.metrics import windows
+from calibrant.metrics.evaluation_results import Evaluation
+from calibrant.metrics.registry import MEASURES
 
 RNG = np.random.default_rng(5)
 MARGIN = RNG.normal(0, 2, 300)
@@ -118,7 +119,7 @@ def test_what_the_data_do_not_allow_is_left_out_and_said():
 
 
 def test_calbin_is_left_out_of_endless_data(monkeypatch):
-    monkeypatch.setattr(evaluating, "MOST_WINDOWS", 299)
+    monkeypatch.setattr(windows, "MOST_WINDOWS", 299)
     e = metrics.evaluate(Y, P)
     assert "calbin" not in e.after
     assert "calbin was left out: it looks at each of 300 cases" in e.notes[0]

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibrant import InputError, ParameterError, ScoreTable, metrics
-from calibrant.metrics import analytic, bootstrap
-from calibrant.metrics.evaluation import MEASURES
+from calibrant.metrics import interval_formulas
+from calibrant.metrics.redrawn_tables import RedrawnTable, chance_of
+from calibrant.metrics.registry import MEASURES, REDRAWN
 
 RNG = np.random.default_rng(11)
 Z = RNG.normal(-0.3, 1.5, 400)
@@ -24,7 +25,7 @@ FAST = {"replicates": 100}
 
 
 def sample(y, p, weight=None, weights="counts"):
-    return analytic.weighing[weights](ScoreTable.from_arrays(p, y, weight))
+    return interval_formulas.weighing[weights](ScoreTable.from_arrays(p, y, weight))
 
 
 # --- twins --------------------------------------------------------------------------------------
@@ -40,12 +41,14 @@ def sample(y, p, weight=None, weights="counts"):
 def test_means_are_students_interval_moved_for_skewness(rows):
     p, y, w = (np.array(column) for column in zip(*rows, strict=True))
     table = ScoreTable.from_arrays(p, y, w, classes=[False, True])
-    m = analytic.moments(analytic.weighing["counts"](table), analytic.brier_losses(table.scores))
+    m = interval_formulas.moments(
+        interval_formulas.weighing["counts"](table), interval_formulas.brier_losses(table.scores)
+    )
     loss = np.repeat((y - p) ** 2, w)
     expected = np.repeat(p * (1 - p) * (1 - 2 * p) ** 2, w).sum() / len(loss) ** 2
     assert m.mean == pytest.approx(loss.mean())
     assert m.error**2 == pytest.approx(max(loss.var(ddof=1) / len(loss), expected), abs=1e-15)
-    low, high = analytic.mean_interval(m, 0.9)
+    low, high = interval_formulas.mean_interval(m, 0.9)
     t = stats.t.ppf(0.95, len(loss) - 1)
     assert high - low == pytest.approx(2 * t * m.error, abs=1e-15)
     if m.error and loss.var(ddof=1) / len(loss) > expected:
@@ -57,7 +60,7 @@ def test_means_are_students_interval_moved_for_skewness(rows):
 @pytest.mark.parametrize(("hits", "n"), [(0, 7), (7, 7), (3, 10), (120, 400)])
 def test_shares_have_wilsons_interval(hits, n):
     wilson = stats.binomtest(hits, n).proportion_ci(0.95, method="wilson")
-    found = analytic.share_interval(hits / n, n, 0.95)
+    found = interval_formulas.share_interval(hits / n, n, 0.95)
     assert found == pytest.approx((wilson.low, wilson.high), abs=1e-12)
 
 
@@ -78,7 +81,7 @@ def delong(y, p):
 @pytest.mark.parametrize("p", [P, P.round(1)], ids=["distinct", "ties"])
 def test_areas_have_delongs_variance(p):
     area, variance = delong(Y, p)
-    expected = analytic.share_interval(area, area * (1 - area) / variance, 0.95)
+    expected = interval_formulas.share_interval(area, area * (1 - area) / variance, 0.95)
     assert metrics.evaluate(Y, p, **FAST).intervals["auc"] == pytest.approx(expected, abs=1e-12)
 
 
@@ -105,7 +108,7 @@ def test_chance_is_never_taken_off_too_little(gap):
     """The expectation of |x| − τ(x) is at most the true gap, and equal to it for none."""
     x = gap + np.linspace(-9, 9, 20_001)
     density = stats.norm.pdf(x - gap)
-    mean = (analytic.without_chance(x, np.ones_like(x)) * density).sum() / density.sum()
+    mean = (interval_formulas.without_chance(x, np.ones_like(x)) * density).sum() / density.sum()
     assert mean <= gap + 1e-6
     assert mean >= gap - 0.5
     if gap == 0:
@@ -113,7 +116,7 @@ def test_chance_is_never_taken_off_too_little(gap):
 
 
 def test_the_error_of_an_ece_is_that_of_signed_rows():
-    b = analytic.width_bins(ScoreTable.from_arrays(Q, Y), sample(Y, Q), 10)
+    b = interval_formulas.width_bins(ScoreTable.from_arrays(Q, Y), sample(Y, Q), 10)
     place = np.minimum((Q * 10).astype(int), 9)
     gaps = np.array([(Q - Y)[place == i].sum() / 400 for i in range(10)])
     np.testing.assert_allclose(b.gap, gaps, atol=1e-15)
@@ -123,7 +126,7 @@ def test_the_error_of_an_ece_is_that_of_signed_rows():
     assert b.together**2 == pytest.approx(spread / 400)
     rows = np.sign(gaps)[place] * (Q - Y)
     assert b.together**2 == pytest.approx(rows.var() / 400, rel=0.1)
-    low, high = analytic.gap_interval(b, 0.95)
+    low, high = interval_formulas.gap_interval(b, 0.95)
     assert high == pytest.approx(np.abs(gaps).sum() + 1.959964 * b.together)
     assert low < np.abs(gaps).sum()
 
@@ -131,13 +134,8 @@ def test_the_error_of_an_ece_is_that_of_signed_rows():
 def test_drawn_measures_are_the_measures():
     """Without chance the drawn measures are those of the functions."""
     table = ScoreTable.from_arrays(P.round(3), Y)
-    found = dict(
-        zip(
-            bootstrap.DRAWN,
-            bootstrap._measures(table.scores, table.negative, table.positive),
-            strict=True,
-        )
-    )
+    drawn = RedrawnTable(table.scores, table.negative, table.positive)
+    found = {name: of(drawn) for name, of in REDRAWN.items()}
     after = metrics.evaluate(table, level=None).after
     for name in ("calibration_loss", "miscalibration", "discrimination"):
         assert found[name] == pytest.approx(after[name], abs=1e-12)
@@ -150,7 +148,7 @@ def test_the_bias_of_drawn_measures_is_that_of_simulation():
     p = rng.random(300)
     found = [metrics.corp(rng.random(300) < p, p).miscalibration for _ in range(300)]
     table = ScoreTable.from_arrays(p, rng.random(300) < p)
-    chance = bootstrap.chance_of(table, "counts", 0.95, 1200, rng)["miscalibration"]
+    chance = chance_of(REDRAWN, table, "counts", 0.95, 1200, rng)["miscalibration"]
     assert chance.bias == pytest.approx(np.mean(found), rel=0.12)
     assert chance.noise == pytest.approx(np.std(found), rel=0.2)
 
@@ -305,7 +303,7 @@ def test_too_little_data_is_said():
     assert one.intervals == {}
     assert "no intervals: 1 rows are too few" in one.notes
     few = metrics.evaluate([0] * 30 + [1] * 9, np.linspace(0.1, 0.9, 39))
-    assert set(few.after) - set(few.intervals) == set(bootstrap.DRAWN)
+    assert set(few.after) - set(few.intervals) == set(REDRAWN)
     assert "it takes 10 positives or more, and 9 came" in few.notes[0]
     enough = metrics.evaluate([0] * 30 + [1] * 10, np.linspace(0.1, 0.9, 40))
     assert set(enough.intervals) == set(enough.after)
@@ -366,7 +364,7 @@ def test_several_classes_as_two():
     assert e.intervals["top_label_ece"] == pytest.approx(two.intervals["ece"])
     assert e.intervals["top_label_mce"] == pytest.approx(two.intervals["mce"])
     assert e.intervals["accuracy"][0] == pytest.approx(
-        analytic.share_interval(hit.mean(), 400, 0.95)[0]
+        interval_formulas.share_interval(hit.mean(), 400, 0.95)[0]
     )
     loss = -np.log(THREE[np.arange(400), CODES])
     low, high = e.intervals["log_loss"]

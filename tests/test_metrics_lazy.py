@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from calibrant import InputError, ParameterError, metrics
 from calibrant.data.lazy import lazy_frame, read_lazy
 from calibrant.data.lazy_checks import Names
-from calibrant.metrics.bootstrap import DRAWN
 from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows, measure_rows
-from calibrant.metrics.evaluation import MEASURES
+from calibrant.metrics.registry import MEASURES, REDRAWN
 from lazy_frames import KINDS
 from lazy_frames import frame as frame_of
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, rows
@@ -304,7 +303,7 @@ def test_intervals_are_those_of_the_rows_but_for_the_width_of_cells():
         for name, (low, high) in found.items():
             assert low <= values[name] <= high
             # by formula, or drawn from tables that are not quite alike
-            part = 0.1 if name in DRAWN else 1e-3
+            part = 0.1 if name in REDRAWN else 1e-3
             within = part * (wanted[name][1] - wanted[name][0])
             assert (low, high) == pytest.approx(wanted[name], rel=0.0, abs=within), name
     assert e.change["brier"] == (e.after["brier"] - e.before["brier"], None, None)

@@ -26,7 +26,8 @@ from calibrant.diagrams.classes import class_reliability
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.draw.classes import class_diagram
 from calibrant.diagrams.draw.panels import panel_diagram
-from calibrant.metrics import evaluating_classes, multilabel
+from calibrant.metrics import multilabel, windows
+from calibrant.metrics.registry import CLASS_MEASURES
 from strategies import PROBABILITIES
 
 EIGHTHS = st.integers(0, 24).map(lambda k: k / 8)
@@ -392,7 +393,7 @@ def test_values_are_those_of_the_functions():
     codes, p = simulate(300, k=4)
     logits = np.log(p) + 3.0
     e = metrics.evaluate(codes, p, raw=logits, bins=7)
-    assert list(e.after) == list(evaluating_classes.CLASS_MEASURES)
+    assert list(e.after) == list(CLASS_MEASURES)
     for name, value in e.after.items():
         options = {"bins": 7} if name.endswith("ce") else {}
         assert value == close(getattr(metrics, name)(codes, p, **options))
@@ -435,7 +436,7 @@ def test_what_the_data_do_not_allow_is_said():
 
 
 def test_calbin_is_left_out_of_endless_data(monkeypatch):
-    monkeypatch.setattr(evaluating_classes, "MOST_WINDOWS", 1199)
+    monkeypatch.setattr(windows, "MOST_WINDOWS", 1199)
     e = metrics.evaluate(CODES, P)
     assert "calbin" not in e.after
     assert "looks at each of 1.2e+03 cases" in e.notes[0]

@@ -78,7 +78,7 @@ FOREST = RandomForestClassifier(5, random_state=0)
 LOCAL = {
     "delta": (MODEL, cal.ACP()),
     "members": (FOREST, cal.ACP()),
-    "refits": (MODEL, cal.ACP(interval="bootstrap", n_boot=20, random_state=0)),
+    "refits": (MODEL, cal.ACP(interval="bootstrap", replicates=20, random_state=0)),
     "features": (MODEL, cal.SimilarityBinning()),
 }
 

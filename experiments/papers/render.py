@@ -18,6 +18,7 @@ __all__ = ["blocks", "fill", "page", "render"]
 #: <!-- claims --> or <!-- table 1a -->, what stands there, <!-- end -->
 BLOCK = re.compile(r"(<!-- (claims|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
+
 def claims_table(claims: list[Claim]) -> str:
     """What the paper says, its figures and ours, and the verdict."""
     verdicts = {True: "yes", False: "**no**", None: "–"}

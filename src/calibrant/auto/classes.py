@@ -27,7 +27,7 @@ from calibrant.folds.pooling import counting_rows
 from calibrant.folds.splits import FOLDS, row_pairs
 from calibrant.maps import Softmax, VectorMap, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
-from calibrant.metrics._classes import class_tables
+from calibrant.metrics.probability_matrix import class_tables
 from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.calibrator import CodedCalibrator
 from calibrant.progress import track

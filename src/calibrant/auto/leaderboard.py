@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from calibrant.data.provenance import OUT_OF_FOLD
-from calibrant.errors import import_extra
-from calibrant.metrics.printing import shown_value
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    frame_of,
+    json_ready,
+    shown_value,
+)
 
 __all__ = ["BEFORE", "Leaderboard", "Standing"]
 
@@ -65,8 +70,8 @@ class Standing:
     certain: bool = False
 
 
-@dataclass(frozen=True)
-class Leaderboard:
+@dataclass(frozen=True, repr=False)
+class Leaderboard(PrintsAsTable):
     """All candidates, the one of least log loss first.
 
     Attributes
@@ -116,7 +121,7 @@ class Leaderboard:
     def to_dict(self, *, times: bool = True) -> dict[str, Any]:
         """Plain values, ready for JSON (which has no infinity: "inf"); perhaps without seconds."""
         names = [name for name in _FIELDS if times or name != "seconds"]
-        rows = [{name: _plain(getattr(row, name)) for name in names} for row in self.rows]
+        rows = [{name: json_ready(getattr(row, name)) for name in names} for row in self.rows]
         return {
             "rows": rows,
             "folds": self.folds,
@@ -135,7 +140,7 @@ class Leaderboard:
         """
         old, new = self[BEFORE], self.chosen
         names, gains = ("difference", "low", "high"), (new.gain, new.gain_high, new.gain_low)
-        change = {name: _plain(0.0 - gain) for name, gain in zip(names, gains, strict=True)}
+        change = {name: json_ready(0.0 - gain) for name, gain in zip(names, gains, strict=True)}
         return {
             "how": OUT_OF_FOLD,
             "folds": self.folds,
@@ -154,19 +159,21 @@ class Leaderboard:
         backend : {"pandas", "polars", "pyarrow"}, optional
             By default the first of them that is installed.
         """
-        import narwhals as nw
-
         columns = {name: [getattr(row, name) for row in self.rows] for name in _FIELDS}
-        return nw.from_dict(columns, backend=_backend(backend)).to_native()
+        return frame_of(columns, backend)
 
     # --- printing -------------------------------------------------------------------------------
 
-    def _head(self) -> tuple[str, ...]:
+    def _table(self) -> ResultTable:
         gain = f"gain ({100 * self.level:g} %)"
-        return ("method", "log loss", "±", "Brier", "±", gain, "AUC", "change", "values", "s")
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [_row(row) for row in self.rows]
+        titles = ("log loss", "±", "Brier", "±", gain, "AUC", "change", "values", "s")
+        numbers = [
+            TableColumn(title, may_break=False, expendable=_EXPENDABLE.get(place))
+            for place, title in enumerate(titles, start=1)
+        ]
+        method = TableColumn("method", "left", may_break=False, widest=LONGEST)
+        rows = [TableRow(_row(row), bold=row.chosen) for row in self.rows]
+        return ResultTable([method, *numbers], rows, self._below())
 
     def _below(self) -> list[str]:
         how = (
@@ -180,77 +187,11 @@ class Leaderboard:
             notes.append(f"note: {', '.join(sure)} {word} exact 0 or 1, and so was not chosen")
         return [how, *notes]
 
-    def __str__(self) -> str:
-        table = [self._head(), *self._cells()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-        lines = [
-            "  ".join(_set(i, c, w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-            for row in table
-        ]
-        lines.insert(1, "  ".join("─" * width for width in widths))
-        return "\n".join([*(line.rstrip() for line in lines), *self._below()])
-
-    __repr__ = __str__
-
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        """A rich table, for terminals; a narrow one has fewer columns."""
-        text = import_extra("rich.text", extra="cli").Text
-        table = import_extra("rich.table", extra="cli").Table()
-        columns = self._fitting(options.max_width)
-        head = self._head()
-        for column in columns:
-            table.add_column(
-                head[column],
-                justify=_side(column),
-                no_wrap=True,
-                max_width=None if column else LONGEST,
-            )
-        for row, cells in zip(self.rows, self._cells(), strict=True):
-            table.add_row(*(text(cells[c]) for c in columns), style="bold" if row.chosen else "")
-        yield table
-        yield text("\n".join(self._below()))
-
-    def _fitting(self, width: int) -> list[int]:
-        """The columns that there is room for; the least telling go first."""
-        table = [self._head(), *self._cells()]
-        needs = [max(len(row[i]) for row in table) + 3 for i in range(len(table[0]))]
-        needs[0] = min(needs[0], LONGEST + 3)
-        kept = list(range(len(needs)))
-        for column in _DISPENSABLE:
-            if sum(needs[c] for c in kept) + 1 <= width:
-                break
-            kept.remove(column)
-        return kept
-
-    def _repr_html_(self) -> str:
-        """A small table that needs no style sheet, for notebooks."""
-        head = "".join(_cell("th", i, title) for i, title in enumerate(self._head()))
-        rows = zip(self.rows, self._cells(), strict=True)
-        body = "".join(
-            f"<tr{_BOLD if row.chosen else ''}>"
-            f"{''.join(_cell('td', i, cell) for i, cell in enumerate(cells))}</tr>"
-            for row, cells in rows
-        )
-        below = "<br>".join(html.escape(line) for line in self._below())
-        return (
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><div>{below}</div>"
-        )
-
 
 _FIELDS = tuple(Standing.__dataclass_fields__)
-#: standard errors (the gain has an interval), seconds, number of values, AUC, Brier score
-_DISPENSABLE = (4, 2, 9, 8, 6, 3)
-_BOLD = ' style="font-weight:bold"'
-
-
-def _backend(name: str | None) -> Any:
-    import importlib.util
-
-    known = ("pandas", "polars", "pyarrow")
-    if name is not None:
-        return name
-    found = [package for package in known if importlib.util.find_spec(package)]
-    return found[0] if found else import_extra("pyarrow", extra="cli").__name__
+#: what a narrow terminal leaves out, in this order: the standard errors (the gain has an
+#: interval), seconds, the number of values, AUC, Brier score
+_EXPENDABLE = {place: order for order, place in enumerate((4, 2, 9, 8, 6, 3))}
 
 
 def _row(row: Standing) -> tuple[str, ...]:
@@ -292,22 +233,4 @@ def _short(value: float) -> str:
 def _figures(row: Standing) -> dict[str, Any]:
     names = ("log_loss", "brier", "auc")
     values = {name: getattr(row, name) for name in names}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "inf" if value > 0 else "-inf"
-    return value
-
-
-def _side(column: int) -> Literal["left", "right"]:
-    return "left" if column == 0 else "right"
-
-
-def _set(column: int, cell: str, width: int) -> str:
-    return cell.ljust(width) if _side(column) == "left" else cell.rjust(width)
-
-
-def _cell(tag: str, column: int, content: str) -> str:
-    return f'<{tag} style="text-align:{_side(column)}">{html.escape(content)}</{tag}>'
+    return {name: json_ready(value) for name, value in values.items() if value is not None}

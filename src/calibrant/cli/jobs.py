@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calibrant.data.lazy import LazyRows
     from calibrant.engines.opening import Engine
     from calibrant.metrics import Evaluation
-    from calibrant.metrics.intervals import How
+    from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.value import Report
 
 __all__ = [
@@ -152,7 +152,7 @@ def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitR
     from calibrant.advice import advise_table
     from calibrant.auto import AutoCalibrator
     from calibrant.metrics import evaluate
-    from calibrant.reports.within import within_folds
+    from calibrant.metrics.out_of_fold import within_folds
 
     check_folds(folds)
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
@@ -286,7 +286,7 @@ def measure_files(
     *,
     cells: CellsOption,
     bins: int,
-    how: How | None,
+    options: IntervalOptions | None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The measures of a column of probabilities, and what is worth knowing of the files."""
     from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
@@ -297,9 +297,9 @@ def measure_files(
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
         if old is None:
-            found = evaluate_rows(rows, None, bins, how, cells)
+            found = evaluate_rows(rows, None, bins, options, cells)
         else:
-            beside = lambda other: evaluate_rows(rows, other, bins, how, cells)  # noqa: E731
+            beside = lambda other: evaluate_rows(rows, other, bins, options, cells)  # noqa: E731
             found, _ = old.ask(beside, columns.pos_label)
         return found, rows.look().rows if columns.weight else round(found.weight)
 

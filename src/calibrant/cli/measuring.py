@@ -66,7 +66,7 @@ def evaluate(
       calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
     """
-    from calibrant.metrics.intervals import read_how
+    from calibrant.metrics.intervals import read_interval_options
     from calibrant.reports import in_words
 
     columns = jobs.Columns(prob, label, weight, pos_label, segment)
@@ -76,10 +76,10 @@ def evaluate(
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         _each_segment(files, columns, place, wanted, bins, json)
         return
-    how = read_how(level or None, replicates, weights, 0)
+    options = read_interval_options(level or None, replicates, weights, 0)
     with engine_for("measuring", json, place) as opened:
         evaluation, read = jobs.measure_files(
-            opened, files, columns, raw, cells=wanted, bins=bins, how=how
+            opened, files, columns, raw, cells=wanted, bins=bins, options=options
         )
     if json:
         say_json({**evaluation.to_dict(), **read})

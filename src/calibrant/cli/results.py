@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.table import Table
 
 from calibrant.cli.console import command, say, say_pairs, show, tell
 from calibrant.cli.jobs import FitResult, draw, page_of
@@ -19,10 +18,11 @@ from calibrant.errors import InputError
 from calibrant.files import save
 from calibrant.fitted import Fitted
 from calibrant.local.rule import LocalFitted
-from calibrant.metrics.evaluation import MEASURES, Evaluation
-from calibrant.metrics.printing import shown_value
+from calibrant.metrics import Evaluation
+from calibrant.metrics.registry import MEASURES
 from calibrant.outputs import write_whole
 from calibrant.reports import in_words
+from calibrant.result_tables import ResultTable, TableColumn, TableRow, rich_table, shown_value
 
 __all__ = ["apply_command", "facts", "fit_document", "print_fit", "segment_table", "write_fit"]
 
@@ -83,25 +83,18 @@ def _of_segments(result: FitResult) -> str:
     return f"{said}.{f' The others have that of all rows ({listed}).' if listed else ''}"
 
 
-#: measures of a segment that are shown
-_SHOWN = ("log_loss", "brier", "ece", "auc")
-
-
-def segment_table(found: Mapping[str, Evaluation], column: str) -> Table:
+def segment_table(found: Mapping[str, Evaluation], column: str) -> Any:
     """The measures of segments as a table."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(column)
-    for title in ("weight", "positive", *(MEASURES[name].label for name in _SHOWN)):
-        table.add_column(title, justify="right")
+    shown = [measure for measure in MEASURES.values() if measure.brief]
+    titles = ("weight", "positive", *(measure.label for measure in shown))
+    columns = [TableColumn(column, "left"), *map(TableColumn, titles)]
+    rows = []
     for name, one in found.items():
-        values = (one.after.get(measure) for measure in _SHOWN)
-        table.add_row(
-            name,
-            f"{one.weight:,.6g}",
-            f"{100 * one.positive_weight / one.weight:.3g} %",
-            *("–" if value is None else shown_value(value) for value in values),
-        )
-    return table
+        share = f"{100 * one.positive_weight / one.weight:.3g} %"
+        values = (one.after.get(measure.name) for measure in shown)
+        cells = ("–" if value is None else shown_value(value) for value in values)
+        rows.append(TableRow((name, f"{one.weight:,.6g}", share, *cells)))
+    return rich_table(ResultTable(columns, rows), box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def _how(result: FitResult) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.compare.ranks import Ranks, rank_error, see_ranks
 from calibrant.compare.tables import Result
-from calibrant.metrics._input import check_number
+from calibrant.metrics.arguments import check_number
 
 __all__ = ["CriticalDifference", "nemenyi", "stack"]
 

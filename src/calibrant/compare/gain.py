@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from calibrant.compare.reading import read_pair
 from calibrant.compare.tables import Result
 from calibrant.errors import InputError
-from calibrant.metrics._input import check_number
+from calibrant.metrics.arguments import check_number
 
 __all__ = ["RelativeGain", "relative_gain"]
 

@@ -15,7 +15,7 @@ from calibrant.compare.reading import check_flag, read_pair, read_scores
 from calibrant.compare.stepdown import adjust
 from calibrant.compare.tables import Result, Tabular, percent, shown_number, shown_p
 from calibrant.errors import InputError
-from calibrant.metrics._input import check_number, check_word
+from calibrant.metrics.arguments import check_number, check_word
 
 __all__ = ["WilcoxonPair", "WilcoxonPairs", "WilcoxonResult", "wilcoxon", "wilcoxon_pairs"]
 

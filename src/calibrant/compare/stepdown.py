@@ -11,7 +11,7 @@ from calibrant.compare.ranks import rank_error, see_ranks
 from calibrant.compare.reading import place_of
 from calibrant.compare.tables import Tabular, percent, shown_number, shown_p
 from calibrant.errors import InputError
-from calibrant.metrics._input import check_number
+from calibrant.metrics.arguments import check_number
 
 __all__ = ["HolmResult", "adjust", "holm"]
 

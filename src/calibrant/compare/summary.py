@@ -11,7 +11,7 @@ from calibrant.compare.omnibus import FriedmanResult, friedman
 from calibrant.compare.ranks import Ranks, see_ranks
 from calibrant.compare.stepdown import HolmResult, holm
 from calibrant.compare.tables import Tabular, percent, shown_number, shown_p
-from calibrant.metrics._input import check_number
+from calibrant.metrics.arguments import check_number
 
 __all__ = ["Comparison", "compare"]
 

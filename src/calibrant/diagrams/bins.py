@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from calibrant.data.table import ScoreTable
-from calibrant.diagrams.resample import cells_of, generator
+from calibrant.diagrams.resample import cells_of
 from calibrant.diagrams.rule import Rule
+from calibrant.metrics.arguments import read_generator
+from calibrant.metrics.interval_formulas import clopper_pearson
 
-__all__ = ["Sums", "band_of", "bins_of", "clopper_pearson", "histogram_of", "means_of", "window"]
+__all__ = ["BinSums", "band_of", "bins_of", "histogram_of", "means_of", "window"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -69,7 +70,7 @@ BINS: dict[str, Callable[[ScoreTable, int], tuple[Index, Array]]] = {
 
 
 @dataclass(frozen=True)
-class Sums:
+class BinSums:
     """Σw and Σw² of either class in each bin."""
 
     negative: Array
@@ -78,7 +79,7 @@ class Sums:
     positive_sq: Array
 
     @classmethod
-    def of(cls, table: ScoreTable, starts: Index) -> Sums:
+    def of(cls, table: ScoreTable, starts: Index) -> BinSums:
         columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
         return cls(*(np.add.reduceat(column, starts) for column in columns))
 
@@ -137,27 +138,21 @@ def _round_up(reach: float) -> float:
 # --- bands --------------------------------------------------------------------------------------
 
 
-def band_of(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band | tuple[None, None]:
+def band_of(
+    table: ScoreTable, starts: Index, sums: BinSums, rule: Rule
+) -> Band | tuple[None, None]:
     """The lower and the upper end of each bin's fraction, or two Nones."""
     return (None, None) if rule.band is None else BANDS[rule.band](table, starts, sums, rule)
 
 
-def clopper_pearson(effective: Array, fraction: Array, tail: float) -> Band:
-    """The interval of each fraction of so many rows, with ``tail`` left out at either end."""
-    hits, misses = effective * fraction, effective * (1.0 - fraction)
-    lower = betaincinv(np.where(hits > 0, hits, 1.0), misses + 1, tail)
-    upper = betaincinv(hits + 1, np.where(misses > 0, misses, 1.0), 1 - tail)
-    return np.where(hits > 0, lower, 0.0), np.where(misses > 0, upper, 1.0)
-
-
-def _exact(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
+def _exact(table: ScoreTable, starts: Index, sums: BinSums, rule: Rule) -> Band:
     """Clopper–Pearson with the effective sample size."""
     return clopper_pearson(sums.effective, sums.fraction, rule.tail)
 
 
-def _bootstrap(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
+def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: Rule) -> Band:
     """Percentiles of the fraction over Poisson replicates of either class's weight."""
-    random = generator(rule.random_state)
+    random = read_generator(rule.random_state)
     negative = _replicates(sums.negative, sums.negative_sq, rule.replicates, random)
     positive = _replicates(sums.positive, sums.positive_sq, rule.replicates, random)
     total = negative + positive
@@ -176,17 +171,17 @@ def _replicates(weight: Array, square: Array, n: int, random: np.random.Generato
     return unit * random.poisson(mean, size=(n, len(mean)))
 
 
-def _consistency(table: ScoreTable, starts: Index, sums: Sums, rule: Rule) -> Band:
+def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: Rule) -> Band:
     """Percentiles of the fraction over labels drawn with the predictions as probabilities."""
     cells = cells_of(table, keep=starts)
-    drawn = cells.draw(cells.p, rule.replicates, generator(rule.random_state)) * cells.weight
+    drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
     inner = np.searchsorted(cells.starts, starts)
     fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
     lower, upper = np.quantile(np.minimum(fraction, 1.0), (rule.tail, 1 - rule.tail), axis=0)
     return lower, upper
 
 
-BANDS: dict[str, Callable[[ScoreTable, Index, Sums, Rule], Band]] = {
+BANDS: dict[str, Callable[[ScoreTable, Index, BinSums, Rule], Band]] = {
     "exact": _exact,
     "bootstrap": _bootstrap,
     "consistency": _consistency,

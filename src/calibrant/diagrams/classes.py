@@ -17,7 +17,12 @@ from calibrant.diagrams.frames import span_of
 from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.rule import Rule
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._classes import Classes, class_table, see_classes, top_table
+from calibrant.metrics.probability_matrix import (
+    LabelledMatrix,
+    class_table,
+    read_classes,
+    top_table,
+)
 
 __all__ = ["class_reliability"]
 
@@ -91,7 +96,7 @@ def class_reliability(
     """
     if not isinstance(top_label, (bool, np.bool_)):
         raise ParameterError(f"top_label must be True or False, but {top_label!r} came.")
-    seen = see_classes(y, p, sample_weight, classes)
+    seen = read_classes(y, p, sample_weight, classes)
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")
@@ -103,7 +108,7 @@ def class_reliability(
     return Panels(tuple(names), curves, (None,) * len(curves))
 
 
-def _shown(seen: Classes, show: Any) -> NDArray[np.intp]:
+def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
     """The columns of the classes to be shown."""
     known = [plain(label) for label in seen.labels]
     if show is None:
@@ -117,7 +122,7 @@ def _shown(seen: Classes, show: Any) -> NDArray[np.intp]:
 
 
 def _common_span(
-    seen: Classes, columns: NDArray[np.intp], top_label: bool, rule: Rule
+    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool, rule: Rule
 ) -> tuple[float, float]:
     """The part of the axis that holds the predictions shown."""
     if rule.axes == "logit":
@@ -130,7 +135,9 @@ def _common_span(
     return window(float(min(low for low, _ in ends)), float(max(high for _, high in ends)))
 
 
-def _tables(seen: Classes, columns: NDArray[np.intp], top_label: bool) -> Iterator[ScoreTable]:
+def _tables(
+    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool
+) -> Iterator[ScoreTable]:
     if top_label:
         yield top_table(seen.matrix)
     for column in columns:

@@ -26,8 +26,9 @@ from calibrant.diagrams.trials import (
     random_orders,
 )
 from calibrant.errors import ParameterError
-from calibrant.metrics._input import check_number, check_whole
+from calibrant.metrics.arguments import check_number, check_whole
 from calibrant.progress import track
+from calibrant.result_tables import aligned, json_ready
 
 __all__ = ["Difference", "LearningCurve", "in_short", "learning_curve"]
 
@@ -141,7 +142,7 @@ class LearningCurve(Frozen):
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers; an infinite number is ``"inf"``."""
         summaries = {n: getattr(self, n) for n in ("mean", "standard_error", "low", "high")}
-        return {name: _plain(value) for name, value in (*self._items(), *summaries.items())}
+        return {name: json_ready(value) for name, value in (*self._items(), *summaries.items())}
 
     def __repr__(self) -> str:
         return (
@@ -156,9 +157,8 @@ class LearningCurve(Frozen):
             pairs = zip(means, errors, strict=True)
             cells = (_with_error(mean, error) for mean, error in pairs)
             columns.append([name, *cells])
-        wide = [max(map(len, column)) for column in columns]
-        rows = zip(*columns, strict=True)
-        lines = ["  ".join(c.rjust(w) for c, w in zip(row, wide, strict=True)) for row in rows]
+        rows = list(zip(*columns, strict=True))
+        lines = aligned(rows, ["right"] * len(columns), rule=False)
         return "\n".join([head, *lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -188,14 +188,6 @@ def _summary(values: Array, level: float) -> Difference:
     error = np.where(finite, spread / math.sqrt(repeats), math.inf)
     reach = np.where(finite, error, 0.0) * stdtrit(repeats - 1, (1 + level) / 2)
     return Difference(mean, error, mean - reach, mean + reach)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def learning_curve(
@@ -231,8 +223,8 @@ def learning_curve(
     repeats : int, default=10
         How often each size is drawn; at least 2.
     measure : str or callable, default="brier"
-        The name of a measure: ``"brier"``, ``"log_loss"``, ``"rmse"``, ``"ece"``, ``"mce"``,
-        ``"auc"``, ``"accuracy"``, ``"calbin"`` or ``"calibration_loss"``, with its default options.
+        The name of a measure of `evaluate`, such as ``"brier"``, ``"log_loss"``, ``"ece"``,
+        ``"auc"`` or ``"miscalibration"``, with its default options.
         Or a function called as ``measure(y, p, sample_weight=w)``, with y 0 or 1 (1: the positive
         class) and w None where there are no weights, that returns a number.
     larger_is_better : bool, optional

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
+from calibrant.result_tables import aligned, first_left
 
 __all__ = ["Curve"]
 
@@ -132,11 +133,8 @@ class Curve(Frozen):
             columns.append([f"{100 * self.level:g} % band", *band])
         columns.append(["weight", *(f"{value:.10g}" for value in self.weight)])
         columns = [[column[0], *(column[1 + row] for row in chosen)] for column in columns]
-        wide = [max(len(cell) for cell in column) for column in columns]
-        lines = [
-            "  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])])
-            for row in zip(*columns, strict=True)
-        ]
+        rows = list(zip(*columns, strict=True))
+        lines = aligned(rows, first_left(len(columns)), rule=False)
         if len(chosen) < len(self):
             groups = GROUPS[self.curve].format("s", self.binning)
             lines.append(f"({len(chosen)} of {len(self)} {groups})")

@@ -7,15 +7,13 @@ a million rows take a second.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
-from calibrant.errors import ParameterError
 
-__all__ = ["Cells", "cells_of", "generator"]
+__all__ = ["MergedCells", "cells_of"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -27,7 +25,7 @@ LARGEST = 1e15
 
 
 @dataclass(frozen=True)
-class Cells:
+class MergedCells:
     """Neighbouring scores taken together, without their labels.
 
     ``p`` is the mean score of each cell, ``weight`` and ``square`` its Σw and Σw², ``starts`` its
@@ -60,7 +58,7 @@ class Cells:
         return np.asarray(hits / trials, dtype=np.float64)
 
 
-def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> Cells:
+def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> MergedCells:
     """At most 2·half cells and those that begin in ``keep``; the scores themselves if few.
 
     >>> table = ScoreTable.from_counts([0.1, 0.2, 0.9], [1, 0, 0], [0, 2, 1])
@@ -81,14 +79,6 @@ def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> 
     square = np.add.reduceat(table.negative_sq + table.positive_sq, starts)
     last = np.append(starts[1:], len(table)) - 1
     mean = np.add.reduceat(table.weight * table.scores, starts) / weight
-    return Cells(np.clip(mean, table.scores[starts], table.scores[last]), weight, square, starts)
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """The source of random numbers behind a seed."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as wrong:
-        raise ParameterError(
-            f"random_state must be a seed, a Generator or None, but {random_state!r} came."
-        ) from wrong
+    return MergedCells(
+        np.clip(mean, table.scores[starts], table.scores[last]), weight, square, starts
+    )

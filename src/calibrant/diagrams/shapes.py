@@ -11,17 +11,12 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.table import ScoreTable
-from calibrant.diagrams.bins import (
-    Sums,
-    band_of,
-    bins_of,
-    clopper_pearson,
-    histogram_of,
-    means_of,
-)
-from calibrant.diagrams.resample import Cells, cells_of, generator
+from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of, means_of
+from calibrant.diagrams.resample import MergedCells, cells_of
 from calibrant.diagrams.rule import Rule
 from calibrant.losses import logit
+from calibrant.metrics.arguments import read_generator
+from calibrant.metrics.interval_formulas import clopper_pearson
 
 __all__ = ["Shape", "kernel", "shape_of", "width_of"]
 
@@ -65,7 +60,7 @@ def shape_of(table: ScoreTable, rule: Rule) -> Shape:
 
 def _binned(table: ScoreTable, rule: Rule) -> Shape:
     starts, edges = bins_of(table, rule)
-    sums = Sums.of(table, starts)
+    sums = BinSums.of(table, starts)
     mean = means_of(table, starts)
     groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
     return Shape(*groups, mean, sums.fraction, *band_of(table, starts, sums, rule))
@@ -77,7 +72,7 @@ def _binned(table: ScoreTable, rule: Rule) -> Shape:
 def _isotonic(table: ScoreTable, rule: Rule) -> Shape:
     """Pool adjacent violators: the line is level over each block and straight between blocks."""
     starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1].astype(np.intp)
-    sums = Sums.of(table, starts)
+    sums = BinSums.of(table, starts)
     last = np.append(starts[1:], len(table)) - 1
     edges = np.column_stack((table.scores[starts], table.scores[last]))
     ends, values = edges.ravel(), np.repeat(sums.fraction, 2)
@@ -103,14 +98,14 @@ def _some(ends: Array) -> Array:
     return ends[np.linspace(0, len(ends) - 1, MOST_ENDS).astype(np.intp)]
 
 
-def _careful(sums: Sums) -> Array:
+def _careful(sums: BinSums) -> Array:
     """(n₁ + 1)/(n + 2) of each block: blocks of a single class are not taken for certain."""
     return (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
 
 
-def _isotonic_band(cells: Cells, probability: Array, x: Array, rule: Rule) -> Band:
+def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: Rule) -> Band:
     """Percentiles of the isotonic curves of labels drawn with these probabilities."""
-    drawn = cells.draw(probability, rule.replicates, generator(rule.random_state))
+    drawn = cells.draw(probability, rule.replicates, read_generator(rule.random_state))
     values = np.empty((rule.replicates, len(x)))
     for row, fraction in zip(values, drawn, strict=True):
         fitted = isotonic_regression(fraction, weights=cells.weight).x
@@ -146,7 +141,7 @@ def _smooth(table: ScoreTable, rule: Rule) -> Shape:
         return Shape(*groups, x, y, None, None)
     if rule.band == "confidence":
         return Shape(*groups, x, y, *clopper_pearson(effective, y, rule.tail))
-    drawn = cells.draw(cells.p, rule.replicates, generator(rule.random_state)) * cells.weight
+    drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
     return Shape(*groups, x, y, *_percentiles(drawn @ near.T / weight, rule))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any
 
@@ -18,15 +18,14 @@ from calibrant.data.frozen import own
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import sigmoid
-from calibrant.metrics._input import check_whole
-from calibrant.metrics.evaluation import MEASURES as WORDS
-from calibrant.metrics.proper import mean_log_loss
-from calibrant.metrics.ranking import area, one_class
+from calibrant.metrics.arguments import check_whole, read_generator
+from calibrant.metrics.measure import Measure
+from calibrant.metrics.prediction_facts import TableFacts
+from calibrant.metrics.registry import MEASURES
 from calibrant.registry import calibrators_of
 
 __all__ = [
     "BEFORE",
-    "MEASURES",
     "Judge",
     "Trial",
     "Trials",
@@ -51,26 +50,18 @@ SMALLEST_TEST = 0.05
 # --- measures -----------------------------------------------------------------------------------
 
 
-def _area(table: ScoreTable) -> float:
-    """The AUC of a table whose scores may be margins."""
-    reason = one_class(table)
-    if reason:
-        raise InputError(f"{reason} in the rows left to test on. Pass smaller sizes.")
-    return area(table)
+#: bins of ECE and MCE
+BINS = 10
 
 
-#: every measure that can be named, as a function of a table
-MEASURES: dict[str, Callable[[ScoreTable], float]] = {
-    "brier": metrics.brier,
-    "log_loss": mean_log_loss,  # a note counts infinite values, so no warning for each
-    "rmse": metrics.rmse,
-    "ece": metrics.ece,
-    "mce": metrics.mce,
-    "auc": _area,
-    "accuracy": metrics.accuracy,
-    "calbin": metrics.calbin,
-    "calibration_loss": metrics.calibration_loss,
-}
+def _value(measure: Measure, table: ScoreTable) -> float:
+    """A measure of a table whose scores may be margins."""
+    value, reason = measure.found(TableFacts(table, BINS))
+    if value is None:
+        raise InputError(
+            f"{reason} in the rows left to test on. Pass smaller sizes, or another measure."
+        )
+    return value
 
 
 @dataclass(frozen=True)
@@ -98,15 +89,15 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
         raise ParameterError(
             f"larger_is_better must be True, False or None, but {larger_is_better!r} came."
         )
-    word = next((n for n in MEASURES if measure is getattr(metrics, n)), measure)
+    word = next((n for n in MEASURES if measure is getattr(metrics, n, MEASURES)), measure)
     if isinstance(word, str) and word in MEASURES:
-        known = WORDS[word]
+        known = MEASURES[word]
         if larger_is_better not in (None, known.better == "larger"):
             raise ParameterError(
                 f"larger_is_better must be left out for {word!r}, of which {known.better} is "
                 f"better, but {larger_is_better!r} came."
             )
-        return Judge(known.label, known.better, MEASURES[word], ranks=word == "auc")
+        return Judge(known.label, known.better, partial(_value, known), ranks=known.ranks)
     if not callable(measure):
         allowed = ", ".join(repr(name) for name in MEASURES)
         raise ParameterError(
@@ -217,12 +208,7 @@ def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
 
 def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int, Index]]:
     """So many random orders of n rows, one after the other."""
-    try:
-        random = np.random.default_rng(random_state)
-    except (TypeError, ValueError) as wrong:
-        raise ParameterError(
-            f"random_state must be a seed, a Generator or None, but {random_state!r} came."
-        ) from wrong
+    random = read_generator(random_state)
     return ((k, random.permutation(n)) for k in range(repeats))
 
 

@@ -27,7 +27,7 @@ from calibrant.drift.sizes import expected_rate, reference_curve, remedies_of
 from calibrant.drift.value import Drift, DriftTest, Rates, Remedy, map_of_one_score
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.subject import fitted_of
-from calibrant.metrics._input import check_number, check_word
+from calibrant.metrics.arguments import check_number, check_word
 from calibrant.prior.adjusting import known_rate
 
 __all__ = ["check_drift"]

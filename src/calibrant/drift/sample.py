@@ -17,7 +17,7 @@ from calibrant.export.known import of_probabilities
 from calibrant.losses import logit
 from calibrant.maps import Map
 from calibrant.maps.base import in_blocks
-from calibrant.metrics._cells import NOT_WHOLE
+from calibrant.metrics.weighted_cells import NOT_WHOLE
 
 __all__ = ["SPREADS", "Group", "against_map", "side_by_side", "through"]
 

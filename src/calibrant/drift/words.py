@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from calibrant.drift.value import Drift
-from calibrant.metrics.printing import shown_value
+from calibrant.result_tables import aligned, shown_value
 
 __all__ = ["facts", "in_words", "table_of"]
 
@@ -19,15 +19,7 @@ def table_of(drift: Drift) -> list[str]:
     for place, test in enumerate(drift.tests, start=1):
         figures = (f"{test.statistic:.2f}", str(test.df), shown_p(test.p_value))
         rows.append((test.name, *figures, *_remedy(drift, place)))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if title in LEFT else cell.rjust(width)
-            for title, cell, width in zip(HEAD, row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
+    return aligned(rows, ["left" if title in LEFT else "right" for title in HEAD])
 
 
 def _remedy(drift: Drift, place: int) -> tuple[str, str, str]:

@@ -1,13 +1,12 @@
 """Measures of probabilities: every function takes labels and probabilities, or a score table."""
 
 from calibrant.metrics.binned import ece, mce
-from calibrant.metrics.chance import ECETest, ece_test
 from calibrant.metrics.cumulative import ECCE, ecce
 from calibrant.metrics.decisions import Profit, profit
 from calibrant.metrics.decompose import DeGrootFienberg, Murphy, degroot_fienberg, murphy
+from calibrant.metrics.ece_significance import ECETest, ece_test
 from calibrant.metrics.evaluating import evaluate
-from calibrant.metrics.evaluating_classes import MulticlassEvaluation
-from calibrant.metrics.evaluation import Evaluation
+from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
 from calibrant.metrics.goodness import (
     HosmerLemeshow,
     Spiegelhalter,
@@ -28,7 +27,7 @@ from calibrant.metrics.multiclass import (
     top_label_mce,
 )
 from calibrant.metrics.multilabel import MultilabelMeasures, multilabel_measures
-from calibrant.metrics.paired import LossDifference, loss_difference
+from calibrant.metrics.paired_losses import LossDifference, loss_difference
 from calibrant.metrics.proper import brier, log_loss, rmse
 from calibrant.metrics.ranking import accuracy, auc
 from calibrant.metrics.smooth import SmoothECE, smooth_ece

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from calibrant.data.matrix import ScoreMatrix
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._classes import has_several, top_labels, top_table
-from calibrant.metrics._input import check_whole, check_word, read_rows, see
+from calibrant.metrics.arguments import check_whole, check_word, read_predictions, read_rows
+from calibrant.metrics.probability_matrix import has_several, top_labels, top_table
 
 __all__ = [
     "KINDS",
@@ -181,7 +181,7 @@ def _groups(
     if by_rows and not several:
         rows = read_rows(y, p, sample_weight, pos_label, classes)
         return row_groups(rows.scores, rows.positive, rows.weight, bins)
-    seen = see(y, p, sample_weight, pos_label, classes)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     if isinstance(seen, ScoreTable):
         return group(seen, bins, binning, ties)
     return top_groups(seen.matrix, bins, binning, ties)

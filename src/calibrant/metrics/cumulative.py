@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from calibrant.metrics._cells import Readable, cells_of, impossible
-from calibrant.metrics._input import observe
+from calibrant.metrics.arguments import read_table
+from calibrant.metrics.weighted_cells import cells_of, impossible
+from calibrant.result_tables import Readable
 
 __all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
 
@@ -124,7 +125,7 @@ def ecce(
     >>> result.p_value > 0.05
     True
     """
-    cells = cells_of(observe(y, p, sample_weight, pos_label), weights)
+    cells = cells_of(read_table(y, p, sample_weight, pos_label), weights)
     total = float(cells.weight.sum())
     path = np.append(0.0, np.cumsum(cells.residual)) / total
     reach, top = float(path.max() - path.min()), float(np.abs(path).max())

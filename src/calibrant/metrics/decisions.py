@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.data.door import Rows, check_lengths, read_counts
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._input import observe, read_rows
+from calibrant.metrics.arguments import read_rows, read_table
 
 __all__ = ["Profit", "profit"]
 
@@ -85,7 +85,7 @@ def profit(
     """
     gain, loss = _amount(benefit, "benefit"), _amount(cost, "cost")
     if not gain.ndim and not loss.ndim:
-        table = observe(y, p, sample_weight, pos_label)
+        table = read_table(y, p, sample_weight, pos_label)
         acts = table.scores * gain > loss
         return _result(acts, table.positive, table.negative, gain, loss)
     if isinstance(y, ScoreTable):

@@ -12,7 +12,7 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.data.table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.metrics._input import check_whole, check_word, observe
+from calibrant.metrics.arguments import check_whole, check_word, read_table
 from calibrant.metrics.binned import group_starts
 
 __all__ = [
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Rule(NamedTuple):
+class ScoringRule(NamedTuple):
     """A proper score through its parts.
 
     ``divergence(r, p)``: what predicting p costs more than the true r; ``entropy(r)``: what r
@@ -53,12 +53,12 @@ def _log_change(n0: Array, n1: Array, p: Array, q: Array) -> Array:
 
 
 RULES = {
-    "brier": Rule(
+    "brier": ScoringRule(
         divergence=lambda r, p: (r - p) ** 2,
         entropy=lambda r: r * (1.0 - r),
         change=lambda n0, n1, p, q: (p - q) * (n0 * (p + q) - n1 * (2.0 - p - q)),
     ),
-    "log": Rule(
+    "log": ScoringRule(
         divergence=_kl,
         entropy=lambda r: -(xlogy(r, r) + xlog1py(1.0 - r, -r)),
         change=_log_change,
@@ -128,7 +128,7 @@ def degroot_fienberg(
     DeGrootFienberg(loss='brier', calibration=0.0, refinement=0.125)
     """
     check_word("loss", loss, RULES)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     rule, rate, total = RULES[loss], table.rate, table.total
     calibration = float(table.weight @ rule.divergence(rate, table.scores) / total)
     return DeGrootFienberg(loss, calibration, float(table.weight @ rule.entropy(rate) / total))
@@ -200,7 +200,7 @@ def murphy(
     check_word("binning", binning, ("width", "mass"))
     if bins is not None:
         bins = check_whole("bins", bins, 1)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     starts = np.arange(len(table)) if bins is None else group_starts(table, bins, binning)
     n, n1 = np.add.reduceat(table.weight, starts), np.add.reduceat(table.positive, starts)
     mean = _mean_prediction(table, starts, n)
@@ -223,7 +223,7 @@ def _mean_prediction(table: ScoreTable, starts: Index, n: Array) -> Array:
     return np.where((mean == 1) & (low < 1), LARGEST, mean)
 
 
-def mean_change(table: ScoreTable, rule: Rule, other: Array) -> float:
+def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
     """The score of the predictions minus that of other ones, one per cell."""
     moved = np.flatnonzero(table.scores != other)
     columns = (table.negative, table.positive, table.scores, other)

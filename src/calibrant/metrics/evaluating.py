@@ -1,9 +1,8 @@
-"""All measures at once."""
+"""`evaluate`: all measures at once, of arrays, of tables and of frames."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -11,46 +10,21 @@ from calibrant.data.door import Labels, Rows, check_lengths, read_scores
 from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._classes import has_several
-from calibrant.metrics._input import (
+from calibrant.metrics.arguments import (
     check_whole,
-    observe,
     positive_column,
     read_rows,
+    read_table,
     refuse_positive,
 )
-from calibrant.metrics.binned import group
-from calibrant.metrics.evaluating_classes import MulticlassEvaluation, evaluate_classes
-from calibrant.metrics.evaluation import Evaluation
-from calibrant.metrics.hull import split_on_hull
-from calibrant.metrics.intervals import How, between, found_intervals, read_how, weight_note
-from calibrant.metrics.proper import infinite_because, mean_log_loss, mean_square
-from calibrant.metrics.ranking import area, one_class, share_correct
-from calibrant.metrics.windows import not_whole, window_error
+from calibrant.metrics.evaluating_classes import evaluate_classes
+from calibrant.metrics.evaluating_lazy import evaluate_frame, refuse_frames
+from calibrant.metrics.evaluating_tables import alone, compared, measured
+from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
+from calibrant.metrics.intervals import IntervalOptions, read_interval_options
+from calibrant.metrics.probability_matrix import has_several
 
-__all__ = ["Measured", "alone", "compared", "evaluate", "measured"]
-
-#: CalBin looks at every case; above this many (from a table) it would take longer than all else
-MOST_WINDOWS = 50_000_000
-
-
-class Measured(NamedTuple):
-    """The measures of a set of predictions, what to say about them, and what intervals need.
-
-    ``table`` holds the predictions as probabilities, ``ranked`` as they came: σ may have merged
-    large margins. ``counted``: each score of the table is one that came, and none is missing.
-    """
-
-    values: dict[str, float]
-    notes: list[str]
-    table: ScoreTable
-    ranked: ScoreTable
-    counted: bool = True
-
-    @property
-    def margins(self) -> bool:
-        """Whether the scores were read through the sigmoid."""
-        return self.table is not self.ranked
+__all__ = ["evaluate", "evaluate_arrays"]
 
 
 @overload
@@ -253,20 +227,52 @@ def evaluate(
     note: calbin has no interval for several classes
     """
     bins = check_whole("bins", bins, 1)
-    how = read_how(level, replicates, weights, random_state)
-    from calibrant.metrics.evaluating_lazy import evaluate_frame, refuse_frames
-
+    options = read_interval_options(level, replicates, weights, random_state)
     if label is not None:
-        columns, labels = (p, label, raw, sample_weight), (pos_label, classes)
-        return evaluate_frame(y, columns, labels, bins, how, cells)
+        return evaluate_frame(
+            y,
+            p,
+            label=label,
+            raw=raw,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            classes=classes,
+            bins=bins,
+            options=options,
+            cells=cells,
+        )
     refuse_frames(y, p, cells)
+    return evaluate_arrays(
+        y,
+        p,
+        raw=raw,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        classes=classes,
+        bins=bins,
+        options=options,
+    )
+
+
+def evaluate_arrays(
+    y: Any,
+    p: Any = None,
+    *,
+    raw: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+    bins: int = 10,
+    options: IntervalOptions | None = None,
+) -> Evaluation | MulticlassEvaluation:
+    """`evaluate` of columns of the same rows, of a ScoreTable or of a ScoreMatrix."""
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
-        return evaluate_classes(y, p, raw, bins, sample_weight, classes, how)
+        return evaluate_classes(y, p, raw, bins, sample_weight, classes, options)
     pair: tuple[Rows, Rows] | None = None
     if isinstance(y, ScoreTable):
-        table = observe(y, p, sample_weight, pos_label, classes)
+        table = read_table(y, p, sample_weight, pos_label, classes)
         scored = None if raw is None else _raw_table(table, raw)
     else:
         rows = read_rows(y, p, sample_weight, pos_label, classes)
@@ -275,90 +281,8 @@ def evaluate(
             pair = rows, _raw_rows(rows, raw, classes)
             scored = ScoreTable.from_rows(pair[1])
     if scored is None:
-        return alone(measured(table, bins), bins, how)
-    return compared(measured(table, bins), measured(scored, bins), pair, bins, how)
-
-
-def measured(ranked: ScoreTable, bins: int) -> Measured:
-    """All measures of a table, in order; margins are read through the sigmoid."""
-    table = ranked if ranked.looks_like_probabilities else ranked.through_sigmoid()
-    values, notes = {}, []
-    square = mean_square(table)
-    groups = group(table, bins)
-    values["log_loss"] = mean_log_loss(table)
-    if math.isinf(values["log_loss"]):
-        notes.append(f"log loss is infinite: {infinite_because(table)}")
-    values |= {"brier": square, "ece": groups.mean_gap(), "mce": groups.largest_gap()}
-    values["rmse"] = math.sqrt(square)
-    if reason := one_class(table):
-        notes.append(reason)
-    else:
-        values["auc"] = area(ranked)
-    values["accuracy"] = share_correct(table)
-    if reason := not_whole(table) or _too_many(table):
-        notes.append(reason)
-    else:
-        values["calbin"] = window_error(table)
-    parts = split_on_hull(table)
-    values["calibration_loss"] = parts.calibration
-    values["miscalibration"] = parts.calibration + parts.ordering
-    rate = table.total_positive / table.total
-    values["discrimination"] = max(rate * (1.0 - rate) - parts.refinement, 0.0)  # rounding
-    if table.error:
-        notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
-    return Measured(values, notes, table, ranked)
-
-
-def _too_many(table: ScoreTable) -> str:
-    if table.total <= MOST_WINDOWS:
-        return ""
-    return f"calbin was left out: it looks at each of {table.total:.3g} cases; call calbin for it"
-
-
-def alone(new: Measured, bins: int, how: How | None) -> Evaluation:
-    """One side, with intervals if they are wanted."""
-    table, notes = new.table, list(new.notes)
-    facts = (table.total, table.total_positive, len(table))
-    if how is None:
-        return Evaluation(new.values, None, *facts, None, tuple(notes))
-    found = found_intervals(table, new.ranked, new.values, bins, how)
-    notes += [*found.notes, *weight_note(table.total, table.effective_size, how.weights)]
-    return Evaluation(new.values, None, *facts, None, tuple(notes), how.level, found.intervals)
-
-
-def compared(
-    new: Measured,
-    old: Measured,
-    pair: tuple[Rows, Rows] | None,
-    bins: int,
-    how: How | None,
-    apart: str = "",
-) -> Evaluation:
-    """After and before; ``pair`` are the rows of both, if there are rows.
-
-    ``apart`` says why the change has no intervals where neither rows nor tables came.
-    """
-    table, notes, old_notes = new.table, list(new.notes), list(old.notes)
-    facts = (table.total, table.total_positive, len(table))
-    said = ["raw scores lie outside [0, 1] and were read as margins, through the sigmoid"]
-    said *= old.margins
-    intervals: tuple[Any, ...] = ()
-    last: list[str] = []
-    if how is not None:
-        found = found_intervals(table, new.ranked, new.values, bins, how)
-        before = found_intervals(old.table, old.ranked, old.values, bins, how)
-        notes += found.notes
-        old_notes += before.notes
-        tables, both = (table, old.table, old.ranked), (new.values, old.values)
-        change, last = between(pair, tables, both, (found, before), bins, how)
-        last = [apart] if apart else last
-        last += weight_note(table.total, table.effective_size, how.weights)
-        intervals = (how.level, found.intervals, before.intervals, change)
-    said += _merge_notes(old_notes, notes)
-    if new.counted and len(table) < len(old.ranked):
-        said.append(_ties_note(new, old))
-    notes = [*said, *last]
-    return Evaluation(new.values, old.values, *facts, len(old.ranked), tuple(notes), *intervals)
+        return alone(measured(table, bins), bins, options)
+    return compared(measured(table, bins), measured(scored, bins), pair, bins, options)
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:
@@ -382,19 +306,3 @@ def _raw_table(table: ScoreTable, raw: Any) -> ScoreTable:
             f"{mine[0]:.10g} and {mine[1]:.10g}."
         )
     return raw
-
-
-def _merge_notes(before: list[str], after: list[str]) -> list[str]:
-    """Notes that hold for both once, the others with their side."""
-    common = [note for note in after if note in before]
-    sides = (("before", before), ("after", after))
-    return common + [f"{side}: {n}" for side, notes in sides for n in notes if n not in common]
-
-
-def _ties_note(new: Measured, old: Measured) -> str:
-    many = f"{'' if old.counted else 'at least '}{len(old.ranked)}"
-    note = f"{many} distinct scores became {len(new.table)} distinct predictions: ties are new"
-    before, after = old.values, new.values
-    if "auc" not in after or before["auc"] == after["auc"]:
-        return note
-    return f"{note}, AUC moved from {before['auc']:.4g} to {after['auc']:.4g}"

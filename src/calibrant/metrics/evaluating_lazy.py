@@ -20,48 +20,52 @@ from calibrant.data.lazy import LazyRows, lazy_frame, read_lazy
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.errors import InputError
 from calibrant.metrics.binned import Groups
-from calibrant.metrics.evaluating import Measured, alone, compared, measured
-from calibrant.metrics.evaluation import Evaluation
-from calibrant.metrics.intervals import How
+from calibrant.metrics.evaluating_tables import Measured, alone, compared, measure_all, measured
+from calibrant.metrics.evaluation_results import Evaluation
+from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
 from calibrant.metrics.lazy_sums import FINE, OutsideError, SumRows, Sums
-from calibrant.metrics.proper import infinite_because
-from calibrant.metrics.ranking import area, one_class
+from calibrant.metrics.prediction_facts import GroupFacts
 
 __all__ = ["OutsideError", "evaluate_frame", "evaluate_rows", "measure_rows", "refuse_frames"]
 
 #: cells of the first pass, at most: more would cost memory, and those that matter are divided later
 MOST = 2**16
-APART = "the change has no intervals: predictions and raw scores were grouped apart, not as pairs"
+APART = "predictions and raw scores were grouped apart, not as pairs"
 
 
 def evaluate_frame(
-    y: Any,
-    columns: tuple[Any, ...],
-    labels: tuple[Any, Any],
-    bins: int,
-    how: How | None,
-    cells: Any,
+    frame: Any,
+    p: Any,
+    *,
+    label: Any,
+    raw: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    classes: Any = None,
+    bins: int = 10,
+    options: IntervalOptions | None = None,
+    cells: CellsOption = "auto",
 ) -> Evaluation:
-    """`evaluate` of the columns p, label, raw and sample_weight of a frame; ``labels`` are the
-    positive one and the classes, if they are given."""
-    lazy = lazy_frame(y)
+    """`evaluate` of a frame: p, label, raw and sample_weight name its columns."""
+    lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(
             "label names a column, so y must be a frame (DuckDB, Polars, Spark, Ibis, pandas, "
-            f"Arrow), but {type(y).__name__} came. Pass a frame, or leave label out."
+            f"Arrow), but {type(frame).__name__} came. Pass a frame, or leave label out."
         )
-    for role, name in zip(("p", "label", "raw", "sample_weight"), columns, strict=True):
+    names = {"p": p, "label": label, "raw": raw, "sample_weight": sample_weight}
+    for role, name in names.items():
         if not isinstance(name, str) and (name is not None or role in ("p", "label")):
             raise InputError(
                 f"{role} must be the name of a column of the frame, but {type(name).__name__} "
                 "came. Name a column; arrays go with an array of labels in place of y."
             )
-    p, label, raw, weight = columns
-    pos_label, classes = labels
-    new = read_lazy(lazy, Names(p, label, weight), pos_label=pos_label, classes=classes)
-    old = None if raw is None else read_lazy(lazy, Names(raw, label, weight), coding=new.coding)
-    return evaluate_rows(new, old, bins, how, cells)
+    new = read_lazy(lazy, Names(p, label, sample_weight), pos_label=pos_label, classes=classes)
+    old = None
+    if raw is not None:
+        old = read_lazy(lazy, Names(raw, label, sample_weight), coding=new.coding)
+    return evaluate_rows(new, old, bins, options, cells)
 
 
 def refuse_frames(y: Any, p: Any, cells: Any) -> None:
@@ -76,13 +80,17 @@ def refuse_frames(y: Any, p: Any, cells: Any) -> None:
 
 
 def evaluate_rows(
-    rows: LazyRows, raw: LazyRows | None, bins: int, how: How | None, cells: CellsOption = "auto"
+    rows: LazyRows,
+    raw: LazyRows | None,
+    bins: int,
+    options: IntervalOptions | None,
+    cells: CellsOption = "auto",
 ) -> Evaluation:
     """The evaluation of rows whose scores are probabilities, beside those of raw scores."""
     new = measure_rows(rows, bins, cells, probabilities=True)
     if raw is None:
-        return alone(new, bins, how)
-    return compared(new, measure_rows(raw, bins, cells), None, bins, how, APART)
+        return alone(new, bins, options)
+    return compared(new, measure_rows(raw, bins, cells), None, bins, options, APART)
 
 
 def measure_rows(
@@ -116,30 +124,24 @@ def measure_rows(
 
 
 def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, float], list[str]]:
-    """All measures but CalBin, in order, and what to say about them."""
+    """All measures but those that need the table, in order, and what to say about them."""
     parts, order, hidden = hull
     total = float(g.n.sum())
     rest = 1.0 - g.c
     square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
-    groups, upper = _bins(g, fine, bins), g.f >= fine // 2
-    values = {"log_loss": float(g.loss.sum()) / total + 0.0, "brier": float(square.sum()) / total}
-    values |= {"ece": groups.mean_gap(), "mce": groups.largest_gap()}
-    values["rmse"] = math.sqrt(values["brier"])
-    notes = ["calbin was left out: it looks at case after case, which groups do not show"]
-    if math.isinf(values["log_loss"]):
-        notes.append(f"log loss is infinite: {infinite_because(g.at(g.mean))}")
-    if reason := one_class(order):
-        notes.append(reason)
-    else:
-        values["auc"] = area(order)
-        if hidden:  # a little more, so that two digits are never too few
-            notes.append(f"auc is from cells: within {1.05 * hidden:.2g} of the exact one")
-    values["accuracy"] = float(g.n0[~upper].sum() + g.n1[upper].sum()) / total
-    values["calibration_loss"] = parts.calibration
-    values["miscalibration"] = parts.calibration + parts.ordering
-    rate = float(g.n1.sum()) / total
-    values["discrimination"] = max(rate * (1.0 - rate) - parts.refinement, 0.0)  # rounding
-    return values, notes
+    upper = g.f >= fine // 2
+    facts = GroupFacts(
+        ranked=order,
+        hidden_area=hidden,
+        log_loss=float(g.loss.sum()) / total + 0.0,
+        impossible=g.at(g.mean),
+        square=float(square.sum()) / total,
+        groups=_bins(g, fine, bins),
+        share_correct=float(g.n0[~upper].sum() + g.n1[upper].sum()) / total,
+        hull=parts,
+        base_rate=float(g.n1.sum()) / total,
+    )
+    return measure_all(facts)
 
 
 def _bins(g: Sums, fine: int, bins: int) -> Groups:

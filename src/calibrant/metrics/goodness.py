@@ -13,9 +13,10 @@ from scipy.special import chdtrc, erfc
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._cells import Readable, cells_of, impossible
-from calibrant.metrics._input import check_whole, check_word, observe
+from calibrant.metrics.arguments import check_whole, check_word, read_table
 from calibrant.metrics.binned import group_starts
+from calibrant.metrics.weighted_cells import cells_of, impossible
+from calibrant.result_tables import Readable
 
 __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
 
@@ -119,7 +120,7 @@ def hosmer_lemeshow(
     bins = check_whole("bins", bins, 2)
     check_word("binning", binning, BINNINGS)
     check_word("weights", weights, SQUARES)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     starts = group_starts(table, bins, binning)
     n0, n1, expected0, expected1 = (
         np.add.reduceat(column, starts)
@@ -227,7 +228,7 @@ def spiegelhalter(
     >>> spiegelhalter([1, 0] * 50, [0.1, 0.9] * 50).p_value < 1e-9
     True
     """
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     cells = cells_of(table, weights)
     tilt = 1.0 - 2.0 * cells.p
     total = float(cells.weight.sum())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics._input import check_word, observe
+from calibrant.metrics.arguments import check_word, read_table
 from calibrant.metrics.decompose import RULES, mean_change, spread
 
 __all__ = ["Corp", "FlachMatsubara", "calibration_loss", "corp", "flach_matsubara", "split_on_hull"]
@@ -75,7 +75,7 @@ def corp(
     Corp(loss='brier', miscalibration=0.015625, discrimination=0.0625, uncertainty=0.1875)
     """
     check_word("loss", loss, RULES)
-    table = observe(y, p, sample_weight, pos_label)
+    table = read_table(y, p, sample_weight, pos_label)
     rule, total = RULES[loss], table.total
     starts, n, rate = _blocks(table)
     fit = spread(rate, starts, len(table))
@@ -136,7 +136,7 @@ def flach_matsubara(
     >>> flach_matsubara([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
     FlachMatsubara(calibration=0.03125, ordering=0.0625, refinement=0.125)
     """
-    return split_on_hull(observe(y, p, sample_weight, pos_label))
+    return split_on_hull(read_table(y, p, sample_weight, pos_label))
 
 
 def split_on_hull(table: ScoreTable) -> FlachMatsubara:
@@ -168,7 +168,7 @@ def calibration_loss(
     >>> calibration_loss([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
     0.03125
     """
-    return split_on_hull(observe(y, p, sample_weight, pos_label)).calibration
+    return split_on_hull(read_table(y, p, sample_weight, pos_label)).calibration
 
 
 def _blocks(table: ScoreTable) -> tuple[Index, Array, Array]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.matrix import ScoreMatrix
-from calibrant.metrics._classes import class_tables, see_classes
 from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
+from calibrant.metrics.probability_matrix import class_tables, read_classes
 
 __all__ = ["class_groups", "classwise_ece", "classwise_mce", "top_label_ece", "top_label_mce"]
 
@@ -66,7 +66,7 @@ def top_label_ece(
     0.375
     """
     check_bins(bins, binning, ties)
-    matrix = see_classes(y, p, sample_weight, classes).matrix
+    matrix = read_classes(y, p, sample_weight, classes).matrix
     return top_groups(matrix, bins, binning, ties).mean_gap()
 
 
@@ -100,7 +100,7 @@ def top_label_mce(
     0.5
     """
     check_bins(bins, binning, ties)
-    matrix = see_classes(y, p, sample_weight, classes).matrix
+    matrix = read_classes(y, p, sample_weight, classes).matrix
     return top_groups(matrix, bins, binning, ties).largest_gap()
 
 
@@ -143,7 +143,7 @@ def classwise_ece(
     0.2292
     """
     check_bins(bins, binning, ties)
-    matrix = see_classes(y, p, sample_weight, classes).matrix
+    matrix = read_classes(y, p, sample_weight, classes).matrix
     return float(np.mean([each.mean_gap() for each in class_groups(matrix, bins, binning, ties)]))
 
 
@@ -178,7 +178,7 @@ def classwise_mce(
     0.875
     """
     check_bins(bins, binning, ties)
-    matrix = see_classes(y, p, sample_weight, classes).matrix
+    matrix = read_classes(y, p, sample_weight, classes).matrix
     return max(each.largest_gap() for each in class_groups(matrix, bins, binning, ties))
 
 

@@ -16,20 +16,16 @@ from calibrant.data.door import Rows, check_lengths, read_probabilities, read_we
 from calibrant.data.frozen import Frozen
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._input import check_whole
-from calibrant.metrics.binned import group
-from calibrant.metrics.evaluation import MEASURES
-from calibrant.metrics.printing import plain_values, shown_value
-from calibrant.metrics.proper import mean_log_loss, mean_square
-from calibrant.metrics.ranking import area
+from calibrant.metrics.arguments import check_whole
+from calibrant.metrics.prediction_facts import TableFacts
+from calibrant.metrics.registry import LABEL_MEASURES
+from calibrant.result_tables import aligned, json_ready, shown_value
 
 __all__ = ["MultilabelMeasures", "multilabel_measures"]
 
 Array = NDArray[np.float64]
 Known = tuple[Array, NDArray[np.bool_], Array | None]
 
-#: the measures, in order
-NAMES = ("log_loss", "brier", "ece", "auc")
 #: predictions sorted together for the AUC of all labels at once: bounds the memory
 MOST_SORTED = 1 << 24
 #: cells of a probability's leading bits, of which the last is that of 1
@@ -63,30 +59,21 @@ class MultilabelMeasures(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite value is the string "inf"."""
-        columns = {
-            name: ["inf" if v is not None and math.isinf(v) else v for v in values]
-            for name, values in self.by_column.items()
-        }
-        return {
-            "names": list(self.names),
-            "by_column": columns,
-            "micro": plain_values(self.micro),
-            "macro": plain_values(self.macro),
-            "notes": list(self.notes),
-        }
+        return {name: json_ready(value) for name, value in self._items()}
 
     def __str__(self) -> str:
-        lines = [f"{'measure':<12}  good is   micro   macro"]
-        for name in NAMES:
+        lines: list[tuple[str, ...]] = [(f"{'measure':<12}", "good is", " micro", " macro")]
+        for name, measure in LABEL_MEASURES.items():
             each = (self.micro.get(name), self.macro.get(name))
-            cells = "  ".join(f"{'–' if v is None else shown_value(v):>6}" for v in each)
-            lines.append(f"{MEASURES[name].label:<12}  {MEASURES[name].better:<7}  {cells}")
+            cells = ("–" if value is None else shown_value(value) for value in each)
+            lines.append((measure.label, measure.better, *cells))
         known = sum(value or 0.0 for value in self.by_column["weight"])
         missing = sum(value or 0.0 for value in self.by_column["missing"])
-        lines.append(
+        below = (
             f"{len(self.names)} columns, known labels of weight {known:.10g}, {missing:.0f} missing"
         )
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        table = aligned(lines, ("left", "left", "right", "right"), rule=False)
+        return "\n".join([*table, below, *(f"note: {note}" for note in self.notes)])
 
     __repr__ = __str__
 
@@ -158,14 +145,14 @@ def multilabel_measures(
         raise InputError("Y must hold at least one known label, but all are missing.")
     each, counts = [], np.zeros(CELLS, dtype=np.int64)
     for p, hit, w in columns():
-        each.append(_Column.of(p, hit, w, bins))
+        each.append(_LabelColumn.of(p, hit, w, bins))
         counts += np.bincount(_cells(p), minlength=CELLS)
     missing = tuple(float(count) for count in (~known).sum(axis=0))
     pooled = _pooled_area(columns, counts, each)
     return _result(called, each, missing, pooled)
 
 
-class _Column(NamedTuple):
+class _LabelColumn(NamedTuple):
     """The measures of one column, and what the micro ones are made of."""
 
     values: dict[str, float]
@@ -178,41 +165,57 @@ class _Column(NamedTuple):
         return self.negative + self.positive
 
     @classmethod
-    def of(cls, p: Array, hit: NDArray[np.bool_], weight: Array | None, bins: int) -> _Column:
+    def of(cls, p: Array, hit: NDArray[np.bool_], weight: Array | None, bins: int) -> _LabelColumn:
         if not len(p):
             return cls({}, 0.0, 0.0, np.zeros(bins))
         table = ScoreTable.from_rows(Rows(p, hit, weight, np.array([False, True]), True))
-        values = {"log_loss": mean_log_loss(table), "brier": mean_square(table)}
-        values["ece"] = group(table, bins).mean_gap()
-        if table.total_positive and table.total_negative:
-            values["auc"] = area(table)
+        facts = TableFacts(table, bins)
+        found = {name: measure.found(facts).value for name, measure in LABEL_MEASURES.items()}
+        values = {name: value for name, value in found.items() if value is not None}
         place = np.searchsorted(np.arange(1, bins) / bins, table.scores, side="right")
         gap = table.weight * table.scores - table.positive
         gaps = np.bincount(place, gap, minlength=bins).astype(np.float64)
         return cls(values, table.total_negative, table.total_positive, gaps)
 
 
+class LabelColumns(NamedTuple):
+    """What measures of all labels thrown together are made of; ``area`` is their AUC, if any."""
+
+    each: list[_LabelColumn]
+    area: float | None
+
+    @property
+    def total(self) -> float:
+        return sum(column.total for column in self.each)
+
+    def mean(self, name: str) -> float:
+        """The mean over all labels of a measure that is a mean over those of each column."""
+        known = (column for column in self.each if column.values)
+        return sum(column.values[name] * column.total for column in known) / self.total
+
+    def mean_gap(self) -> float:
+        """The ECE, with the bins of all columns together."""
+        gaps = np.sum([column.gaps for column in self.each], axis=0)
+        return float(np.abs(gaps).sum() / self.total)
+
+
 def _result(
     names: tuple[str, ...],
-    each: list[_Column],
+    each: list[_LabelColumn],
     missing: tuple[float, ...],
     pooled: float | None,
 ) -> MultilabelMeasures:
-    total = sum(column.total for column in each)
-    micro = {
-        name: sum(c.values[name] * c.total for c in each if c.values) / total
-        for name in ("log_loss", "brier")
-    }
-    micro["ece"] = float(np.abs(np.sum([c.gaps for c in each], axis=0)).sum() / total)
-    if pooled is not None:
-        micro["auc"] = pooled
-    macro = {}
-    for name in NAMES:
+    columns = LabelColumns(each, pooled)
+    micro, macro = {}, {}
+    for name, measure in LABEL_MEASURES.items():
+        together = None if measure.of_columns is None else measure.of_columns(columns)
+        if together is not None:
+            micro[name] = together
         defined = [c.values[name] for c in each if name in c.values]
         if defined:
             macro[name] = float(np.mean(defined))
     by_column: dict[str, tuple[float | None, ...]] = {
-        name: tuple(c.values.get(name) for c in each) for name in NAMES
+        name: tuple(c.values.get(name) for c in each) for name in LABEL_MEASURES
     }
     by_column["weight"] = tuple(c.total for c in each)
     by_column["positive_weight"] = tuple(c.positive for c in each)
@@ -220,11 +223,11 @@ def _result(
     return MultilabelMeasures(names, by_column, micro, macro, tuple(_notes(names, each)))
 
 
-def _notes(names: tuple[str, ...], each: list[_Column]) -> Iterator[str]:
+def _notes(names: tuple[str, ...], each: list[_LabelColumn]) -> Iterator[str]:
     pairs = list(zip(names, each, strict=True))
     empty = [name for name, c in pairs if not c.values]
-    single = [name for name, c in pairs if c.values and "auc" not in c.values]
-    endless = [name for name, c in pairs if math.isinf(c.values.get("log_loss", 0.0))]
+    single = [name for name, c in pairs if bool(c.positive) != bool(c.negative)]
+    endless = [name for name, c in pairs if any(map(math.isinf, c.values.values()))]
     for found, before, one, more in (
         (empty, "", "has no known label", "have no known label"),
         (single, "auc needs both classes, but ", "has one", "have one"),
@@ -248,7 +251,7 @@ def _cells(p: Array) -> NDArray[np.intp]:
 def _pooled_area(
     columns: Callable[[], Iterator[Known]],
     counts: NDArray[np.int64],
-    each: list[_Column],
+    each: list[_LabelColumn],
 ) -> float | None:
     """The AUC of all columns as one, a range of predictions after the other; None for one class."""
     positive = sum(column.positive for column in each)

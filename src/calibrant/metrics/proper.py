@@ -12,8 +12,13 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
-from calibrant.metrics._classes import Classes, mean_surprise, square_sum, surprises
-from calibrant.metrics._input import check_number, check_word, see
+from calibrant.metrics.arguments import check_number, check_word, read_predictions
+from calibrant.metrics.probability_matrix import (
+    LabelledMatrix,
+    mean_surprise,
+    square_sum,
+    surprises,
+)
 
 __all__ = [
     "brier",
@@ -84,7 +89,7 @@ def brier(
     """
     if normalise is not None:
         check_word("normalise", normalise, NORMALISE)
-    seen = see(y, p, sample_weight, pos_label, classes)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     if isinstance(seen, ScoreTable):
         return NORMALISE[normalise or "binary"] * mean_square(seen)
     k = seen.matrix.n_classes
@@ -123,7 +128,7 @@ def rmse(
     >>> rmse([0, 1], [0.5, 0.5])
     0.5
     """
-    seen = see(y, p, sample_weight, pos_label, classes)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     if isinstance(seen, ScoreTable):
         return math.sqrt(mean_square(seen))
     return math.sqrt(square_sum(seen.matrix) / seen.matrix.n_classes)
@@ -179,7 +184,7 @@ def log_loss(
     base = check_number("base", base, 1.0)
     if clip is not None:
         clip = check_number("clip", clip, 0.0, 0.5)
-    seen = see(y, p, sample_weight, pos_label, classes)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     loss, reason = _mean_of(seen, clip)
     if math.isinf(loss):
         warnings.warn(
@@ -191,7 +196,7 @@ def log_loss(
     return loss / math.log(base)
 
 
-def _mean_of(seen: ScoreTable | Classes, clip: float | None) -> tuple[float, str]:
+def _mean_of(seen: ScoreTable | LabelledMatrix, clip: float | None) -> tuple[float, str]:
     """The log loss, and why it is infinite if it is."""
     if isinstance(seen, ScoreTable):
         loss = mean_log_loss(seen, clip)

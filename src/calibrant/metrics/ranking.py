@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from calibrant.data.labels import plain
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._classes import Classes, class_tables, share_right
-from calibrant.metrics._input import check_word, see
+from calibrant.metrics.arguments import check_word, read_predictions
+from calibrant.metrics.probability_matrix import LabelledMatrix, class_tables, share_right
 
 __all__ = ["accuracy", "area", "auc", "one_class", "share_correct"]
 
@@ -72,8 +72,8 @@ def auc(
     (0.75, 0.5)
     """
     check_word("average", average, _AVERAGES)
-    seen = see(y, p, sample_weight, pos_label, classes)
-    if isinstance(seen, Classes):
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
+    if isinstance(seen, LabelledMatrix):
         return _one_against_rest(seen, average)
     missing = one_class(seen)
     if missing:
@@ -109,11 +109,11 @@ def accuracy(
     >>> accuracy([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.8])
     0.75
     """
-    seen = see(y, p, sample_weight, pos_label, classes)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     return share_correct(seen) if isinstance(seen, ScoreTable) else share_right(seen.matrix)
 
 
-def _one_against_rest(seen: Classes, average: str) -> float:
+def _one_against_rest(seen: LabelledMatrix, average: str) -> float:
     matrix = seen.matrix
     weight = matrix.class_weight
     if not weight.all():

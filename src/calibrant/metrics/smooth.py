@@ -12,8 +12,9 @@ from scipy.fft import dct
 from scipy.optimize import brentq
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics._cells import Cells, Readable
-from calibrant.metrics._input import observe
+from calibrant.metrics.arguments import read_table
+from calibrant.metrics.weighted_cells import WeightedCells
+from calibrant.result_tables import Readable
 
 __all__ = ["SmoothECE", "smooth_ece", "smooth_error"]
 
@@ -99,7 +100,7 @@ def smooth_ece(
     >>> round(smooth_ece(rng.random(10_000) < p, p).value, 3)
     0.014
     """
-    return smooth_error(observe(y, p, sample_weight, pos_label))
+    return smooth_error(read_table(y, p, sample_weight, pos_label))
 
 
 def smooth_error(table: ScoreTable) -> SmoothECE:
@@ -127,7 +128,7 @@ def smooth_error(table: ScoreTable) -> SmoothECE:
 
 def _residual(table: ScoreTable) -> Array:
     """Σ w(y − p) of each cell as a share of all weight."""
-    cells = Cells(table.scores, table.weight, table.positive, table.weight)
+    cells = WeightedCells(table.scores, table.weight, table.positive, table.weight)
     return np.asarray(cells.residual / table.total)
 
 

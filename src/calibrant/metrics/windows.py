@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.metrics._classes import class_tables
-from calibrant.metrics._input import check_whole, see
+from calibrant.metrics.arguments import check_whole, read_predictions
+from calibrant.metrics.probability_matrix import class_tables
 
-__all__ = ["calbin", "not_whole", "window_error"]
+__all__ = ["calbin", "not_whole", "too_many", "window_error"]
 
 Array = NDArray[np.float64]
 
 #: windows looked at together: bounds the memory, whatever the number of cases
 CHUNK = 1 << 15
+#: CalBin looks at every case; of more than this it would take longer than all other measures
+MOST_WINDOWS = 50_000_000
 
 
 def calbin(
@@ -77,7 +79,7 @@ def calbin(
     """
     if window is not None:
         window = check_whole("window", window, 1)
-    seen = see(y, p, sample_weight, pos_label, classes)
+    seen = read_predictions(y, p, sample_weight, pos_label, classes)
     tables = (seen,) if isinstance(seen, ScoreTable) else class_tables(seen.matrix)
     return float(np.mean([_whole_window_error(table, window) for table in tables]))
 
@@ -94,6 +96,13 @@ def not_whole(table: ScoreTable) -> str:
     if table.is_whole:
         return ""
     return "calbin needs whole weights (a window counts cases), but fractions came"
+
+
+def too_many(cases: float) -> str:
+    """Why CalBin is left out of a table of all measures, or nothing."""
+    if cases <= MOST_WINDOWS:
+        return ""
+    return f"calbin was left out: it looks at each of {cases:.3g} cases; call calbin for it"
 
 
 def window_error(table: ScoreTable, window: int | None = None) -> float:

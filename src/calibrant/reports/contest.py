@@ -22,7 +22,7 @@ from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.folds.tables import Held
 from calibrant.maps import VectorMap
-from calibrant.metrics import auc
+from calibrant.metrics.ranking import area
 
 if TYPE_CHECKING:
     from calibrant.auto import Standing
@@ -246,4 +246,4 @@ def _judged(p: Array, held: Held, ranked: ScoreTable) -> Any:
     square = np.concatenate((np.square(p[zero]), np.square(1.0 - p[one])))
     both = zero.any() and one.any()
     certain = bool(p.min() <= 0.0 or p.max() >= 1.0)
-    return Judged(surprise, square, auc(ranked) if both else None, certain)
+    return Judged(surprise, square, area(ranked) if both else None, certain)

@@ -22,6 +22,7 @@ from calibrant.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Identity
 from calibrant.metrics import Evaluation, evaluate
+from calibrant.metrics.out_of_fold import within_folds
 from calibrant.outputs import find_target, keep_apart
 from calibrant.reports.axes import Axis, logit_axis, probability_axis
 from calibrant.reports.contest import RAW, Contest, Data, contest_behind, contest_of
@@ -35,7 +36,6 @@ from calibrant.reports.facts import (
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.segments import segment_panels
 from calibrant.reports.value import Method, Report, Spread
-from calibrant.reports.within import within_folds
 from calibrant.reports.words import verdict_of
 
 __all__ = ["AS_THEY_ARE", "methods_of", "report", "report_of"]

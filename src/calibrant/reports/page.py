@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from calibrant.metrics.notes import CHANGE, topic_of
 from calibrant.reports.charts import map_picture, reliability, small, swatch
 from calibrant.reports.markup import Markup, element, join, script_json
 from calibrant.reports.tables import leaderboard, measures, panel_table, points, tiles
@@ -226,7 +227,7 @@ def _gallery(report: Report, order: Sequence[int]) -> Markup:
 
 def _measures(report: Report) -> Markup:
     # the change of log loss, row by row the same rows, is in the leaderboard
-    told = [n for n in report.evaluation.notes if not n.startswith("the change has no intervals")]
+    told = [note for note in report.evaluation.notes if topic_of(note) != CHANGE]
     notes = [element("li", None, note) for note in told]
     below = element("ul", {"class": "how"}, *notes) if notes else Markup()
     return _section("measures", "Measures", measures(report), below)

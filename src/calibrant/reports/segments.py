@@ -11,11 +11,11 @@ from calibrant.calibrators.identity import Identity
 from calibrant.data.door import Rows, check_lengths
 from calibrant.data.segments import read_segments, segment_names
 from calibrant.data.table import ScoreTable
-from calibrant.diagrams.bins import clopper_pearson
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted
 from calibrant.maps import Map
+from calibrant.metrics.interval_formulas import clopper_pearson
 from calibrant.reports.contest import Data
 from calibrant.reports.value import Panel
 

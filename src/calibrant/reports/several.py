@@ -30,7 +30,7 @@ from calibrant.fitted import Fitted
 from calibrant.maps import VectorMap
 from calibrant.maps.softmax import softmax
 from calibrant.metrics import evaluate
-from calibrant.metrics._classes import class_table, class_tables, top_table
+from calibrant.metrics.probability_matrix import class_table, class_tables, top_table
 from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.calibrator import CodedCalibrator
 from calibrant.registry import calibrators_of

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from calibrant.metrics import Evaluation
-from calibrant.metrics.printing import shown_value
+from calibrant.metrics.measure import Measure
 from calibrant.reports.charts import forest, swatch
 from calibrant.reports.facts import counted
 from calibrant.reports.markup import Markup, element, join
 from calibrant.reports.value import Method, Panel, Report
 from calibrant.reports.words import SAME_AUC, shown
+from calibrant.result_tables import shown_value
 
 __all__ = ["leaderboard", "measures", "panel_table", "points", "tiles"]
 
@@ -139,14 +140,14 @@ def measures(report: Report) -> Markup:
         if name not in after:
             continue
         title = join((measure.label, element("br"), _small(measure.meaning)))
-        cells = [(title, ""), (measure.better, "")]
+        cells: list[tuple[Any, str]] = [(title, ""), (measure.better, "")]
         value = join((shown_value(after[name]), element("br"), _between(new.get(name))))
         if before is None:
             cells.append((value, "n"))
         else:
             was = join((shown_value(before[name]), element("br"), _between(old.get(name))))
-            word = _verdict(before, after, name, measure.better, shown_value)
-            if name == "auc" and abs(report.chosen.auc_change or 0.0) < SAME_AUC:
+            word = _verdict(measure, before, after, shown_value)
+            if measure.ranks and abs(report.chosen.auc_change or 0.0) < SAME_AUC:
                 word = "same"  # within folds; maps of different folds are not to be compared
             cells += [(was, "n"), (value, "n"), (word, f"word {word}")]
         rows.append(_row(cells))
@@ -156,30 +157,22 @@ def measures(report: Report) -> Markup:
 
 
 def _verdict(
+    measure: Measure,
     before: Mapping[str, float],
     after: Mapping[str, float],
-    name: str,
-    better: str,
     show: Callable[[float], str],
 ) -> str:
     """Better, worse, or the same where what is shown is, or the ranking is kept."""
-    old, new = before[name], after[name]
-    if show(old) == show(new) or (name == "auc" and abs(new - old) < SAME_AUC):
-        return "same"
-    return "better" if (new < old) == (better == "smaller") else "worse"
+    kept = SAME_AUC if measure.ranks else 0.0
+    return measure.verdict(before[measure.name], after[measure.name], show=show, same_within=kept)
 
 
-TILES = {
-    "log_loss": "Log loss",
-    "ece": "Calibration error",
-    "top_label_ece": "Top-label error",
-    "auc": "Ranking (AUC)",
-    "accuracy": "Accuracy",
-}
+#: figures at a glance
+TILES = 3
 
 
 def tiles(report: Report) -> Markup:
-    """Three figures at a glance, before and after."""
+    """A few figures at a glance, before and after."""
     e = report.evaluation
     after, before = dict(e.after), None if e.before is None else dict(e.before)
     new = _intervals(report, "intervals")
@@ -187,13 +180,15 @@ def tiles(report: Report) -> Markup:
         # within folds, as in the leaderboard: maps of different folds are not compared
         before["auc"], after["auc"] = report.raw.auc, report.chosen.auc
     cells = []
-    for name in [name for name in TILES if name in after][:3]:
-        parts: list[Any] = [element("dt", None, TILES[name])]
+    known = [m for m in e._measures.values() if m.headline and m.name in after]
+    for measure in known[:TILES]:
+        name = measure.name
+        parts: list[Any] = [element("dt", None, measure.headline)]
         if before is None:
             value: Any = shown(after[name])
         else:
             was = element("span", {"class": "was"}, shown(before[name]))
-            word = _verdict(before, after, name, e._measures[name].better, shown)
+            word = _verdict(measure, before, after, shown)
             arrow = element("span", {"class": "to", "aria-label": "to"}, " → ")
             value = join((was, arrow, element("b", {"class": word}, shown(after[name]))))
         parts.append(element("dd", None, value))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +20,7 @@ from calibrant.errors import InputError
 from calibrant.fitted import Fitted
 from calibrant.metrics import Evaluation, MulticlassEvaluation
 from calibrant.outputs import find_target, write_whole
+from calibrant.result_tables import json_ready
 
 __all__ = ["Method", "Panel", "Recipe", "Report", "Spread"]
 
@@ -185,7 +185,7 @@ class Report(Frozen):
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""
         document = {
-            name: _plain(value)
+            name: json_ready(value)
             for name, value in self._items()
             if name not in ("evaluation", "fitted")
         }
@@ -206,20 +206,3 @@ class Report(Frozen):
         count = len(self.methods) - 1
         plural = "s" if count != 1 else ""
         return f"Report({self.title!r}, {count} method{plural}, {self.chosen.name!r} chosen)"
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON can hold it."""
-    if isinstance(value, Frozen):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}  # type: ignore[arg-type]
-    if isinstance(value, Recipe):
-        return {"title": value.title, "code": value.code, "note": value.note}
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value.tolist()]
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "inf" if value > 0 else "-inf"
-    return value

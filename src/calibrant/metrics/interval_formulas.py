@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,13 @@ from calibrant.metrics.binned import group_starts
 __all__ = [
     "Binned",
     "Moments",
-    "Sample",
+    "SampleCells",
+    "Span",
     "area_interval",
     "area_span",
     "binned",
     "brier_losses",
+    "clopper_pearson",
     "gap_interval",
     "largest_gap_interval",
     "log_losses",
@@ -28,6 +31,7 @@ __all__ = [
     "normal",
     "row_error",
     "row_moments",
+    "row_weights",
     "share_interval",
     "weighing",
     "width_bins",
@@ -45,7 +49,7 @@ _TINY = np.finfo(np.float64).tiny
 MOST_ROWS = 1e12
 
 
-class Sample(NamedTuple):
+class SampleCells(NamedTuple):
     """The cells of a table with Σw and Σw² of each class, the latter as the weights are meant."""
 
     p: Array
@@ -64,11 +68,11 @@ class Sample(NamedTuple):
         return self.total**2 / float(self.negative_sq.sum() + self.positive_sq.sum())
 
 
-def _as_counts(t: ScoreTable) -> Sample:
-    return Sample(t.scores, t.negative, t.positive, t.negative, t.positive)
+def _as_counts(t: ScoreTable) -> SampleCells:
+    return SampleCells(t.scores, t.negative, t.positive, t.negative, t.positive)
 
 
-def _as_importance(t: ScoreTable) -> Sample:
+def _as_importance(t: ScoreTable) -> SampleCells:
     # intervals do not change with the scale of such weights; mean 1 keeps products in range
     power = -int(np.frexp(t.weight.max())[1])
     n0, n1 = np.ldexp(t.negative, power), np.ldexp(t.positive, power)
@@ -77,11 +81,25 @@ def _as_importance(t: ScoreTable) -> Sample:
         for n, q in ((n0, t.negative_sq), (n1, t.positive_sq))
     )
     scale = float(q0.sum() + q1.sum()) / float(n0.sum() + n1.sum())
-    return Sample(t.scores, n0 / scale, n1 / scale, q0 / scale**2, q1 / scale**2)
+    return SampleCells(t.scores, n0 / scale, n1 / scale, q0 / scale**2, q1 / scale**2)
 
 
 #: what a weight may mean: that many rows, or one row that matters that much
 weighing = {"counts": _as_counts, "importance": _as_importance}
+
+
+def row_weights(given: Array | None, rows: int, weights: str) -> tuple[Array, Array]:
+    """w and w² of each row, the latter as the weights are meant; ``given`` may be None."""
+    weight = np.ones(rows) if given is None else given
+    if weights == "importance":  # their scale does not matter, and squares must stay in range
+        weight = weight / weight.mean()
+    return weight, _ROW_SQUARES[weights](weight)
+
+
+_ROW_SQUARES: dict[str, Callable[[Array], Array]] = {
+    "counts": lambda weight: weight,
+    "importance": lambda weight: weight**2,
+}
 
 
 # --- means --------------------------------------------------------------------------------------
@@ -107,7 +125,7 @@ def brier_losses(p: Array) -> tuple[Array, Array]:
     return p**2, (1.0 - p) ** 2
 
 
-def moments(sample: Sample, losses: tuple[Array, Array]) -> Moments:
+def moments(sample: SampleCells, losses: tuple[Array, Array]) -> Moments:
     """Moments of the mean of a loss that negatives and positives have at each cell.
 
     The error is the larger of what was seen and what the predictions themselves expect: where
@@ -125,9 +143,9 @@ def moments(sample: Sample, losses: tuple[Array, Array]) -> Moments:
     chance = sample.p * (1.0 - sample.p)
     with np.errstate(invalid="ignore"):
         apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
-    told2 = float(q @ (chance * apart**2))
-    told3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * sample.p) * apart**3))
-    second, third = (seen2, seen3) if seen2 >= told2 else (told2, told3)
+    expected2 = float(q @ (chance * apart**2))
+    expected3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * sample.p) * apart**3))
+    second, third = (seen2, seen3) if seen2 >= expected2 else (expected2, expected3)
     skew = third / second / math.sqrt(second) if second > 0 else 0.0  # 1e-260^1.5 is 0
     return Moments(mean, math.sqrt(second) / total, skew, size)
 
@@ -152,12 +170,14 @@ def row_error(influence: Array, weight: Array, squares: Array) -> float:
     return math.sqrt(float(squares @ apart**2) * size / max(size - 1.0, 0.5)) / total
 
 
-def row_moments(losses: Array, weight: Array, squares: Array, told: float = 0.0) -> Moments:
-    """Moments of the mean of a loss that is known row by row, ``told`` the least variance."""
+def row_moments(
+    losses: Array, weight: Array, squares: Array, least_variance: float = 0.0
+) -> Moments:
+    """Moments of the mean of a loss that is known row by row."""
     total = float(weight.sum())
     mean = float(weight @ losses) / total
     seen = row_error(losses, weight, squares)
-    error = max(seen, math.sqrt(told))
+    error = max(seen, math.sqrt(least_variance))
     size = total**2 / float(squares.sum())
     if seen <= 0:
         return Moments(mean, error, 0.0, size)
@@ -187,7 +207,7 @@ def share_interval(share: float, size: float, level: float) -> Span:
     return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
 
 
-def area_interval(sample: Sample, level: float) -> Span:
+def area_interval(sample: SampleCells, level: float) -> Span:
     """Of the AUC: DeLong's variance, Wilson's form."""
     n0, n1, q0, q1 = sample[1:]
     total0, total1 = float(n0.sum()), float(n1.sum())
@@ -223,7 +243,7 @@ class Binned(NamedTuple):
     together: float  # standard error of Σ|gap|
 
 
-def binned(sample: Sample, starts: NDArray[np.intp]) -> Binned:
+def binned(sample: SampleCells, starts: NDArray[np.intp]) -> Binned:
     """The sums of each bin, of which ``starts`` are the first cells."""
     p, n0, n1, q0, q1 = sample
     total = sample.total
@@ -235,12 +255,12 @@ def binned(sample: Sample, starts: NDArray[np.intp]) -> Binned:
     weight, squares = add(n), add(q)
     gap = add(n * p - n1) / total
     seen = add(q0 * p**2 + q1 * (1.0 - p) ** 2)
-    told = add(q * p * (1.0 - p))
+    expected = add(q * p * (1.0 - p))
     pull = add(q0 * p - q1 * (1.0 - p))
     whole = float(q.sum())
-    variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, told) / total**2
+    variance = np.maximum(seen - 2.0 * gap * pull + gap**2 * whole, expected) / total**2
     mean = float(np.abs(gap).sum())
-    spread = float(np.maximum(seen, told).sum()) - 2.0 * mean * float(np.sign(gap) @ pull)
+    spread = float(np.maximum(seen, expected).sum()) - 2.0 * mean * float(np.sign(gap) @ pull)
     together = max(spread + mean**2 * whole, 0.0) / total**2
     rate, predicted = add(n1) / weight, add(n * p) / weight
     return Binned(
@@ -254,7 +274,7 @@ def binned(sample: Sample, starts: NDArray[np.intp]) -> Binned:
     )
 
 
-def width_bins(table: ScoreTable, sample: Sample, bins: int) -> Binned:
+def width_bins(table: ScoreTable, sample: SampleCells, bins: int) -> Binned:
     """Bins of equal width."""
     return binned(sample, group_starts(table, bins, "width"))
 
@@ -285,20 +305,24 @@ def largest_gap_interval(b: Binned, level: float) -> Span:
     """
     tail = (1.0 - level) / 2
     value = float(np.abs(b.predicted - b.rate).max())
-    low, high = _binomial_limits(b, tail)
+    low, high = clopper_pearson(b.size, b.rate, tail)
     above = np.maximum(np.abs(b.predicted - low), np.abs(high - b.predicted)).max()
-    low, high = _binomial_limits(b, tail / (2 * len(b.rate)))
+    low, high = clopper_pearson(b.size, b.rate, tail / (2 * len(b.rate)))
     below = np.maximum(low - b.predicted, b.predicted - high).max()
     return min(max(float(below), 0.0), value), min(max(float(above), value), 1.0)
 
 
-def _binomial_limits(b: Binned, tail: float) -> tuple[Array, Array]:
-    """Clopper and Pearson's limits of each bin's frequency."""
-    size = np.minimum(b.size, MOST_ROWS)
-    hits, misses = size * b.rate, size * (1.0 - b.rate)
-    with np.errstate(invalid="ignore"):
-        low = np.where(hits > 0, betaincinv(np.maximum(hits, 1e-9), misses + 1.0, tail), 0.0)
-        high = np.where(
-            misses > 0, betaincinv(hits + 1.0, np.maximum(misses, 1e-9), 1.0 - tail), 1.0
-        )
-    return low, high
+def clopper_pearson(size: Array, share: Array, tail: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's limits of a share of ``size`` rows, with ``tail`` left out at each end.
+
+    ``size`` may be an effective one, which need not be whole.
+
+    >>> low, high = clopper_pearson(np.array([10.0]), np.array([0.0]), 0.025)
+    >>> float(low[0]), round(float(high[0]), 4)
+    (0.0, 0.3085)
+    """
+    size = np.minimum(size, MOST_ROWS)
+    hits, misses = size * share, size * (1.0 - share)
+    low = betaincinv(np.where(hits > 0, hits, 1.0), misses + 1.0, tail)
+    high = betaincinv(hits + 1.0, np.where(misses > 0, misses, 1.0), 1.0 - tail)
+    return np.where(hits > 0, low, 0.0), np.where(misses > 0, high, 1.0)

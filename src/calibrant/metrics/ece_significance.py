@@ -11,10 +11,17 @@ from scipy.optimize import brentq
 from scipy.special import erf
 
 from calibrant.data.table import ScoreTable
-from calibrant.metrics._cells import Cells, Readable, cells_of, generator, impossible
-from calibrant.metrics._input import check_number, check_whole, check_word, observe
-from calibrant.metrics._redraw import redraw
+from calibrant.metrics.arguments import (
+    check_number,
+    check_whole,
+    check_word,
+    read_generator,
+    read_table,
+)
 from calibrant.metrics.binned import KINDS, group, group_starts, mass_borders
+from calibrant.metrics.redrawn_labels import redraw
+from calibrant.metrics.weighted_cells import WeightedCells, cells_of, impossible
+from calibrant.result_tables import Readable
 
 __all__ = ["ECETest", "ece_test"]
 
@@ -149,8 +156,8 @@ def ece_test(
     check_word("binning", binning, KINDS)
     replicates = check_whole("replicates", replicates, 1)
     level = check_number("level", level, 0.0, 1.0)
-    random = generator(random_state)
-    table = observe(y, p, sample_weight, pos_label)
+    random = read_generator(random_state)
+    table = read_table(y, p, sample_weight, pos_label)
     cells = cells_of(table, weights)
     places = _Places(table, bins, binning)
     drawn = np.abs(_redrawn(places, cells, replicates, random)) / cells.weight.sum()
@@ -190,7 +197,7 @@ class _Places:
         inside = np.minimum(borders[1:], high) - np.maximum(borders[:-1], low)
         self.shares = np.maximum(inside, 0.0) / (high - low)
 
-    def gaps(self, cells: Cells) -> Array:
+    def gaps(self, cells: WeightedCells) -> Array:
         """Each bin's share |Σ w(y − p)|/n of the ECE."""
         residual = cells.residual
         sums = np.bincount(self.first[self.whole], residual[self.whole], minlength=self.bins)
@@ -214,16 +221,18 @@ def _by_mass(table: ScoreTable, bins: int) -> tuple[Index, Index]:
 _PLACES = {"width": _by_width, "mass": _by_mass}
 
 
-def _redrawn(places: _Places, cells: Cells, replicates: int, random: np.random.Generator) -> Array:
+def _redrawn(
+    places: _Places, cells: WeightedCells, replicates: int, random: np.random.Generator
+) -> Array:
     """Σ w(y* − p) of each bin in each redrawing, shape (replicates, bins)."""
     gaps = np.zeros((replicates, places.bins))
     if len(places.whole):
         inside = places.first[places.whole]
         starts = np.flatnonzero(np.diff(inside, prepend=-1))
-        inner = Cells(*(column[places.whole] for column in cells))
+        inner = WeightedCells(*(column[places.whole] for column in cells))
         gaps[:, inside[starts]] = redraw(inner, starts, replicates, random)
     if len(places.shared):
-        outer = Cells(*(column[places.shared] for column in cells))
+        outer = WeightedCells(*(column[places.shared] for column in cells))
         drawn = redraw(outer, np.arange(len(places.shared)), replicates, random)
         gaps += drawn @ places.shares
     return gaps

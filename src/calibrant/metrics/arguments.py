@@ -1,4 +1,4 @@
-"""What every measure takes: rows or a table of probabilities, and options within their limits."""
+"""The arguments of every measure: rows or a table of probabilities, and options in their limits."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ from calibrant.data.door import (
 )
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._classes import Classes, has_several, see_classes
+from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, read_classes
 
 __all__ = [
     "check_number",
     "check_whole",
     "check_word",
-    "observe",
     "positive_column",
+    "read_generator",
+    "read_predictions",
     "read_rows",
+    "read_table",
     "refuse_positive",
-    "see",
 ]
 
 Array = NDArray[np.float64]
 
 
-def see(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any) -> ScoreTable | Classes:
+def read_predictions(
+    y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
+) -> ScoreTable | LabelledMatrix:
     """A table for two classes; a matrix and its labels where p has three columns or more."""
     several, p = has_several(y, p)
     if not several:
-        return observe(y, p, sample_weight, pos_label, classes)
+        return read_table(y, p, sample_weight, pos_label, classes)
     refuse_positive(pos_label)
-    return see_classes(y, p, sample_weight, classes)
+    return read_classes(y, p, sample_weight, classes)
 
 
 def refuse_positive(pos_label: Any) -> None:
@@ -54,7 +57,9 @@ def refuse_positive(pos_label: Any) -> None:
         )
 
 
-def observe(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None) -> ScoreTable:
+def read_table(
+    y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any = None
+) -> ScoreTable:
     """The table of probabilities and labels, from rows or from a table in place of y."""
     if not isinstance(y, ScoreTable):
         return ScoreTable.from_rows(read_rows(y, p, sample_weight, pos_label, classes))
@@ -120,3 +125,13 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf) -> f
         limit = f"above {low:g}" if high == math.inf else f"above {low:g} and below {high:g}"
         raise ParameterError(f"{name} must be a finite number {limit}, but {value!r} came.")
     return float(value)
+
+
+def read_generator(random_state: Any) -> np.random.Generator:
+    """A random generator from a seed, a generator, or None."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as wrong:
+        raise ParameterError(
+            f"random_state must be a seed, a Generator or None, but {random_state!r} came."
+        ) from wrong

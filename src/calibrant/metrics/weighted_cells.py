@@ -1,19 +1,18 @@
-"""What tests of calibration share: what weights mean, and results that print well."""
+"""The cells of a table as tests of calibration read them: what a weight means to their variance."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
-from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._input import check_word
+from calibrant.errors import InputError
+from calibrant.metrics.arguments import check_word
 
-__all__ = ["NOT_WHOLE", "WEIGHTS", "Cells", "Readable", "cells_of", "generator", "impossible"]
+__all__ = ["NOT_WHOLE", "WEIGHTS", "WeightedCells", "cells_of", "impossible"]
 
 Array = NDArray[np.float64]
 
@@ -23,20 +22,7 @@ NOT_WHOLE = (
 )
 
 
-class Readable:
-    """Base of frozen results: they print with four digits."""
-
-    def __repr__(self) -> str:
-        names = [field.name for field in fields(self) if field.repr]  # type: ignore[arg-type]
-        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
-        return f"{type(self).__name__}({shown})"
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
-
-
-class Cells(NamedTuple):
+class WeightedCells(NamedTuple):
     """Per distinct prediction: p, Σw, Σwy, and the Σw² of its rows as the weights mean it."""
 
     p: Array
@@ -64,24 +50,24 @@ class Cells(NamedTuple):
         return largest * float(np.linalg.norm(each / largest)) if largest > 0.0 else 0.0
 
 
-def cells_of(table: ScoreTable, weights: str) -> Cells:
+def cells_of(table: ScoreTable, weights: str) -> WeightedCells:
     """The cells of a table, with weights that count rows, or that say how much a row matters."""
     check_word("weights", weights, WEIGHTS)
     return WEIGHTS[weights](table)
 
 
-def _counts(table: ScoreTable) -> Cells:
+def _counts(table: ScoreTable) -> WeightedCells:
     if not table.is_whole:
         raise InputError(NOT_WHOLE)
-    return Cells(table.scores, table.weight, table.positive, table.weight)
+    return WeightedCells(table.scores, table.weight, table.positive, table.weight)
 
 
-def _importance(table: ScoreTable) -> Cells:
+def _importance(table: ScoreTable) -> WeightedCells:
     """Scaled by a power of two, so that no product of weights leaves the range of floats."""
     power = -int(np.frexp(table.weight.max())[1])
     weight = np.ldexp(table.weight, power)
     square = np.ldexp(table.negative_sq + table.positive_sq, 2 * power)
-    return Cells(
+    return WeightedCells(
         table.scores,
         weight,
         np.ldexp(table.positive, power),
@@ -90,23 +76,13 @@ def _importance(table: ScoreTable) -> Cells:
 
 
 #: what ``weights=`` may say
-WEIGHTS: dict[str, Callable[[ScoreTable], Cells]] = {
+WEIGHTS: dict[str, Callable[[ScoreTable], WeightedCells]] = {
     "counts": _counts,
     "importance": _importance,
 }
 
 
-def impossible(cells: Cells) -> bool:
+def impossible(cells: WeightedCells) -> bool:
     """Whether something happened that had been given probability 0."""
     never, always = cells.p == 0.0, cells.p == 1.0
     return bool(cells.positive[never].any() or (cells.weight > cells.positive)[always].any())
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A random generator from a seed, a generator, or None."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as wrong:
-        raise ParameterError(
-            f"random_state must be a seed, a Generator or None, but {random_state!r} came."
-        ) from wrong

@@ -1,16 +1,14 @@
-"""What folds thrown together cannot tell: the order of rows, and how many values there are."""
+"""Predictions out of fold: AUC within the folds, and the values of the map of all rows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from calibrant.metrics import Evaluation
-from calibrant.metrics.printing import Changes, Spans
+from calibrant.metrics.evaluation_results import Changes, Evaluation, Spans
+from calibrant.metrics.notes import TIES, Note, topic_of
 
 __all__ = ["within_folds"]
 
-#: how the note on ties begins that is about the folds' maps, not about the one map
-_TIES = "ties are new"
 _HOW = "AUC counts the pairs within folds"
 
 
@@ -39,9 +37,11 @@ def within_folds(
     """
     if evaluation.before is None:
         return evaluation
-    notes = [note for note in evaluation.notes if _TIES not in note]
+    # ties of the folds' maps are not those of the one map
+    notes = [note for note in evaluation.notes if topic_of(note) != TIES]
     if values < scores:
-        notes.append(f"{scores} distinct scores become {values} distinct predictions: {_TIES}")
+        said = f"{scores} distinct scores become {values} distinct predictions: ties are new"
+        notes.append(Note(said, TIES))
     made = replace(evaluation, distinct=values, distinct_before=scores, notes=tuple(notes))
     if auc_before is None or auc_after is None or "auc" not in evaluation.after:
         return made

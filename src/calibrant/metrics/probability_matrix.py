@@ -20,13 +20,13 @@ from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 
 __all__ = [
-    "Classes",
+    "LabelledMatrix",
     "class_table",
     "class_tables",
     "has_several",
     "mean_surprise",
+    "read_classes",
     "read_probability_matrix",
-    "see_classes",
     "share_right",
     "square_sum",
     "surprises",
@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Classes(NamedTuple):
+class LabelledMatrix(NamedTuple):
     """A matrix of probabilities with the label of each of its columns."""
 
     matrix: ScoreMatrix
@@ -59,9 +59,9 @@ def has_several(y: Any, p: Any) -> tuple[bool, Any]:
     return columns.ndim == 2 and columns.shape[1] > 2, columns
 
 
-def see_classes(
+def read_classes(
     y: Any, p: Any, sample_weight: Any = None, classes: Any = None, *, name: str = "p"
-) -> Classes:
+) -> LabelledMatrix:
     """Labels, distributions over the classes and weights of the same rows; or a ScoreMatrix for y.
 
     Column j is the j-th class in sorted order, or the j-th of ``classes``.
@@ -80,10 +80,10 @@ def see_classes(
     if weight is not None and not weight.all():
         kept = weight > 0
         clean, codes, weight = clean[kept], codes[kept], weight[kept]
-    return Classes(ScoreMatrix(clean, codes, weight), labels)
+    return LabelledMatrix(ScoreMatrix(clean, codes, weight), labels)
 
 
-def _given(matrix: ScoreMatrix, **beside: Any) -> Classes:
+def _given(matrix: ScoreMatrix, **beside: Any) -> LabelledMatrix:
     for name, value in beside.items():
         if value is not None:
             raise InputError(
@@ -93,7 +93,7 @@ def _given(matrix: ScoreMatrix, **beside: Any) -> Classes:
     if not len(matrix):
         raise InputError("the matrix must have at least one row, but it is empty.")
     _check_distributions(matrix.scores, "the matrix")
-    return Classes(matrix, np.arange(matrix.n_classes))
+    return LabelledMatrix(matrix, np.arange(matrix.n_classes))
 
 
 def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index]:

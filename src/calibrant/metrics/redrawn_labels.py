@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.metrics._cells import Cells
+from calibrant.metrics.weighted_cells import WeightedCells
 
 __all__ = ["redraw"]
 
@@ -26,7 +26,7 @@ EVENTS = 500.0
 BLOCK = 1 << 20
 
 
-class _Rows(NamedTuple):
+class _CellRows(NamedTuple):
     """Rows behind each cell: ``size`` of them, all of weight ``common`` but one of ``other``.
 
     Σw and Σw² are those of the cell: exact for one or two rows, and for rows of equal weight.
@@ -38,7 +38,7 @@ class _Rows(NamedTuple):
     other: Array
 
     @classmethod
-    def of(cls, cells: Cells) -> _Rows:
+    def of(cls, cells: WeightedCells) -> _CellRows:
         weight, square = cells.weight, cells.square
         some = square > 0.0  # else lost between floats: as one row
         effective = np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
@@ -51,8 +51,8 @@ class _Rows(NamedTuple):
         common = np.where(count > 1.0, np.maximum(mean - np.sqrt(spread / rest), 0.0), 0.0)
         return cls(cells.p, count, common, mean + np.sqrt(spread * (count - 1.0)))
 
-    def part(self, place: slice) -> _Rows:
-        return _Rows(*(column[place] for column in self))
+    def part(self, place: slice) -> _CellRows:
+        return _CellRows(*(column[place] for column in self))
 
     @property
     def expected(self) -> float:
@@ -63,12 +63,14 @@ class _Rows(NamedTuple):
         return (self.size - 1.0) * self.common**power + self.other**power
 
 
-def redraw(cells: Cells, starts: Index, replicates: int, random: np.random.Generator) -> Array:
+def redraw(
+    cells: WeightedCells, starts: Index, replicates: int, random: np.random.Generator
+) -> Array:
     """Σ w(y* − p) of each bin (a run of cells from each start on), y* ~ Bernoulli(p).
 
     Shape (replicates, bins).
     """
-    rows = _Rows.of(cells)
+    rows = _CellRows.of(cells)
     ends = np.append(starts[1:], len(cells.p))
     sums = np.empty((replicates, len(starts)))
     exact = replicates * len(cells.p) <= EXACT
@@ -79,7 +81,7 @@ def redraw(cells: Cells, starts: Index, replicates: int, random: np.random.Gener
     return sums
 
 
-def _cheapest(rows: _Rows) -> Callable[[_Rows, int, np.random.Generator], Array]:
+def _cheapest(rows: _CellRows) -> Callable[[_CellRows, int, np.random.Generator], Array]:
     """How to draw the sum of many cells."""
     chance = rows.p * (1.0 - rows.p)
     if rows.moment(3) @ chance <= SMALL * (rows.moment(2) @ chance) ** 1.5 * (1.0 + 1e-12):
@@ -89,7 +91,7 @@ def _cheapest(rows: _Rows) -> Callable[[_Rows, int, np.random.Generator], Array]
     return _thinned if -np.log1p(-smaller) @ rows.size[inner] <= EVENTS else _cell_by_cell
 
 
-def _cell_by_cell(rows: _Rows, replicates: int, random: np.random.Generator) -> Array:
+def _cell_by_cell(rows: _CellRows, replicates: int, random: np.random.Generator) -> Array:
     """A binomial draw for the equal rows of each cell, and one draw for the other row."""
     sums = np.empty(replicates)
     many = np.flatnonzero(rows.size > 1.0)
@@ -104,7 +106,7 @@ def _cell_by_cell(rows: _Rows, replicates: int, random: np.random.Generator) -> 
     return sums - rows.expected
 
 
-def _refined_normal(rows: _Rows, replicates: int, random: np.random.Generator) -> Array:
+def _refined_normal(rows: _CellRows, replicates: int, random: np.random.Generator) -> Array:
     """σ·(z + γ(z² − 1)/6), z standard normal and γ the skewness: rounded where sums are whole."""
     chance = rows.p * (1.0 - rows.p)
     sd = np.sqrt(rows.moment(2) @ chance)
@@ -116,13 +118,13 @@ def _refined_normal(rows: _Rows, replicates: int, random: np.random.Generator) -
     return np.asarray(drawn)
 
 
-def _thinned(rows: _Rows, replicates: int, random: np.random.Generator) -> Array:
+def _thinned(rows: _CellRows, replicates: int, random: np.random.Generator) -> Array:
     """Events of a Poisson process of rate −ln(1 − q) at each row; a row is hit by one or more.
 
     q is the smaller of p and 1 − p, so a row is hit with probability q: exact, and the work grows
     with the variance of the sum, not with the number of rows.
     """
-    rows = _Rows(*(column[(rows.p > 0.0) & (rows.p < 1.0)] for column in rows))
+    rows = _CellRows(*(column[(rows.p > 0.0) & (rows.p < 1.0)] for column in rows))
     if not len(rows.p):
         return np.zeros(replicates)
     q = np.minimum(rows.p, 1.0 - rows.p)

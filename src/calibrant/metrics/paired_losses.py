@@ -16,9 +16,10 @@ from calibrant.data.door import check_lengths, read_labels, read_probabilities, 
 from calibrant.data.matrix import ScoreMatrix
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics._cells import NOT_WHOLE, WEIGHTS, Readable
-from calibrant.metrics._classes import has_several, see_classes
-from calibrant.metrics._input import check_number, check_word, positive_column, refuse_positive
+from calibrant.metrics.arguments import check_number, check_word, positive_column, refuse_positive
+from calibrant.metrics.probability_matrix import has_several, read_classes
+from calibrant.metrics.weighted_cells import NOT_WHOLE, WEIGHTS
+from calibrant.result_tables import Readable
 
 __all__ = ["LossDifference", "loss_difference"]
 
@@ -180,14 +181,14 @@ def loss_difference(
 # --- the losses of each row ---------------------------------------------------------------------
 
 
-class _Pair(NamedTuple):
+class _LossPair(NamedTuple):
     """The loss of each row by either prediction."""
 
     first: Array
     second: Array
 
-    def only(self, kept: Flags) -> _Pair:
-        return self if kept.all() else _Pair(self.first[kept], self.second[kept])
+    def only(self, kept: Flags) -> _LossPair:
+        return self if kept.all() else _LossPair(self.first[kept], self.second[kept])
 
 
 class _Loss(NamedTuple):
@@ -223,7 +224,7 @@ LOSSES = {
 
 def _read(
     y: Any, p: Any, q: Any, loss: _Loss, clip: float | None, pos_label: Any, classes: Any
-) -> tuple[_Pair, Flags | None]:
+) -> tuple[_LossPair, Flags | None]:
     """Losses of all rows, those of weight zero among them; and, of two classes, the positives."""
     for name, given in (("p", p), ("q", q)):
         if given is None:
@@ -231,8 +232,8 @@ def _read(
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
-        seen = (see_classes(y, m, classes=classes, name=n) for m, n in ((p, "p"), (q, "q")))
-        return _Pair(*(loss.several(_clipped(each.matrix, clip)) for each in seen)), None
+        seen = (read_classes(y, m, classes=classes, name=n) for m, n in ((p, "p"), (q, "q")))
+        return _LossPair(*(loss.several(_clipped(each.matrix, clip)) for each in seen)), None
     labels = read_labels(y, pos_label=pos_label, classes=classes)
     column = positive_column(labels, classes)
     losses = []
@@ -242,7 +243,7 @@ def _read(
         if clip is not None:
             clean = np.clip(clean, clip, 1.0 - clip)
         losses.append(loss.binary(clean, labels.positive))
-    return _Pair(*losses), labels.positive
+    return _LossPair(*losses), labels.positive
 
 
 def _clipped(matrix: ScoreMatrix, clip: float | None) -> ScoreMatrix:
@@ -344,7 +345,7 @@ def _effective(weight: Array) -> float:
 
 
 def _result(
-    pair: _Pair, weight: Array, chance: _Chance, loss: str, level: float, few: str
+    pair: _LossPair, weight: Array, chance: _Chance, loss: str, level: float, few: str
 ) -> LossDifference:
     share = weight / weight.sum()
     means = float(share @ pair.first), float(share @ pair.second)

@@ -1,0 +1,227 @@
+"""What `evaluate` returns: values that print as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.frozen import Frozen
+from calibrant.metrics.measure import Measure
+from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    json_ready,
+    shown_value,
+)
+
+__all__ = ["Changes", "Evaluation", "MulticlassEvaluation", "Spans"]
+
+Spans = dict[str, tuple[float, float]]
+Changes = dict[str, tuple[float, float | None, float | None]]
+Columns = dict[str, tuple[float | None, ...]]
+
+
+class EvaluationTable(PrintsAsTable, Frozen):
+    """The table of an evaluation: measures before and after, their intervals, and lines below."""
+
+    after: dict[str, float]
+    before: dict[str, float] | None
+    intervals: Spans | None
+    change: Changes | None
+    level: float | None
+
+    @property
+    def _measures(self) -> Mapping[str, Measure]:
+        """The measures by name, in the order of the table."""
+        raise NotImplementedError
+
+    def _below(self) -> list[str]:
+        """The lines under the table."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready object; an infinite value is the string "inf", a date its text."""
+        return {name: _FORMS.get(name, json_ready)(value) for name, value in self._items()}
+
+    @property
+    def _paired(self) -> bool:
+        """Whether any change has an interval."""
+        return any(low is not None for _, low, _ in (self.change or {}).values())
+
+    def _table(self) -> ResultTable:
+        meaning = {name: measure.meaning for name, measure in self._measures.items()}
+        rows = [TableRow(cells, meaning[name]) for name, cells in self._rows().items()]
+        return ResultTable(self._columns(), rows, self._below())
+
+    def _columns(self) -> list[TableColumn]:
+        named = [TableColumn("measure", "left", False), TableColumn("good is", "left", False)]
+        ends = [TableColumn(f"{100 * (self.level or 0):g} % interval")]
+        ends *= self.intervals is not None
+        if self.before is None:
+            return [*named, TableColumn("value", may_break=False), *ends]
+        values = [TableColumn(title, may_break=False) for title in ("before", "after")]
+        verdict = TableColumn("change", "left", may_break=False, coloured=True)
+        return [*named, *values, *ends, verdict, *[TableColumn("by")] * self._paired]
+
+    def _rows(self) -> dict[str, tuple[str, ...]]:
+        """The cells of the table by measure: label, which way is good, values, the verdict."""
+        return {
+            name: (measure.label, measure.better, *self._cells(measure))
+            for name, measure in self._measures.items()
+            if name in self.after
+        }
+
+    def _cells(self, measure: Measure) -> list[str]:
+        name = measure.name
+        value = self.after[name]
+        cells = [shown_value(value)]
+        if self.intervals is not None:
+            cells.append(_shown_span(self.intervals.get(name)))
+        if self.before is None:
+            return cells
+        old = self.before[name]
+        _, low, high = (self.change or {}).get(name, (0.0, None, None))
+        span = None if low is None or high is None else (low, high)
+        cells = [shown_value(old), *cells, measure.verdict(old, value, span=span)]
+        return [*cells, _shown_span(span)] if self._paired else cells
+
+
+def _shown_span(span: tuple[float, float] | None) -> str:
+    return "–" if span is None else f"{shown_value(span[0])} to {shown_value(span[1])}"
+
+
+def _named_ends(changes: Changes | None) -> dict[str, dict[str, float | None]] | None:
+    """Changes for JSON; an end that is not known is null."""
+    if changes is None:
+        return None
+    words = ("difference", "low", "high")
+    return {name: dict(zip(words, parts, strict=True)) for name, parts in changes.items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(EvaluationTable):
+    """The measures of a set of probabilities, after calibration and perhaps before it.
+
+    Attributes
+    ----------
+    after : dict of str to float
+        Value of each measure, by name. A measure that the data do not allow is left out, and a
+        note says why.
+    before : dict of str to float, or None
+        The same for the raw scores, if they were given.
+    weight, positive_weight : float
+        Total weight (the number of rows, without weights), and that of the positives.
+    distinct, distinct_before : int
+        Different predictions, and different raw scores (None if they were not given).
+    notes : tuple of str
+        What deserves a look.
+    level : float, or None
+        The confidence of the intervals; None where none were wanted.
+    intervals, intervals_before : dict of str to (float, float), or None
+        The interval of each measure that has one. It holds the value itself.
+    change : dict of str to (float, float or None, float or None), or None
+        After − before, and the ends of its interval (None where it cannot be told), for each
+        measure that is finite on both sides.
+
+    Notes
+    -----
+    Smaller is better for ``log_loss``, ``brier``, ``ece``, ``mce``, ``rmse``, ``calbin``,
+    ``calibration_loss`` and ``miscalibration``; larger is better for ``auc``, ``accuracy`` and
+    ``discrimination``.
+    """
+
+    after: dict[str, float]
+    before: dict[str, float] | None
+    weight: float
+    positive_weight: float
+    distinct: int
+    distinct_before: int | None
+    notes: tuple[str, ...] = ()
+    level: float | None = None
+    intervals: Spans | None = None
+    intervals_before: Spans | None = None
+    change: Changes | None = None
+
+    @property
+    def _measures(self) -> Mapping[str, Measure]:
+        return MEASURES
+
+    def _below(self) -> list[str]:
+        distinct = f"{self.distinct} distinct prediction{'s' if self.distinct != 1 else ''}"
+        if self.distinct_before is not None:
+            distinct += f", {self.distinct_before} before"
+        weights = f"weight {self.weight:.10g}, of it {self.positive_weight:.10g} positive"
+        return [f"{weights}; {distinct}", *(f"note: {note}" for note in self.notes)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MulticlassEvaluation(EvaluationTable):
+    """The measures of probabilities of several classes, after calibration and perhaps before it.
+
+    Attributes
+    ----------
+    after : dict of str to float
+        Value of each measure, by name. A measure that the data do not allow is left out, and a
+        note says why.
+    before : dict of str to float, or None
+        The same for the raw scores, if they were given.
+    by_class : dict of str to tuple
+        After calibration, for each class against the rest, in the order of ``labels``: its
+        ``weight``, ``ece``, ``mce`` and ``auc`` (None for a class that did not come).
+    weight : float
+        Total weight (the number of rows, without weights).
+    labels : tuple
+        The class of each column.
+    notes : tuple of str
+        What deserves a look.
+    level : float, or None
+        The confidence of the intervals; None where none were wanted.
+    intervals, intervals_before : dict of str to (float, float), or None
+        The interval of each measure but ``calbin``. It holds the value itself.
+    change : dict of str to (float, float or None, float or None), or None
+        After − before, and the ends of its interval: for log loss, Brier score, RMSE, top-label ECE
+        and accuracy; None for the others.
+
+    Notes
+    -----
+    Larger is better for ``auc`` and ``accuracy``, smaller for all others.
+    """
+
+    after: dict[str, float]
+    before: dict[str, float] | None
+    by_class: Columns
+    weight: float
+    labels: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
+    level: float | None = None
+    intervals: Spans | None = None
+    intervals_before: Spans | None = None
+    change: Changes | None = None
+
+    @property
+    def _measures(self) -> Mapping[str, Measure]:
+        return CLASS_MEASURES
+
+    def _below(self) -> list[str]:
+        sizes = [value for value in self.by_class["weight"] if value is not None]
+        spread = f"from {min(sizes):.10g} to {max(sizes):.10g} each"
+        lines = [f"weight {self.weight:.10g}; {len(self.labels)} classes, {spread}"]
+        errors = [value for value in self.by_class["ece"] if value is not None]
+        worst = int(np.argmax(errors))
+        lines.append(f"largest ECE of a class: {errors[worst]:.4f}, {self.labels[worst]!r}")
+        return [*lines, *(f"note: {note}" for note in self.notes)]
+
+
+def _plain_labels(labels: tuple[Any, ...]) -> list[Any]:
+    """Labels that JSON knows, or their text (a date, say)."""
+    return [label if isinstance(label, (str, int, float)) else str(label) for label in labels]
+
+
+#: fields that JSON has in a form of their own
+_FORMS: dict[str, Callable[[Any], Any]] = {"change": _named_ends, "labels": _plain_labels}

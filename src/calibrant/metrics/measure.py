@@ -1,0 +1,148 @@
+"""What a measure is: one record that says all that the rest of the house has to know of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from calibrant.result_tables import shown_value
+
+if TYPE_CHECKING:
+    from calibrant.metrics.change_intervals import Pairs
+    from calibrant.metrics.class_facts import ClassFacts
+    from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs
+    from calibrant.metrics.interval_formulas import Span
+    from calibrant.metrics.intervals import IntervalCase
+    from calibrant.metrics.multilabel import LabelColumns
+    from calibrant.metrics.prediction_facts import PredictionFacts
+    from calibrant.metrics.redrawn_tables import RedrawnTable
+
+__all__ = ["Found", "Measure", "Noted", "OfClasses", "taken"]
+
+
+class Noted(NamedTuple):
+    """A value with a note about it; None where the data do not allow one, and the note says why."""
+
+    value: float | None
+    note: str
+
+
+#: what a measure finds
+Found = float | Noted
+
+
+def taken(found: Found) -> Noted:
+    """What was found, with an empty note where there is nothing to say."""
+    return found if isinstance(found, Noted) else Noted(found, "")
+
+
+@dataclass(frozen=True)
+class OfClasses:
+    """A measure of the probabilities of several classes.
+
+    Attributes
+    ----------
+    value : function of ClassFacts
+    interval : function of ClassIntervalCase, optional
+        The interval before it is cut to the range, or None where the data allow none.
+    change : function of ClassPairs, optional
+        The interval of after − before on the same rows, or None.
+    meaning, range : as in `Measure`
+        Where they differ from those of two classes.
+    """
+
+    value: Callable[[ClassFacts], Found]
+    interval: Callable[[ClassIntervalCase], Span | None] | None = None
+    change: Callable[[ClassPairs], Span | None] | None = None
+    meaning: str = ""
+    range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of predicted probabilities. A new one is a record more in `registry`.
+
+    Attributes
+    ----------
+    name : str
+        By which results hold it.
+    label, meaning : str
+        What people read in tables, and the line that explains it.
+    better : {"smaller", "larger"}
+    range : pair of float
+        The smallest and the largest value that is possible; intervals are cut to it.
+    headline : str
+        Its title among the few figures at the top of a report; empty: it is not there.
+    brief : bool
+        Whether it is shown where there is room for few measures.
+    ranks : bool
+        Whether it looks at the order of scores alone: margins are then not made probabilities.
+    of : function of PredictionFacts, or None
+        The value for two classes. What it asks of the facts decides where it can be computed:
+        all facts but the table itself are known of rows that were grouped in an engine, too.
+    needs_table : str
+        Why groups of rows are not enough, if they are not.
+    interval : function of IntervalCase, optional
+        The interval before it is cut to the range, or None where the data allow none.
+    change : function of Pairs, optional
+        The interval of after − before on the same rows, or None.
+    of_redrawn : function of RedrawnTable, optional
+        The value of a table drawn again, for measures whose interval comes from such tables.
+    of_columns : function of LabelColumns, optional
+        The value for several yes/no labels thrown together; None where it is undefined.
+    of_classes : OfClasses, optional
+        The measure for several classes.
+    """
+
+    name: str
+    label: str
+    meaning: str
+    better: Literal["smaller", "larger"]
+    range: tuple[float, float] = (0.0, 1.0)
+    headline: str = ""
+    brief: bool = False
+    ranks: bool = False
+    of: Callable[[PredictionFacts], Found] | None = None
+    needs_table: str = ""
+    interval: Callable[[IntervalCase], Span | None] | None = None
+    change: Callable[[Pairs], Span | None] | None = None
+    of_redrawn: Callable[[RedrawnTable], float] | None = None
+    of_columns: Callable[[LabelColumns], float | None] | None = None
+    of_classes: OfClasses | None = None
+
+    def found(self, facts: PredictionFacts) -> Noted:
+        """The value for two classes, with what there is to say about it."""
+        if self.of is None:
+            raise ValueError(f"{self.name} is a measure of several classes")
+        return taken(self.of(facts))
+
+    def around(self, value: float, span: Span | None) -> Span | None:
+        """An interval cut to the range of the measure; it holds the value itself."""
+        if span is None:
+            return None
+        low, high = max(span[0], self.range[0]), min(span[1], self.range[1])
+        return min(low, value), max(high, value)
+
+    def verdict(
+        self,
+        before: float,
+        after: float,
+        *,
+        span: Span | None = None,
+        show: Callable[[float], str] = shown_value,
+        same_within: float = 0.0,
+    ) -> str:
+        """Which way it went: "better" or "worse"; "same" where what is shown is equal, or the
+        difference is below ``same_within``; "unclear" where the interval of the change holds 0.
+
+        >>> Measure("a", "A", "", "larger").verdict(0.5, 0.6)
+        'better'
+        """
+        close = math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-12)
+        if close or show(before) == show(after) or abs(after - before) < same_within:
+            return "same"
+        if span is not None and span[0] <= 0.0 <= span[1]:
+            return "unclear"
+        return "better" if (after < before) == (self.better == "smaller") else "worse"

@@ -1,0 +1,102 @@
+"""What measures of two classes are made of: the same facts, from a table or from groups of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from calibrant.data.table import ScoreTable
+from calibrant.metrics.binned import Groups, group
+from calibrant.metrics.hull import FlachMatsubara, split_on_hull
+from calibrant.metrics.proper import mean_log_loss, mean_square
+from calibrant.metrics.ranking import share_correct
+
+__all__ = ["GroupFacts", "PredictionFacts", "TableFacts"]
+
+
+class TableFacts:
+    """The facts of a table, each computed when it is first asked for."""
+
+    hidden_area = 0.0
+
+    def __init__(self, ranked: ScoreTable, bins: int) -> None:
+        self.ranked = ranked
+        self.bins = bins
+
+    @cached_property
+    def table(self) -> ScoreTable:
+        """The predictions as probabilities."""
+        ranked = self.ranked
+        return ranked if ranked.looks_like_probabilities else ranked.through_sigmoid()
+
+    @property
+    def impossible(self) -> ScoreTable:
+        return self.table
+
+    @cached_property
+    def log_loss(self) -> float:
+        return mean_log_loss(self.table)
+
+    @cached_property
+    def square(self) -> float:
+        return mean_square(self.table)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return group(self.table, self.bins)
+
+    @cached_property
+    def share_correct(self) -> float:
+        return share_correct(self.table)
+
+    @cached_property
+    def hull(self) -> FlachMatsubara:
+        return split_on_hull(self.table)
+
+    @property
+    def base_rate(self) -> float:
+        return self.table.total_positive / self.table.total
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """The facts of rows that were grouped where they are (`calibrant.metrics.evaluating_lazy`).
+
+    Attributes
+    ----------
+    ranked : ScoreTable
+        The scores as they came, in order: the sigmoid may have merged large margins.
+    hidden_area : float
+        By how much the AUC of ``ranked`` may be off, since the order in groups is not known.
+    log_loss : float
+        Mean −ln P(what came).
+    impossible : ScoreTable
+        A table with all cases whose prediction was exactly 0 or 1.
+    square : float
+        Mean (y − p)².
+    groups : Groups
+        The sums of each bin of equal width.
+    share_correct : float
+        The share of right decisions at p ≥ ½.
+    hull : FlachMatsubara
+        The Brier score split on the ROC hull.
+    base_rate : float
+        The share of positives.
+    table : None
+        All predictions one by one, which groups do not know.
+    """
+
+    ranked: ScoreTable
+    hidden_area: float
+    log_loss: float
+    impossible: ScoreTable
+    square: float
+    groups: Groups
+    share_correct: float
+    hull: FlachMatsubara
+    base_rate: float
+    table: None = None
+
+
+#: what a measure of two classes is made of
+PredictionFacts = TableFacts | GroupFacts

@@ -1,0 +1,148 @@
+"""Intervals by drawing the table again: measures behind which are windows or isotonic regression.
+
+All of them are too large on average: chance looks like miscalibration, and isotonic regression fits
+it. Drawing rows again would add that chance a second time. So tables are drawn from two smooth
+stories of how the labels came about, for each of which the true value is known: that the
+predictions are right, and that the isotonic curve of the data is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from calibrant.data.table import ScoreTable
+from calibrant.metrics.interval_formulas import SampleCells, weighing
+
+__all__ = ["FEWEST", "Chance", "RedrawnTable", "chance_of", "isotonic_curve"]
+
+Array = NDArray[np.float64]
+
+#: tables are pooled to this many cells before they are drawn from; values never are
+CELLS = 2_000
+#: windows looked at in a drawn table, evenly spaced among all
+WINDOWS = 256
+#: no more are drawn: chance is nothing then
+MOST_CASES = 1e15
+#: cases of each class (effective) below which curves tell nothing
+FEWEST = 10.0
+
+
+class Chance(NamedTuple):
+    """What chance does to a measure."""
+
+    bias: float  # how much too large the measure is on average, at most
+    half: float  # half the width of the interval
+    noise: float  # standard deviation if the predictions are right
+
+
+class RedrawnTable:
+    """A table that was drawn again: its predictions, Σw of either class, and its isotonic fit."""
+
+    def __init__(self, p: Array, negative: Array, positive: Array) -> None:
+        there = (negative + positive) > 0
+        self.p, self.negative, self.positive = p[there], negative[there], positive[there]
+        self.n = self.negative + self.positive
+        self.total = float(self.n.sum())
+        self.fit = isotonic_regression(self.positive / self.n, weights=self.n).x
+        self.base_rate = float(self.positive.sum()) / self.total
+        #: the mean square of the fit
+        self.resolved = float(self.n @ self.fit**2) / self.total
+
+    def calibration_loss(self) -> float:
+        """The mean squared distance of the predictions from the fit."""
+        return float(self.n @ (self.p - self.fit) ** 2) / self.total
+
+    def miscalibration(self) -> float:
+        """The Brier score less that of the fit."""
+        p = self.p
+        square = float(self.negative @ p**2 + self.positive @ (1.0 - p) ** 2) / self.total
+        return square - self.base_rate + self.resolved
+
+    def discrimination(self) -> float:
+        """The Brier score of the base rate less that of the fit."""
+        return self.resolved - self.base_rate**2
+
+    def calbin(self) -> float:
+        """CalBin over windows of a tenth of the weight, ties divided in proportion."""
+        p, columns = self.p, (self.n, self.n * self.p, self.positive)
+        mass, upto_p, upto_y = (
+            np.append(0.0, np.cumsum(column)) / self.total for column in columns
+        )
+        start = (np.arange(WINDOWS) + 0.5) * (0.9 / WINDOWS)
+        end = start + 0.1
+        p_start, p_end = np.interp(start, mass, upto_p), np.interp(end, mass, upto_p)
+        rate = (np.interp(end, mass, upto_y) - np.interp(start, mass, upto_y)) / 0.1
+        cell = np.searchsorted(p, rate)  # predictions before it are below the window's frequency
+        middle = np.clip(mass[cell], start, end)
+        p_middle = np.clip(upto_p[cell], p_start, p_end)
+        errors = rate * (2.0 * middle - start - end) - 2.0 * p_middle + p_start + p_end
+        return float(errors.mean()) / 0.1
+
+
+OfRedrawn = Callable[[RedrawnTable], float]
+
+
+def chance_of(
+    measures: Mapping[str, OfRedrawn],
+    table: ScoreTable,
+    weights: str,
+    level: float,
+    replicates: int,
+    rng: np.random.Generator,
+) -> dict[str, Chance]:
+    """What chance does to each of some measures of a table.
+
+    O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
+    """
+    sample = weighing[weights](table.pool(CELLS))
+    of = tuple(measures.values())
+    right, off = _draw(of, sample, sample.p, max(replicates // 4, 2), rng)
+    curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.p), replicates, rng)
+    bias = np.maximum(right.mean(axis=0) - off, curve.mean(axis=0) - off_curve)
+    apart = curve - curve.mean(axis=0)
+    tail = (1.0 - level) / 2
+    low, high = np.quantile(apart, (tail, 1.0 - tail), axis=0)
+    size = sample.size
+    half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
+    noise = right.std(axis=0)
+    numbers = (np.maximum(bias, 0.0).tolist(), half.tolist(), noise.tolist())
+    return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
+
+
+def isotonic_curve(sample: SampleCells, at: Array) -> Array:
+    """The isotonic fit, its blocks joined by lines from centre to centre."""
+    n = sample.negative + sample.positive
+    fit = isotonic_regression(sample.positive / n, weights=n)
+    starts = fit.blocks[:-1]
+    centre = np.add.reduceat(n * sample.p, starts) / np.add.reduceat(n, starts)
+    return np.asarray(np.interp(at, centre, fit.x[starts]))
+
+
+def _draw(
+    of: tuple[OfRedrawn, ...],
+    sample: SampleCells,
+    rate: Array,
+    replicates: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
+    """The measures of tables drawn with these rates of positives, and of the rates themselves."""
+    n, squares = sample.negative + sample.positive, sample.negative_sq + sample.positive_sq
+    # a cell holds n²/Σw² cases of weight Σw²/n each
+    cases, each = n**2 / squares, squares / n
+    chance = np.concatenate((cases * (1.0 - rate), cases * rate))
+    chance /= chance.sum()
+    total, cells = max(round(min(float(cases.sum()), MOST_CASES)), 1), len(n)
+    found = np.empty((replicates, len(of)))
+    batch = max(1, (1 << 20) // cells)
+    for first in range(0, replicates, batch):
+        drawn = rng.multinomial(total, chance, size=min(batch, replicates - first))
+        for i, counts in enumerate(drawn, start=first):
+            drawn_table = RedrawnTable(sample.p, counts[:cells] * each, counts[cells:] * each)
+            found[i] = [measure(drawn_table) for measure in of]
+    true = RedrawnTable(sample.p, n * (1.0 - rate), n * rate)
+    return found, np.array([measure(true) for measure in of])

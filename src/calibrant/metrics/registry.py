@@ -1,0 +1,300 @@
+"""Every measure, in the order of tables. A new measure is one record here, and nothing else.
+
+`evaluate` for arrays, frames and several classes, intervals, multilabel measures, reports, the
+command line and learning curves read these records and know no measure by name.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from calibrant.metrics.change_intervals import Pairs, against_curve, curve_against_base
+from calibrant.metrics.class_facts import ClassFacts
+from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs
+from calibrant.metrics.intervals import IntervalCase
+from calibrant.metrics.measure import Found, Measure, Noted, OfClasses
+from calibrant.metrics.prediction_facts import PredictionFacts
+from calibrant.metrics.probability_matrix import mean_surprise, share_right, surprises
+from calibrant.metrics.proper import infinite_because
+from calibrant.metrics.ranking import area, one_class
+from calibrant.metrics.redrawn_tables import RedrawnTable
+from calibrant.metrics.windows import not_whole, too_many, window_error
+
+__all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "OF_CLASSES", "RECORDS", "REDRAWN"]
+
+
+# --- values that come with a note ---------------------------------------------------------------
+
+
+def _log_loss(facts: PredictionFacts) -> Found:
+    if math.isinf(facts.log_loss):
+        return Noted(facts.log_loss, f"log loss is infinite: {infinite_because(facts.impossible)}")
+    return facts.log_loss
+
+
+def _class_log_loss(facts: ClassFacts) -> Found:
+    value = mean_surprise(facts.matrix)
+    if math.isinf(value):
+        return Noted(value, f"log loss is infinite: {surprises(facts.matrix)}")
+    return value
+
+
+def _auc(facts: PredictionFacts) -> Found:
+    if reason := one_class(facts.ranked):
+        return Noted(None, reason)
+    value, hidden = area(facts.ranked), facts.hidden_area
+    if not hidden:
+        return value
+    # a little more than the bound, so that its two digits are never too few
+    return Noted(value, f"auc is from cells: within {1.05 * hidden:.2g} of the exact one")
+
+
+def _class_auc(facts: ClassFacts) -> Found:
+    areas = facts.columns.areas
+    came = [value for value in areas if value is not None]
+    absent = len(areas) - len(came)
+    if len(came) < 2:
+        return Noted(None, "auc needs two classes, but only one came")
+    value = float(np.mean(came))
+    if not absent:
+        return value
+    return Noted(value, f"{absent} of {len(areas)} classes did not come: auc is over the others")
+
+
+def _calbin(facts: PredictionFacts) -> Found:
+    table = facts.table
+    if table is None:
+        raise ValueError("CalBin needs the table")
+    if reason := not_whole(table) or too_many(table.total):
+        return Noted(None, reason)
+    return window_error(table)
+
+
+def _class_calbin(facts: ClassFacts) -> Found:
+    _, windows, reason = facts.columns
+    return Noted(None, reason) if reason else float(np.mean(windows))
+
+
+def _discrimination(facts: PredictionFacts) -> float:
+    rate = facts.base_rate
+    return max(rate * (1.0 - rate) - facts.hull.refinement, 0.0)  # rounding
+
+
+# --- the records --------------------------------------------------------------------------------
+
+RECORDS = (
+    Measure(
+        "log_loss",
+        "log loss",
+        "mean surprise, in nats",
+        "smaller",
+        range=(0.0, math.inf),
+        headline="Log loss",
+        brief=True,
+        of=_log_loss,
+        interval=IntervalCase.log_loss,
+        change=Pairs.log_loss,
+        of_columns=lambda columns: columns.mean("log_loss"),
+        of_classes=OfClasses(_class_log_loss, ClassIntervalCase.log_loss, ClassPairs.log_loss),
+    ),
+    Measure(
+        "brier",
+        "Brier score",
+        "mean squared error, mean (y − p)²",
+        "smaller",
+        brief=True,
+        of=lambda facts: facts.square,
+        interval=IntervalCase.brier,
+        change=Pairs.brier,
+        of_columns=lambda columns: columns.mean("brier"),
+        of_classes=OfClasses(
+            lambda facts: facts.square,
+            ClassIntervalCase.brier,
+            ClassPairs.brier,
+            meaning="squared error, summed over the classes",
+            range=(0.0, 2.0),
+        ),
+    ),
+    Measure(
+        "ece",
+        "ECE",
+        "mean |prediction − frequency| over bins of equal width",
+        "smaller",
+        headline="Calibration error",
+        brief=True,
+        of=lambda facts: facts.groups.mean_gap(),
+        interval=IntervalCase.ece,
+        change=Pairs.ece,
+        of_columns=lambda columns: columns.mean_gap(),
+    ),
+    Measure(
+        "mce",
+        "MCE",
+        "the largest of those distances",
+        "smaller",
+        of=lambda facts: facts.groups.largest_gap(),
+        interval=IntervalCase.mce,
+    ),
+    Measure(
+        "rmse",
+        "RMSE",
+        "root of the Brier score",
+        "smaller",
+        of=lambda facts: math.sqrt(facts.square),
+        interval=IntervalCase.rmse,
+        change=Pairs.rmse,
+        of_classes=OfClasses(
+            lambda facts: math.sqrt(facts.square / facts.matrix.n_classes),
+            ClassIntervalCase.rmse,
+            ClassPairs.rmse,
+            meaning="root of the Brier score per class",
+        ),
+    ),
+    Measure(
+        "top_label_ece",
+        "top-label ECE",
+        "mean |confidence − share of right predictions| over bins",
+        "smaller",
+        headline="Top-label error",
+        of_classes=OfClasses(
+            lambda facts: facts.top.mean_gap(),
+            ClassIntervalCase.top_label_ece,
+            ClassPairs.top_label_ece,
+        ),
+    ),
+    Measure(
+        "top_label_mce",
+        "top-label MCE",
+        "the largest of those distances",
+        "smaller",
+        of_classes=OfClasses(
+            lambda facts: facts.top.largest_gap(), ClassIntervalCase.top_label_mce
+        ),
+    ),
+    Measure(
+        "classwise_ece",
+        "class-wise ECE",
+        "ECE of each class against the rest, averaged",
+        "smaller",
+        of_classes=OfClasses(
+            lambda facts: float(np.mean([groups.mean_gap() for groups in facts.each])),
+            ClassIntervalCase.classwise_ece,
+        ),
+    ),
+    Measure(
+        "classwise_mce",
+        "class-wise MCE",
+        "the worst bin of the worst class",
+        "smaller",
+        of_classes=OfClasses(
+            lambda facts: max(groups.largest_gap() for groups in facts.each),
+            ClassIntervalCase.classwise_mce,
+        ),
+    ),
+    Measure(
+        "auc",
+        "AUC",
+        "chance that a positive ranks above a negative",
+        "larger",
+        headline="Ranking (AUC)",
+        brief=True,
+        ranks=True,
+        of=_auc,
+        interval=IntervalCase.auc,
+        change=Pairs.auc,
+        of_columns=lambda columns: columns.area,
+        of_classes=OfClasses(
+            _class_auc, ClassIntervalCase.auc, meaning="each class against the rest, averaged"
+        ),
+    ),
+    Measure(
+        "accuracy",
+        "accuracy",
+        "share of right decisions at p ≥ ½",
+        "larger",
+        headline="Accuracy",
+        of=lambda facts: facts.share_correct,
+        interval=IntervalCase.accuracy,
+        change=Pairs.accuracy,
+        of_classes=OfClasses(
+            lambda facts: share_right(facts.matrix),
+            ClassIntervalCase.accuracy,
+            ClassPairs.accuracy,
+            meaning="share of rows whose likeliest class came",
+        ),
+    ),
+    Measure(
+        "calbin",
+        "CalBin",
+        "mean |p − frequency| over sliding windows",
+        "smaller",
+        of=_calbin,
+        needs_table="it looks at case after case, which groups do not show",
+        interval=IntervalCase.redrawn,
+        of_redrawn=RedrawnTable.calbin,
+        of_classes=OfClasses(
+            _class_calbin, meaning="mean |p − frequency| over sliding windows and classes"
+        ),
+    ),
+    Measure(
+        "calibration_loss",
+        "calibration loss",
+        "mean squared distance from the frequency on the ROC hull",
+        "smaller",
+        of=lambda facts: facts.hull.calibration,
+        interval=IntervalCase.redrawn,
+        change=lambda pairs: pairs.curve("calibration_loss", against_curve),
+        of_redrawn=RedrawnTable.calibration_loss,
+    ),
+    Measure(
+        "miscalibration",
+        "miscalibration",
+        "part of the Brier score that an increasing map could remove",
+        "smaller",
+        of=lambda facts: facts.hull.calibration + facts.hull.ordering,
+        interval=IntervalCase.redrawn,
+        change=lambda pairs: pairs.curve("miscalibration", against_curve),
+        of_redrawn=RedrawnTable.miscalibration,
+    ),
+    Measure(
+        "discrimination",
+        "discrimination",
+        "Brier score gained over the base rate if well calibrated",
+        "larger",
+        range=(0.0, 0.25),  # the largest uncertainty there is
+        of=_discrimination,
+        interval=IntervalCase.redrawn,
+        # by chance it gains what miscalibration does
+        change=lambda pairs: pairs.curve("discrimination", curve_against_base, "miscalibration"),
+        of_redrawn=RedrawnTable.discrimination,
+    ),
+)
+
+#: the measures of two classes by name
+MEASURES = {record.name: record for record in RECORDS if record.of is not None}
+#: those whose interval is from tables drawn again
+REDRAWN = {
+    name: record.of_redrawn for name, record in MEASURES.items() if record.of_redrawn is not None
+}
+#: the measures of several yes/no labels
+LABEL_MEASURES = {
+    name: record for name, record in MEASURES.items() if record.of_columns is not None
+}
+
+
+def _for_classes(record: Measure, several: OfClasses) -> Measure:
+    """The record with the words and the range that it has for several classes."""
+    meaning, span = several.meaning or record.meaning, several.range or record.range
+    return replace(record, meaning=meaning, range=span)
+
+
+#: how the measures of several classes are computed, and their records, by name
+OF_CLASSES = {record.name: record.of_classes for record in RECORDS if record.of_classes is not None}
+CLASS_MEASURES = {
+    record.name: _for_classes(record, record.of_classes)
+    for record in RECORDS
+    if record.of_classes is not None
+}

@@ -1,0 +1,250 @@
+"""The one printer of results: as lines of text, in colour, as HTML, as frames and for JSON.
+
+A result gives its `ResultTable`; `PrintsAsTable` turns that into everything else.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, NamedTuple
+
+from calibrant.errors import ParameterError, import_extra
+
+__all__ = [
+    "PrintsAsTable",
+    "Readable",
+    "ResultTable",
+    "TableColumn",
+    "TableRow",
+    "aligned",
+    "first_left",
+    "frame_of",
+    "json_ready",
+    "rich_table",
+    "shown_value",
+]
+
+Side = Literal["left", "right"]
+
+#: the packages that a frame can be made with, the preferred one first
+FRAMES = ("pandas", "polars", "pyarrow")
+#: how a verdict is shown in a coloured column
+COLOURS = {"better": "green", "worse": "red"}
+
+
+class TableColumn(NamedTuple):
+    """A column of a printed table.
+
+    ``may_break``: a narrow terminal may show its cells in two lines. ``coloured``: its words
+    "better" and "worse" are green and red. ``widest``: a terminal shows no more letters of a cell.
+    ``expendable``: a terminal that is too narrow leaves the column out, the smallest number first.
+    """
+
+    title: str
+    side: Side = "right"
+    may_break: bool = True
+    coloured: bool = False
+    widest: int | None = None
+    expendable: int | None = None
+
+
+class TableRow(NamedTuple):
+    """The cells of a row, what a notebook says under the mouse, and whether it is bold."""
+
+    cells: tuple[str, ...]
+    tooltip: str = ""
+    bold: bool = False
+
+
+class ResultTable(NamedTuple):
+    """A table that is ready to be printed, and the lines below it."""
+
+    columns: Sequence[TableColumn]
+    rows: Sequence[TableRow]
+    below: Sequence[str] = ()
+
+    @property
+    def lines(self) -> list[tuple[str, ...]]:
+        """The titles, and the cells of each row."""
+        return [tuple(column.title for column in self.columns), *(row.cells for row in self.rows)]
+
+    def fitted_to(self, width: int) -> ResultTable:
+        """The table without the columns that a terminal of this width has no room for."""
+        needs = [max(map(len, cells)) + 3 for cells in zip(*self.lines, strict=True)]
+        for place, column in enumerate(self.columns):
+            if column.widest is not None:
+                needs[place] = min(needs[place], column.widest + 3)
+        kept = list(range(len(needs)))
+        order = {c.expendable: i for i, c in enumerate(self.columns) if c.expendable is not None}
+        for number in sorted(order):
+            if sum(needs[place] for place in kept) + 1 <= width:
+                break
+            kept.remove(order[number])
+        rows = [row._replace(cells=tuple(row.cells[place] for place in kept)) for row in self.rows]
+        return ResultTable([self.columns[place] for place in kept], rows, self.below)
+
+
+class PrintsAsTable:
+    """Base of results that print as a table: as text, in a terminal and in a notebook."""
+
+    def _table(self) -> ResultTable:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        table = self._table()
+        lines = aligned(table.lines, [column.side for column in table.columns])
+        return "\n".join([*lines, *table.below])
+
+    __repr__ = __str__
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """For terminals. Where columns may be missing, the lines below take the whole width."""
+        table = self._table()
+        text = import_extra("rich.text", extra="cli").Text
+        below = "\n".join(table.below)
+        if all(column.expendable is None for column in table.columns):
+            yield rich_table(table, caption=text(below, justify="left", style="not italic"))
+        else:
+            yield rich_table(table.fitted_to(options.max_width))
+            yield text(below)
+
+    def _repr_html_(self) -> str:
+        """A small table that needs no style sheet, for notebooks."""
+        table = self._table()
+        sides = [column.side for column in table.columns]
+        head = _html_cells("th", table.lines[0], sides)
+        body = "".join(
+            f"<tr{_html_options(row)}>{_html_cells('td', row.cells, sides)}</tr>"
+            for row in table.rows
+        )
+        below = "<br>".join(html.escape(line) for line in table.below)
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><div>{below}</div>"
+        )
+
+
+def aligned(
+    lines: Sequence[Sequence[str]], sides: Sequence[Side], *, rule: bool = True
+) -> list[str]:
+    """Lines of cells as lines of text, the first one underlined if a ``rule`` is wanted.
+
+    >>> print("\\n".join(aligned([("name", "value"), ("one", "10")], ("left", "right"))))
+    name  value
+    ────  ─────
+    one      10
+    """
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    shown = []
+    for line in lines:
+        cells = zip(line, sides, widths, strict=True)
+        parts = (cell.ljust(w) if side == "left" else cell.rjust(w) for cell, side, w in cells)
+        shown.append("  ".join(parts).rstrip())
+    if rule:
+        shown.insert(1, "  ".join("─" * width for width in widths))
+    return shown
+
+
+def first_left(columns: int) -> list[Side]:
+    """Words to the left in the first column, numbers to the right in the others."""
+    return ["left" if column == 0 else "right" for column in range(columns)]
+
+
+def rich_table(table: ResultTable, **style: Any) -> Any:
+    """The table as rich draws it; ``style`` goes to rich's Table."""
+    text = import_extra("rich.text", extra="cli").Text
+    made = import_extra("rich.table", extra="cli").Table(**style)
+    for title, side, may_break, _, widest, _ in table.columns:
+        made.add_column(title, justify=side, no_wrap=not may_break, max_width=widest)
+    for row in table.rows:
+        cells = (
+            text(cell, style=COLOURS.get(cell, "") if column.coloured else "")
+            for cell, column in zip(row.cells, table.columns, strict=True)
+        )
+        made.add_row(*cells, style="bold" if row.bold else "")
+    return made
+
+
+def _html_cells(tag: str, cells: Sequence[str], sides: Sequence[Side]) -> str:
+    return "".join(
+        f'<{tag} style="text-align:{side}">{html.escape(cell)}</{tag}>'
+        for cell, side in zip(cells, sides, strict=True)
+    )
+
+
+def _html_options(row: TableRow) -> str:
+    tooltip = f' title="{html.escape(row.tooltip)}"' if row.tooltip else ""
+    return tooltip + (' style="font-weight:bold"' if row.bold else "")
+
+
+# --- other forms --------------------------------------------------------------------------------
+
+
+class Readable:
+    """Base of frozen results: their numbers print with four digits."""
+
+    def __repr__(self) -> str:
+        names = [field.name for field in fields(self) if field.repr]  # type: ignore[arg-type]
+        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
+        return f"{type(self).__name__}({shown})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple):
+        inside = ", ".join(map(_short, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return repr(value)
+
+
+def shown_value(value: float) -> str:
+    """Four digits, more for small values, and a true minus.
+
+    >>> shown_value(0.12345), shown_value(-1.2345e-4), shown_value(float("inf"))
+    ('0.1235', '−1.23e-04', '∞')
+    """
+    if not math.isfinite(value):
+        return "∞"
+    size = f"{abs(value):.4f}" if value == 0 or abs(value) >= 0.001 else f"{abs(value):.2e}"
+    return f"−{size}" if value < 0 else size
+
+
+def json_ready(value: Any) -> Any:
+    """The value as JSON can hold it, which has no infinity: "inf" and "-inf".
+
+    Arrays and tuples become lists, results and dataclasses become objects.
+
+    >>> json_ready({"a": (1.0, float("inf"))})
+    {'a': [1.0, 'inf']}
+    """
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "tolist"):
+        return json_ready(value.tolist())
+    if is_dataclass(value):
+        return {field.name: json_ready(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_ready(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [json_ready(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def frame_of(columns: Mapping[str, list[Any]], backend: str | None = None) -> Any:
+    """Columns as a frame: pandas, polars or Arrow, whichever is there."""
+    import narwhals as nw
+
+    if backend is not None and backend not in FRAMES:
+        words = " or ".join(map(repr, FRAMES))
+        raise ParameterError(f"backend must be {words}, but {backend!r} came.")
+    if backend is None:
+        found = (package for package in FRAMES if importlib.util.find_spec(package))
+        backend = next(found, FRAMES[-1])
+    named: Any = import_extra(backend, extra="cli").__name__
+    return nw.from_dict(dict(columns), backend=named).to_native()

@@ -76,6 +76,10 @@ class Cells:
 
     def __call__(self, scores: Array) -> NDArray[np.int64]:
         """The cells of an array of finite scores."""
+        return np.asarray(np.floor(self.places(scores)), dtype=np.int64)
+
+    def places(self, scores: Array) -> Array:
+        """The same before it is rounded down, as `add_place` has it for frames."""
         s = np.asarray(scores, dtype=np.float64)
         with np.errstate(over="ignore"):
             if self.centre is None:
@@ -86,8 +90,7 @@ class Cells:
                 t = (s - self.centre) * (1.0 / self.spread)
                 far = 1.0 / (1.0 + np.abs(t))
                 side, place = t < 0.0, (far - 1.0 - LEAST, 1.0 - far)
-        cell = np.floor(np.where(side, *place) * self._scale)
-        return np.asarray(cell, dtype=np.int64)
+        return np.asarray(np.where(side, *place) * self._scale)
 
     def add_to(self, frame: Frame, score: str, into: str) -> Frame:
         """A frame with the cells of a column of finite doubles (or NULL) as one more column."""

@@ -28,7 +28,7 @@ T = TypeVar("T")
 Array = NDArray[np.float64]
 
 #: rows of a batch: small enough that a few columns of it stay in the processor's cache
-BATCH = 2**17
+BATCH = 2**15
 
 
 class Batch(NamedTuple):

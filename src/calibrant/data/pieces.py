@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 FEW = 2**20
 #: the largest number below 1: where a score's place in its cell is rounded up to the next
 LAST = 1.0 - 2.0**-53
+#: what is kept of a piece, in so many places
+HELD, LINE = (*SUMS[:2], "moment", "rows", "low", "high"), 8
 
 
 class _Step(NamedTuple):
@@ -117,7 +119,7 @@ class PieceSums:
     way: Way
     link: Callable[[Array], Array]
     predict: Callable[[nw.Expr], nw.Expr] | None
-    sums: dict[str, Array] = field(default_factory=dict)
+    sums: Array | None = None
 
     @property
     def few(self) -> bool:
@@ -141,30 +143,28 @@ class PieceSums:
         return rows.group(frame, ["k"], {**sums, "low": at.min(), "high": at.max()})
 
     def add(self, batch: Batch) -> None:
-        if not self.sums:
-            ends, moment = self.way.ends, ("moment",) if self.predict else ()
-            self.sums = {name: np.zeros(ends) for name in ("rows", *moment)}
-            self.sums |= {"weight": np.zeros(2 * ends)}
-            self.sums |= {"low": np.full(ends, np.inf), "high": np.full(ends, -np.inf)}
+        if self.sums is None:  # all of a piece side by side, in one line of the cache
+            self.sums = np.zeros((self.way.ends, LINE))
+            self.sums[:, HELD.index("low")], self.sums[:, HELD.index("high")] = np.inf, -np.inf
         at, piece = self.way.chosen(batch.x)
         x, y, w = _of(batch, at)
-        np.add.at(self.sums["rows"], piece, 1.0)
-        if self.predict:
-            p = self.link(x)
-            np.add.at(self.sums["moment"], piece, p if w is None else w * p)
-        np.add.at(self.sums["weight"], 2 * piece + y, 1.0 if w is None else w)
+        p = self.link(x) if self.predict else x
+        put, line = self.sums.reshape(-1), piece * LINE
+        np.add.at(put, line + y, 1.0 if w is None else w)
+        np.add.at(put, line + HELD.index("moment"), p if w is None else w * p)
+        np.add.at(put, line + HELD.index("rows"), 1.0)
         if w is not None:
-            x, piece = x[w > 0.0], piece[w > 0.0]
-        np.minimum.at(self.sums["low"], piece, x)
-        np.maximum.at(self.sums["high"], piece, x)
+            x, line = x[w > 0.0], line[w > 0.0]
+        np.minimum.at(put, line + HELD.index("low"), x)
+        np.maximum.at(put, line + HELD.index("high"), x)
 
     def found(self) -> Columns | None:
-        if not self.sums or not self.sums["weight"].any():
+        if self.sums is None:
             return None
-        weight = self.sums.pop("weight").reshape(-1, 2)
-        held = np.flatnonzero(weight.sum(axis=1) > 0.0)
-        columns = {name: column[held] + 0.0 for name, column in self.sums.items()}
-        return {"k": held, "negative": weight[held, 0], "positive": weight[held, 1], **columns}
+        held = np.flatnonzero(self.sums[:, 0] + self.sums[:, 1] > 0.0)
+        columns = {name: self.sums[held, place] + 0.0 for place, name in enumerate(HELD)}
+        self.sums = None
+        return {"k": held, **columns} if len(held) else None
 
 
 @dataclass
@@ -190,12 +190,13 @@ class PieceScores:
         if not any(len(part.x) for part in self.parts):
             return None
         x = np.concatenate([part.x for part in self.parts])
-        y = np.concatenate([part.y for part in self.parts])
+        positive = np.concatenate([part.y for part in self.parts]) > 0
         w = [part.w for part in self.parts if part.w is not None]
-        weight = np.concatenate(w) if w else np.ones(len(x))
+        self.parts = []
         scores, place = np.unique(x + 0.0, return_inverse=True)
         columns: Columns = {"x": scores}
-        for names, values in ((SUMS[:2], weight), (SUMS[2:], weight**2)):
-            for name, own in zip(names, (y == 0, y == 1), strict=True):
+        weight = np.concatenate(w) if w else np.ones(len(x))
+        for names, values in ((SUMS[:2], weight), (SUMS[2:], weight**2))[: 1 + bool(w)]:
+            for name, own in zip(names, (~positive, positive), strict=True):
                 columns[name] = np.bincount(place[own], values[own], len(scores))
         return columns

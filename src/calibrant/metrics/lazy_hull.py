@@ -88,6 +88,7 @@ def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
     points = _Points(
         *(np.concatenate(columns) for columns in zip(first, piece, single, strict=True))
     )
+    del first, piece, single, kept, scores, key, starts, unit  # there may be millions of them
     share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
     ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
     return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)

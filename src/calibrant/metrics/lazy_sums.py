@@ -95,37 +95,51 @@ class CellSums:
         f = (p * float(self.fine)).astype(np.int64)
         borders = np.arange(self.fine + 2) / self.fine
         f -= p < borders[f]  # p·n is rounded, f/n is the very border that `ece` has
-        f += p >= borders[f + 1]
+        f += p >= borders[1:][f]
         f -= p <= 0.0
         return p, self.cells(x), f
 
     def add(self, batch: Batch) -> None:
         x, y, w = batch
-        p, k, f = self._place(x)
-        group = k + f + (self.cells.count // 2 + 1)  # both only grow with x: their sum tells both
-        d = p - _border(f, self.fine)
-        e, loss = d * d, _losses(p, y)
-        both = 2 * group + y
-        if w is None:
-            weight, at = None, group
-        else:
-            weight, d, e, loss = w, w * d, w * e, w * loss
-            x, at = x[w > 0.0], group[w > 0.0]
-        part = np.floor(loss * 4096.0) * 2.0**-12  # its sums are exact
-        count = self.cells.count + self.fine + 3
-        for name, own, values in (("weight", both, weight), ("d", both, d), ("e", group, e),
-                                  ("loss", group, loss - part), ("part", group, part)):  # fmt: skip
-            self._increase(name, np.bincount(own, values, count * (2 if own is both else 1)))
+        p, group, f = self._place(x)
+        group += f  # both only grow with x, so their sum tells both
+        group += self.cells.count // 2 + 1
+        if not self.sums:
+            self._begin(weighted=w is not None)
+        self._add("weight", group, 1.0 if w is None else w, y)
+        value = p - _border(f, self.fine)
+        self._add("d", group, value if w is None else w * value, y)
+        value *= value
+        self._add("e", group, value if w is None else w * value)
+        value = _losses(p, y) if w is None else w * _losses(p, y)
+        part = np.floor(value * 4096.0)
+        part *= 2.0**-12  # its sums are exact
+        self._add("part", group, part)
+        value -= part
+        self._add("loss", group, value)
         if w is not None:
-            self._increase("square", np.bincount(both, w * w, 2 * count))
-        np.minimum.at(self.sums.setdefault("low", np.full(count, np.inf)), at, x)
-        np.maximum.at(self.sums.setdefault("high", np.full(count, -np.inf)), at, x)
+            self._add("square", group, w * w, y)
+            self._add("rows", group, 1.0)
+            x, group = x[w > 0.0], group[w > 0.0]
+        np.minimum.at(self.sums["low"], group, x)
+        np.maximum.at(self.sums["high"], group, x)
 
-    def _increase(self, name: str, by: NDArray[Any]) -> None:
-        if name in self.sums:
-            self.sums[name] += by
-        else:
-            self.sums[name] = np.asarray(by, dtype=np.float64)
+    def _add(
+        self, name: str, group: NDArray[np.int64], values: Any, y: NDArray[np.int64] | None = None
+    ) -> None:
+        """Increase a sum of each group, or of each group and class."""
+        if y is not None:
+            group = group * 2
+            group += y
+        np.add.at(self.sums[name], group, values)
+
+    def _begin(self, weighted: bool) -> None:
+        """Sums of no rows."""
+        count = self.cells.count + self.fine + 3
+        more = ("square", "rows") if weighted else ()
+        for name in ("weight", "d", "e", "loss", "part", *more):
+            self.sums[name] = np.zeros(count * len(APART.get(name, (name,))))
+        self.sums |= {"low": np.full(count, np.inf), "high": np.full(count, -np.inf)}
 
     def found(self) -> Columns | None:
         if not self.sums or not self.sums["weight"].any():
@@ -221,11 +235,12 @@ def _border(f: NDArray[np.int64], fine: int) -> Array:
 
 def _losses(p: Array, y: NDArray[np.int64]) -> Array:
     """−ln of the probability of what came; 0 where that was impossible."""
-    negative = np.where(p < 1.0, p, 0.0)
-    loss = -np.log1p(-negative)
+    loss = np.where(p < 1.0, p, 0.0)
+    np.negative(loss, out=loss)
+    np.log1p(loss, out=loss)
     at = np.flatnonzero(y)
-    loss[at] = -np.log(np.where(p[at] > 0.0, p[at], 1.0))
-    return np.asarray(loss)
+    loss[at] = np.log(np.where(p[at] > 0.0, p[at], 1.0))
+    return np.negative(loss, out=loss)
 
 
 # --- what is made of them -----------------------------------------------------------------------

@@ -213,6 +213,32 @@ def test_evaluate_from_cells_is_that_of_rows(run, days, data):
     assert any("auc is from cells" in note for note in found["notes"])
 
 
+def test_evaluate_takes_raw_scores_beside(run, data):
+    raw = 3.0 * np.log(data["s"] / (1.0 - data["s"])) + 1.0
+    pq.write_table(pa.table({**data, "raw": raw}), "both.parquet")
+    asked = ("-p", "s", "-l", "y", "--weight", "w", "--level", "0", "--json", "--raw", "raw")
+    _, out, _ = run("evaluate", "both.parquet", *asked, "--cells", "256")
+    found = json.loads(out)
+    theirs = cal.evaluate(data["y"], data["s"], raw=raw, sample_weight=data["w"], level=None)
+    assert found["rows"] == 6000
+    assert found["raw_column"] == "raw"
+    for name, value in found["before"].items():
+        bound = 1e-4 if name == "auc" else 1e-11
+        assert value == pytest.approx(theirs.before[name], rel=bound), name
+
+
+@pytest.mark.parametrize("cells", ["auto", "64"])
+@pytest.mark.parametrize("wrong", ["x", "", "inf"])
+def test_a_wrong_raw_score_is_named(run, tmp_path, cells, wrong):
+    lines = [f"{(i % 97) / 100},{i - 50},{i % 2}" for i in range(100)] + [f"0.5,{wrong},1"]
+    (tmp_path / "s.csv").write_text("\n".join(["p,margin,y", *lines]) + "\n")
+    asked = ("-p", "p", "-l", "y", "--raw", "margin", "--cells", cells)
+    code, _, err = run("evaluate", "s.csv", *asked)
+    assert code == 2
+    assert "'margin'" in err
+    assert "s.csv" in err
+
+
 KEYS = {
     "truth values": [True, False, True],
     "words with blanks": ["de", "fr  ", " it"],

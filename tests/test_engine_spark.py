@@ -1272,11 +1272,12 @@ def test_the_command_line_fits_applies_and_measures(spark, run, tmp_path, data):
     assert json.loads(out)["rows"] == 4000
     code, _, err = run("apply", "duckdb.json", "day-*.csv", "-o", "out2.parquet")
     assert (code, err) == (0, "")
-    theirs = ("-p", "probability", "-l", "bought", "--level", "0", "--json")
+    theirs = ("-p", "probability", "-l", "bought", "--raw", "score", "--level", "0", "--json")
     one = json.loads(run("evaluate", "out.parquet", *theirs, "--engine", "spark")[1])
     two = json.loads(run("evaluate", "out2.parquet", *theirs)[1])
-    for name, value in two["after"].items():
-        assert one["after"][name] == pytest.approx(value, rel=1e-9), name
+    for side in ("after", "before"):
+        for name, value in two[side].items():
+            assert one[side][name] == pytest.approx(value, rel=1e-9), (side, name)
     # segments, and what is wrong
     code, _, err = run("fit", *asked, "--segment", "land", "-o", "seg.json", "--engine", "spark")
     assert (code, err) == (0, "")

@@ -291,25 +291,20 @@ def measure_files(
     """The measures of a column of probabilities, and what is worth knowing of the files."""
     from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
 
-    names = Names(columns.score, columns.label, columns.weight)
-    new = engine.rows(files, names, "probability")
-    old = None if raw is None else engine.rows(files, names._replace(score=raw))
+    names = Names(columns.score, columns.label, columns.weight, raw=raw)
+    asked = engine.rows(files, names, "probability")
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
-        if old is None:
-            found = evaluate_rows(rows, None, bins, options, cells)
-        else:
-            beside = lambda other: evaluate_rows(rows, other, bins, options, cells)  # noqa: E731
-            found, _ = old.ask(beside, columns.pos_label)
+        found = evaluate_rows(*rows.apart(), bins, options, cells)
         return found, rows.look().rows if columns.weight else round(found.weight)
 
     try:
-        (evaluation, count), coding = new.ask(ask, columns.pos_label)
+        (evaluation, count), coding = asked.ask(ask, columns.pos_label)
     except OutsideError:
-        new.refuse_outside()  # which row it is, if that can be told
+        asked.refuse_outside()  # which row it is, if that can be told
         raise
     labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
-    return evaluation, {**new.facts(count), **labels}
+    return evaluation, {**asked.facts(count), **labels}
 
 
 # --- calibrators --------------------------------------------------------------------------------

@@ -76,18 +76,34 @@ class Cells:
 
     def __call__(self, scores: Array) -> NDArray[np.int64]:
         """The cells of an array of finite scores."""
+        return np.asarray(np.floor(self.places(scores)), dtype=np.int64)
+
+    def places(self, scores: Array) -> Array:
+        """The same before it is rounded down, as `add_place` has it for frames.
+
+        In one array: new ones for each step would cost more than the roots.
+        """
         s = np.asarray(scores, dtype=np.float64)
+        place = np.empty_like(s)
         with np.errstate(over="ignore"):
             if self.centre is None:
-                p = np.clip(s, 0.0, 1.0)
-                root = _root(np.where(p < 0.5, p, 1.0 - p), np.sqrt)
-                side, place = p < 0.5, (root - HALF - LEAST, HALF - root)
+                np.clip(s, 0.0, 1.0, out=place)
+                side, middle = place < 0.5, HALF
+                np.minimum(place, 1.0 - place, out=place)
+                for _ in range(3):
+                    np.sqrt(place, out=place)
             else:
-                t = (s - self.centre) * (1.0 / self.spread)
-                far = 1.0 / (1.0 + np.abs(t))
-                side, place = t < 0.0, (far - 1.0 - LEAST, 1.0 - far)
-        cell = np.floor(np.where(side, *place) * self._scale)
-        return np.asarray(cell, dtype=np.int64)
+                np.subtract(s, self.centre, out=place)
+                place *= 1.0 / self.spread
+                side, middle = place < 0.0, 1.0
+                np.abs(place, out=place)
+                place += 1.0
+                np.divide(1.0, place, out=place)
+        place -= middle
+        np.subtract(place, LEAST, out=place, where=side)
+        np.negative(place, out=place, where=~side)
+        place *= self._scale
+        return place
 
     def add_to(self, frame: Frame, score: str, into: str) -> Frame:
         """A frame with the cells of a column of finite doubles (or NULL) as one more column."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from calibrant.data.cells import Cells
 from calibrant.data.labels import plain
 from calibrant.data.table import ScoreTable
 
-__all__ = ["SUMS", "ZOOMS", "Columns", "Grouped", "Look", "columns_of", "side_by_side"]
+__all__ = ["APART", "SUMS", "Columns", "Grouped", "Look", "columns_of", "side_by_side", "zoomed"]
 
 Array = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
@@ -101,6 +102,23 @@ class Grouped:
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
         ends = np.append(starts[1:], len(keys))
         return {plain(keys[a]): self.table(slice(a, b)) for a, b in zip(starts, ends, strict=True)}
+
+
+def zoomed(cells: Cells) -> Generator[Cells, Grouped, Grouped]:
+    """Rows by cell; by cells around the others where a few far scores crowd them.
+
+    Yields cells, and is sent the rows that are grouped by them.
+    """
+    grouped = yield cells
+    for _ in range(ZOOMS):
+        closer = grouped.closer()
+        if closer is None:
+            break
+        again = yield closer
+        if again.crowd() > 0.5 * grouped.crowd():
+            break
+        grouped = again
+    return grouped
 
 
 def side_by_side(found: Columns) -> Columns:

@@ -7,8 +7,8 @@ Nothing but sums per score, or per cell of scores, comes back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibrant.data.cells import Cells, cells_for, segment_cells_for
 from calibrant.data.door import HEAVIEST
 from calibrant.data.doubles import as_double
-from calibrant.data.grouped import SUMS, ZOOMS, Columns, Grouped, Look, side_by_side
+from calibrant.data.grouped import SUMS, Columns, Grouped, Look, side_by_side, zoomed
 from calibrant.data.lazy_checks import (
     BadRowsError,
     CellsOption,
@@ -90,7 +90,7 @@ def _own_columns(frame: nw.LazyFrame[Any], names: Names) -> tuple[nw.LazyFrame[A
     frame, called = plain_names(frame)
     roles = {role: called[name] for role, name in names._asdict().items() if name is not None}
     columns = (
-        (as_double(frame, name) if role in ("score", "weight") else nw.col(name)).alias(role)
+        (as_double(frame, name) if role in ("score", "weight", "raw") else nw.col(name)).alias(role)
         for role, name in roles.items()
     )
     return frame.select(*columns), Names(**{role: role for role in roles})
@@ -173,6 +173,18 @@ class LazyRows:
             sums |= {**squares, "rows": nw.len()}
         return sums
 
+    def apart(self) -> tuple[LazyRows, LazyRows | None]:
+        """The rows with their score, and with the raw one in its place, if they have one."""
+        names, said = self.names, self.said or self.names
+        score = replace(self, names=names._replace(raw=None), said=said._replace(raw=None))
+        if names.raw is None or said.raw is None:
+            return score, None
+        return score, replace(
+            self,
+            names=names._replace(score=names.raw, raw=None),
+            said=said._replace(score=said.raw, raw=None),
+        )
+
     @property
     def keys(self) -> list[str]:
         """What comes before the score or the cell in a GROUP BY."""
@@ -198,33 +210,27 @@ class LazyRows:
     ) -> Grouped:
         """The rows by score or by cell, as asked; "auto": by score while there are few, else in as
         many cells as ``count`` says for the number of rows."""
-        check_cells(cells)
         return self.checked(lambda: self._grouped(cells, count))
 
     def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
+        found = self.by_score_or_cells(cells, count)
+        return found if isinstance(found, Grouped) else _last(zoomed(found), self.by_cell)
+
+    def by_score_or_cells(
+        self, cells: CellsOption, count: Callable[[float], int]
+    ) -> Grouped | Cells:
+        """The rows by score where `grouped` has them so, else the cells to begin with."""
+        check_cells(cells)
         if cells == "exact":
             return self.by_score()
         if cells != "auto":
-            return self._in_cells(self.look(), int(cells))
+            return self.cells_over(self.look(), int(cells))
         exact = None if self._surely_many() else self.by_score(EXACT)
         if exact is not None and exact.size <= EXACT:
             return exact
         look = self.look()
         wanted = self._segment_cells() if self.names.segment else count(look.rows)
-        return self._in_cells(look, wanted)
-
-    def _in_cells(self, look: Look, count: int) -> Grouped:
-        """The rows by cell; by cells around the others where a few far scores crowd them."""
-        grouped = self.by_cell(self.cells_over(look, count))
-        for _ in range(ZOOMS):
-            closer = grouped.closer()
-            if closer is None:
-                break
-            again = self.by_cell(closer)
-            if again.crowd() > 0.5 * grouped.crowd():
-                break
-            grouped = again
-        return grouped
+        return self.cells_over(look, wanted)
 
     def _segment_cells(self) -> int:
         import narwhals as nw
@@ -274,12 +280,8 @@ class LazyRows:
         labels; w, the weight; g, the segment."""
         import narwhals as nw
 
-        score, label = nw.col(self.names.score), nw.col(self.names.label)
-        is_negative, is_positive = (
-            within(label, values) for values in (self.coding.negative, self.coding.positive)
-        )
-        y = nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
-        columns, good = [score.alias("x"), y.alias("y")], nw.col("x").is_finite()
+        columns = [nw.col(self.names.score).alias("x"), self.label().alias("y")]
+        good = nw.col("x").is_finite()
         if self.names.weight:
             columns.append(nw.col(self.names.weight).alias("w"))
             good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
@@ -287,6 +289,16 @@ class LazyRows:
             columns.append(nw.col(self.names.segment).alias("g"))
         checked = nw.when(good).then(nw.col("x")).alias("x")
         return self.source.select(*columns, *others).with_columns(checked)
+
+    def label(self) -> nw.Expr:
+        """1 for positives, 0 for negatives, NULL for other labels."""
+        import narwhals as nw
+
+        label = nw.col(self.names.label)
+        is_negative, is_positive = (
+            within(label, values) for values in (self.coding.negative, self.coding.positive)
+        )
+        return nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
 
     def group(
         self,
@@ -354,6 +366,18 @@ class LazyRows:
 
         first = distinct(self.source.head(SEEN), self.names.score)
         return bool(self.fetch(first.select(nw.len().alias("n"))).item() > EXACT)
+
+
+def _last(
+    search: Generator[Cells, Grouped, Grouped], by_cell: Callable[[Cells], Grouped]
+) -> Grouped:
+    """What a search for cells ends with."""
+    cells = next(search)
+    while True:
+        try:
+            cells = search.send(by_cell(cells))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def _array(column: nw.Series[Any]) -> NDArray[Any]:

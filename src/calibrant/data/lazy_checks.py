@@ -56,6 +56,7 @@ class Names(NamedTuple):
     label: str
     weight: str | None = None
     segment: str | None = None
+    raw: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,14 @@ def check_names(names: Names) -> None:
 def check_columns(schema: nw.Schema, names: Names) -> None:
     """Refuse columns that are not there, or cannot be numbers."""
     for role, name in names._asdict().items():
-        if name is None and role in ("weight", "segment"):
+        if name is None and role in ("weight", "segment", "raw"):
             continue
         if not isinstance(name, str):
             raise InputError(f"{role} must be the name of a column, but {name!r} came.")
         if name not in schema.names():
             raise InputError(unknown_column(name, role, schema.names(), "the frame"))
         kind = schema[name]
-        if role in ("score", "weight") and not (kind.is_numeric() or str(kind) == "Boolean"):
+        if role in ("score", "weight", "raw") and not (kind.is_numeric() or str(kind) == "Boolean"):
             raise InputError(
                 f"{role} column {name!r} must be numbers, but its type is {kind}. Pick another "
                 "column or cast it."

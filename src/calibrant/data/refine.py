@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from calibrant.data.cells import Cells, fine_cells_for
 from calibrant.data.grouped import SUMS, Columns, Grouped, columns_of
 from calibrant.data.lazy import LazyRows
-from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.lazy_checks import CellsOption
+from calibrant.data.passes import Steps, together
+from calibrant.data.pieces import PieceScores, PieceSums, Way
 from calibrant.data.table import ScoreTable
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ Link = Callable[[Array], Array]
 
 #: rows that may be fetched score by score; above that, cells are divided into pieces of about EACH
 #: rows, about MOST in one pass and in at most so many PASSES
-FEW, EACH, MOST, PASSES = 2**20, 32, 2**19, 4
+FEW, EACH, MOST, PASSES = 2**20, 32, 2**20, 4
 #: what becomes of the groups of one cell
 JOINED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys((*SUMS[:2], "rows", "moment"), np.add)
 
@@ -80,12 +82,11 @@ class Narrowed(NamedTuple):
 
 
 def narrowed(
-    rows: LazyRows,
     grouped: Grouped,
     link: Link = np.asarray,
     predict: Callable[[nw.Expr], nw.Expr] | None = None,
-) -> Narrowed:
-    """Divide cells that may hold a corner until few rows are left there, and fetch their scores.
+) -> Steps[Narrowed]:
+    """Divide cells that may hold a corner until few rows are left there, and ask for their scores.
 
     ``link`` makes predictions of scores, of which equal ones stay together; so does ``predict``
     where the rows are, if Σw·prediction of each piece is asked for.
@@ -97,13 +98,17 @@ def narrowed(
     for _ in range(PASSES):
         if pieces.columns["rows"][torn].sum() <= FEW:
             break
-        pieces = pieces.divided(rows, torn, predict)
+        parts = pieces.parts(torn)
+        steps = pieces.step(torn, parts)
+        found = yield PieceSums(Way(grouped.cells, steps), link, predict)
+        pieces = pieces.divided(torn, steps, found)
         torn = pieces.torn(link)
     kept = {name: column[~torn] for name, column in pieces.columns.items()}
     if not torn.any():
         return Narrowed(kept, {"x": np.empty(0), **{name: np.empty(0) for name in SUMS}})
-    few = pieces.rows_of(rows, pieces.step(torn, np.ones(int(torn.sum()))))
-    return Narrowed(kept, few.group(few.rows(), ["x"], few.sums()))
+    steps = pieces.step(torn, np.ones(int(torn.sum())))
+    scores = yield PieceScores(Way(grouped.cells, steps))
+    return Narrowed(kept, scores)
 
 
 def ties(low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -157,18 +162,14 @@ class _Pieces:
             wanted = steps[-1]["k"]
         return tuple(reversed(steps))
 
-    def divided(
-        self,
-        rows: LazyRows,
-        torn: NDArray[np.bool_],
-        predict: Callable[[nw.Expr], nw.Expr] | None,
-    ) -> Self:
-        """Pieces of about EACH rows in place of some."""
+    def parts(self, torn: NDArray[np.bool_]) -> Array:
+        """How many pieces of about EACH rows some are divided into."""
         count = self.columns["rows"][torn]
         each = max(EACH / 4 ** len(self.steps), count.sum() / MOST)
-        parts = 2.0 ** np.round(np.log2(np.maximum(count / each, 1.0)))
-        steps = self.step(torn, parts)
-        found = _sums(self.rows_of(rows, steps), predict)
+        return np.asarray(2.0 ** np.round(np.log2(np.maximum(count / each, 1.0))))
+
+    def divided(self, torn: NDArray[np.bool_], steps: tuple[Columns, ...], found: Columns) -> Self:
+        """The pieces that all steps lead to in place of some."""
         new = type(self).of(self.cells, found).columns
         new["depth"] += len(steps)
         columns = {
@@ -178,49 +179,6 @@ class _Pieces:
         return replace(
             self, columns={name: column[order] for name, column in columns.items()}, steps=steps
         )
-
-    def rows_of(self, rows: LazyRows, steps: tuple[Columns, ...]) -> LazyRows:
-        """The rows of the pieces that all steps lead to, with the piece's number k.
-
-        All rows are known to be good: they are chosen by their score before anything else.
-        """
-        import narwhals as nw
-
-        from calibrant.data.joining import left_join
-
-        own = {role: name for role, name in rows.names._asdict().items() if name}
-        score = nw.col(rows.names.score).alias("x")
-        frame = rows.source.select(score, *(nw.col(name).alias(role) for role, name in own.items()))
-        k, t, first, parts = (nw.col(name) for name in ("k", "t", "first", "parts"))
-        frame = self.cells.add_place(frame, "x", "t")
-        frame = frame.with_columns(k=t.floor())
-        inside = nw.when(t - k < 1.0).then(t - k).otherwise(1.0 - 2.0**-53)  # rounding
-        frame = frame.with_columns(t=inside, k=k.cast(nw.Int32))
-        for step in steps:
-            frame = left_join(frame, step, "k").filter(~first.is_null())
-            frame = frame.with_columns(t=t * parts)
-            frame = frame.with_columns(k=t.floor())
-            frame = frame.select("x", *own, k=(first + k).cast(nw.Int32), t=t - k)
-        return replace(rows, source=frame, names=Names(**{role: role for role in own}))
-
-
-def _sums(rows: LazyRows, predict: Callable[[nw.Expr], nw.Expr] | None) -> Columns:
-    """Σw of each class, the ends of the scores, and Σw·prediction, if that is asked for.
-
-    Not a group for each class, as of cells: there are so many that their number is what costs.
-    """
-    import narwhals as nw
-
-    x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
-    frame, sums = rows.rows(nw.col("k")), {"negative": w0.sum(), "positive": w1.sum()}
-    at = x
-    if rows.names.weight:
-        frame, at = frame.with_columns(at=nw.when(w0 + w1 > 0.0).then(x)), nw.col("at")
-        sums["rows"] = nw.len()
-    if predict is not None:
-        value = (w0 + w1) * predict(x) if rows.names.weight else predict(x)
-        frame, sums["moment"] = frame.with_columns(p=value), nw.col("p").sum()
-    return rows.group(frame, ["k"], {**sums, "low": at.min(), "high": at.max()})
 
 
 # --- isotonic regression ------------------------------------------------------------------------
@@ -260,7 +218,7 @@ class Refined:
 
 def refined(rows: LazyRows, grouped: Grouped) -> Refined:
     """The passes after the first: fetch the scores of the pieces that matter, and of no others."""
-    found = narrowed(replace(rows, bare=True), grouped)
+    (found,) = together((replace(rows, bare=True), narrowed(grouped)))
     return Refined(found.kept, found.scores)
 
 
@@ -274,4 +232,4 @@ def refined_table(rows: LazyRows, cells: CellsOption = "auto") -> ScoreTable:
     grouped = rows.grouped(cells, fine_cells_for)
     if grouped.cells is None:
         return grouped.table()
-    return rows.checked(lambda: refined(rows, grouped)).table()
+    return refined(rows, grouped).table()

@@ -4,27 +4,29 @@ While there are few different predictions, their exact table is fetched and meas
 Beyond that, rows are grouped by cell and by fine bin. Losses and bins are sums over rows and stay
 exact (`lazy_sums`). The blocks of isotonic regression need the scores of a few cells, which are
 fetched one by one (`lazy_hull`). Only the AUC does not see the order inside the other cells.
+Predictions and raw scores go side by side, in the same passes where rows can be read here.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from calibrant.data.cells import fine_cells_for
 from calibrant.data.columns import is_lazy
+from calibrant.data.grouped import Grouped, zoomed
 from calibrant.data.lazy import LazyRows, lazy_frame, read_lazy
 from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.passes import Steps, together
 from calibrant.errors import InputError
 from calibrant.metrics.binned import Groups
 from calibrant.metrics.evaluating_tables import Measured, alone, compared, measure_all, measured
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
-from calibrant.metrics.lazy_sums import FINE, OutsideError, SumRows, Sums
+from calibrant.metrics.lazy_sums import FINE, CellSums, OutsideError, Sums, refuse_outside
 from calibrant.metrics.prediction_facts import GroupFacts
 
 __all__ = ["OutsideError", "evaluate_frame", "evaluate_rows", "measure_rows", "refuse_frames"]
@@ -61,11 +63,9 @@ def evaluate_frame(
                 f"{role} must be the name of a column of the frame, but {type(name).__name__} "
                 "came. Name a column; arrays go with an array of labels in place of y."
             )
-    new = read_lazy(lazy, Names(p, label, sample_weight), pos_label=pos_label, classes=classes)
-    old = None
-    if raw is not None:
-        old = read_lazy(lazy, Names(raw, label, sample_weight), coding=new.coding)
-    return evaluate_rows(new, old, bins, options, cells)
+    asked = Names(p, label, sample_weight, raw=raw)
+    rows = read_lazy(lazy, asked, pos_label=pos_label, classes=classes)
+    return evaluate_rows(*rows.apart(), bins, options, cells)
 
 
 def refuse_frames(y: Any, p: Any, cells: Any) -> None:
@@ -87,28 +87,43 @@ def evaluate_rows(
     cells: CellsOption = "auto",
 ) -> Evaluation:
     """The evaluation of rows whose scores are probabilities, beside those of raw scores."""
-    new = measure_rows(rows, bins, cells, probabilities=True)
+    after = rows, _measuring(rows, bins, cells, probabilities=True)
     if raw is None:
+        (new,) = together(after)
         return alone(new, bins, options)
-    return compared(new, measure_rows(raw, bins, cells), None, bins, options, APART)
+    new, old = together(after, (raw, _measuring(raw, bins, cells)))
+    return compared(new, old, None, bins, options, APART)
 
 
-def measure_rows(
-    rows: LazyRows, bins: int, cells: CellsOption = "auto", *, probabilities: bool = False
-) -> Measured:
+def measure_rows(rows: LazyRows, bins: int, cells: CellsOption = "auto") -> Measured:
+    """All measures of one column."""
+    (measured,) = together((rows, _measuring(rows, bins, cells)))
+    return measured
+
+
+def _measuring(
+    rows: LazyRows, bins: int, cells: CellsOption, *, probabilities: bool = False
+) -> Steps[Measured]:
     """All measures of one column; OutsideError if it must hold ``probabilities`` and does not."""
+    start = rows.by_score_or_cells(cells, lambda rows: min(fine_cells_for(rows), MOST))
+    if isinstance(start, Grouped):
+        x = start.columns["x"]
+        if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
+            refuse_outside(rows)
+        return measured(start.table(), bins)
     fine = bins * max(math.ceil(FINE / bins), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
-    same = {field.name: getattr(rows, field.name) for field in fields(rows)}
-    asked = SumRows(**same, fine=fine, probabilities=probabilities)
-    grouped = asked.grouped(cells, lambda rows: min(fine_cells_for(rows), MOST))
-    if grouped.cells is None:
-        x = grouped.columns["x"]
-        if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
-            asked.refuse_outside()
-        return measured(grouped.table(), bins)
+    search = zoomed(start)
+    asked = CellSums.of(rows, next(search), fine, probabilities)
+    while True:
+        try:
+            closer = search.send(Grouped(asked.cells, (yield asked)))
+        except StopIteration as end:
+            grouped = end.value
+            break
+        asked = CellSums.of(rows, closer, fine, probabilities)
     groups = Sums.of(grouped.cells, grouped.columns, fine)
-    hull = rows.checked(lambda: hull_of(rows, grouped, groups))
+    hull = yield from hull_of(grouped, groups)
     values, notes = _measures(groups, hull, fine, bins)
     notes.append(
         f"rows were grouped into {grouped.cells} ({len(groups.x):,} in use): they were counted in "

@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from calibrant.data.cells import Cells
 from calibrant.data.grouped import Grouped, columns_of
-from calibrant.data.lazy import LazyRows
+from calibrant.data.passes import Steps
 from calibrant.data.refine import narrowed, ties
 from calibrant.data.table import ScoreTable
 from calibrant.metrics.decompose import spread
@@ -46,7 +46,7 @@ class _Points(NamedTuple):
     hidden: NDArray[np.bool_]
 
 
-def hull_of(rows: LazyRows, grouped: Grouped, g: Sums) -> Hull:
+def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
     """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
 
     A piece of a cell comes with Σw and Σwp alone. What the parts of the Brier score need of Σwp²
@@ -54,7 +54,7 @@ def hull_of(rows: LazyRows, grouped: Grouped, g: Sums) -> Hull:
     """
     cells = _cells(grouped)
     link = link_of(cells)
-    kept, scores = narrowed(rows, grouped, link, lambda x: predicted(x, cells))
+    kept, scores = yield from narrowed(grouped, link, lambda x: predicted(x, cells))
     whole = kept["depth"] == 0
     starts, unit = ties(link(kept["low"]), link(kept["high"]))
     key = link(kept["low"])[starts][unit]
@@ -88,6 +88,7 @@ def hull_of(rows: LazyRows, grouped: Grouped, g: Sums) -> Hull:
     points = _Points(
         *(np.concatenate(columns) for columns in zip(first, piece, single, strict=True))
     )
+    del first, piece, single, kept, scores, key, starts, unit  # there may be millions of them
     share0, share1 = (n[points.hidden] / (n.sum() or 1.0) for n in (points.n0, points.n1))
     ranked = ScoreTable.from_counts(points.x, points.n0, points.n1)
     return Hull(_split(points, within, product), ranked, float(share0 @ share1) / 2)

@@ -7,16 +7,18 @@ wide the cells are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from calibrant.data.cells import Cells
-from calibrant.data.grouped import Columns, Grouped, columns_of
+from calibrant.data.grouped import APART, Columns, columns_of
 from calibrant.data.lazy import LazyRows
+from calibrant.data.passes import Batch
+from calibrant.data.pieces import FEW
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
@@ -24,7 +26,7 @@ from calibrant.losses import sigmoid
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["FINE", "OutsideError", "SumRows", "Sums", "link_of", "predicted"]
+__all__ = ["FINE", "CellSums", "OutsideError", "Sums", "link_of", "predicted", "refuse_outside"]
 
 Array = NDArray[np.float64]
 
@@ -36,58 +38,146 @@ class OutsideError(InputError):
     """Predictions that are no probabilities."""
 
 
-@dataclass(frozen=True)
-class SumRows(LazyRows):
-    """Rows that are grouped by cell and fine bin, with the sums of all measures."""
+@dataclass
+class CellSums:
+    """The sums of all measures, asked of rows by cell and fine bin.
 
+    ``inside``: the scores are probabilities, and those outside [0, 1] have no weight.
+    """
+
+    cells: Cells
     fine: int = FINE
-    probabilities: bool = False
+    inside: bool = False
+    sums: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: LazyRows, cells: Cells, fine: int, probabilities: bool) -> Self:
+        """For cells of some rows; OutsideError if those must be ``probabilities`` and are not."""
+        if cells.centre is not None and not refuse_outside(rows, probabilities):
+            return cls(Cells(cells.count), fine, inside=True)
+        return cls(cells, fine)
+
+    # --- where the rows are ---------------------------------------------------------------------
 
     @np.errstate(over="ignore")  # of frames in memory
-    def by_cell(self, cells: Cells) -> Grouped:
+    def ask(self, rows: LazyRows) -> Columns:
         import narwhals as nw
 
         x, d, f, loss = (nw.col(name) for name in ("x", "d", "f", "loss"))
-        prediction = predicted(x, cells)
-        if cells.centre is not None and not self.refuse_outside():
-            # only rows without weight lie outside
-            cells = Cells(cells.count)
+        prediction = predicted(x, self.cells)
+        if self.inside:
             prediction = _choose((x < 0.0, nw.lit(0.0)), (x > 1.0, nw.lit(1.0)), last=x)
-        rows = _with_bins(self.coded().with_columns(p=prediction), self.fine)
-        rows = _with_losses(rows.with_columns(e=d * d))
-        if self.names.weight:
+        frame = _with_bins(rows.coded().with_columns(p=prediction), self.fine)
+        frame = _with_losses(frame.with_columns(e=d * d))
+        if rows.names.weight:
             weight = nw.col("w")
-            rows = rows.with_columns(e=weight * nw.col("e"), loss=weight * loss)
-        rows = rows.with_columns(part=(loss * 4096.0).floor() * 2.0**-12)  # its sums are exact
-        rows = rows.with_columns(loss=loss - nw.col("part"))
+            frame = frame.with_columns(e=weight * nw.col("e"), loss=weight * loss)
+        frame = frame.with_columns(part=(loss * 4096.0).floor() * 2.0**-12)  # its sums are exact
+        frame = frame.with_columns(loss=loss - nw.col("part"))
         key, bins = nw.col("k"), f + 1.0  # one number for cell and bin
-        if not rows.implementation.is_pandas_like():
+        if not frame.implementation.is_pandas_like():
             key, bins = key.cast(nw.Int64), bins.cast(nw.Int64)
-        rows = cells.add_to(rows, "x", "k").with_columns(k=key * (self.fine + 2) + bins)
-        found = self.by_key(rows, ("d", "d"), ("e", "loss", "part"))
+        frame = self.cells.add_to(frame, "x", "k").with_columns(k=key * (self.fine + 2) + bins)
+        found = rows.by_key(frame, ("d", "d"), ("e", "loss", "part"))
         found["k"], found["f"] = np.divmod(found["k"], self.fine + 2)
         found["f"] -= 1
-        return Grouped(cells, found)
+        return found
 
-    def refuse_outside(self) -> bool:
-        """OutsideError for predictions that are no probabilities; of other scores, whether any
-        that has weight lies outside [0, 1]."""
-        import narwhals as nw
+    # --- here, batch by batch -------------------------------------------------------------------
 
-        x, count = nw.col("x"), nw.col("w0") + nw.col("w1") > 0.0
-        wrong = (x < 0.0) | (x > 1.0)
-        facts = {"n": wrong, "counting": wrong & count}
-        sums = [nw.when(fact).then(1).otherwise(0).sum().alias(n) for n, fact in facts.items()]
-        ends = (x.min().alias("low"), x.max().alias("high"), nw.len().alias("rows"))
-        n, counting, low, high, rows = self.fetch(self.rows().select(*sums, *ends)).row(0)
-        if not self.probabilities:
-            return bool(counting)
-        name = (self.said or self.names).score
-        raise OutsideError(
-            f"column {name!r} must be probabilities in [0, 1]: {int(n):,} of {rows:,} are not "
-            f"(they run from {low:g} to {high:g}). Divide percentages by 100; calibrate "
-            "margins or logits first."
-        )
+    @property
+    def few(self) -> bool:
+        return self.cells.count <= FEW
+
+    def _place(self, x: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+        """Predictions, their cells and their fine bins."""
+        p = np.clip(x, 0.0, 1.0) if self.inside else link_of(self.cells)(x)
+        f = (p * float(self.fine)).astype(np.int64)
+        borders = np.arange(self.fine + 2) / self.fine
+        f -= p < borders[f]  # p·n is rounded, f/n is the very border that `ece` has
+        f += p >= borders[1:][f]
+        f -= p <= 0.0
+        return p, self.cells(x), f
+
+    def add(self, batch: Batch) -> None:
+        x, y, w = batch
+        p, group, f = self._place(x)
+        group += f  # both only grow with x, so their sum tells both
+        group += self.cells.count // 2 + 1
+        if not self.sums:
+            self._begin(weighted=w is not None)
+        self._add("weight", group, 1.0 if w is None else w, y)
+        value = p - _border(f, self.fine)
+        self._add("d", group, value if w is None else w * value, y)
+        value *= value
+        self._add("e", group, value if w is None else w * value)
+        value = _losses(p, y) if w is None else w * _losses(p, y)
+        part = np.floor(value * 4096.0)
+        part *= 2.0**-12  # its sums are exact
+        self._add("part", group, part)
+        value -= part
+        self._add("loss", group, value)
+        if w is not None:
+            self._add("square", group, w * w, y)
+            self._add("rows", group, 1.0)
+            x, group = x[w > 0.0], group[w > 0.0]
+        np.minimum.at(self.sums["low"], group, x)
+        np.maximum.at(self.sums["high"], group, x)
+
+    def _add(
+        self, name: str, group: NDArray[np.int64], values: Any, y: NDArray[np.int64] | None = None
+    ) -> None:
+        """Increase a sum of each group, or of each group and class."""
+        if y is not None:
+            group = group * 2
+            group += y
+        np.add.at(self.sums[name], group, values)
+
+    def _begin(self, weighted: bool) -> None:
+        """Sums of no rows."""
+        count = self.cells.count + self.fine + 3
+        more = ("square", "rows") if weighted else ()
+        for name in ("weight", "d", "e", "loss", "part", *more):
+            self.sums[name] = np.zeros(count * len(APART.get(name, (name,))))
+        self.sums |= {"low": np.full(count, np.inf), "high": np.full(count, -np.inf)}
+
+    def found(self) -> Columns | None:
+        if not self.sums or not self.sums["weight"].any():
+            return None
+        held = np.flatnonzero(self.sums["low"] <= self.sums["high"])
+        columns: Columns = {}
+        for name, values in self.sums.items():
+            names = APART.get(name, (name,))
+            for own, column in zip(names, values.reshape(-1, len(names)).T, strict=True):
+                columns[own] = column[held]
+        (_, k, f), (_, top, last) = self._place(columns["low"]), self._place(columns["high"])
+        if (k != top).any() or (f != last).any():  # a sigmoid that falls somewhere
+            return None
+        return {**columns, "k": k, "f": f}
+
+
+def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
+    """OutsideError for scores that must be ``probabilities`` and are not; of other scores, whether
+    any that counts lies outside [0, 1]."""
+    import narwhals as nw
+
+    x, count = nw.col("x"), nw.col("w0") + nw.col("w1") > 0.0
+    wrong = (x < 0.0) | (x > 1.0)
+    facts = {"n": wrong, "counting": wrong & count}
+    sums = [nw.when(fact).then(1).otherwise(0).sum().alias(n) for n, fact in facts.items()]
+    ends = (x.min().alias("low"), x.max().alias("high"), nw.len().alias("rows"))
+    n, counting, low, high, all_rows = rows.fetch(rows.rows().select(*sums, *ends)).row(0)
+    if not probabilities:
+        return bool(counting)
+    name = (rows.said or rows.names).score
+    raise OutsideError(
+        f"column {name!r} must be probabilities in [0, 1]: {int(n):,} of {all_rows:,} are not "
+        f"(they run from {low:g} to {high:g}). Divide percentages by 100; calibrate "
+        "margins or logits first."
+    )
+
+
+# --- rows where they are ------------------------------------------------------------------------
 
 
 def _choose(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
@@ -133,6 +223,29 @@ def _with_losses(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return rows.with_columns(loss=nw.when(y > 0).then(ln).otherwise(exact))
 
 
+# --- rows that are here -------------------------------------------------------------------------
+
+
+def _border(f: NDArray[np.int64], fine: int) -> Array:
+    """The border of a fine bin that is nearer to 0 or 1."""
+    bins = np.arange(-1, fine + 1)
+    borders = np.clip(bins + (bins >= fine / 2), 0, fine) / fine
+    return np.asarray(borders[f + 1])
+
+
+def _losses(p: Array, y: NDArray[np.int64]) -> Array:
+    """−ln of the probability of what came; 0 where that was impossible."""
+    loss = np.where(p < 1.0, p, 0.0)
+    np.negative(loss, out=loss)
+    np.log1p(loss, out=loss)
+    at = np.flatnonzero(y)
+    loss[at] = np.log(np.where(p[at] > 0.0, p[at], 1.0))
+    return np.negative(loss, out=loss)
+
+
+# --- what is made of them -----------------------------------------------------------------------
+
+
 class Sums(NamedTuple):
     """Sums of groups of rows, in the order of their scores.
 
@@ -172,8 +285,10 @@ class Sums(NamedTuple):
             low, high = np.where(at, p, low), np.where(at, p, high)
         one = low == high
         exact = -(xlogy(n1, low) + xlog1py(n0, -low))
-        border = np.clip(f + (f >= fine / 2), 0, fine) / fine
-        c, loss = np.where(one, low, border), np.where(one, exact, loss + found["part"][order])
+        c, loss = (
+            np.where(one, low, _border(f, fine)),
+            np.where(one, exact, loss + found["part"][order]),
+        )
         d0, d1, e = (np.where(one, 0.0, column) for column in (d0, d1, e))
         return cls(k, f, x, x == top, low, high, c, n0, n1, q0, q1, d0, d1, e, loss)
 

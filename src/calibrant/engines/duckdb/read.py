@@ -132,7 +132,7 @@ class FileRows(RowsOfFiles):
 
     @functools.cached_property
     def rows(self) -> str:
-        """SQL of all rows as (x, y, w, g): score, label's spelling, weight, segment."""
+        """SQL of all rows as (x, y, w, g, r): score, label's spelling, weight, segment, raw."""
         return " UNION ALL ".join(map(self._part, self.sources))
 
     def _part(self, source: Source) -> str:
@@ -145,11 +145,14 @@ class FileRows(RowsOfFiles):
             columns["w"] = number(source, source.find(names.weight, "weight"), "weight")
         if names.segment:
             columns["g"] = segment(source, source.find(names.segment, "segment"))
+        if names.raw:
+            columns["r"] = number(source, source.find(names.raw, "score"), "score")
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         return f"SELECT {listed} FROM {source.relation}"
 
     def lazy(self, coding: Coding) -> LazyRows:
-        names = Names("x", "y", self.names.weight and "w", self.names.segment and "g")
+        own = self.names
+        names = Names("x", "y", own.weight and "w", own.segment and "g", own.raw and "r")
         frame = nw.from_native(self.session.relation(self.rows))
         return LazyRows(frame, names, coding, self._run, said=self.names)
 
@@ -195,6 +198,8 @@ class FileRows(RowsOfFiles):
 
     def refuse(self, coding: Coding) -> None:
         self._check(self.names.score, self.role, TEXT, MISSING, INFINITE)
+        if self.names.raw:
+            self._check(self.names.raw, "score", TEXT, MISSING, INFINITE)
         if self.names.weight:
             self._check(self.names.weight, "weight", TEXT, MISSING, INFINITE, NEGATIVE, HEAVY)
         self._refuse_labels()

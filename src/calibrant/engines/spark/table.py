@@ -84,6 +84,8 @@ class SparkRows(RowsOfFiles):
             columns[str(plain.weight)] = files.number(names.weight, "weight")
         if names.segment:
             columns[str(plain.segment)] = files.segment(names.segment)
+        if names.raw:
+            columns[str(plain.raw)] = files.number(names.raw, "score")
         listed = (column.alias(name) for name, column in columns.items())
         self.frame = nw.from_native(files.frame.select(*listed))
 
@@ -104,7 +106,9 @@ class SparkRows(RowsOfFiles):
         return LazyRows(self.frame, self._plain, coding, self.files.spark.call, said=self.names)
 
     def refuse(self, coding: Coding) -> None:
-        refuse_rows(self.frame, self._plain, coding, self.files.spark.call, self.names)
+        for rows in self.lazy(coding).apart():
+            if rows is not None:
+                refuse_rows(rows.source, rows.names, coding, rows.run, rows.said)
 
     def refuse_outside(self) -> None:
         column = nw.col(self._plain.score)

@@ -1,0 +1,150 @@
+"""Questions that are asked of rows, and several of them answered in one pass.
+
+Most engines answer each question by a GROUP BY where the rows are. An engine that works in this
+process can hand over its rows instead, a batch at a time, and then one pass answers what is asked
+of several columns: a few NumPy sums per batch cost less than a GROUP BY of many cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.door import HEAVIEST
+from calibrant.data.grouped import Columns
+from calibrant.data.lazy import LazyRows
+from calibrant.data.lazy_checks import BadRowsError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["Batch", "Question", "Steps", "together"]
+
+T = TypeVar("T")
+Array = NDArray[np.float64]
+
+#: rows of a batch: small enough that a few columns of it stay in the processor's cache
+BATCH = 2**15
+
+
+class Batch(NamedTuple):
+    """Finite scores, labels 0 and 1, and weights, if there are any."""
+
+    x: Array
+    y: NDArray[np.int64]
+    w: Array | None
+
+
+class Question(Protocol):
+    """Something that is asked of all rows, answered in either of two ways."""
+
+    @property
+    def few(self) -> bool:
+        """Whether the answer is small enough to be made here."""
+
+    def ask(self, rows: LazyRows) -> Columns:
+        """The answer, made where the rows are."""
+
+    def add(self, batch: Batch) -> None:
+        """Take notice of some rows."""
+
+    def found(self) -> Columns | None:
+        """The answer, made of all rows that were added; None where it must be asked for."""
+
+
+#: what asks questions one after the other, each after the answer to the last
+Steps = Generator[Question, Columns, T]
+
+
+def together(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
+    """The results of steps that go side by side: what they ask at a time is one pass, if possible.
+
+    A BadRowsError becomes what is wrong with the rows, where they can tell.
+    """
+    done: dict[int, T] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(asking)))
+    while answers:
+        asked: dict[int, tuple[LazyRows, Question]] = {}
+        for i, answer in answers.items():
+            rows, steps = asking[i]
+            try:
+                asked[i] = rows, rows.checked(partial(steps.send, answer))
+            except StopIteration as end:
+                done[i] = end.value
+        answers = dict(zip(asked, _answers(list(asked.values())), strict=True))
+    return [done[i] for i in range(len(asking))]
+
+
+def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
+    read = _read(asked) if asked and _readable(asked) else [None] * len(asked)
+    return [
+        rows.checked(partial(question.ask, rows)) if answer is None else answer
+        for (rows, question), answer in zip(asked, read, strict=True)
+    ]
+
+
+def _readable(asked: Sequence[tuple[LazyRows, Question]]) -> bool:
+    """Whether one pass can answer all: columns of the same rows, in this process, small answers."""
+    source = asked[0][0].source
+    same = all(rows.source is source for rows, _ in asked)
+    return same and source.implementation.value in READERS and all(q.few for _, q in asked)
+
+
+def _read(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns | None]:
+    """The answers from the rows themselves, all None where those cannot be read or are wrong.
+
+    The engine is asked then, and says what is wrong in its own words.
+    """
+    rows = asked[0][0]
+    try:
+        rows.run(partial(_add_all, asked))
+    except BadRowsError:
+        return [None] * len(asked)
+    return [question.found() for _, question in asked]
+
+
+def _add_all(asked: Sequence[tuple[LazyRows, Question]]) -> None:
+    import narwhals as nw
+
+    rows = asked[0][0]
+    columns = [
+        nw.col(own.names.score).cast(nw.Float64).alias(f"x{i}") for i, (own, _) in enumerate(asked)
+    ]
+    if rows.names.weight:
+        columns.append(nw.col(rows.names.weight).alias("w"))
+    frame = rows.source.select(rows.label().cast(nw.Int64).alias("y"), *columns)
+    for y, *scores in READERS[frame.implementation.value](frame):
+        w = scores.pop() if rows.names.weight else None
+        if w is not None and not ((w >= 0.0) & (w <= HEAVIEST)).all():
+            raise BadRowsError
+        for x, (_, question) in zip(scores, asked, strict=True):
+            if not np.isfinite(x).all():
+                raise BadRowsError
+            question.add(Batch(x, y, w))
+
+
+def _read_duckdb(frame: nw.LazyFrame[Any]) -> Iterator[list[NDArray[Any]]]:
+    reader = frame.to_native().to_arrow_reader(BATCH)
+    try:
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except Exception as error:  # Arrow's words for what the engine says better
+                raise BadRowsError from error
+            if any(column.null_count for column in batch.columns):
+                raise BadRowsError
+            yield [column.to_numpy() for column in batch.columns]
+    finally:
+        reader.close()
+
+
+#: engines that work in this process, and how their rows come, by narwhals' name
+READERS: dict[str, Callable[[nw.LazyFrame[Any]], Iterator[list[NDArray[Any]]]]] = {
+    "duckdb": _read_duckdb
+}

@@ -56,7 +56,8 @@ def problems(draw, weight, score=None):
 
 def check_twin(problem, smoothing, **tolerance):
     s, y, w, queries, lower, upper = problem
-    found = ACP(smoothing=smoothing).fit(s, y, w).bins(queries, lower=lower, upper=upper)
+    c = ACP(smoothing=smoothing, weights="counts").fit(s, y, w)
+    found = c.bins(queries, lower=lower, upper=upper)
     p, weight, empty = naive.acp(s, y, w, queries, lower, upper, SMOOTHING[smoothing])
     np.testing.assert_array_equal(found.empty, empty)
     np.testing.assert_allclose(found.weight, weight, **tolerance)
@@ -154,7 +155,7 @@ def test_weights_count_as_repetitions_and_order_does_not_matter():
     rng = np.random.default_rng(0)
     s, w = np.round(rng.random(60), 1), rng.integers(0, 4, 60)
     y = rng.integers(0, 2, 60)
-    weighted = ACP().fit(s, y, w)
+    weighted = ACP(weights="counts").fit(s, y, w)
     order = rng.permutation(w.sum())
     assert weighted.rule_ == ACP().fit(np.repeat(s, w)[order], np.repeat(y, w)[order]).rule_
 

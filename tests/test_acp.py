@@ -319,7 +319,7 @@ def test_scores_may_be_on_any_scale():
 
 
 def test_rule_is_a_value():
-    c = ACP(smoothing="jeffreys").fit([0.1, 0.4, 0.8], [0, 1, 1], [1.0, 0.5, 2.0])
+    c = ACP(smoothing="jeffreys", weights="counts").fit([0.1, 0.4, 0.8], [0, 1, 1], [1, 0.5, 2])
     c.bins([0.2], lower=[0.0], upper=[1.0])  # with its sums in place
     for twin in (pickle.loads(pickle.dumps(c.rule_)), copy.deepcopy(c.rule_), c.rule_):
         assert twin == c.rule_
@@ -409,7 +409,7 @@ def test_companion_gives_the_intervals_of_the_models_training_rows(data):
     acp = ACP(level=0.8, scale="logit")
     found = acp.companion(model, rows, train)(X[250:])
     expected = prediction_interval(
-        model, X[250:], 0.8, scale="logit", train=(X[train], None, w[train])
+        model, X[250:], level=0.8, scale="logit", train=(X[train], None, w[train])
     )
     np.testing.assert_array_equal(found.lower, expected.lower)
     np.testing.assert_array_equal(found.upper, expected.upper)

@@ -56,7 +56,7 @@ def problems(draw, weight, score=None):
 
 def check_twin(problem, smoothing, **tolerance):
     s, y, w, queries, lower, upper = problem
-    c = ACP(smoothing=smoothing).fit(s, y, w)
+    c = ACP(smoothing=smoothing, weights="counts").fit(s, y, w)
     found = c.bins(queries, lower=lower, upper=upper, on_range="allow")
     p, weight, empty = naive.acp(s, y, w, queries, lower, upper, SMOOTHING[smoothing])
     np.testing.assert_array_equal(found.empty, empty)
@@ -156,7 +156,7 @@ def test_weights_count_as_repetitions_and_order_does_not_matter():
     rng = np.random.default_rng(0)
     s, w = np.round(rng.random(60), 1), rng.integers(0, 4, 60)
     y = rng.integers(0, 2, 60)
-    weighted = ACP().fit(s, y, w)
+    weighted = ACP(weights="counts").fit(s, y, w)
     order = rng.permutation(w.sum())
     assert weighted.rule_ == ACP().fit(np.repeat(s, w)[order], np.repeat(y, w)[order]).rule_
 
@@ -320,7 +320,7 @@ def test_scores_may_be_on_any_scale():
 
 
 def test_rule_is_a_value():
-    c = ACP(smoothing="jeffreys").fit([0.1, 0.4, 0.8], [0, 1, 1], [1.0, 0.5, 2.0])
+    c = ACP(smoothing="jeffreys", weights="counts").fit([0.1, 0.4, 0.8], [0, 1, 1], [1, 0.5, 2])
     c.bins([0.2], lower=[0.0], upper=[1.0])  # with its sums in place
     for twin in (pickle.loads(pickle.dumps(c.rule_)), copy.deepcopy(c.rule_), c.rule_):
         assert twin == c.rule_
@@ -410,7 +410,7 @@ def test_companion_gives_the_intervals_of_the_models_training_rows(data):
     acp = ACP(level=0.8, scale="logit")
     found = acp.companion(model, rows, train)(X[250:])
     expected = prediction_interval(
-        model, X[250:], 0.8, scale="logit", train=(X[train], None, w[train])
+        model, X[250:], level=0.8, scale="logit", train=(X[train], None, w[train])
     )
     np.testing.assert_array_equal(found.lower, expected.lower)
     np.testing.assert_array_equal(found.upper, expected.upper)

@@ -77,7 +77,7 @@ def test_lines_are_their_dense_design(shape):
 @settings(max_examples=25)
 def test_evidences_and_average_equal_the_dense_twin(data):
     s, y, w = data
-    c = cal.BLS(monotone=False, classes=[0, 1]).fit(s, y, w)
+    c = cal.BLS(monotone=False, classes=[0, 1], weights="counts").fit(s, y, w)
     query = np.concatenate((np.linspace(min(s.min(), 0), max(s.max(), 1), 23), s))
     p, evidences = naive.average(s, y, w, query)
     assert np.allclose(c.evidences_, evidences, rtol=1e-10, atol=1e-9)
@@ -211,7 +211,7 @@ def test_map_is_within_its_error_of_the_average(n, kind):
 def test_monotone_map_is_the_isotonic_regression_of_the_average(data):
     s, y, w = data
     table = cal.ScoreTable.from_arrays(s, y, w)
-    c = cal.BLS().fit(s, y, w)
+    c = cal.BLS(weights="counts").fit(s, y, w)
     average = average_of(c, s, y, w)
     curve = expit(average(axis_of(c, table.scores)))
     expected = naive.log_odds(isotonic_regression(curve, weights=table.weight).x)

@@ -109,13 +109,15 @@ def expected_to_fail(model):
 @pytest.mark.filterwarnings("ignore:boosting stopped:calibrant.errors.CalibrationWarning")
 @parametrize_with_checks(
     [
-        AdaBoost(n_estimators=20),
-        AdaBoost(votes="soft", leaf_smoothing="laplace", loss="log", n_estimators=10),
+        AdaBoost(n_estimators=20, weights="counts"),
+        AdaBoost(
+            votes="soft", leaf_smoothing="laplace", loss="log", n_estimators=10, weights="counts"
+        ),
         AdaBoost("tree", n_estimators=10),
         AdaBoost("tree", max_depth=2, votes="soft", leaf_smoothing="m-estimate", n_estimators=5),
         AdaBoost(resample=True, n_estimators=10),
-        AdaBoost(GaussianNB(), n_estimators=5),
-        AdaBoost(LogisticRegression(), votes="soft", n_estimators=3),
+        AdaBoost(GaussianNB(), n_estimators=5, weights="counts"),
+        AdaBoost(LogisticRegression(), votes="soft", n_estimators=3, weights="counts"),
     ],
     expected_failed_checks=expected_to_fail,
 )
@@ -123,8 +125,8 @@ def test_passes_every_check(estimator, check):
     check(estimator)
 
 
-def test_defaults_pass_every_check_even_that_weights_are_repetitions():
-    assert not expected_to_fail(AdaBoost())
+def test_stumps_pass_every_check_even_that_weights_are_repetitions():
+    assert not expected_to_fail(AdaBoost(weights="counts"))
 
 
 def test_clone_and_pickle():
@@ -177,7 +179,8 @@ def small_data(draw, weight):
 def test_weights_alphas_and_scores_are_the_twins(loss, votes, data, depth):
     rows, y, s = data
     base = Recorder(max_depth=depth)
-    model = AdaBoost(base, loss=loss, votes=votes, n_estimators=6, random_state=0).fit(rows, y, s)
+    model = AdaBoost(base, loss=loss, votes=votes, n_estimators=6, random_state=0, weights="counts")
+    model.fit(rows, y, s)
     votes_cast = [
         2 * e.predict_proba(rows)[:, 1] - 1 if votes == "soft" else 2.0 * e.predict(rows) - 1
         for e in model.estimators_
@@ -353,8 +356,10 @@ def test_on_perfect_stop_keeps_the_perfect_learner_and_says_so(votes):
 def test_epsilon_counts_the_sum_of_the_weights_but_at_least_one():
     rows, y = SPLIT
     for scale, n in ((3.0, 30.0), (0.01, 1.0), (1e-140, 1.0), (1e90, 1e91)):
-        model = AdaBoost(n_estimators=1).fit(rows, y, np.full(10, scale))
+        model = AdaBoost(n_estimators=1, weights="counts").fit(rows, y, np.full(10, scale))
         assert model.alphas_[0] == pytest.approx(0.5 * np.log1p(2 * n), rel=1e-9)
+        plain = AdaBoost(n_estimators=1).fit(rows, y, np.full(10, scale))
+        assert plain.alphas_[0] == pytest.approx(0.5 * np.log1p(20), rel=1e-9)
 
 
 def test_a_learner_worse_than_chance_stops_at_once():
@@ -439,7 +444,7 @@ def test_steps_are_checked_before_anything_runs(steps):
         with pytest.raises(
             cal.ParameterError, match=r"ascending whole numbers from 1 to n_est.* 32"
         ):
-            staged(NEW, steps)
+            staged(NEW, steps=steps)
 
 
 def test_links():
@@ -469,7 +474,8 @@ def test_links():
 def test_integer_weights_are_repetitions_and_zero_is_absent(votes, data, order):
     rows, y, w = data
     w[:2] = np.maximum(w[:2], 1)
-    model = AdaBoost(votes=votes, n_estimators=5, random_state=0).fit(rows, y, w)
+    model = AdaBoost(votes=votes, n_estimators=5, random_state=0, weights="counts")
+    model.fit(rows, y, w)
     again = np.repeat(np.arange(len(y)), w.astype(int))
     order.shuffle(again)
     repeated = AdaBoost(votes=votes, n_estimators=5, random_state=0).fit(rows[again], y[again])
@@ -486,7 +492,7 @@ def test_rows_of_weight_zero_are_absent_from_the_leaves_of_trees():
     assert np.array_equal(model.decision_function(NEW), without.decision_function(NEW))
 
 
-def test_scale_of_weights_matters_only_to_perfect_learners():
+def test_the_scale_of_weights_does_not_matter():
     w = np.random.default_rng(0).uniform(0.5, 2, 300)
     scores = [
         AdaBoost(n_estimators=30, random_state=0).fit(X, Y, c * w).decision_function(NEW)
@@ -510,7 +516,8 @@ def test_weights_of_any_size_are_finite_for_the_learner():
 
 def test_a_learner_sees_weights_that_sum_to_the_sample_weights():
     w = np.random.default_rng(0).integers(1, 5, 300).astype(float)
-    model = AdaBoost(Recorder(max_depth=1), n_estimators=5, random_state=0).fit(X, Y, w)
+    model = AdaBoost(Recorder(max_depth=1), n_estimators=5, random_state=0, weights="counts")
+    model.fit(X, Y, w)
     assert np.array_equal(model.estimators_[0].seen_, w)
     for learner in model.estimators_:
         assert learner.seen_.sum() == pytest.approx(w.sum(), rel=1e-9)

@@ -477,8 +477,10 @@ def test_dependent_rows_need_groups():
 @settings(max_examples=40)
 def test_whole_weights_are_repeated_rows_and_order_does_not_matter(test, data):
     p, y, w = data
-    options = {} if test is not metrics.ece_test else {"replicates": 50}
-    weighted = test(y, p, sample_weight=w, weights="counts", **options)
+    options = {"weights": "counts"}
+    if test is metrics.ece_test:
+        options["replicates"] = 50
+    weighted = test(y, p, sample_weight=w, **options)
     times = w.astype(int)
     order = np.random.default_rng(0).permutation(times.sum())
     y2, p2 = np.repeat(y, times)[order], np.repeat(p, times)[order]

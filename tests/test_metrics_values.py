@@ -282,7 +282,7 @@ WRONG = [
     (metrics.log_loss, {"clip": 0.5}, "clip must be a finite number above 0 and below 0.5"),
     (metrics.log_loss, {"clip": "eps"}, "clip must be"),
     (metrics.calbin, {"window": 0}, "window must be"),
-    (metrics.hosmer_lemeshow, {"groups": 1}, "groups must be"),
+    (metrics.hosmer_lemeshow, {"bins": 1}, "bins must be"),
     (metrics.hosmer_lemeshow, {"binning": "c"}, "binning must be 'mass' or 'width'"),
     (metrics.murphy, {"bins": -1}, "bins must be"),
     (metrics.murphy, {"binning": "x"}, "binning must be"),

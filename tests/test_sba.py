@@ -98,6 +98,7 @@ def fitted(p, **changes):
     """The calibrator of a problem."""
     columns = len(p["nominal"])
     given_ = {"classes": list(range(p["classes"])), "k": p["k"], **p["options"], **changes}
+    given_["weights"] = "counts"
     c = SimilarityBinning(**given_)
     features = table(p["rows"], columns)
     return c.fit(as_scores(p["scores"]), p["y"], features=features, sample_weight=p["w"])
@@ -377,7 +378,8 @@ def test_auto_leaves_out_a_row_with_all_of_its_scores(p, times, data):
         "nominal": p["nominal"],
     }
     groups = list(range(10, 10 + n)) * r
-    c = SimilarityBinning(k="auto", classes=list(range(p["classes"])), **p["options"])
+    options = {"weights": "counts", **p["options"]}
+    c = SimilarityBinning(k="auto", classes=list(range(p["classes"])), **options)
     c.fit_rows(
         as_scores(copies["scores"]),
         copies["y"],
@@ -413,18 +415,18 @@ def test_auto_finds_no_structure_in_noise_that_was_scored_again_and_again():
 
 
 @pytest.mark.parametrize("total", [1.0, 2.0, 2.9])
-def test_auto_refuses_weights_that_leave_no_choice(total):
+def test_auto_refuses_counts_that_leave_no_choice(total):
     rng = np.random.default_rng(13)
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     w = np.full(50, total / 50)
-    advice = "Weights should have mean 1: divide them by their mean"
-    with pytest.raises(cal.InputError, match=f"that of the 50 .* is {total:g}. {advice}"):
-        SimilarityBinning(k="auto").fit(X[:, 0], y, features=X, sample_weight=w)
-    with pytest.raises(cal.InputError, match=rf"weight is {total:g} \(50 rows\).* {advice}"):
-        SimilarityBinning(k=5).fit(X[:, 0], y, features=X, sample_weight=w)
-    with pytest.raises(cal.InputError, match=r"50 rows\). Use a smaller k or more rows.$"):
+    few = {"weights": "counts"}
+    with pytest.raises(cal.InputError, match=f"the 50 rows with their weights count as {total:g}"):
+        SimilarityBinning(k="auto", **few).fit(X[:, 0], y, features=X, sample_weight=w)
+    with pytest.raises(cal.InputError, match=rf"k is 5 and the 50 rows .* count as {total:g}"):
+        SimilarityBinning(k=5, **few).fit(X[:, 0], y, features=X, sample_weight=w)
+    with pytest.raises(cal.InputError, match=r"count as 50. Use a smaller k or more rows.$"):
         SimilarityBinning(k=51).fit(X[:, 0], y, features=X)
-    again = SimilarityBinning(k="auto").fit(X[:, 0], y, features=X, sample_weight=w / w.mean())
+    again = SimilarityBinning(k="auto").fit(X[:, 0], y, features=X, sample_weight=w)
     assert again.k_losses_ == pytest.approx(
         SimilarityBinning(k="auto").fit(X[:, 0], y, features=X).k_losses_
     )

@@ -152,7 +152,8 @@ def test_vector_scaling_is_the_least_of_the_naive_objective(smoothing):
 def test_ridges_are_the_least_of_the_naive_objective(kind, lam, mu, smoothing):
     z, y = draw_rows(70, 3, 3)
     w = np.random.default_rng(3).random(70) + 0.2
-    fitted = kind(lambda_=lam, mu=mu, label_smoothing=smoothing, gate=False).fit(z, y, w)
+    how = {"label_smoothing": smoothing, "gate": False, "weights": "counts"}
+    fitted = kind(lambda_=lam, mu=mu, **how).fit(z, y, w)
     matrix, b, x = natural(fitted, z)
     if kind is Dirichlet:
         assert np.allclose(x, naive.log_softmax(z))
@@ -173,7 +174,8 @@ def test_structured_scaling_is_the_published_two_steps(kind):
     z, y = draw_rows(70, 3, 4)
     w = np.random.default_rng(4).random(70) + 0.2
     strengths = {"lambda_intercept": 0.5, "lambda_diagonal": 2.0, "lambda_off_diagonal": 0.3}
-    fitted = StructuredScaling(structure=kind, gate=False, **strengths).fit(z, y, w)
+    fitted = StructuredScaling(structure=kind, gate=False, weights="counts", **strengths)
+    fitted.fit(z, y, w)
     t = naive.temperature(z, y, w)
     assert fitted.temperature_ == pytest.approx(1.0 / t, rel=1e-6)
     x = naive.log_softmax(t * z)
@@ -256,7 +258,10 @@ def test_conjugate_gradients_reach_what_the_formed_hessian_does(name, monkeypatc
 @settings(max_examples=25)
 def test_weights_are_repetitions_and_zero_is_absent(method, table):
     z, y, w = table
-    weighted = fit_logits(method, z, y, w)
+    counting = clone(method)
+    if "weights" in counting.get_params():
+        counting.set_params(weights="counts")
+    weighted = fit_logits(counting, z, y, w)
     times = w.astype(int)
     repeated = fit_logits(method, np.repeat(z, times, axis=0), np.repeat(y, times))
     assert np.allclose(weighted.predict_proba(z), repeated.predict_proba(z), atol=1e-5)

@@ -53,7 +53,7 @@ def test_evidence_and_optimum_equal_the_twin(data, lam):
         return
     twin = smooth.Model(s, y, w)
     theta = twin.fit(lam)
-    ours = cal.Spline(penalty=lam).fit(s, y, w)
+    ours = cal.Spline(penalty=lam, weights="counts").fit(s, y, w)
     assert ours.log_evidence_ == pytest.approx(twin.evidence(theta, lam), abs=2e-6)
     assert ours.knots_ == pytest.approx(twin.m + twin.sd * twin.knots, abs=1e-9)
     assert np.abs(ours.calibrate(s) - twin.predict(theta, s, "flat")).max() < 1.1e-5
@@ -68,7 +68,7 @@ def test_chosen_penalty_is_the_twins_or_as_good(seed):
     y = (rng.random(n) < 0.5 + 0.4 * np.sin(3 * s)).astype(int)
     w = rng.integers(1, 20, n).astype(float)
     twin = smooth.Model(s, y, w)
-    ours, best = cal.Spline().fit(s, y, w), twin.best()
+    ours, best = cal.Spline(weights="counts").fit(s, y, w), twin.best()
     evidence = [twin.evidence(twin.fit(lam), lam) for lam in (ours.penalty_, best)]
     assert evidence[0] >= evidence[1] - 1e-4  # what the twin's optimiser leaves at λ = 1e10
     assert ours.criteria_.max() == pytest.approx(ours.log_evidence_, abs=1e-6)
@@ -157,7 +157,7 @@ def test_monotone_optimum_equals_a_general_solver(data, lam):
     assert ours.objective <= twin.objective(theirs, lam) + 1e-7
     feasible = (twin.rising() @ theirs >= -1e-9).all()
     assert not feasible or ours.objective >= twin.objective(theirs, lam) - 1e-5
-    fitted = cal.Spline(penalty=lam, monotone=True).fit(s, y, w)
+    fitted = cal.Spline(penalty=lam, monotone=True, weights="counts").fit(s, y, w)
     at_scores = 1 / (1 + np.exp(-(ours.theta @ basis.columns)))
     assert np.abs(fitted.calibrate(twin.scores) - at_scores).max() < 1.1e-5
 
@@ -346,7 +346,7 @@ class TestEdges:
 def test_monotone_quadratic_equals_a_general_solver(data, shrink):
     s, y, w = data
     options = {} if shrink is None else {"shrinkage": shrink}
-    c = cal.Quadratic(monotone=True, **options).fit(s, y, w)
+    c = cal.Quadratic(monotone=True, weights="counts", **options).fit(s, y, w)
     at = np.linspace(s.min(), s.max(), 50)
     assert (np.diff(c.calibrate(at)) >= -1e-12).all()
     expected = smooth.quadratic(s, y, w, s, shrink=shrink, monotone=True)

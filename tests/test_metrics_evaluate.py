@@ -233,6 +233,12 @@ def test_a_change_that_may_be_none_is_unclear():
     assert rows["mce"][4:] == ("–", "worse", "–")
 
 
+def test_a_measure_that_only_one_side_has_is_shown_without_a_verdict():
+    e = Evaluation({"brier": 0.2, "calbin": 0.1}, {"brier": 0.3}, 9, 4, 3, 3)
+    assert e._rows()["calbin"][2:] == ("–", "0.1000", "–")
+    assert "CalBin" in str(e)
+
+
 def test_small_values_keep_their_digits():
     e = Evaluation({"brier": 1.234e-5, "ece": 0.0}, None, 9, 4, 3, None)
     assert "1.23e-05" in str(e)

@@ -85,7 +85,9 @@ class EvaluationTable(PrintsAsTable, Frozen):
             cells.append(_shown_span(self.intervals.get(name)))
         if self.before is None:
             return cells
-        old = self.before[name]
+        old = self.before.get(name)
+        if old is None:  # grouped rows do not allow it, the table of the predictions does
+            return ["–", *cells, "–", *["–"] * self._paired]
         _, low, high = (self.change or {}).get(name, (0.0, None, None))
         span = None if low is None or high is None else (low, high)
         cells = [shown_value(old), *cells, measure.verdict(old, value, span=span)]

@@ -110,7 +110,8 @@ def test_two_columns_take_the_passes_of_one(weight):
 def test_isotonic_regression_reads_batches_too():
     frame = frame_of("duckdb", COLUMNS)
     batches, divided = in_small_steps(few=200)
-    ask = lambda: fit_isotonic(frame, score="s", label="y", weight="w", cells=64)  # noqa: E731
+    columns = {"score": "s", "label": "y", "weight": "w"}
+    ask = lambda: fit_isotonic(frame, **columns, weights="counts", cells=64)  # noqa: E731
     with batches, divided:
         found = ask()
         with grouped_there():

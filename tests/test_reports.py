@@ -469,7 +469,7 @@ def test_refusals(data):
     with pytest.raises(cal.InputError, match="at least two rows of each class"):
         report([0.1, 0.2, 0.9], [0, 0, 1], calibrator=cal.Platt())
     with pytest.raises(cal.ParameterError, match="calibrator must be one calibrator"):
-        report(p, y, calibrator="platt")
+        report(p, y, calibrator=7)
     with pytest.raises(cal.ParameterError, match="the class Platt"):
         report(p, y, calibrator={"a": cal.Platt})
     with pytest.raises(cal.ParameterError, match="both came"):

@@ -22,6 +22,7 @@ from benchmarks.rare_signals import INDEPENDENT, TUNED, Array, Population, Signa
 REPEATS = 40
 RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 EVENTS = (10, 30, 100, 1000)
+PACKAGES = ["calibrant", "numpy", "scipy", "scikit-learn"]
 
 Predict = Callable[[Array], Array]
 
@@ -149,19 +150,26 @@ def summary(found: list[Line]) -> list[dict[str, object]]:
 
 def run(sizes: list[int]) -> None:
     """Write the three tables; the sizes do not matter, rows are grouped."""
-    where = setting(["calibrant", "numpy", "scipy", "scikit-learn", "betacal"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # advice on few events: they are the point
-        for name, signals, heading in (
-            ("rare_independent", INDEPENDENT, NEW_SIGNALS),
-            ("rare", TUNED, OLD_SIGNALS),
-        ):
-            found = list(lines(signals))
-            write_csv(f"{name}_lines", [line.shown() for line in found])
-            figures = FIGURES.format(repeats=REPEATS, where=where, name=name)
-            write(name, summary(found), f"{heading}\n\n{figures}")
-        chosen = rare_choices.HEADING.format(draws=rare_choices.DRAWS, where=where)
-        write("rare_choices", list(rare_choices.choices()), chosen)
+        write_methods("rare_independent", INDEPENDENT, NEW_SIGNALS)
+        write_methods("rare", TUNED, OLD_SIGNALS)
+        write_choices()
+
+
+def write_methods(name: str, signals: dict[str, Signal], heading: str) -> None:
+    """A table of all methods, and the lines that it sums up."""
+    found = list(lines(signals))
+    write_csv(f"{name}_lines", [line.shown() for line in found])
+    where = setting([*PACKAGES, "betacal"])
+    figures = FIGURES.format(repeats=REPEATS, where=where, name=name)
+    write(name, summary(found), f"{heading}\n\n{figures}")
+
+
+def write_choices() -> None:
+    """The table of what `AutoCalibrator` takes."""
+    heading = rare_choices.HEADING.format(draws=rare_choices.DRAWS, where=setting(PACKAGES))
+    write("rare_choices", list(rare_choices.choices()), heading)
 
 
 NEW_SIGNALS = """# Rare events: signals that no method was made on
@@ -181,8 +189,8 @@ OLD_SIGNALS = """# Rare events: the signals that BLS was made on
 
 Three signals of uniform scores s that were looked at while BLS was made: *smooth* has log-odds
 4·s, *strong* 2·logit(s), both shifted to the rate; *steep* makes a third of the top 3·rate
-positive, and next to nothing else. Signals that nobody had looked at are in `rare_independent.md`.
-"""
+positive, and next to nothing else. Signals that nobody had looked at are in
+`rare_independent.md`."""
 
 FIGURES = """{where}. Made by `python -m benchmarks rare`; all lines are in
 `{name}_lines.csv`.

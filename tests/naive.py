@@ -235,8 +235,14 @@ def beta(s, y, w, query, parameters="abm"):
             return t[0] + t[1] * (a + b)
         return (0.0 if parameters == "ab" else t[0]) + t[1] * a + t[2] * b
 
-    def loss(t):
-        return _log_loss(eta(t, lo, hi), w * (y == 0), w * (y == 1)) / w.sum()
+    slopes = [lo + hi] if kind == "am" else [lo, hi]
+    middle = 0.0 if kind == "ab" else 1.0
+    centred = [x - middle * np.average(x, weights=w) for x in slopes]
+    squares = np.array([np.average(x * x, weights=w) for x in centred])
+
+    def loss(t):  # with a ridge of 1e-6 on the slopes of standardised columns
+        ridge = 0.5e-6 * np.sum(squares * t[1:] ** 2)
+        return (_log_loss(eta(t, lo, hi), w * (y == 0), w * (y == 1)) + ridge) / w.sum()
 
     size = 2 if parameters == "am" else 3
     bounds = [(None, None)] + [(0, None)] * (size - 1)
@@ -253,7 +259,7 @@ def temperature(s, y, w, query):
     y, w = np.asarray(y), np.asarray(w, float)
     rms = math.sqrt(np.average(z * z, weights=w)) or 1.0
     found = minimize_scalar(
-        lambda b: _log_loss(b * z / rms, w * (y == 0), w * (y == 1)) / w.sum(),
+        lambda b: _log_loss(b * z / rms, w * (y == 0), w * (y == 1)) / w.sum() + 0.5e-7 * b * b,
         bounds=(1e-3, 50),
         method="bounded",
         options={"xatol": 1e-12},

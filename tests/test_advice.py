@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import binomtest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
@@ -45,6 +46,9 @@ def test_few_events():
     text = only(cal.advise(p, y, cal.Isotonic()), "few_events").text
     assert f"but {y.sum()} came" in text
     assert "at least 100 rows of the rarer class" in text
+    low, high = binomtest(y.sum(), 60).proportion_ci(0.9) / y.mean()
+    assert f"may be {low:.2g} to {high:.2g} times the one seen" in text
+    assert "times" not in only(cal.advise(p, 0 * y, cal.BLS(classes=[0, 1])), "few_events").text
     with pytest.warns(cal.CalibrationWarning, match="at least 100 rows of the rarer class"):
         cal.Isotonic().fit(p, y)
     heavy = np.full(60, 100.0)  # weights are not rows

@@ -44,14 +44,13 @@ def check_beta(setting):
     best = min(loss for loss, slopes in models if (slopes >= 0).all())
     assert own <= best * (1 + 1e-9)
     assert expit(eta).sum() == pytest.approx(y.sum(), rel=1e-9)
-    # what its sub-model and a constant reach, without ridge
-    plain = rare.loss_of(eta, 1 - n1, n1)
+    # its sub-model, with the ridge that it has here, and a constant without any
     straight = cal.Beta(parameters="am").fit(s, y)
     along = straight.c_ + straight.a_ * (low + high)
-    assert plain <= rare.loss_of(along, 1 - n1, n1) + 1e-3
+    held = 0.5e-6 * np.sum((straight.a_ * spreads) ** 2)
+    assert own <= (rare.loss_of(along, 1 - n1, n1) + held) * (1 + 1e-9)
     assert expit(along).sum() == pytest.approx(y.sum(), rel=1e-9)
-    if setting[2] != "separable":
-        assert plain <= models[-1][0] * (1 + 1e-9)
+    assert rare.loss_of(eta, 1 - n1, n1) <= models[-1][0] * (1 + 1e-9)
 
 
 def check_sigmoids(setting):
@@ -157,22 +156,6 @@ def test_all_settings(setting, monkeypatch):
     check_beta(setting)
     check_sigmoids(setting)
     check_spline_and_bls(setting, monkeypatch)
-
-
-@pytest.mark.parametrize("signal", ["top", "steep", "flat", "reversed", "separable"])
-@pytest.mark.parametrize(
-    "scaling", [cal.VectorScaling, cal.MatrixScaling, cal.Dirichlet, cal.StructuredScaling]
-)
-def test_scalings_converge_with_a_rare_class(signal, scaling):
-    rng = np.random.default_rng(0)
-    z = 2 * rng.normal(size=(4_000, 4)) - [0, 0, 0, 4]
-    factor = {"top": 1.0, "steep": 5.0, "flat": 0.2, "reversed": -1.0, "separable": 1e3}[signal]
-    y = np.argmax(factor * z[:, :3] + rng.gumbel(size=(4_000, 3)), axis=1)
-    order = np.argsort(z[:, :3].max(axis=1) - z[:, 3])
-    y[rng.choice(order[:60], 20, replace=False) if signal == "top" else order[:20]] = 3
-    c = scaling(gate=False).fit(z, y)
-    assert c.converged_
-    assert c.n_iter_ < 40
 
 
 def test_a_bad_start_is_left_aside():

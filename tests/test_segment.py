@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, StratifiedKFold
@@ -21,7 +22,7 @@ import naive_segment as naive
 from calibrant.data.table import ScoreTable
 from calibrant.maps import Identity, Logistic, Map, Piecewise, Segmented
 from calibrant.segment import Segment, SegmentedCalibrator, Step
-from calibrant.segment.fits import Own, solve
+from calibrant.segment.fits import OFFSET, SLOPE, Own, solve
 from calibrant.segment.shrink import choose, cross_validate, offsets, paule_mandel
 from calibrant.segment.splits import dealt
 from calibrant.segment.stack import stack_of
@@ -203,7 +204,18 @@ def test_extreme_scores_are_solved():
     z = np.array([-744.0, -700.0, 36.0, 36.7, 0.0, 0.0])
     table = ScoreTable.from_counts(np.arange(6.0), [1e6, 0, 3, 0, 5, 1], [1, 1e6, 0, 9, 0, 7])
     found = solve(stack_of({"a": table}), z)
-    assert all(np.isfinite(part).all() for part in found)
+    n0, n1 = table.negative, table.positive
+    apart = z - np.average(z, weights=n0 + n1)
+
+    def objective(theta):
+        eta = z + theta[0] + theta[1] * apart
+        prior = theta[0] ** 2 / OFFSET**2 + theta[1] ** 2 / SLOPE**2
+        return n1 @ np.logaddexp(0, -eta) + n0 @ np.logaddexp(0, eta) + prior / 2
+
+    theta = np.array([found.offset[0], found.tilt[0]])
+    best = minimize(objective, theta, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-9})
+    assert objective(theta) <= best.fun * (1 + 1e-12)
+    assert objective(theta) < 0.01 * objective(np.zeros(2))
 
 
 # --- what must not matter -----------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -348,8 +349,21 @@ def too_few(calibrator: Any, table: ScoreTable) -> str:
         return ""
     return (
         f"{type(calibrator).__name__} wants at least {needed} rows of the rarer class, but "
-        f"{found:.4g} came: what it learns may be noise. Gather more, or keep the scores as "
-        "they are."
+        f"{found:.4g} came: what it learns may be noise{_rate_of(found, table.effective_size)}. "
+        "Gather more, or keep the scores as they are."
+    )
+
+
+def _rate_of(found: float, rows: float) -> str:
+    """How far off the rate may be: Clopper and Pearson's interval, in units of the rate."""
+    rest = max(rows - found, found)
+    if found == 0.0:
+        return ""
+    low, high = betaincinv([found, found + 1.0], [rest + 1.0, rest], [0.05, 0.95])
+    low, high = (value * (found + rest) / found for value in (low, high))
+    return (
+        f", and the true rate of that class may be {low:.2g} to {high:.2g} times the one seen "
+        "(90 % interval)"
     )
 
 

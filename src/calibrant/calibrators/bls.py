@@ -141,7 +141,8 @@ class BLS(Calibrator):
     log-odds of the base rate. At last all log-odds are shifted alike, so that the probabilities of
     the fitted rows sum to the number of positives: exactly with many, within 1 % from 30 events on
     (rows of the rarer class). Of fewer, the sum is partly what the members say: with k events they
-    count (3/(3 + k))², so that none does not mean a probability of 0.
+    count (3/(3 + k))², so that none does not mean a probability of 0. One positive in 300,000 rows
+    gives a sum of about 1.05, none about 0.1.
     Log-odds beyond ±15 count as that in z, but keep their ranks. Scores of exactly 0 or 1 count as
     half as far from the end as the outermost score inside (0, 1). A map goes on for 3 log-odds (of
     margins: one range) beyond the outermost scores, ranks only to these; it is flat from there.

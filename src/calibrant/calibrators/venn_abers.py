@@ -67,8 +67,9 @@ class VennAbers(Calibrator):
     Equal scores are one cell. Beside weights in units of rows the added case has weight one. The
     guarantee is one for rows of equal weight.
 
-    The added case counts: the probabilities of the fitted rows sum to some 7 (of 1,000 rows) to 20
-    (of 10⁶) more than the positives, which is much where events are rare. `BLS` keeps the sum.
+    The added case counts. Where events are rare, the probabilities of the fitted rows sum to some
+    7 (of 1,000 rows) to 20 (of 10⁶) more than the events: one positive in 300,000 rows gives a sum
+    of about 13, ten give 23. `BLS` keeps the sum.
 
     O(N log N) for the table, then O(D) for all p₀ and p₁; a query costs O(log m) for m steps, of
     which there are far fewer than scores.

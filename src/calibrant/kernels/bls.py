@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from calibrant.errors import ConvergenceError
+from calibrant.kernels.descent import is_hidden
 
 __all__ = [
     "Band",
@@ -218,7 +219,7 @@ def fit_posterior(
 
     u = np.zeros(len(mean)) if start is None else (start - mean) / sd
     loss, f = objective(u)
-    step, converged = 0, False
+    step, converged, left = 0, False, np.inf
     while True:
         p, slope_of_p = _probabilities(f)
         gradient = u + sd * design.back(n * p - n1)
@@ -230,7 +231,8 @@ def fit_posterior(
         step += 1
         direction = -dpotrs(factor, gradient, lower=1)[0]
         slope = float(gradient @ direction)
-        converged = -slope <= ENOUGH
+        left = -slope
+        converged = left <= ENOUGH
         length = 1.0 if converged else min(1.0, FURTHEST / float(np.abs(direction).max()))
         least = 1e-10 * length
         there, f_there = objective(u + length * direction)
@@ -239,7 +241,7 @@ def fit_posterior(
             converged = length < least  # rounding hides any further gain
             there, f_there = objective(u + length * direction)
         u, loss, f = u + length * direction, there, f_there
-    if not converged:
+    if not (converged and (left <= ENOUGH or is_hidden(left, loss, float(n.sum())))):
         raise ConvergenceError(
             f"a member of BLS must end at its optimum, but {step} steps did not lead there. Scores "
             "or weights that differ by many orders of magnitude can do this: rescale or cut them."

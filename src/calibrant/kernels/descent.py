@@ -11,7 +11,7 @@ from scipy.linalg import cho_solve
 
 from calibrant.errors import ConvergenceError
 
-__all__ = ["Descent", "Point", "descend", "factor", "newton_step"]
+__all__ = ["Descent", "Point", "descend", "factor", "is_hidden", "newton_step"]
 
 Array = NDArray[np.float64]
 
@@ -109,11 +109,21 @@ def descend(
                 break
             length /= 2.0
             if length < 1e-10 * longest:  # rounding hides any further gain
-                hidden = left <= max(HIDDEN * abs(here.objective), NOTHING * total)
-                return Descent(here, here.theta, steps, left, hidden)
+                return _stopped(here, steps, left, total)
         here = there
-    hidden = left <= max(HIDDEN * abs(here.objective), NOTHING * total)
-    return Descent(here, here.theta, max_steps, left, hidden)
+    return _stopped(here, max_steps, left, total)
+
+
+def _stopped(here: P, steps: int, left: float, total: float) -> Descent[P]:
+    hidden = bool(is_hidden(left, here.objective, total))
+    return Descent(here, here.theta, steps, left, hidden)
+
+
+def is_hidden(
+    left: float | Array, objective: float | Array, total: float | Array
+) -> np.bool_ | NDArray[np.bool_]:
+    """Whether twice the gain still expected is so little that rounding may hide it."""
+    return np.asarray(left) <= np.maximum(HIDDEN * np.abs(objective), NOTHING * total)
 
 
 def newton_step(hessian: Array, gradient: Array) -> Array:

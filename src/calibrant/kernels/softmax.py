@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import ConvergenceError
 from calibrant.kernels.descent import descend, newton_step
 
 __all__ = [
@@ -68,7 +69,8 @@ def fit_temperature(
 
     The objective is convex in t: Newton inside a bracket that shrinks with each pass, halved (on
     the scale of ln t) whenever Newton would leave it. Converged when the Newton step is below
-    1e-6 of t; that step is still taken, and leaves an error of about its square.
+    1e-6 of t; that step is still taken, and leaves an error of about its square. Raises where no
+    optimum is found.
     """
     size = spread(source)
     flattest = FLATTEST / size
@@ -77,7 +79,7 @@ def fit_temperature(
     for passes in range(1, max_passes + 1):
         loss, slope, curve = _along(source, t, size, smoothing)
         if t == flattest and slope >= 0.0:
-            break
+            return Temperature(t, loss, slope, passes)
         low, high = (t, high) if slope < 0.0 else (low, t)
         step = -slope / curve
         if abs(step) <= 1e-6 * t or high - low <= 1e-14 * t:
@@ -88,7 +90,11 @@ def fit_temperature(
         elif not low < new < high:
             new = float(np.sqrt(low * high))
         t = new
-    return Temperature(t, loss, slope, passes)
+    raise ConvergenceError(
+        f"the temperature must end at its optimum, but after {max_passes} passes its factor was "
+        f"still between {low:.6g} and {high:.6g}. Scores or weights that differ by many orders of "
+        "magnitude can do this: rescale or cut them."
+    )
 
 
 def _along(source: Source, t: float, size: float, smoothing: float) -> tuple[float, float, float]:
@@ -134,13 +140,12 @@ class Problem(NamedTuple):
 
 
 class SoftmaxFit(NamedTuple):
-    """θ, the least objective, the largest entry of its gradient, steps, and whether converged."""
+    """θ, the least objective, the largest entry of its gradient, and steps."""
 
     theta: Array
     loss: float
     gradient: float
     steps: int
-    converged: bool
 
 
 class _Point(NamedTuple):
@@ -152,7 +157,7 @@ class _Point(NamedTuple):
 
 
 def fit_softmax(problem: Problem, start: Array, max_steps: int = 200) -> SoftmaxFit:
-    """`descend` on θ.
+    """`descend` on θ; raises where no optimum is found.
 
     Notes
     -----
@@ -169,10 +174,10 @@ def fit_softmax(problem: Problem, start: Array, max_steps: int = 200) -> Softmax
             return _conjugate(problem, here.theta, here)
         return newton_step(here.hessian, here.gradient)
 
-    found = descend(at, at(start), step, problem.total, max_steps)
+    found = descend(at, at(start), step, problem.total, max_steps).required()
     last = _evaluate(problem, found.theta, False)
     gradient = float(np.abs(last.gradient).max())
-    return SoftmaxFit(found.theta, last.objective, gradient, found.steps, found.converged)
+    return SoftmaxFit(found.theta, last.objective, gradient, found.steps)
 
 
 def _scores(theta: Array, x: Array, full: bool) -> Array:

@@ -11,6 +11,8 @@ from sklearn.base import clone
 from calibrant.base import Calibrator
 from calibrant.calibrators.bls import BLS
 from calibrant.data.table import ScoreTable
+from calibrant.errors import ConvergenceError
+from calibrant.kernels.descent import is_hidden
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Logistic, Map
 from calibrant.segment.stack import Stack
@@ -24,7 +26,7 @@ Flags = NDArray[np.bool_]
 #: prior standard deviations of a segment's offset (at its mean) and slope, on the logit scale
 OFFSET, SLOPE = 1.0, 0.3
 PRECISION = np.array([OFFSET**-2, SLOPE**-2])
-#: the longest step of a coefficient
+#: the longest step of a segment's coefficients, in units of the largest (of 1 if both are smaller)
 FURTHEST = 2.0
 
 
@@ -132,7 +134,10 @@ class _Problem:
 
 
 def solve(stack: Stack, z: Array) -> Solution:
-    """Most probable offset and tilt of every segment, by guarded Newton on all of them at once."""
+    """Most probable offset and tilt of every segment, by guarded Newton on all of them at once.
+
+    Raises where no optimum is found.
+    """
     problem = _Problem(stack, z)
     theta = np.zeros((2, len(stack)))
     loss = problem.loss(theta)
@@ -144,16 +149,24 @@ def solve(stack: Stack, z: Array) -> Solution:
         moving &= ~last
         if not moving.any():
             break
-        length = moving * np.minimum(1.0, FURTHEST / np.maximum(np.abs(step).max(axis=0), 1e-300))
+        reach = FURTHEST * np.maximum(1.0, np.abs(theta).max(axis=0))
+        length = moving * np.minimum(1.0, reach / np.maximum(np.abs(step).max(axis=0), 1e-300))
         for _ in range(40):
             there = problem.loss(theta + length * step)
             worse = moving & (there > loss - 1e-4 * length * fall)
             if not worse.any():
                 break
             length = np.where(worse, 0.5 * length, length)
-        moving &= ~worse  # rounding hides any further gain
+        moving &= ~(worse & is_hidden(fall, loss, problem.mass))
+        if (moving & worse).any():
+            break
         theta = np.where(moving, theta + length * step, theta)
         loss = np.where(moving, there, loss)
+    if moving.any():
+        raise ConvergenceError(
+            f"the fit of every segment must end at its optimum, but {int(moving.sum())} did not. "
+            "Weights that differ by many orders of magnitude can do this: rescale or cut them."
+        )
     return Solution(theta[0], theta[1], problem.centre)
 
 

@@ -22,7 +22,6 @@ from sqlglot import exp
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
-from calibrant.export.regions import Grid, grid_of, number, rank
 from calibrant.export.sql import Sql, to_sql
 from calibrant.export.sql.cells import cell
 from calibrant.export.sql.dialects import DIALECTS, dialect_of
@@ -45,6 +44,7 @@ from calibrant.maps import (
     Softmax,
     VectorMixture,
 )
+from calibrant.plan.borders import Grid, grid_of, number, rank
 from cases import CASES
 from sparks import needs_spark, to_spark
 

@@ -139,11 +139,11 @@ def _map_of(calibrator: Any) -> Map:
 
 
 def _check_segment(map_: Map, segment: str | None) -> None:
-    if isinstance(map_, Segmented) and segment is None:
+    if map_.segments is not None and segment is None:
         raise InputError(
             "this calibrator has a map per segment: name the column of segments with segment=."
         )
-    if not isinstance(map_, Segmented) and segment is not None:
+    if map_.segments is None and segment is not None:
         raise InputError("segment= is only for calibrators with a map per segment; this has one.")
 
 

@@ -25,13 +25,12 @@ from calibrant.engines.expressions import (
     start,
 )
 from calibrant.engines.sheet import Sheet
-from calibrant.export.known import trend
 from calibrant.export.leaves import Leaf, leaves, parameters, slots
 from calibrant.export.pieces import pieces
-from calibrant.export.regions import Regions, between, borders, grid_of
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Segmented
 from calibrant.maps.logistic import FEATURES
+from calibrant.plan.borders import Regions, between, borders, grid_of
 
 __all__ = ["by_segment", "usable_keys"]
 
@@ -114,7 +113,7 @@ def _value(
 def _axis(leaf: Leaf, axis: Axis) -> Axis:
     """What the pieces of one leaf read, as a function of the chooser."""
     for step in leaf.first:
-        axis = axis.then(axis.value, step, trend(step))
+        axis = axis.then(axis.value, step, step.trend)
     return axis
 
 

@@ -1,7 +1,7 @@
 """Maps as expressions of a database column: arithmetic, a few comparisons, or a lookup by join.
 
 A comparison decides as NumPy decides, whatever the last bit of an engine's logarithm: knots are
-moved to the scale of the column that is compared, to the exact double (`export.regions`). What an
+moved to the scale of the column that is compared, to the exact double (`plan.borders`). What an
 engine's ln and exp change is the value within a piece, in its last digits.
 """
 
@@ -18,17 +18,16 @@ from numpy.typing import NDArray
 
 from calibrant.engines.sheet import Sheet
 from calibrant.errors import InputError
-from calibrant.export.known import collapsed, exact, trend
 from calibrant.export.pieces import pieces
-from calibrant.export.regions import (
+from calibrant.losses import LARGEST, SMALLEST, logit
+from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
+from calibrant.plan.borders import (
     Grid,
     Regions,
     grid_of,
     packed,
     regions,
 )
-from calibrant.losses import LARGEST, SMALLEST, logit
-from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
 
 __all__ = ["Axis", "express", "line", "logistic", "start"]
 
@@ -114,7 +113,7 @@ def _(map_: Chain, axis: Axis, sheet: Sheet) -> nw.Expr:
 
 @express.register
 def _(map_: Mixture, axis: Axis, sheet: Sheet) -> nw.Expr:
-    whole = collapsed(map_)
+    whole = map_.collapsed
     if whole is not None:
         return express(whole, axis, sheet)
     total = sheet.constant(0.0)
@@ -228,9 +227,18 @@ def _look_up_each(
 def after(step: Map, axis: Axis, sheet: Sheet) -> Axis:
     """The axis that the next map of a chain reads."""
     name = sheet.add(express(step, axis, sheet))
-    if exact(step, axis):
+    if _exact(step, axis):
         return start(name)
-    return axis.then(nw.col(name), step, trend(step))
+    return axis.then(nw.col(name), step, step.trend)
+
+
+def _exact(map_: Map, axis: Axis) -> bool:
+    """Whether every engine gives the same bits: no ln or exp between the chooser and the value."""
+    if isinstance(map_, Interval):
+        return _exact(map_.point, axis)
+    if isinstance(map_, Identity):
+        return axis.function is None
+    return isinstance(map_, Piecewise) and map_.is_step
 
 
 def on_scale(map_: Piecewise, axis: Axis, sheet: Sheet) -> Axis:

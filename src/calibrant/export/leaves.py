@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.export.known import collapsed
 from calibrant.export.pieces import pieces
-from calibrant.export.regions import LARGEST_DOUBLE
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
 from calibrant.maps.logistic import FEATURES
+from calibrant.plan.borders import LARGEST_DOUBLE
 
 __all__ = ["Leaf", "leaves", "parameters", "slots"]
 
@@ -85,7 +84,7 @@ def _(map_: Segmented, leaf: Leaf) -> list[Leaf]:
 
 @leaves.register
 def _(map_: Mixture, leaf: Leaf) -> list[Leaf]:
-    whole = collapsed(map_)
+    whole = map_.collapsed
     if whole is not None:
         return leaves(whole, leaf)
     parts = zip(map_.weights.tolist(), map_.members, strict=True)

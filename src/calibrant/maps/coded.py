@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, float_array, maps_of_one_score, one_of
+from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
+from calibrant.maps.checks import float_array, one_of
 from calibrant.maps.combiners import (
     COMBINERS,
     check_linked,
@@ -105,6 +106,25 @@ class Coded(VectorMap):
     @property
     def n_classes(self) -> int:
         return len(self.code)
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return any(member.takes_probabilities for member in self.maps)
+
+    def shifted(self, factor: Array) -> Map:
+        """p ∝ r: each column of a one-against-all code is scaled, the largest factor being 1."""
+        order = singled_out(self.code)
+        if self.combine != "normalize" or order is None:
+            raise InputError(
+                f"a coded map that combines by {self.combine!r} cannot be moved to other rates: "
+                "its columns are weighed against each other before there are classes. Adjust what "
+                "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...); or fit "
+                'with combine="normalize".'
+            )
+        share = np.empty(len(order))
+        share[order] = factor / factor.max()
+        pairs = zip(self.maps, share.tolist(), strict=True)
+        return replace(self, maps=tuple(member.scaled(own) for member, own in pairs))
 
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores, dtype=np.float64)

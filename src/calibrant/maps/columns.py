@@ -48,6 +48,14 @@ class Columns(VectorMap):
     def n_classes(self) -> int:
         return len(self.maps)
 
+    @property
+    def takes_probabilities(self) -> bool:
+        return any(member.takes_probabilities for member in self.maps)
+
+    def shifted(self, factor: Array) -> Map:
+        pairs = zip(self.maps, factor, strict=True)
+        return Columns(tuple(member.shifted(own) for member, own in pairs))
+
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores, dtype=np.float64)
         if s.ndim != 2 or s.shape[1] != len(self.maps):

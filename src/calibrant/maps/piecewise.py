@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.losses import logit, sigmoid
-from calibrant.maps.base import Array, Map, float_array, in_blocks, in_unit, one_of
+from calibrant.losses import logit, shift_odds, sigmoid
+from calibrant.maps.base import Array, Map
+from calibrant.maps.checks import float_array, in_blocks, in_unit, one_of
+from calibrant.maps.logistic import WIDEST, rising_line
 
 __all__ = ["Piecewise"]
 
@@ -148,6 +150,74 @@ class Piecewise(Map):
         value = self._value(at)
         knot = np.minimum(np.searchsorted(self.x, at), len(self.x) - 1)
         return np.where(self.x[knot] == at, self.left[knot], value), value
+
+    def of_logit(self, z: Array) -> Array:
+        if self.input == "score":
+            return self(sigmoid(z))
+        return replace(self, input="score")(z)
+
+    # --- what is known of it ----------------------------------------------------------------------
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return self.input == "logit"
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        inside = bool(self.x[0] >= 0.0 and self.x[-1] <= 1.0)
+        return self.input == "logit" or (inside and len(self.x) > 1)
+
+    @property
+    def trend(self) -> int:
+        values = np.column_stack((self.left, self.right)).ravel()
+        if (values[1:] >= values[:-1]).all():
+            return 1
+        return -1 if (values[1:] <= values[:-1]).all() else 0
+
+    @property
+    def size(self) -> int:
+        return len(self.x)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        first, last = float(self.x[0]), float(self.x[-1])
+        if self.input == "logit" or (first >= 0.0 and last <= 1.0):
+            return 0.0, 1.0
+        margin = 0.1 * last - 0.1 * first or 1.0
+        return max(first - margin, -WIDEST), min(last + margin, WIDEST)
+
+    def knots(self, low: float, high: float) -> Array:
+        return sigmoid(self.x) if self.input == "logit" else self.x
+
+    # --- other maps made of it --------------------------------------------------------------------
+
+    def then(self, later: Map) -> Piecewise:
+        """later(steps(s)) as steps: later sees only the few values that steps take."""
+        link = sigmoid if self.output == "logit" else np.asarray
+        return Piecewise(self.x, later(link(self.left)), later(link(self.right)), self.input)
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        line = rising_line(intercept, slope)
+        if self.output == "logit":
+
+            def moved(values: Array) -> Array:
+                return np.clip(intercept + slope * values, -LARGEST_LOGIT, LARGEST_LOGIT)
+
+            return replace(self, left=moved(self.left), right=moved(self.right))
+        if self.is_step:
+            return replace(self, left=line(self.left), right=line(self.right))
+        return super().corrected(intercept, slope)  # a line of probabilities is no line after it
+
+    def shifted(self, factor: Array) -> Map:
+        if self.output == "probability" and self.is_step:  # value by value: 0 and 1 stay
+            left, right = (shift_odds(values, factor) for values in (self.left, self.right))
+            return replace(self, left=left, right=right)
+        return super().shifted(factor)
+
+    def scaled(self, share: float) -> Map:
+        if self.output == "probability":
+            return replace(self, left=share * self.left, right=share * self.right)
+        return super().scaled(share)
 
     def __repr__(self) -> str:
         shape = "steps" if self.is_step else "lines"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
 from calibrant.losses import SMALLEST
-from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of
+from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.checks import finite_float, float_array, one_of
 
 __all__ = ["Softmax", "log_softmax", "softmax"]
 
@@ -100,6 +101,17 @@ class Softmax(VectorMap):
             rows = slice(start, start + step)
             result[rows] = np.exp(log_softmax(self._eta(x[rows].astype(np.float64))))
         return result
+
+    @property
+    def reads(self) -> str:
+        return self.input
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return self.input == "probability"
+
+    def shifted(self, factor: Array) -> Map:
+        return replace(self, bias=self.bias + np.log(factor))
 
     @property
     def weights(self) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.matrix import row_blocks
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of, shares_of_one
+from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.checks import finite_float, float_array, one_of, shares_of_one
 from calibrant.maps.softmax import LARGEST_LOGIT, softmax
 
 __all__ = ["VectorMixture", "seen_by_members"]
@@ -85,6 +86,27 @@ class VectorMixture(VectorMap):
     @property
     def n_classes(self) -> int:
         return self.members[0].n_classes
+
+    @property
+    def reads(self) -> str:
+        return self.input
+
+    @property
+    def takes_probabilities(self) -> bool:
+        if self.input == "score":
+            return any(member.takes_probabilities for member in self.members)
+        return self.input == "probability"
+
+    def shifted(self, factor: Array) -> Map:
+        used = np.flatnonzero(self.weights)
+        if len(used) > 1:
+            raise InputError(
+                "an average of several distributions cannot be moved to other rates as one map: "
+                "the average of the moved ones is another one. Adjust what it gives instead: "
+                "adjust_prior(calibrator.predict_proba(scores), ...)."
+            )
+        only: Any = self.members[used[0]].shifted(factor)
+        return replace(self, weights=np.ones(1), members=(only,))
 
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,24 +12,18 @@ from numpy.typing import NDArray
 from calibrant.export.onnx.formulas import logit_of, sigmoid_of
 from calibrant.export.onnx.graph import Tensor
 from calibrant.losses import logit, sigmoid
-from calibrant.maps import Chain, Interval, Logistic, Map, Mixture, Piecewise, Segmented
-from calibrant.maps.logistic import FEATURES_OF_LOGIT
+from calibrant.maps import Map
 
 __all__ = [
     "Axis",
     "Made",
     "Scale",
-    "clip_logits",
-    "of_logit",
     "of_logits",
     "of_scores",
 ]
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
-
-#: what formulas read of logits is cut at ± this: z² and its products are still finite there
-LARGEST_LOGIT = 1e8
 
 
 class Made(NamedTuple):
@@ -70,7 +63,7 @@ class Axis:
     def function_of(self, map_: Map) -> Function:
         """The map as NumPy's function of the chooser."""
         if self.logit.function is None:
-            return functools.partial(of_logit, map_)
+            return map_.of_logit
         before = self.score.function
         return map_ if before is None else lambda s: map_(before(s))
 
@@ -93,64 +86,3 @@ def of_scores(s: Tensor) -> Axis:
 def of_logits(z: Tensor) -> Axis:
     """The axis of scores whose logits are given."""
     return Axis(z, Scale(lambda: sigmoid_of(z), sigmoid), Scale(lambda: z, None))
-
-
-@functools.singledispatch
-def of_logit(map_: Map, z: Array) -> Array:
-    """map(σ(z)) as NumPy computes it, but for maps that read logits: they read z itself, which
-    goes on where σ(z) has already been rounded to 1.
-
-    >>> temperature = Logistic(0.0, (("z", 0.25),))
-    >>> temperature(sigmoid(np.array([100.0]))).round(6).tolist()
-    [0.999897]
-    >>> of_logit(temperature, np.array([100.0])).round(6).tolist()
-    [1.0]
-    """
-    return map_(sigmoid(z))
-
-
-@of_logit.register
-def _(map_: Logistic, z: Array) -> Array:
-    return map_._evaluate(np.clip(z, *clip_logits(map_.clip)), FEATURES_OF_LOGIT)
-
-
-@of_logit.register
-def _(map_: Piecewise, z: Array) -> Array:
-    if map_.input == "score":
-        return map_(sigmoid(z))
-    return Piecewise(map_.x, map_.left, map_.right, "score", map_.output)(z)
-
-
-@of_logit.register
-def _(map_: Interval, z: Array) -> Array:
-    return of_logit(map_.point, z)
-
-
-@of_logit.register
-def _(map_: Segmented, z: Array) -> Array:
-    return of_logit(map_.default, z)
-
-
-@of_logit.register
-def _(map_: Chain, z: Array) -> Array:
-    first, *rest = map_.steps
-    value = of_logit(first, z)
-    return Chain(tuple(rest))(value) if rest else value
-
-
-@of_logit.register
-def _(map_: Mixture, z: Array) -> Array:
-    total = np.zeros(z.shape)
-    for weight, member in zip(map_.weights, map_.members, strict=True):
-        total += weight * of_logit(member, z)
-    return np.clip(total, 0.0, 1.0)
-
-
-def clip_logits(clip: tuple[float, float] | None) -> tuple[float, float]:
-    """The logits of the ends of an interval; of 0 and 1, ends where all formulas are finite."""
-    low, high = (0.0, 1.0) if clip is None else clip
-    inner = logit(np.array([low, high]))
-    return (
-        float(inner[0]) if low > 0.0 else -LARGEST_LOGIT,
-        float(inner[1]) if high < 1.0 else LARGEST_LOGIT,
-    )

@@ -23,7 +23,6 @@ from calibrant.export.onnx.model import (
     IR,
     ML_OPSET,
     OPSET,
-    n_classes,
     properties,
     read_options,
     written,
@@ -129,7 +128,7 @@ def compose_onnx(
 
 
 def _width(map_: Map) -> int:
-    return n_classes(map_) if isinstance(map_, VectorMap) else 2
+    return map_.n_classes if isinstance(map_, VectorMap) else 2
 
 
 def _check_columns(map_: Map, found: Output) -> None:

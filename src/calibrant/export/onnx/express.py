@@ -1,7 +1,7 @@
 """Maps of one score as graphs, each kind in its own way.
 
 A comparison decides as NumPy decides, whatever the last bit of a runtime's logarithm: knots are
-moved to the scale of the tensor that comes from outside, to the exact number (`export.regions`).
+moved to the scale of the tensor that comes from outside, to the exact number (`plan.borders`).
 What a runtime's ln and exp change is the value within a piece, in its last digits.
 """
 
@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.export.known import trend
-from calibrant.export.onnx.axis import Axis, Made, clip_logits
+from calibrant.export.onnx.axis import Axis, Made
 from calibrant.export.onnx.formulas import (
     between_logits,
     log_of,
@@ -26,11 +25,10 @@ from calibrant.export.onnx.formulas import (
     sum_of,
 )
 from calibrant.export.onnx.graph import Tensor
-from calibrant.export.onnx.simplify import simple
 from calibrant.export.onnx.tables import read, tables_of
 from calibrant.losses import LARGEST
 from calibrant.maps import Chain, Identity, Logistic, Map, Mixture, Piecewise
-from calibrant.maps.logistic import FEATURES, FEATURES_OF_LOGIT
+from calibrant.maps.logistic import FEATURES, FEATURES_OF_LOGIT, clip_logits
 
 __all__ = ["after", "express", "logistic", "piecewise", "probability", "refuse_large"]
 
@@ -42,7 +40,7 @@ LARGEST_IN_FLOAT32 = 1e18
 
 def probability(map_: Map, axis: Axis) -> Tensor:
     """The map's probability of what an axis holds."""
-    return express(simple(map_), axis).score()
+    return express(map_.simple, axis).score()
 
 
 @functools.singledispatch
@@ -96,7 +94,7 @@ def _given(p: Tensor) -> Made:
 
 def after(step: Map, axis: Axis) -> Axis:
     """The axis that the next map of a chain reads."""
-    return axis.then(step, express(step, axis), trend(step))
+    return axis.then(step, express(step, axis), step.trend)
 
 
 # --- pieces -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from calibrant.export.onnx.seen import Logits, Scores, clipped
 from calibrant.export.onnx.segments import ML, by_segment, key_type
 from calibrant.export.onnx.vectors import express_rows
 from calibrant.export.subject import fitted_of, map_of
-from calibrant.maps import Coded, Map, Segmented, VectorMap
+from calibrant.maps import Map, Segmented, VectorMap
 
 __all__ = ["properties", "read_options", "to_onnx", "written"]
 
@@ -77,7 +77,7 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     output = tensor_info("probability", dtype, ["n"])
     if isinstance(map_, VectorMap):
         inputs = [tensor_info("score", dtype, ["n", map_.n_columns])]
-        output = tensor_info("probabilities", dtype, ["n", n_classes(map_)])
+        output = tensor_info("probabilities", dtype, ["n", map_.n_classes])
     segment, opsets = None, {"": OPSET}
     if isinstance(map_, Segmented) and map_.keys:
         segment, opsets[ML] = graph.input("segment"), ML_OPSET
@@ -103,11 +103,6 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
     if float not in TYPES:
         raise ParameterError(f"float must be one of {tuple(TYPES)}, but {float!r} came.")
     return TYPES[float]
-
-
-def n_classes(map_: VectorMap) -> int:
-    """How many probabilities a row gets."""
-    return len(map_.code) if isinstance(map_, Coded) else map_.n_columns
 
 
 def written(map_: Map, scores: Tensor, segment: Tensor | None, input: str) -> Tensor:

@@ -12,7 +12,6 @@ from calibrant.errors import InputError
 from calibrant.export.onnx.axis import Axis, Made
 from calibrant.export.onnx.express import after, express, logistic, piecewise
 from calibrant.export.onnx.graph import Tensor
-from calibrant.export.onnx.simplify import folded, simple
 from calibrant.maps import Logistic, Map, Piecewise, Segmented
 
 __all__ = ["ML", "by_segment", "key_type"]
@@ -40,12 +39,12 @@ def key_type(map_: Segmented) -> np.dtype[Any]:
 def by_segment(map_: Segmented, axis: Axis, segment: Tensor) -> Tensor:
     """The probability of each row by its segment's map; of other segments, the default's."""
     graph = axis.chooser.graph
-    default = simple(map_.default)
+    default = map_.default.simple
     common = express(default, axis).score()
-    maps: list[Map] = [simple(own) for own in map_.maps]
+    maps: list[Map] = [own.simple for own in map_.maps]
     if map_.input == "default":
         if isinstance(default, Piecewise) and default.is_step:
-            maps = [folded(default, own) for own in maps]
+            maps = [default.then(own) for own in maps]
         else:
             axis = after(default, axis)
     code = _code(map_, segment)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.export.onnx.graph import Tensor
-from calibrant.export.regions import Regions, between, borders
 from calibrant.losses import sigmoid
 from calibrant.maps import Piecewise
+from calibrant.plan.borders import Regions, between, borders
 
 __all__ = ["Rows", "find", "read", "tables_of"]
 

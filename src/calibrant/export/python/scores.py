@@ -1,7 +1,7 @@
 """Maps of one score as statements of a function.
 
 A comparison decides as NumPy decides, whatever the last bit of a logarithm: where a map jumps, its
-knots are moved to the scale of a variable whose bits are sure (`export.regions`).
+knots are moved to the scale of a variable whose bits are sure (`plan.borders`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.export.known import collapsed, trend
 from calibrant.export.python.text import Function, Text, number, spread
-from calibrant.export.regions import regions
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
+from calibrant.plan.borders import regions
 
 __all__ = ["Axis", "after", "function_of", "write"]
 
@@ -73,7 +72,7 @@ def function_of(map_: Map, text: Text) -> str:
 def after(step: Map, axis: Axis, body: Function, hint: str = "p") -> Axis:
     """The axis that the next map of a chain reads: a variable that holds the step's value."""
     name = body.keep(hint, write(step, axis, body))
-    return Axis(name, name) if _sure(step, axis.sure) else axis.then(name, step, trend(step))
+    return Axis(name, name) if _sure(step, axis.sure) else axis.then(name, step, step.trend)
 
 
 # --- whether the bits are NumPy's ---------------------------------------------------------------
@@ -115,7 +114,7 @@ def _(map_: Logistic, given: bool) -> bool:
 
 @_sure.register
 def _(map_: Mixture, given: bool) -> bool:
-    if collapsed(map_) is None:
+    if map_.collapsed is None:
         return all(_sure(member, given) for member in map_.members)
     # a collapsed sum of steps has the same terms in the same order
     return all(isinstance(member, Piecewise) and member.is_step for member in map_.members)
@@ -178,7 +177,7 @@ def _(map_: Logistic, axis: Axis, body: Function) -> str:
 
 @write.register
 def _(map_: Mixture, axis: Axis, body: Function) -> str:
-    whole = collapsed(map_)
+    whole = map_.collapsed
     if whole is not None:
         return write(whole, axis, body)
     total, sign = body.name("total"), "="

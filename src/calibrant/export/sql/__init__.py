@@ -8,7 +8,6 @@ from typing import Any
 
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.sql.dialects import dialect_of
-from calibrant.export.sql.folded import size
 from calibrant.export.sql.page import Page
 from calibrant.export.sql.request import Request
 from calibrant.export.sql.script import Sql
@@ -144,7 +143,7 @@ def _faster(request: Request) -> Sql:
     dialect = request.page.dialect
     other = replace(request, page=Page(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
-    long = size(request.map) * (USUAL if several else LEAST) > dialect.longest
+    long = request.map.size * (USUAL if several else LEAST) > dialect.longest
     plain = None if long else request.written()
     if plain is not None and (several or len(plain) <= dialect.longest):
         return plain

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.export.regions import LARGEST_DOUBLE, Regions, regions
+from calibrant.plan.borders import LARGEST_DOUBLE, Regions, regions
 
 __all__ = ["Axis", "start"]
 

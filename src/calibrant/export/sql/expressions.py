@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.export.known import collapsed, trend
 from calibrant.export.pieces import pieces
-from calibrant.export.regions import LARGEST_DOUBLE
 from calibrant.export.sql.axis import Axis
 from calibrant.export.sql.folded import applied
 from calibrant.export.sql.formulas import (
@@ -35,6 +33,7 @@ from calibrant.export.sql.lines import beyond, bounds, is_steep, line, linked, n
 from calibrant.export.sql.page import Page
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
+from calibrant.plan.borders import LARGEST_DOUBLE
 
 __all__ = ["refuse_jumps", "tree", "write"]
 
@@ -80,7 +79,7 @@ def _(map_: Chain, axis: Axis, then: Then, page: Page) -> str:
 
 @write.register
 def _(map_: Mixture, axis: Axis, then: Then, page: Page) -> str:
-    whole = collapsed(map_)
+    whole = map_.collapsed
     if whole is not None:
         return write(whole, axis, then, page)
     number, own = page.dialect.number, page.precise if then else page
@@ -91,13 +90,13 @@ def _(map_: Mixture, axis: Axis, then: Then, page: Page) -> str:
         if w > 0.0
     ]
     text = clamp("\n+ ".join(terms), page.dialect, high=1.0)
-    return follow(text, map_, trend(map_), axis, then, page)
+    return follow(text, map_, map_.trend, axis, then, page)
 
 
 @write.register
 def _(map_: Logistic, axis: Axis, then: Then, page: Page) -> str:
     if then and page.lookup:  # a join sees the whole value, not one branch of it
-        return follow(write(map_, axis, (), page), map_, trend(map_), axis, then, page)
+        return follow(write(map_, axis, (), page), map_, map_.trend, axis, then, page)
     if _keeps_rising(map_) and not 0.0 <= axis.range[0] <= axis.range[1] <= 1.0:
         return _in_three(map_, axis, then, page)
     low, high, bounded = regimes(map_, page.dialect)
@@ -110,7 +109,7 @@ def _(map_: Logistic, axis: Axis, then: Then, page: Page) -> str:
         for mark, end in ends
     ]
     text = sigmoid_of(total_of(map_, axis, page.dialect), page.dialect, bounded)
-    text = follow(text, map_, trend(map_), axis.valued(low, high), then, page)
+    text = follow(text, map_, map_.trend, axis.valued(low, high), then, page)
     return case(branches, text) if branches else text
 
 
@@ -156,7 +155,7 @@ def _(map_: Piecewise, axis: Axis, then: Then, page: Page) -> str:
         joined = page.look_up(found, bounded, axis.chooser)
         value = line(_input(map_, axis, page), joined, page)
         text = linked(value, map_, joined, page)
-        return follow(text, map_, trend(map_), axis, then, page)
+        return follow(text, map_, map_.trend, axis, then, page)
     # one sigmoid around all pieces reads better than one in each
     outside = map_.output == "logit" and "value" not in columns and not then
     leaves = []

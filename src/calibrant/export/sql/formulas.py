@@ -8,14 +8,13 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.export.known import trend
-from calibrant.export.regions import LARGEST_DOUBLE, borders, number
 from calibrant.export.sql.axis import Axis
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, inside, linear
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Logistic
 from calibrant.maps.logistic import FEATURES
+from calibrant.plan.borders import LARGEST_DOUBLE, borders, number
 
 __all__ = [
     "constant",
@@ -121,7 +120,7 @@ def regimes(map_: Logistic, dialect: Dialect) -> tuple[float, float, bool]:
     low, high = map_.clip or ((-math.inf, math.inf) if names <= {"x"} else (0.0, 1.0))
     if dialect.infinite or not names:
         return low, high, not names
-    if trend(map_) != 0:
+    if map_.trend != 0:
         return (*_where_steep(map_, low, high), True)
     if names <= {"z", "z2"}:
         return _where_curved(map_, low, high)
@@ -135,7 +134,7 @@ def _where_steep(map_: Logistic, low: float, high: float) -> tuple[float, float]
         return total_at(map_, np.clip(s, max(low, -LARGEST_DOUBLE), min(high, LARGEST_DOUBLE)))
 
     steep = np.array([-STEEPEST, STEEPEST])
-    first, last = sorted(borders(steep, total, falling=trend(map_) < 0).tolist())
+    first, last = sorted(borders(steep, total, falling=map_.trend < 0).tolist())
     sizes = np.abs(total(np.array([low, high])))
     if sizes[0] > STEEPEST:
         low = _rounded(map_, float(number(np.array([first]))[0]))

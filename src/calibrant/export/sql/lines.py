@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.export.pieces import LOST
-from calibrant.export.regions import Regions
 from calibrant.export.sql.axis import Axis
 from calibrant.export.sql.formulas import sigmoid_of
 from calibrant.export.sql.layout import clamp, linear
 from calibrant.export.sql.page import Page
 from calibrant.losses import logit
 from calibrant.maps import Piecewise
+from calibrant.plan.borders import Regions
 
 __all__ = ["beyond", "bounds", "is_steep", "line", "linked", "numbered_line"]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.export.regions import Grid, Regions, grid_of, listed
 from calibrant.export.sql.cells import cell
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import name
 from calibrant.export.sql.literals import LARGEST
+from calibrant.plan.borders import Grid, Regions, grid_of, listed
 
 __all__ = ["Join", "Page", "Table"]
 

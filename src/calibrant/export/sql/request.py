@@ -56,11 +56,11 @@ class Request:
                 f"column must name {wanted} column{'s' if wanted > 1 else ''} of scores, but "
                 f"{len(self.columns)} came: {list(self.columns)}."
             )
-        if isinstance(self.map, Segmented) and self.segment is None:
+        if self.map.segments is not None and self.segment is None:
             raise InputError(
                 "this calibrator has a map per segment: name the column of segments with segment=."
             )
-        if not isinstance(self.map, Segmented) and self.segment is not None:
+        if self.map.segments is None and self.segment is not None:
             raise InputError(
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )

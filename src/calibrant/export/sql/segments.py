@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.export.known import trend
 from calibrant.export.leaves import Leaf, leaves, parameters, slots
 from calibrant.export.pieces import pieces
-from calibrant.export.regions import LARGEST_DOUBLE, grid_of
 from calibrant.export.sql.axis import Axis
 from calibrant.export.sql.cells import cell
 from calibrant.export.sql.expressions import refuse_jumps, write
@@ -24,6 +22,7 @@ from calibrant.losses import logit
 from calibrant.maps import Logistic, Segmented
 from calibrant.maps.logistic import FEATURES
 from calibrant.maps.segmented import Key
+from calibrant.plan.borders import LARGEST_DOUBLE, grid_of
 
 __all__ = ["write_segmented"]
 
@@ -73,7 +72,7 @@ def _literal(key: Key, page: Page) -> str:
 def _looked_up(map_: Segmented, used: list[int], column: str, axis: Axis, page: Page) -> str:
     common = write(map_.default, axis, (), page.precise if map_.input == "default" else page)
     if map_.input == "default":
-        axis = axis.then(inside("(", common, ")"), map_.default, trend(map_.default))
+        axis = axis.then(inside("(", common, ")"), map_.default, map_.default.trend)
     place = {segment: i for i, segment in enumerate(used)}
     parts = slots([x for i in used for x in leaves(map_.maps[i], Leaf(i, 1.0, (), None))])
     keys = [map_.keys[i] for i in used]
@@ -183,7 +182,7 @@ def _far(map_: Logistic) -> float:
 def _axis(leaf: Leaf, axis: Axis) -> Axis:
     """What the pieces of one leaf read, as a function of the chooser."""
     for step in leaf.first:
-        axis = axis.then(axis.value, step, trend(step))
+        axis = axis.then(axis.value, step, step.trend)
     return axis
 
 

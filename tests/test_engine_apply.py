@@ -35,7 +35,8 @@ from calibrant.maps import (
     Segmented,
     Softmax,
 )
-from calibrant.plan.borders import Grid, grid_of, listed, number, packed, rank, regions
+from calibrant.plan.borders import number, rank, regions
+from calibrant.plan.grids import Grid, grid_of, listed, packed
 from calibrant.registry import METHODS
 
 TOL = 1e-12

@@ -44,7 +44,8 @@ from calibrant.maps import (
     Softmax,
     VectorMixture,
 )
-from calibrant.plan.borders import Grid, grid_of, number, rank
+from calibrant.plan.borders import number, rank
+from calibrant.plan.grids import Grid, grid_of
 from cases import CASES
 from sparks import needs_spark, to_spark
 

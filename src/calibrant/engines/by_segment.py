@@ -30,7 +30,8 @@ from calibrant.export.pieces import pieces
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Segmented
 from calibrant.maps.logistic import FEATURES
-from calibrant.plan.borders import Regions, between, borders, grid_of
+from calibrant.plan.borders import Regions, between, borders
+from calibrant.plan.grids import grid_of
 
 __all__ = ["by_segment", "usable_keys"]
 

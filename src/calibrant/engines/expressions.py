@@ -21,13 +21,8 @@ from calibrant.errors import InputError
 from calibrant.export.pieces import pieces
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.maps import Chain, Identity, Interval, Logistic, Map, Mixture, Piecewise, Segmented
-from calibrant.plan.borders import (
-    Grid,
-    Regions,
-    grid_of,
-    packed,
-    regions,
-)
+from calibrant.plan.borders import Regions, regions
+from calibrant.plan.grids import Grid, grid_of, packed
 
 __all__ = ["Axis", "express", "line", "logistic", "start"]
 

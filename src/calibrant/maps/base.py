@@ -17,6 +17,9 @@ from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.maps.checks import Array, all_finite
+from calibrant.plan.axis import Axis, Target, start
+from calibrant.plan.nodes import Node
+from calibrant.plan.rows import Row, RowAxis, RowInput
 
 __all__ = ["Array", "Map", "VectorMap", "map_from_dict", "maps_of_one_score"]
 
@@ -101,6 +104,21 @@ class Map(Frozen):
     def knots(self, low: float, high: float) -> Array:
         """The scores where pieces of the map meet; between low and high, where others may too."""
         self._unsaid("knots")
+
+    # --- what it becomes for other systems --------------------------------------------------------
+
+    def plan(self, target: Target, input: str = "score") -> Node:
+        """The map as a plan that every target prints; ``input`` says what comes in."""
+        return self.lowered(start(target, input))
+
+    def lowered(self, axis: Axis) -> Node:
+        """The map of what an axis holds as nodes of a plan, or an InputError that says why not."""
+        raise axis.target.refuses(f"a map of kind {self.kind!r}")
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        """The maps that are applied one after another, of which none is a chain."""
+        return (self,)
 
     # --- other maps made of it --------------------------------------------------------------------
 
@@ -195,6 +213,13 @@ class VectorMap(Map):
     @property
     def size(self) -> int:
         return sum(child.size for child in self.children) or 1
+
+    def plan(self, target: Target, input: str = "score") -> Node:
+        return self.lowered_rows(RowAxis(RowInput(self.n_columns), input == "logit", target))
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        """The map of rows as nodes of a plan, or an InputError that says why not."""
+        raise axis.target.refuses(f"a map of kind {self.kind!r}")
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         self._unsaid("correction")

@@ -13,6 +13,8 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Let, Node, Variable
 
 __all__ = ["Chain"]
 
@@ -91,6 +93,28 @@ class Chain(Map):
                 steps[i:] = [step.then(Chain(tuple(steps[i + 1 :])))]
                 break
         return _joined(steps)
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        return tuple(stage for step in self.steps for stage in step.stages)
+
+    def lowered(self, axis: Axis) -> Node:
+        """Each step as a variable of the next one; what comes after steps becomes their values."""
+        variables: list[Variable] = []
+        node: Node = axis.score.node
+        stages = self.stages
+        for i, stage in enumerate(stages):
+            own, later = stage.simple, stages[i + 1 :]
+            if later and isinstance(own, Piecewise) and own.is_step:
+                node = own.then(Chain(later)).lowered(axis)
+                break
+            node = own.lowered(axis)
+            if later:
+                variables.append(Variable(node))
+                axis = axis.after(variables[-1], stage, stage.of_logit)
+        for variable in reversed(variables):
+            node = Let(variable, node)
+        return node
 
     def of_logit(self, z: Array) -> Array:
         first, *rest = self.steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,9 +22,17 @@ from calibrant.maps.combiners import (
     some,
 )
 from calibrant.maps.simplex import DENSE
+from calibrant.plan.rows import Combined, Row, RowAxis
 
 __all__ = ["Coded"]
 
+#: how class probabilities are found where each column singles out a class, and where not
+RULES = {
+    "normalize": ("normalized", "normalized"),
+    "least_squares": ("projected", "least_squares"),
+    "coupling": ("balanced", "coupled"),
+    "pairwise": ("projected", "least_squares"),
+}
 #: numbers that a combiner's table of products of columns may hold (half a gigabyte)
 MOST_PRODUCTS = 1 << 26
 
@@ -111,6 +120,33 @@ class Coded(VectorMap):
     def takes_probabilities(self) -> bool:
         return any(member.takes_probabilities for member in self.maps)
 
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        """Without weightless columns and classes only they know, as `combine_rows`; where each
+        column singles out a class, in the order of classes."""
+        code, n = self.code, np.ones(self.n_columns)
+        if self.weights is not None and self.combine != "normalize":
+            n = self.weights / self.weights.max()
+        used = np.flatnonzero(counted(n))
+        known = (code[:, used] != 0).any(axis=1)
+        code = code[known][:, used]
+        order = singled_out(code)
+        rule = RULES[self.combine][order is None]
+        if rule != "normalized" and not axis.target.iterates:
+            raise InputError(
+                f"a calibrator of several classes that combines by {self.combine!r} cannot be "
+                f"written as {axis.target.name}: each row's distribution is found by iteration, "
+                f"which {axis.target.name} has no words for. Fit it with "
+                'combine="normalize", or apply it in memory: predict_proba.'
+            )
+        if order is not None:
+            code, used = code[:, order], used[order]
+        r = axis.each(
+            [(j, self.maps[j].lowered) for j in used.tolist()],
+            among=singled_out(self.code) is not None,
+        )
+        solve = functools.partial(combined, self.combine, code=code, weights=n[used])
+        return Combined(r, rule, code, n[used], known, solve)
+
     def shifted(self, factor: Array) -> Map:
         """p ∝ r: each column of a one-against-all code is scaled, the largest factor being 1."""
         order = singled_out(self.code)
@@ -155,6 +191,11 @@ def _check_solvable(code: Array, weights: Array | None) -> None:
             f"a code of {k} classes and {columns} columns is too large to be combined this way. "
             "Use a one-against-all code, all pairs, or columns of fewer classes."
         )
+
+
+def combined(name: str, r: Array, code: Array, weights: Array) -> Array:
+    """The combiner of that name, for columns that all count."""
+    return COMBINERS[name](r, code, weights)
 
 
 def _positive(weights: ArrayLike, columns: int) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
+from calibrant.plan.rows import Row, RowAxis
 
 __all__ = ["Columns"]
 
@@ -51,6 +52,9 @@ class Columns(VectorMap):
     @property
     def takes_probabilities(self) -> bool:
         return any(member.takes_probabilities for member in self.maps)
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        return axis.each([(j, member.lowered) for j, member in enumerate(self.maps)])
 
     def shifted(self, factor: Array) -> Map:
         pairs = zip(self.maps, factor, strict=True)

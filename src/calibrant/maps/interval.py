@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.checks import finite_float
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Node
 
 __all__ = ["Interval"]
 
@@ -79,6 +81,13 @@ class Interval(Map):
     @property
     def simple(self) -> Map:
         return self.point.simple
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        return self.point.stages
+
+    def lowered(self, axis: Axis) -> Node:
+        return self.point.lowered(axis)
 
     def of_logit(self, z: Array) -> Array:
         return self.point.of_logit(z)

@@ -20,6 +20,8 @@ from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Clip, Linear, Node
 
 __all__ = ["Mixture"]
 
@@ -110,10 +112,17 @@ class Mixture(Map):
 
     # --- other maps made of it --------------------------------------------------------------------
 
-    @property
+    @functools.cached_property
     def simple(self) -> Map:
         opened = Mixture(self.weights, tuple(member.simple for member in self.members))
         return opened.collapsed or opened
+
+    def lowered(self, axis: Axis) -> Node:
+        whole = self.simple
+        if not isinstance(whole, Mixture):
+            return whole.lowered(axis)
+        terms = tuple((weight, member.lowered(axis)) for weight, member in self._used)
+        return Clip(Linear(0.0, terms), 0.0, 1.0)
 
     def of_logit(self, z: Array) -> Array:
         total = np.zeros(z.shape)

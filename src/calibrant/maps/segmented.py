@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, ClassVar
@@ -18,6 +18,9 @@ from calibrant.maps.chain import Chain
 from calibrant.maps.checks import float_array, in_unit, one_of
 from calibrant.maps.identity import Identity
 from calibrant.maps.mixture import Mixture
+from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.axis import Axis, Target, start
+from calibrant.plan.nodes import BySegment, Node, Variable
 
 __all__ = ["Key", "Segmented", "find_segments", "segment_codes", "segment_key"]
 
@@ -182,6 +185,27 @@ class Segmented(Map):
     @property
     def simple(self) -> Map:
         return self.default.simple
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        return self.default.stages
+
+    def lowered(self, axis: Axis) -> Node:
+        return self.default.lowered(axis)  # as within other maps
+
+    def plan(self, target: Target, input: str = "score") -> Node:
+        axis = start(target, input)
+        default = self.default.simple
+        common = Variable(default.lowered(axis))
+        maps: Sequence[Map] = self.maps
+        if self.input == "default":
+            if isinstance(default, Piecewise) and default.is_step:
+                maps = [default.then(own) for own in maps]
+            else:
+                axis = axis.after(common, self.default, self.default.of_logit)
+        members = tuple(own.lowered(axis) for own in maps)
+        shares = np.ones(len(maps)) if self.weights is None else self.weights
+        return BySegment(common, self.keys, members, shares)
 
     def of_logit(self, z: Array) -> Array:
         return self.default.of_logit(z)

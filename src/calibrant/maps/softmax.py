@@ -12,6 +12,7 @@ from calibrant.errors import InputError
 from calibrant.losses import SMALLEST
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of
+from calibrant.plan.rows import Affine, Exponentials, LogSoftmax, Row, RowAxis, Within
 
 __all__ = ["Softmax", "log_softmax", "softmax"]
 
@@ -110,6 +111,16 @@ class Softmax(VectorMap):
     def takes_probabilities(self) -> bool:
         return self.input == "probability"
 
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        if self.input == "probability":
+            z = axis.log(self.floor)
+        else:
+            refuse_logits(axis)
+            z = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
+        if self.inner is not None:
+            z = LogSoftmax(Affine(z, np.array(self.inner)))
+        return Exponentials(LogSoftmax(Affine(z, self.matrix, self.bias)))
+
     def shifted(self, factor: Array) -> Map:
         return replace(self, bias=self.bias + np.log(factor))
 
@@ -132,6 +143,15 @@ class Softmax(VectorMap):
         x = self.features(scores)
         scaled = x @ self.matrix.T if self.matrix.ndim == 2 else x * self.matrix
         return np.asarray(scaled + self.bias)
+
+
+def refuse_logits(axis: RowAxis) -> None:
+    """Refuse logits of scores where the scores are logits themselves."""
+    if axis.logits:
+        raise InputError(
+            "input must be 'score': this calibrator takes logits as its scores, not probabilities "
+            "whose logits could be given instead."
+        )
 
 
 def log_softmax(z: Array) -> Array:

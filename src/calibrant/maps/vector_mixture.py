@@ -13,7 +13,17 @@ from calibrant.data.matrix import row_blocks
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of, shares_of_one
-from calibrant.maps.softmax import LARGEST_LOGIT, softmax
+from calibrant.maps.softmax import LARGEST_LOGIT, refuse_logits, softmax
+from calibrant.plan.rows import (
+    Affine,
+    Average,
+    Exponentials,
+    LogSoftmax,
+    Row,
+    RowAxis,
+    Shares,
+    Within,
+)
 
 __all__ = ["VectorMixture", "seen_by_members"]
 
@@ -96,6 +106,26 @@ class VectorMixture(VectorMap):
         if self.input == "score":
             return any(member.takes_probabilities for member in self.members)
         return self.input == "probability"
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        if self.input != "score":
+            axis = self._distribution(axis)
+        pairs = zip(self.weights.tolist(), self.members, strict=True)
+        terms = [(w, member.lowered_rows(axis)) for w, member in pairs if w > 0.0]
+        return Average(tuple(terms))
+
+    def _distribution(self, axis: RowAxis) -> RowAxis:
+        """What the members see of a row."""
+        if self.input == "logit":
+            refuse_logits(axis)
+            cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
+            p: Row = Exponentials(LogSoftmax(Affine(cut, np.array(self.factor))))
+        else:
+            axis = axis.to_the_power(self.factor)
+            if axis.logits and self.floor == 0.0:
+                return axis
+            p = axis.scores()
+        return replace(axis, row=Shares(Within(p, self.floor, 1.0)), logits=False)
 
     def shifted(self, factor: Array) -> Map:
         used = np.flatnonzero(self.weights)

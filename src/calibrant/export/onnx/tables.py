@@ -73,7 +73,7 @@ def _rows(map_: Piecewise, found: Regions, direct: bool, dtype: Float) -> Rows:
     some = first <= last
     first, last, piece = first[some], last[some], found.piece[some]
     if map_.is_step:
-        value = map_._pieces[0][piece]
+        value = map_.pieces.low[piece]
         return Rows(first, {"value": sigmoid(value) if map_.output == "logit" else value})
     if direct and dtype != np.float64:
         return Rows(first, _between_numbers(map_, first, last))
@@ -83,7 +83,7 @@ def _rows(map_: Piecewise, found: Regions, direct: bool, dtype: Float) -> Rows:
 def _lines(map_: Piecewise, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
     """As `Piecewise` has them; only the outer ones, which are flat, start at 0 and are wide, so
     that no way along them overflows."""
-    start, width, low, high, _, _, scale = map_._pieces
+    start, width, low, high, _, _, scale = map_.pieces.table
     outer = np.arange(len(low)) % (len(low) - 1) == 0
     limits = np.finfo(dtype)
     columns = {

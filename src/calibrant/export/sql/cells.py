@@ -5,7 +5,7 @@ from __future__ import annotations
 from calibrant.data.cells import HALF, LEAST, Cells
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, inside
-from calibrant.plan.borders import Grid
+from calibrant.plan.grids import Grid
 
 __all__ = ["cell"]
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.export.pieces import LOST
 from calibrant.export.sql.axis import Axis
 from calibrant.export.sql.formulas import sigmoid_of
 from calibrant.export.sql.layout import clamp, linear
@@ -15,6 +14,7 @@ from calibrant.export.sql.page import Page
 from calibrant.losses import logit
 from calibrant.maps import Piecewise
 from calibrant.plan.borders import Regions
+from calibrant.plan.pieces import LOST
 
 __all__ = ["beyond", "bounds", "is_steep", "line", "linked", "numbered_line"]
 
@@ -36,10 +36,9 @@ def is_steep(map_: Piecewise, axis: Axis) -> NDArray[np.bool_]:
     >>> is_steep(map_, Axis("s", "s")).tolist()
     [False, True, False]
     """
-    _, *rest = map_._pieces
-    if not rest or _exact(map_, axis):
+    if map_.is_step or _exact(map_, axis):
         return np.zeros(len(map_.x) + 1, dtype=bool)
-    width, low, high, *_ = rest
+    _, width, low, high, *_ = map_.pieces.table
     size = np.maximum(np.abs(map_.x), 1.0)
     size = np.maximum(np.append(size, 1.0), np.append(1.0, size))
     with np.errstate(over="ignore"):

@@ -13,7 +13,8 @@ from calibrant.export.sql.cells import cell
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import name
 from calibrant.export.sql.literals import LARGEST
-from calibrant.plan.borders import Grid, Regions, grid_of, listed
+from calibrant.plan.borders import Regions
+from calibrant.plan.grids import Grid, grid_of, listed
 
 __all__ = ["Join", "Page", "Table"]
 

@@ -22,7 +22,8 @@ from calibrant.losses import logit
 from calibrant.maps import Logistic, Segmented
 from calibrant.maps.logistic import FEATURES
 from calibrant.maps.segmented import Key
-from calibrant.plan.borders import LARGEST_DOUBLE, grid_of
+from calibrant.plan.borders import LARGEST_DOUBLE
+from calibrant.plan.grids import grid_of
 
 __all__ = ["write_segmented"]
 

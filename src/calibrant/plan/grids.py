@@ -1,0 +1,158 @@
+"""Lookup tables: cells of scores, and the pieces that each of them touches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.cells import Cells
+from calibrant.plan.borders import LARGEST_DOUBLE
+
+__all__ = ["Grid", "grid_of", "listed", "packed"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: cells of a lookup table: at least, at most, and how many more than there are pieces
+FEWEST, MOST, ROOM = 2**12, 2**18, 4
+#: and at least for each of many maps
+LEAST = 16
+#: knots so far out that differences of scores may overflow
+FAR = 1e280
+#: borders that may lie in crowded cells
+SOME = 32
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of scores from ``first`` to ``last``: floor(K · t^(1/2^roots)), t from 0 to 1.
+
+    As `Cells`, only from operations that IEEE 754 fixes to the last bit, but cheaper where the
+    knots allow it. With ``cells`` those of another rule, of scores less ``first``.
+    """
+
+    count: int
+    first: float = 0.0
+    last: float = 1.0
+    roots: int = 0
+    cells: Cells | None = None
+
+    @property
+    def factor(self) -> float:
+        """1 / (last − first)."""
+        return 1.0 / (self.last - self.first)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the largest cell."""
+        ends = self(np.array([-LARGEST_DOUBLE, LARGEST_DOUBLE]))
+        return int(ends[0]), int(ends[1])
+
+    def __call__(self, scores: Array) -> Index:
+        with np.errstate(over="ignore"):
+            if self.cells is not None:
+                return self.cells(scores - self.first)
+            t = (np.clip(scores, self.first, self.last) - self.first) * self.factor
+        for _ in range(self.roots):
+            t = np.sqrt(t)
+        return np.floor(t * float(self.count)).astype(np.int64)
+
+
+def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
+    """Cells for a lookup among regions with these lower ends: enough that few hold several.
+
+    The first of the rules, cheap ones first, whose cells hold at most a border or two, but for a
+    few borders in all. With several ``owners`` the ends are those of as many maps. A ``lean`` grid
+    has about as many cells as there are regions, for tables that are written out as text.
+
+    >>> grid_of(np.linspace(0, 1, 100)).roots
+    0
+    >>> crowded = np.append(0.3 + 1e-9 * np.arange(99), 1.0)
+    >>> len(set(grid_of(crowded)(crowded).tolist())) > 90
+    True
+    """
+    inner = low[low > -LARGEST_DOUBLE]
+    inner = inner if len(inner) else low
+    most = max(MOST // owners, LEAST)
+    room, fewest = (1, LEAST) if lean else (ROOM, FEWEST)
+    count = min(_power(max(room * len(inner) / owners, fewest / owners, 2.0)), _power(most))
+    most = count if lean else most
+    best, least = Grid(count), np.inf
+    if lean and np.abs(inner).max() > FAR:
+        return best
+    while True:
+        for grid in _grids(inner, count):
+            _, held = np.unique(grid(inner), return_counts=True)
+            crowded = float((held * (held > owners)).sum())
+            if crowded < 0.7 * least:  # a dearer rule must be worth it
+                best, least = grid, crowded
+            if least <= SOME:
+                return best
+        count *= 4
+        if count > most:
+            return best
+
+
+def _grids(inner: Array, count: int) -> list[Grid]:
+    """The rules that can be used for these ends, the cheapest first."""
+    first, last = float(inner[0]), float(inner[-1])
+    grids = []
+    if first >= 0.0 and last <= 1.0:
+        grids = [Grid(count, roots=roots) for roots in (0, 1, 2)]
+        grids.append(Grid(count, cells=Cells(count)))
+    elif 1e-300 < last / 2 - first / 2 < 1e300:
+        grids = [Grid(count, first, last)]
+    lower, centre, upper = np.quantile(inner, [0.25, 0.5, 0.75], method="lower")
+    half = float(upper / 2 - lower / 2) or max(abs(float(centre)) / 2, 1.0)
+    # a power of two is read without loss, however an engine reads decimals
+    spread = float(np.ldexp(1.0, int(np.clip(np.frexp(half)[1], -1000, 1000))))
+    return [*grids, Grid(count, float(centre), cells=Cells(count, 0.0, spread))]
+
+
+def _power(count: float) -> int:
+    """The power of two at or above a count."""
+    return 1 << int(np.ceil(np.log2(count)))
+
+
+def listed(grid: Grid, low: Array, high: Array, beside: int = 0) -> tuple[Index, Index]:
+    """Each region once for every cell that it touches: the cells, and the regions' indices.
+
+    With ``beside`` also for as many cells before and after those.
+
+    >>> cell, region = listed(Grid(2), np.array([0.0, 0.6]), np.array([0.59, 1.0]))
+    >>> cell.tolist(), region.tolist()
+    ([0, 1, 1, 2], [0, 0, 1, 1])
+    """
+    first = grid(low) - beside
+    times = grid(high) + beside - first + 1
+    region = np.repeat(np.arange(len(low)), times)
+    before = np.cumsum(times) - times
+    return np.arange(len(region)) - before[region] + first[region], region
+
+
+class Packed(NamedTuple):
+    """Regions in one row per cell: the cells, the regions of each, and those in crowded cells."""
+
+    cell: Index
+    regions: list[Index]
+    crowded: Index
+
+
+def packed(cell: Index, region: Index, wide: int) -> Packed:
+    """What `listed` listed, side by side: the first, second … region of each cell, the last one
+    repeated where there are fewer than ``wide``. Cells that hold more are left out.
+
+    >>> found = packed(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
+    >>> found.cell.tolist(), [column.tolist() for column in found.regions]
+    ([0, 1], [[0, 0], [0, 1]])
+    """
+    order = np.argsort(cell, kind="stable")
+    cell, region = cell[order], region[order]
+    cells, at, held = np.unique(cell, return_index=True, return_counts=True)
+    fits = held <= wide
+    wide = int(held[fits].max()) if fits.any() else 1
+    columns = [region[at[fits] + np.minimum(i, held[fits] - 1)] for i in range(wide)]
+    return Packed(cells[fits], columns, np.unique(region[~np.repeat(fits, held)]))

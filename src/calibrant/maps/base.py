@@ -19,7 +19,7 @@ from calibrant.losses import sigmoid
 from calibrant.maps.checks import Array, all_finite
 from calibrant.plan.axis import Axis, Target, start
 from calibrant.plan.nodes import Node
-from calibrant.plan.rows import Row, RowAxis, RowInput
+from calibrant.plan.rows import Row, RowAxis, start_row
 
 __all__ = ["Array", "Map", "VectorMap", "map_from_dict", "maps_of_one_score"]
 
@@ -215,7 +215,7 @@ class VectorMap(Map):
         return sum(child.size for child in self.children) or 1
 
     def plan(self, target: Target, input: str = "score") -> Node:
-        return self.lowered_rows(RowAxis(RowInput(self.n_columns), input == "logit", target))
+        return self.lowered_rows(start_row(self.n_columns, target, input))
 
     def lowered_rows(self, axis: RowAxis) -> Row:
         """The map of rows as nodes of a plan, or an InputError that says why not."""

@@ -12,14 +12,20 @@ from calibrant.errors import InputError
 from calibrant.losses import SMALLEST
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of
-from calibrant.plan.rows import Affine, Exponentials, LogSoftmax, Row, RowAxis, Within
+from calibrant.plan.rows import (
+    LARGEST_LOGIT,
+    Affine,
+    Exponentials,
+    LogSoftmax,
+    Row,
+    RowAxis,
+    Within,
+)
 
 __all__ = ["Softmax", "log_softmax", "softmax"]
 
 #: numbers per block of rows: temporaries stay in cache, and memory small
 BLOCK = 1 << 17
-#: logits are cut at ± this, and no parameter may be larger: their products stay finite
-LARGEST_LOGIT = 1e100
 
 
 @dataclass(frozen=True, eq=False)

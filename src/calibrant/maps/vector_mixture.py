@@ -13,8 +13,9 @@ from calibrant.data.matrix import row_blocks
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of, shares_of_one
-from calibrant.maps.softmax import LARGEST_LOGIT, refuse_logits, softmax
+from calibrant.maps.softmax import refuse_logits, softmax
 from calibrant.plan.rows import (
+    LARGEST_LOGIT,
     Affine,
     Average,
     Exponentials,

@@ -30,9 +30,13 @@ __all__ = [
     "Shares",
     "Within",
     "evaluate_rows",
+    "start_row",
 ]
 
 Array = NDArray[np.float64]
+
+#: logits are cut at ± this, and no parameter may be larger: their products stay finite
+LARGEST_LOGIT = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +61,10 @@ class Each(Row):
 
 @dataclass(frozen=True, eq=False)
 class Among(Row):
-    """z_j − ln Σ_{i≠j} exp z_i: the logit of each class against all others."""
+    """z_j − ln Σ_{i≠j} exp z_i: the logit of each of k classes against all others."""
 
     row: Row
+    k: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +167,7 @@ class RowAxis:
     sigmoids) the scores are."""
 
     row: Row
+    k: int
     logits: bool
     target: Target
 
@@ -187,9 +193,16 @@ class RowAxis:
 
     def each(self, lowered: list[tuple[int, Callable[[Axis], Node]]], among: bool = False) -> Row:
         """Maps of columns; with ``among`` each column is one of probabilities of the sum one."""
-        row = Among(self.row) if among and self.logits else self.row
+        row = Among(self.row, self.k) if among and self.logits else self.row
         kind = "logit" if self.logits else "score"
         return Each(row, tuple((j, lower(start(self.target, kind))) for j, lower in lowered))
+
+
+def start_row(k: int, target: Target, input: str) -> RowAxis:
+    """The axis of rows of k scores as they come in, or of scores whose logits come in."""
+    if input == "logit":
+        return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)
+    return RowAxis(RowInput(k), k, False, target)
 
 
 # --- in NumPy -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from calibrant.maps import Map, VectorMap
 from calibrant.plan.axis import Target
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.rows import Row
+from calibrant.plan.stack import find_borders
 
 __all__ = ["to_python"]
 
@@ -118,6 +119,7 @@ def _of_segment(plan: BySegment, text: Text) -> Function:
     if not plan.keys:
         body.add(f"return {common}")
         return body
+    find_borders(plan.members)
     table = _segments(plan, text)
     body.add(f"if segment not in {table}:\n    return {common}")
     body.add(f"member, share = {table}[segment]")

@@ -19,7 +19,7 @@ from calibrant.export.sql.page import Join, Page
 from calibrant.export.sql.script import from_rows
 from calibrant.maps import Coded, Columns, Map, Softmax, VectorMap, VectorMixture
 from calibrant.maps.combiners import singled_out
-from calibrant.maps.softmax import LARGEST_LOGIT
+from calibrant.plan.rows import LARGEST_LOGIT
 
 __all__ = ["HEADS", "Steps", "write_vector"]
 

@@ -194,7 +194,7 @@ class Segmented(Map):
         return self.default.lowered(axis)  # as within other maps
 
     def plan(self, target: Target, input: str = "score") -> Node:
-        axis = start(target, input)
+        axis = scores = start(target, input)
         default = self.default.simple
         common = Variable(default.lowered(axis))
         maps: Sequence[Map] = self.maps
@@ -205,7 +205,11 @@ class Segmented(Map):
                 axis = axis.after(common, self.default, self.default.of_logit)
         members = tuple(own.lowered(axis) for own in maps)
         shares = np.ones(len(maps)) if self.weights is None else self.weights
-        return BySegment(common, self.keys, members, shares)
+
+        def whole(i: int) -> Node:
+            return self.member(self.keys[i]).lowered(scores)
+
+        return BySegment(common, self.keys, members, shares, whole)
 
     def of_logit(self, z: Array) -> Array:
         return self.default.of_logit(z)

@@ -40,8 +40,11 @@ __all__ = [
     "Square",
     "Steps",
     "Variable",
+    "columns_of",
     "evaluate",
+    "names_of",
     "operands",
+    "rebuilt",
     "uses",
 ]
 
@@ -204,26 +207,70 @@ class BySegment(Node):
     keys : the segments, text or whole numbers
     members : the value of each segment's own plan
     shares : how much each counts, in [0, 1]
+    whole : the plan of segment i on its own, ``common`` mixed in
     """
 
     common: Variable
     keys: tuple[str | int, ...]
     members: tuple[Node, ...]
     shares: Array
+    whole: Callable[[int], Node]
+
+
+#: the names of the fields of each kind of node that has been met
+NAMES: dict[type[Node], tuple[str, ...]] = {}
+
+
+def names_of(kind: type[Node]) -> tuple[str, ...]:
+    """The names of the fields of a kind of node."""
+    if kind not in NAMES:
+        NAMES[kind] = tuple(field.name for field in fields(kind))
+    return NAMES[kind]
+
+
+def parts_of(node: Node) -> list[Any]:
+    """What a node is made of, whether in a tuple or on its own."""
+    found: list[Any] = []
+    open_ = [getattr(node, name) for name in names_of(type(node))]
+    while open_:
+        part = open_.pop(0)
+        if isinstance(part, tuple):
+            open_[:0] = part
+        else:
+            found.append(part)
+    return found
 
 
 def operands(node: Node) -> list[Node]:
     """The nodes that a node is made of."""
-    found: list[Node] = []
-    for field in fields(node):
-        value = getattr(node, field.name)
-        for item in value if isinstance(value, tuple) else (value,):
-            found += [part for part in _parts(item) if isinstance(part, Node)]
-    return found
+    return [part for part in parts_of(node) if isinstance(part, Node)]
 
 
-def _parts(item: object) -> tuple[object, ...]:
-    return item if isinstance(item, tuple) else (item,)
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The plan with every node changed, from the score on; what is shared stays so."""
+    known: dict[Node, Node] = {}
+
+    def value(own: Any) -> Any:
+        if isinstance(own, Node):
+            if own not in known:
+                parts = {name: value(getattr(own, name)) for name in names_of(type(own))}
+                same = all(part is getattr(own, name) for name, part in parts.items())
+                known[own] = change(own if same else type(own)(**parts))
+            return known[own]
+        if isinstance(own, tuple):
+            made = tuple(value(item) for item in own)
+            same = all(a is b for a, b in zip(made, own, strict=True))
+            return own if same else made
+        return own
+
+    made: Node = value(node)
+    return made
+
+
+def columns_of(node: Node) -> list[Column]:
+    """The parameters of which each row has its own, each once."""
+    parts = (part for own in uses([node]) for part in parts_of(own))
+    return list(dict.fromkeys(part for part in parts if isinstance(part, Column)))
 
 
 def uses(plans: Sequence[Node]) -> Counter[Node]:
@@ -246,35 +293,35 @@ def uses(plans: Sequence[Node]) -> Counter[Node]:
 # --- in NumPy -------------------------------------------------------------------------------------
 
 
-def evaluate(node: Node, scores: Array, segments: Sequence[object] | None = None) -> Array:
-    """The values of a plan: what every target must give.
+def evaluate(
+    node: Node, scores: Array, segments: Sequence[object] | None = None, owner: int = 0
+) -> Array:
+    """The values of a plan: what every target must give; of many plans in one, those of ``owner``.
 
     >>> s = Input()
     >>> evaluate(Sigmoid(Linear(1.0, ((2.0, s),))), np.array([-0.5])).tolist()
     [0.5]
     """
     with np.errstate(all="ignore"):
-        return _Run(np.asarray(scores, dtype=np.float64), segments).value(node)
+        return _Run(np.asarray(scores, dtype=np.float64), segments, owner).value(node)
 
 
 class _Run:
     """One evaluation, in which each node is computed once."""
 
-    def __init__(self, scores: Array, segments: Sequence[object] | None) -> None:
-        self.scores, self.segments = scores, segments
-        self.known: dict[int, Array] = {}
-        self.code: Index = np.zeros(scores.shape, dtype=np.int64)
+    def __init__(self, scores: Array, segments: Sequence[object] | None, owner: int) -> None:
+        self.scores, self.segments, self.owner = scores, segments, owner
+        self.known: dict[Node, Array] = {}
 
     def value(self, node: Node) -> Array:
-        if id(node) not in self.known:
-            self.known[id(node)] = RULES[type(node)](self, node)
-        return self.known[id(node)]
+        if node not in self.known:
+            self.known[node] = RULES[type(node)](self, node)
+        return self.known[node]
 
     def number(self, number: Number) -> Array:
-        """A parameter of each row."""
-        if isinstance(number, Column):
-            return np.asarray(number.values[self.code])
-        return np.full(self.scores.shape, number)
+        """A parameter, for all rows."""
+        own = number.values[self.owner] if isinstance(number, Column) else number
+        return np.full(self.scores.shape, own)
 
     def constant(self, node: Constant) -> Array:
         return self.number(node.value)
@@ -289,24 +336,19 @@ class _Run:
         return total
 
     def steps(self, node: Steps) -> Array:
-        result = np.empty(self.scores.shape)
-        for i, (place, values) in enumerate(zip(node.places, node.values, strict=True)):
-            here = self.code == i
-            found = place.found
-            assert found is not None  # steps without borders are refused when they are lowered
-            result[here] = values[_piece(found, self.scores[here])]
-        return result
+        own = self.owner if len(node.places) > 1 else 0
+        return np.asarray(node.values[own][self._piece(node.places[own])])
 
     def lines(self, node: Lines) -> Array:
-        x, result = self.value(node.x), np.empty(self.scores.shape)
-        for i, (place, pieces) in enumerate(zip(node.places, node.pieces, strict=True)):
-            here = self.code == i
-            found = place.found
-            if found is None:
-                result[here] = pieces.value(x[here])
-            else:
-                result[here] = pieces.on(x[here], _piece(found, self.scores[here]))
-        return result
+        own, x = self.owner if len(node.places) > 1 else 0, self.value(node.x)
+        if node.places[own].found is None:
+            return node.pieces[own].value(x)
+        return node.pieces[own].on(x, self._piece(node.places[own]))
+
+    def _piece(self, place: Place) -> Index:
+        found = place.found
+        assert found is not None  # what jumps where nothing is known is refused when lowered
+        return found.piece[np.searchsorted(found.low, self.scores, side="right") - 1]
 
     def by_segment(self, node: BySegment) -> Array:
         result = self.value(node.common).copy()
@@ -316,10 +358,6 @@ class _Run:
                 own, share = float(self.value(node.members[at])[i]), float(node.shares[at])
                 result[i] = own if share == 1.0 else share * own + (1.0 - share) * result[i]
         return result
-
-
-def _piece(found: Regions, scores: Array) -> Index:
-    return found.piece[np.searchsorted(found.low, scores, side="right") - 1]
 
 
 def _of(function: Function) -> Callable[[_Run, Any], Array]:

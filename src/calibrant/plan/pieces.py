@@ -113,14 +113,20 @@ class Pieces:
         whole = bool((scale == 1.0).all())
         if whole and lost <= LOST and not relative:
             return {"base": base, "slope": slope}
+        ends = self.ends()
+        if whole and np.isfinite(slope).all() and not relative:
+            return {"start": ends["start"] / ends["scale"], "low": low, "slope": slope}
+        if relative and (ends["scale"] == 1.0).all():
+            del ends["scale"]
+        return ends
+
+    def ends(self) -> dict[str, Array]:
+        """Both ends of each line: low + (s · scale − start) / width · (high − low)."""
+        start_, width, low, high, _, _, scale = self.table
         # outer pieces are flat: the way from their start must not overflow
         outer = np.arange(len(low)) % (len(low) - 1) == 0
-        start_ = np.where(outer, 0.0, start_)
-        if whole and np.isfinite(slope).all() and not relative:
-            return {"start": start_, "low": low, "slope": slope}
-        width = np.where(outer, 1.0, width)
+        start_, width = np.where(outer, 0.0, start_), np.where(outer, 1.0, width)
         # exact, and an engine that multiplies by 1/width in place of dividing must not find ∞
         wider = np.where(width < NARROW, WIDER, 1.0)
         both = {"start": start_ * wider, "low": low, "high": high, "width": width * wider}
-        scale = scale * wider
-        return both if relative and (scale == 1.0).all() else both | {"scale": scale}
+        return both | {"scale": scale * wider}

@@ -6,15 +6,28 @@ So thousands of segments cost a target as many formulas and joins as one of them
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.plan.borders import between, borders
-from calibrant.plan.nodes import Column, Function, Input, Node, Place, Variable, uses
+from calibrant.plan.nodes import (
+    Column,
+    Function,
+    Input,
+    Node,
+    Place,
+    Variable,
+    columns_of,
+    names_of,
+    uses,
+)
 
-__all__ = ["Stack", "find_borders", "stacked"]
+__all__ = ["Stack", "find_borders", "parameter_table", "stacked"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 
 class Stack(NamedTuple):
@@ -40,12 +53,32 @@ def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[Stac
     return [Stack(own, _Stacking(shared).node([plans[i] for i in own])) for own in groups.values()]
 
 
+def parameter_table(
+    stacks: Sequence[Stack], shares: Array
+) -> tuple[dict[str, Array | Index], dict[Column, str]]:
+    """A row for each plan: the number of its stack, its own number there, its share, and its
+    parameters; and the columns in which those are. A plan without a parameter has another's."""
+    count = len(shares)
+    part, code = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    table: dict[str, Array | Index] = {"part": part, "code": code, "share": shares}
+    names: dict[Column, str] = {}
+    for i, (members, node) in enumerate(stacks):
+        part[members], code[members] = i, np.arange(len(members))
+        for parameter in columns_of(node):
+            names[parameter] = f"parameter_{len(names) + 1}"
+            filled = np.full(count, parameter.values[0])
+            filled[members] = parameter.values
+            table[names[parameter]] = filled
+    return table, names
+
+
 def _form(value: Any, shared: Sequence[Variable]) -> Any:
     """What plans must have in common to be one."""
     if isinstance(value, Place):
         return value.stretches is None
     if isinstance(value, Node) and value not in shared:
-        return (type(value), *(_form(getattr(value, f.name), shared) for f in fields(value)))
+        kind = type(value)
+        return (kind, *[_form(getattr(value, name), shared) for name in names_of(kind)])
     if isinstance(value, tuple):
         return tuple(_form(item, shared) for item in value)
     return value if isinstance(value, Node) else type(value)
@@ -63,7 +96,8 @@ class _Stacking:
         if len(nodes) == 1 or isinstance(first, Input) or first in self.shared:
             return first
         if key not in self.known:
-            parts = {f.name: self.value([getattr(n, f.name) for n in nodes]) for f in fields(first)}
+            names = names_of(type(first))
+            parts = {name: self.value([getattr(n, name) for n in nodes]) for name in names}
             self.known[key] = type(first)(**parts)
         return self.known[key]
 

@@ -77,7 +77,11 @@ def key_type(keys: tuple[str | int, ...]) -> np.dtype[Any]:
             "the segments of an ONNX graph must be all strings or all integers, but both came. "
             "Fit the segments as strings: segments.astype(str)."
         )
-    return np.dtype(object if kinds == {str} else np.int64)  # maps take integers of 64 bits
+    if kinds == {str}:
+        return np.dtype(object)
+    if any(not -(2**63) <= int(key) < 2**63 for key in keys):  # maps take unsigned ones, too
+        raise InputError("integer segments must fit 64 bits in ONNX. Fit the segments as strings.")
+    return np.dtype(np.int64)
 
 
 class Printer:

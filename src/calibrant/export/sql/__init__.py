@@ -103,14 +103,10 @@ def to_sql(
     CASE WHEN p BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
       CASE WHEN p < 0.25e0 THEN 0.1e0 WHEN p < 0.5e0 THEN 0.3e0 ELSE 0.8e0 END
     END
-    >>> print(to_sql(Logistic(-1.0, (("x", 2.0),)), dialect="tsql", column="margin"))
+    >>> print(to_sql(Logistic(-1.0, (("x", 2.0),)), dialect="bigquery", column="margin"))
     /* A map of kind logistic, written by calibrant; fingerprint 79d7ded865c7. */
     CASE WHEN margin BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
-      CASE
-        WHEN margin <= -290e0 THEN 0e0
-        WHEN margin >= 300e0 THEN 1e0
-        ELSE 1e0 / (1e0 + EXP(-(-1e0 + 2e0 * margin)))
-      END
+      1e0 / (1e0 + EXP(-(-1e0 + 2e0 * GREATEST(-300e0, LEAST(300e0, margin)))))
     END
     >>> sql = to_sql(Piecewise.step([0.5], [0.1, 0.8]), form="lookup")
     >>> drop, create, insert, query = sql.statements
@@ -149,6 +145,6 @@ def _faster(request: Request) -> Sql:
         return plain
     try:
         looked_up = other.written()
-    except InputError:  # some maps can be taken apart, but not looked up
+    except InputError:  # too long for one query
         return request.written() if plain is None else plain
     return looked_up if plain is None or other.page.joins else plain

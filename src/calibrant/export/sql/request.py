@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.errors import InputError
-from calibrant.export.sql.axis import start
-from calibrant.export.sql.expressions import write
 from calibrant.export.sql.layout import (
     case,
     column_name,
@@ -19,12 +17,15 @@ from calibrant.export.sql.layout import (
     table_name,
 )
 from calibrant.export.sql.page import Page
+from calibrant.export.sql.printer import SQL, Scope, guarded, write
+from calibrant.export.sql.rows import HEADS, QuerySteps, RowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segments import write_segmented
-from calibrant.export.sql.vectors import HEADS, Steps, write_vector
 from calibrant.export.subject import fingerprint
 from calibrant.fitted import Fitted
-from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.maps import Map, VectorMap
+from calibrant.plan.nodes import BySegment, Node
+from calibrant.plan.rows import Row
 
 __all__ = ["Request"]
 
@@ -82,12 +83,13 @@ class Request:
 
     def written(self) -> Sql:
         """The SQL."""
-        if isinstance(self.map, VectorMap):
-            return self._several(self.map)
+        plan = self.map.plan(SQL)
+        if isinstance(plan, Row):
+            return self._several(plan)
         if not self.page.lookup:
-            text = _checked(self._one(""))
+            text = _checked(self._one(plan, ""))
             return Sql(self._header(text) + text)
-        value = _checked(self._one("r"))
+        value = _checked(self._one(plan, "r"))
         name_ = name(self.into, self.page.dialect)
         keep = [column_name(own, "r", self.page.dialect) for own in self.keep or ()]
         kept = ",\n".join(keep if self.keep is not None else ["r.*"])
@@ -104,26 +106,27 @@ class Request:
         dialect = self.page.dialect
         return dialect.column.format(column_name(own, source, dialect))
 
-    def _one(self, source: str) -> str:
+    def _one(self, plan: Node, source: str) -> str:
         """The map of one score, NULL where it is no number."""
         dialect = self.page.dialect
         score = self._score(self.columns[0], source)
         known = dialect.is_finite(score)
-        if isinstance(self.map, Segmented) and self.segment is not None:
+        scope = Scope(self.page, score)
+        if isinstance(plan, BySegment) and self.segment is not None:
             segment = column_name(self.segment, source, dialect)
-            text = write_segmented(self.map, segment, start(score), self.page)
+            text = write_segmented(plan, segment, scope)
             known = f"{known} AND {segment} IS NOT NULL"
         else:
-            text = write(self.map, start(score), (), self.page)
+            text = write(guarded(plan, dialect), scope)
         whole = f"CASE WHEN {known} THEN\n{shifted(text)}\nEND"
         return dialect.result.format(whole)
 
-    def _several(self, map_: VectorMap) -> Sql:
-        """The SELECT of a map of several scores."""
+    def _several(self, plan: Row) -> Sql:
+        """The SELECT of a plan of several scores."""
         kept = self.columns if self.keep is None else self.keep
-        steps = Steps(self.page, _prefix((*kept, self.table)))
+        steps = QuerySteps(self.page, _prefix((*kept, self.table)))
         scores = [self._score(own, "r") for own in self.columns]
-        found = write_vector(map_, scores, steps)
+        found = RowPrinter(scores, steps).write(plan)
         if steps.known:
             found = [case([(f"{steps.known} = 1", p)]) for p in found]
         last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]

@@ -1108,13 +1108,55 @@ def test_reserved_words_are_quoted():
         sqlglot.parse_one(text, read=dialect)
 
 
+# --- views --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+@each_form
+def test_a_view_gives_the_rows_and_their_probabilities(engine, form):
+    """Made anew after the next fit, it gives the next map's."""
+    database = duckdb.connect() if engine == "duckdb" else sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE scores (id INTEGER, score DOUBLE)")
+    database.executemany("INSERT INTO scores VALUES (?, ?)", [(0, 0.2), (1, 0.7), (2, None)])
+    for map_ in (STEP, MAPS["many steps"], PLATT):
+        sql = to_sql(map_, dialect=engine, form=form, view="calibrated")
+        for statement in sql.statements:
+            database.execute(statement)
+        found = database.execute("SELECT * FROM calibrated ORDER BY id").fetchall()
+        wanted = map_([0.2, 0.7]).tolist()
+        assert [row[:2] for row in found] == [(0, 0.2), (1, 0.7), (2, None)]
+        assert found[2][2] is None
+        np.testing.assert_allclose([row[2] for row in found[:2]], wanted, rtol=0, atol=TOL)
+
+
+@each_dialect
+@each_form
+def test_a_view_is_a_statement_of_its_dialect(dialect, form):
+    fitted = Fitted(MAPS["many steps"], ("ham", "spam"), "spam", "Isotonic")
+    sql = to_sql(fitted, dialect=dialect, form=form, view="mart.calibrated", keep=["id"])
+    (parsed,) = sqlglot.parse(sql.statements[-1], read=dialect)
+    assert parsed.kind == "VIEW"
+    assert parsed.this.sql(dialect) == "mart.calibrated"
+    assert [c.alias_or_name for c in parsed.expression.selects] == ["id", "probability"]
+    assert "of 'spam' by 'Isotonic'" in sql.statements[-1]  # where it came from
+    soft = to_sql(SOFT, dialect=dialect, column=["a", "b", "c"], view="v").statements[-1]
+    assert sqlglot.parse_one(soft, read=dialect).kind == "VIEW"
+
+
+@pytest.mark.parametrize("name", ["scores", "Lookup"])
+def test_a_view_has_a_name_of_its_own(name):
+    with pytest.raises(InputError, match="the view must have a name of its own"):
+        to_sql(STEP, view=name, lookup="lookup")
+
+
 # --- what is asked ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("said", "meant"),
     [("postgresql", "postgres"), ("mssql", "tsql"), ("SQL Server", "tsql"), ("mariadb", "mysql"),
-     ("DuckDB", "duckdb"), ("snowflakes", "snowflake"), ("big-query", "bigquery")],
+     ("DuckDB", "duckdb"), ("snowflakes", "snowflake"), ("big-query", "bigquery"),
+     ("Athena", "trino")],
 )  # fmt: skip
 def test_an_unknown_dialect_is_told_the_known_ones(said, meant):
     known = ", ".join(DIALECTS)

@@ -32,6 +32,7 @@ def to_sql(
     lookup: str = "calibrant_lookup",
     segment: str | None = None,
     keep: Sequence[str] | None = None,
+    view: str | None = None,
 ) -> Sql:
     """A calibrator as plain SQL that gives what ``calibrate`` gives, on any row of any database.
 
@@ -40,8 +41,8 @@ def to_sql(
     calibrator : fitted calibrator, Fitted, or Map
         One that needs more of a row than its scores (and segment) is refused.
     dialect : str, default="duckdb"
-        "duckdb", "sqlite", "spark", "databricks", "bigquery", "snowflake", "postgres", "mysql" or
-        "tsql".
+        "duckdb", "sqlite", "spark", "databricks", "bigquery", "snowflake", "postgres", "mysql",
+        "tsql", "clickhouse", "trino" or "redshift".
     column : str, or one for each class, default="score"
         The column of scores, of any type of numbers; for calibrators of several scores their
         columns, in the order in which they were fitted. Names are written as they are, in quotes
@@ -68,6 +69,9 @@ def to_sql(
     keep : sequence of str, optional
         The columns of the table that a query gives beside the new ones: its key, say. By default
         all of them; with several scores, where a query takes several steps, those scores.
+    view : str, optional
+        The name of a view to make, or to replace, of the whole query: the table's rows and their
+        probabilities. The comment that says where it came from is part of the view.
 
     Returns
     -------
@@ -126,12 +130,10 @@ def to_sql(
         lookup=lookup,
         segment=segment,
         keep=None if keep is None else tuple(keep),
+        view=view,
     )
     request.check()
-    sql = _faster(request) if form == "auto" else request.written()
-    if len(sql.statements) > 1:  # it makes tables
-        request.check_tables()
-    return sql
+    return _faster(request) if form == "auto" else request.written()
 
 
 def _faster(request: Request) -> Sql:

@@ -48,9 +48,15 @@ class Request:
     lookup: str
     segment: str | None
     keep: tuple[str, ...] | None
+    view: str | None = None
 
     def check(self) -> None:
         """Refuse what does not fit the map."""
+        if self.view is not None and _parts(self.view) in (_parts(self.table), _parts(self.lookup)):
+            raise InputError(
+                f"the view must have a name of its own, but {self.view!r} is that of the rows or "
+                "of the lookup table. Rename the view."
+            )
         wanted = self.map.n_columns if isinstance(self.map, VectorMap) else 1
         if len(self.columns) != wanted:
             raise InputError(
@@ -66,7 +72,7 @@ class Request:
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )
 
-    def check_tables(self) -> None:
+    def _check_tables(self) -> None:
         """Refuse to replace the table of rows by a lookup; for scripts that make tables.
 
         Schemas count only where both names have them: the database may add the other's.
@@ -86,7 +92,7 @@ class Request:
         plan = self.map.plan(SQL)
         if isinstance(plan, Row):
             return self._several(plan)
-        if not self.page.lookup:
+        if not self.page.lookup and self.view is None:
             text = _checked(self._one(plan, ""))
             return Sql(self._header(text) + text)
         value = _checked(self._one(plan, "r"))
@@ -96,7 +102,7 @@ class Request:
         rows = from_rows(self._table, self.page.joins, self.lookup, self.page.dialect)
         query = f"SELECT\n{shifted(kept)},\n{shifted(f'{value} AS {name_}')}\n{rows}"
         about = "The query: every row as it is, and its calibrated probability."
-        return self._script(f"{comment(about)}{query}")
+        return self._script(query, comment(about))
 
     @property
     def _table(self) -> str:
@@ -132,7 +138,7 @@ class Request:
         last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
         keep = [column_name(own, "r", self.page.dialect) for own in kept]
         query = _checked(steps.text(self._table, self.lookup, keep, last))
-        return self._script(f"{comment('The query: a probability for every class.')}{query}")
+        return self._script(query, comment("The query: a probability for every class."))
 
     def _names(self, count: int) -> list[str]:
         """What the columns of several classes are called: after their labels, if those differ."""
@@ -143,10 +149,17 @@ class Request:
             labels = [str(i) for i in range(count)]
         return [name(f"{self.into}_{text}", self.page.dialect) for text in labels]
 
-    def _script(self, query: str) -> Sql:
-        dialect = self.page.dialect
+    def _script(self, query: str, about: str) -> Sql:
+        """The statements that make tables, and the query or the view of it."""
+        dialect, header = self.page.dialect, self._header(query)
         made = tables(self.page.joins, self.lookup, dialect)
-        return script(self._header(query), made, query, dialect)
+        if made:
+            self._check_tables()
+        if self.view is None:
+            return script(header, made, [about + query], dialect)
+        own = table_name(self.view, dialect)
+        last = [text.format(own=own, query=header + query) for text in dialect.view]
+        return script(header if made else "", made, last, dialect)
 
     def _header(self, query: str) -> str:
         """A comment that says what this is, and by which it is known again."""

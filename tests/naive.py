@@ -235,8 +235,8 @@ def beta(s, y, w, query, parameters="abm"):
             return t[0] + t[1] * (a + b)
         return (0.0 if parameters == "ab" else t[0]) + t[1] * a + t[2] * b
 
-    slopes = [lo + hi] if kind == "am" else [lo, hi]
-    middle = 0.0 if kind == "ab" else 1.0
+    slopes = [lo + hi] if parameters == "am" else [lo, hi]
+    middle = 0.0 if parameters == "ab" else 1.0
     centred = [x - middle * np.average(x, weights=w) for x in slopes]
     squares = np.array([np.average(x * x, weights=w) for x in centred])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from calibrant.maps import Chain, Identity, Interval, Logistic, Mixture, Piecewise
+
 PROBABILITIES = st.one_of(
     st.floats(0, 1),
     st.sampled_from([0.0, 1.0, 0.5, 0.25, 5e-324, 1 - 2.0**-53, 1e-300]),
@@ -35,3 +37,48 @@ def rows(draw, score=None, weight=WHOLE, min_size=1, max_size=30, both_classes=F
         y[0], y[-1] = 0, 1
         w[-1] = w[-1] or 1.0
     return np.array(s), np.array(y), np.array(w)
+
+
+# --- maps of one score ---------------------------------------------------------------------------
+
+# a line between logarithms may be as steep as these knots allow: what rounding moves grows with it
+KNOTS = st.integers(-16, 16).map(lambda v: v / 4)
+PIECES = st.integers(1, 6).flatmap(
+    lambda m: st.builds(
+        Piecewise,
+        st.lists(KNOTS, min_size=m, max_size=m, unique=True).map(sorted),
+        *[st.lists(st.floats(0, 1), min_size=m, max_size=m)] * 2,
+        st.sampled_from(["score", "logit"]),
+        st.sampled_from(["probability", "logit"]),
+    )
+)
+SIGMOIDS = st.builds(
+    lambda a, b, name: Logistic(a, ((name, b),)),
+    st.floats(-3, 3),
+    st.floats(-3, 3),
+    st.sampled_from(["x", "z", "ln_p", "neg_ln_1mp"]),
+)
+LEAVES = st.one_of(PIECES, SIGMOIDS, st.just(Identity()))
+MAPS = st.one_of(
+    PIECES,
+    st.lists(SIGMOIDS, min_size=1, max_size=2).flatmap(
+        lambda first: PIECES.map(lambda last: Chain((*first, last)))
+    ),
+    st.lists(LEAVES, min_size=1, max_size=3).map(
+        lambda members: Mixture(np.full(len(members), 1 / len(members)), members)
+    ),
+)
+#: chains and mixtures of anything, of which some cannot be written without a doubt
+NESTED = st.recursive(
+    st.one_of(
+        LEAVES, st.builds(lambda a: Logistic(0.1, (("z", 0.5), ("z2", a))), st.floats(-1, 1))
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=4).map(lambda steps: Chain(tuple(steps))),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda members: Mixture(np.full(len(members), 1 / len(members)), members)
+        ),
+        inner.map(lambda point: Interval(point, point, point)),
+    ),
+    max_leaves=6,
+)

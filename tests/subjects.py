@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.export.regions import borders, number
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,
@@ -23,6 +22,7 @@ from calibrant.maps import (
     Softmax,
     VectorMixture,
 )
+from calibrant.plan.borders import borders, number
 from cases import CASES
 
 LARGE = float(np.finfo(np.float64).max)
@@ -245,12 +245,10 @@ def knots(map_, before=None, trend=1):
     if isinstance(map_, Mixture):
         return np.concatenate([knots(member, before, trend) for member in map_.members])
     if isinstance(map_, Chain):
-        from calibrant.export.known import trend as trend_of
-
         found = []
         for i, step in enumerate(map_.steps):
             part = Chain(map_.steps[:i]) if i else None
-            found.append(knots(step, part, trend_of(part) if i else 1))
+            found.append(knots(step, part, part.trend if i else 1))
         return np.concatenate(found)
     if not isinstance(map_, Piecewise):
         return np.empty(0)

@@ -41,7 +41,7 @@ def fitted(tmp_path):
     """A calibrator in calibrator.json, of steps."""
     rng = np.random.default_rng(0)
     s = rng.random(300)
-    c = cal.Isotonic().fit(s, np.where(rng.random(300) < s**2, "bad", "good"))
+    c = cal.Isotonic().fit(s, np.where(rng.random(300) < s**2, "good", "bad"))
     cal.save(c, tmp_path / "calibrator.json")
     return c
 

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.engines.apply import apply
 from calibrant.errors import InputError, ParameterError
-from calibrant.export.regions import Grid, grid_of, listed, number, packed, rank, regions
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,
@@ -36,6 +35,8 @@ from calibrant.maps import (
     Segmented,
     Softmax,
 )
+from calibrant.plan.borders import number, rank, regions
+from calibrant.plan.grids import Grid, grid_of, listed, packed
 from calibrant.registry import METHODS
 
 TOL = 1e-12

@@ -18,9 +18,9 @@ import calibrant as cal
 import naive_onnx as naive
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.export.onnx import to_onnx
-from calibrant.export.regions import regions
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Mixture, Piecewise, Segmented
+from calibrant.plan.borders import regions
 from cases import CASES
 from onnx_sessions import FLOAT, only
 from strategies import MARGINS, PROBABILITIES

@@ -17,9 +17,10 @@ import calibrant as cal
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.python import helpers, to_python
 from calibrant.fitted import Fitted
-from calibrant.maps import Chain, Coded, Identity, Logistic, Map, Mixture, Piecewise, Segmented
+from calibrant.maps import Chain, Coded, Identity, Logistic, Map, Piecewise, Segmented
 from calibrant.maps.combiners import combine_rows
 from cases import CASES
+from strategies import MAPS
 from subjects import (
     BOTH,
     FALL,
@@ -109,35 +110,6 @@ def test_what_needs_no_logarithm_is_equal_to_the_last_bit(map_):
     calibrate = run(to_python(map_))
     scores = np.concatenate((telling(map_, False), telling(map_, True)))
     assert [calibrate(s) for s in scores.tolist()] == map_(scores).tolist()
-
-
-# a line between logarithms may be as steep as these knots allow: what rounding moves grows with it
-KNOTS = st.integers(-16, 16).map(lambda v: v / 4)
-PIECES = st.integers(1, 6).flatmap(
-    lambda m: st.builds(
-        Piecewise,
-        st.lists(KNOTS, min_size=m, max_size=m, unique=True).map(sorted),
-        *[st.lists(st.floats(0, 1), min_size=m, max_size=m)] * 2,
-        st.sampled_from(["score", "logit"]),
-        st.sampled_from(["probability", "logit"]),
-    )
-)
-SIGMOIDS = st.builds(
-    lambda a, b, name: Logistic(a, ((name, b),)),
-    st.floats(-3, 3),
-    st.floats(-3, 3),
-    st.sampled_from(["x", "z", "ln_p", "neg_ln_1mp"]),
-)
-LEAVES = st.one_of(PIECES, SIGMOIDS, st.just(Identity()))
-MAPS = st.one_of(
-    PIECES,
-    st.lists(SIGMOIDS, min_size=1, max_size=2).flatmap(
-        lambda first: PIECES.map(lambda last: Chain((*first, last)))
-    ),
-    st.lists(LEAVES, min_size=1, max_size=3).map(
-        lambda members: Mixture(np.full(len(members), 1 / len(members)), members)
-    ),
-)
 
 
 @settings(max_examples=60)

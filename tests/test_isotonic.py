@@ -11,7 +11,6 @@ from scipy.stats import spearmanr
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from calibrant.export.known import trend
 
 BOUNDS = [(None, None), (0.2, None), (None, 0.7), (0.1, 0.6), (0.5, 0.5)]
 ENDS = np.array([[0.05], [0.95]])
@@ -86,7 +85,7 @@ def test_a_falling_map_is_the_rising_one_of_turned_scores(kind, smoothing):
     )
     values = down.calibrate(grid, on_range="allow")
     assert (np.diff(values) <= 0.0).all()
-    assert trend(down.map_) == -1
+    assert down.map_.trend == -1
     assert down.blocks_[0] == 0
     assert down.blocks_[-1] == len(np.unique(s))
 

@@ -19,8 +19,7 @@ from calibrant.data.matrix import check_distributions, read_score_matrix
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.segments import NewSegments
 from calibrant.errors import InputError
-from calibrant.maps import Map, Segmented, Softmax, VectorMap, VectorMixture, map_from_dict
-from calibrant.maps.taking import takes_probabilities
+from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
 
 __all__ = [
     "Fitted",
@@ -120,7 +119,7 @@ class Fitted(Frozen):
     @property
     def expects(self) -> ScoreRange | None:
         """The scores that it is for: those of the fit, or what the map says of them."""
-        if self.score_range is None and takes_probabilities(self.map):
+        if self.score_range is None and self.map.takes_probabilities:
             return ScoreRange("probability", 0.0, 1.0)
         return self.score_range
 
@@ -148,7 +147,7 @@ class Fitted(Frozen):
         return self.map(clean)
 
     def _check_segments(self, segments: Any) -> None:
-        segmented = isinstance(self.map, Segmented)
+        segmented = self.map.segments is not None
         if segmented and segments is None:
             raise InputError(
                 "this calibrator has a map for each segment, so each row's segment must be given, "
@@ -239,8 +238,7 @@ def read_rows(
 ) -> NDArray[Any]:
     """Rows of scores for a fitted map: of the kind of the fit, distributions if it takes such."""
     clean = check_range(read_score_matrix(scores, fitted.n_columns), known, on_range)
-    softened = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "probability"
-    if softened and on_range != "allow":
+    if fitted.reads == "probability" and on_range != "allow":
         check_distributions(clean)
     return clean
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BRIER", "EXPONENTIAL", "LOG", "Loss", "logit", "sigmoid"]
+__all__ = ["BRIER", "EXPONENTIAL", "LOG", "Loss", "logit", "shift_odds", "sigmoid"]
 
 Array = NDArray[np.float64]
 
@@ -69,6 +69,19 @@ def logit(p: Array) -> Array:
     """
     q = np.clip(p, SMALLEST, LARGEST)
     return np.asarray(np.log(q) - np.log1p(-q), dtype=np.float64)
+
+
+def shift_odds(p: Array, factor: Array | float) -> Array:
+    """p' with p' / (1 − p') = factor · p / (1 − p). 0 and 1 stay; p' rises wherever p does.
+
+    >>> shift_odds(np.array([0.0, 0.5, 1.0]), 0.25).tolist()
+    [0.0, 0.2, 1.0]
+    """
+    if np.ndim(factor) == 0 and factor == 1.0:
+        return p.copy()
+    with np.errstate(divide="ignore", over="ignore"):
+        # every operation is monotone in p, so rounding cannot turn an order round
+        return np.asarray(1.0 / (1.0 + (1.0 - p) / (p * factor)), dtype=np.float64)
 
 
 @dataclass(frozen=True)

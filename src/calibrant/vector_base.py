@@ -39,7 +39,7 @@ from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted, read_rows
 from calibrant.losses import SMALLEST
-from calibrant.maps import Map, Softmax, VectorMap, VectorMixture
+from calibrant.maps import Map, Softmax, VectorMap
 
 __all__ = [
     "GATE",
@@ -240,7 +240,7 @@ def count_columns(scores: Any) -> int:
 
 def range_of_rows(scores: NDArray[Any], fitted: Map) -> ScoreRange:
     """The scores of rows that a map was fitted to; logits are never probabilities."""
-    logits = isinstance(fitted, (Softmax, VectorMixture)) and fitted.input == "logit"
+    logits = isinstance(fitted, VectorMap) and fitted.reads == "logit"
     low, high = float(scores.min()), float(scores.max())
     return ScoreRange.between(low, high, probabilities=not logits)
 

@@ -13,7 +13,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
 from calibrant.maps import Chain, Logistic, Map
-from calibrant.maps.base import in_blocks
+from calibrant.maps.checks import in_blocks
 
 __all__ = ["Beta"]
 

@@ -32,7 +32,7 @@ from calibrant.kernels.bls_members import (
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
-from calibrant.maps.base import in_blocks
+from calibrant.maps.checks import in_blocks
 from calibrant.threads import one_thread
 
 __all__ = ["BLS", "BLSMember"]

@@ -13,7 +13,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
-from calibrant.maps.base import in_blocks
+from calibrant.maps.checks import in_blocks
 
 __all__ = ["Platt"]
 

@@ -13,7 +13,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.kernels.penalised import Penalised, Prior, fit_penalised
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Logistic, Map
-from calibrant.maps.base import in_blocks
+from calibrant.maps.checks import in_blocks
 
 __all__ = ["Quadratic"]
 

@@ -23,7 +23,7 @@ from calibrant.kernels.penalised import (
 )
 from calibrant.losses import logit
 from calibrant.maps import Map, Piecewise
-from calibrant.maps.base import in_blocks
+from calibrant.maps.checks import in_blocks
 from calibrant.threads import one_thread
 
 __all__ = ["Spline"]

@@ -16,7 +16,7 @@ from calibrant.cli.options import CalibratorFile, Json
 from calibrant.cli.places import Output, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
-from calibrant.maps import Segmented, VectorMap
+from calibrant.maps import VectorMap
 from calibrant.outputs import write_whole
 
 __all__ = ["export"]
@@ -274,9 +274,9 @@ def _columns(fitted: Fitted, wanted: Wanted) -> str | tuple[str, ...]:
 
 
 def _segment(fitted: Fitted, wanted: Wanted) -> str | None:
-    if wanted.segment is None and isinstance(fitted.map, Segmented):
+    if wanted.segment is None and fitted.map.segments is not None:
         return jobs.segment_column(fitted, None)
-    if wanted.segment is not None and not isinstance(fitted.map, Segmented):
+    if wanted.segment is not None and fitted.map.segments is None:
         raise InputError(
             "--segment is for calibrators with a map for each segment, but this one has one map "
             "for all rows. Leave it out."

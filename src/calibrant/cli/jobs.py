@@ -17,7 +17,6 @@ from calibrant.engines.rows import FileTable, read_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.files import load, save
 from calibrant.fitted import Fitted
-from calibrant.maps import Segmented
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
@@ -323,7 +322,7 @@ def load_map(path: Path) -> Fitted:
 
 def segment_column(fitted: Fitted, asked: str | None) -> str | None:
     """The column of segments: as asked for, or as in the fit; None for a calibrator without."""
-    if asked is not None or not isinstance(fitted.map, Segmented):
+    if asked is not None or fitted.map.segments is None:
         return asked
     known = fitted.provenance.get("segment_column")
     if not isinstance(known, str):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -19,14 +17,8 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
-    Chain,
-    Identity,
     Interval,
-    Logistic,
     Map,
-    Mixture,
-    Piecewise,
-    Segmented,
     VectorMap,
 )
 
@@ -35,14 +27,10 @@ __all__ = ["MapCurve", "map_curve", "map_of"]
 Array = NDArray[np.float64]
 NONE = np.empty(0)
 
-#: scores beyond are not shown
-WIDEST = 1e300
 #: log-odds axes show at least this
 ODDS = (0.001, 0.999)
 #: smaller jumps are the rounding of a value read just beside a knot
 BEND = 1e-6
-#: how far a sigmoid of the score is shown to either side of its middle, in logits
-REACH = 6.0
 #: maps of more knots are drawn with every second, third, … of them: more than pixels
 MOST_KNOTS = 5000
 #: a knot's two sides are read this part of the range away from it, past the rounding of links
@@ -166,7 +154,7 @@ def map_curve(
     """
     one_of("axes", axes, AXES)
     fitted_map = map_of(fitted)
-    start, end = _span(fitted_map)
+    start, end = fitted_map.span
     domain = "probability" if start >= 0.0 and end <= 1.0 else "score"
     odds = axes == "logit" and domain == "probability"
     if odds:
@@ -174,7 +162,7 @@ def map_curve(
     low, high = _range(start if lo is None else lo, end if hi is None else hi)
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 2:
         raise ParameterError(f"n must be a whole number from 2 on, but {n!r} came.")
-    knots = np.unique(_knots(fitted_map, low, high))
+    knots = np.unique(fitted_map.knots(low, high))
     knots = knots[(knots > low) & (knots < high)]
     knots = knots[:: len(knots) // MOST_KNOTS + 1]
     sample = _sampler(knots, (_grid_of_odds if odds else _grid)(low, high, int(n)))
@@ -235,7 +223,7 @@ def _grid_of_odds(lo: float, hi: float, n: int) -> Array:
 
 
 def _span_of_odds(fitted_map: Map) -> tuple[float, float]:
-    knots = _knots(fitted_map, 0.0, 1.0)
+    knots = fitted_map.knots(0.0, 1.0)
     knots = knots[(knots > 0.0) & (knots < 1.0)]
     low, high = ODDS
     if len(knots):
@@ -260,109 +248,3 @@ def _sampler(knots: Array, grid: Array) -> _Sampler:
     order = np.argsort(x, kind="stable")
     at = np.concatenate((knots - aside, knots + aside, grid))
     return _Sampler(x[order], np.clip(at, lo, hi), order)
-
-
-# --- where a map has knots, and where it is worth looking at -------------------------------------
-
-
-@functools.singledispatch
-def _knots(fitted_map: Map, lo: float, hi: float) -> Array:
-    """The scores between lo and hi where pieces of the map meet."""
-    return NONE
-
-
-@_knots.register
-def _(fitted_map: Identity, lo: float, hi: float) -> Array:
-    return np.array([0.0, 1.0])
-
-
-@_knots.register
-def _(fitted_map: Piecewise, lo: float, hi: float) -> Array:
-    return sigmoid(fitted_map.x) if fitted_map.input == "logit" else fitted_map.x
-
-
-@_knots.register
-def _(fitted_map: Mixture, lo: float, hi: float) -> Array:
-    return np.concatenate([_knots(member, lo, hi) for member in fitted_map.members])
-
-
-@_knots.register
-def _(fitted_map: Interval, lo: float, hi: float) -> Array:
-    members = (fitted_map.lower, fitted_map.upper, fitted_map.point)
-    return np.concatenate([_knots(member, lo, hi) for member in members])
-
-
-@_knots.register
-def _(fitted_map: Segmented, lo: float, hi: float) -> Array:
-    return _knots(fitted_map.default, lo, hi)
-
-
-@_knots.register
-def _(fitted_map: Chain, lo: float, hi: float) -> Array:
-    first, *rest = fitted_map.steps
-    found = _knots(first, lo, hi)
-    if not rest:
-        return found
-    inner = _knots(Chain(tuple(rest)), 0.0, 1.0)
-    return np.concatenate((found, _preimage(first, inner, lo, hi)))
-
-
-def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: float) -> Array:
-    """Where a monotone function between lo and hi passes each of the values, by bisection."""
-    ends = function(np.array([lo, hi]))
-    sign = 1.0 if ends[1] >= ends[0] else -1.0
-    values = values[(values > ends.min()) & (values <= ends.max())]
-    low, high = np.full(len(values), lo), np.full(len(values), hi)
-    for _ in range(80):
-        middle = low / 2 + high / 2
-        reached = sign * function(middle) >= sign * values
-        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return high
-
-
-@functools.singledispatch
-def _span(fitted_map: Map) -> tuple[float, float]:
-    """The range of scores to show."""
-    return 0.0, 1.0
-
-
-@_span.register
-def _(fitted_map: Piecewise) -> tuple[float, float]:
-    first, last = float(fitted_map.x[0]), float(fitted_map.x[-1])
-    if fitted_map.input == "logit" or (first >= 0.0 and last <= 1.0):
-        return 0.0, 1.0
-    margin = 0.1 * last - 0.1 * first or 1.0
-    return max(first - margin, -WIDEST), min(last + margin, WIDEST)
-
-
-@_span.register
-def _(fitted_map: Logistic) -> tuple[float, float]:
-    if [name for name, _ in fitted_map.terms] != ["x"]:
-        return 0.0, 1.0
-    slope = fitted_map.terms[0][1]
-    if abs(slope) * WIDEST <= REACH + abs(fitted_map.intercept):  # flat as far as floats go
-        return -1.0, 1.0
-    middle = -fitted_map.intercept / slope
-    reach = max(REACH / abs(slope), 1e-9 * abs(middle))
-    return middle - reach, middle + reach
-
-
-@_span.register
-def _(fitted_map: Mixture) -> tuple[float, float]:
-    spans = [_span(member) for member in fitted_map.members]
-    return min(low for low, _ in spans), max(high for _, high in spans)
-
-
-@_span.register
-def _(fitted_map: Interval) -> tuple[float, float]:
-    return _span(fitted_map.point)
-
-
-@_span.register
-def _(fitted_map: Segmented) -> tuple[float, float]:
-    return _span(fitted_map.default)
-
-
-@_span.register
-def _(fitted_map: Chain) -> tuple[float, float]:
-    return _span(fitted_map.steps[0])

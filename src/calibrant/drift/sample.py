@@ -13,10 +13,9 @@ from calibrant.base import inner_interval
 from calibrant.data.frozen import own
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.export.known import of_probabilities
 from calibrant.losses import logit
 from calibrant.maps import Map
-from calibrant.maps.base import in_blocks
+from calibrant.maps.checks import in_blocks
 from calibrant.metrics.weighted_cells import NOT_WHOLE
 
 __all__ = ["SPREADS", "Group", "against_map", "side_by_side", "through"]
@@ -115,7 +114,7 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
     """The cells of a table whose z are the logits of a map, and what is to be said of the rest."""
     table = through(new, map_)
     notes = []
-    if of_probabilities(map_) and not new.looks_like_probabilities:
+    if map_.looks_like_probabilities and not new.looks_like_probabilities:
         notes.append(
             "the map seems to be one of scores in [0, 1], but some new scores are not in it: make "
             "sure that they are of its kind (percentages must be divided by 100)."

@@ -10,8 +10,7 @@ from calibrant.data.provenance import records
 from calibrant.errors import InputError
 from calibrant.export.subject import fitted_of, map_of
 from calibrant.fitted import Fitted
-from calibrant.maps import Map, Segmented, VectorMap
-from calibrant.maps.corrected import corrected
+from calibrant.maps import Map, VectorMap
 
 __all__ = ["Drift", "DriftTest", "Rates", "Remedy", "map_of_one_score"]
 
@@ -184,7 +183,7 @@ class Drift(Frozen):
         }
         return replace(
             fitted,
-            map=corrected(map_, line[0], 1.0 + line[1]),
+            map=map_.corrected(line[0], 1.0 + line[1]),
             provenance={**facts, "updated": [*records(facts, "updated"), note]},
         )
 
@@ -227,7 +226,7 @@ def map_of_one_score(calibrator: Any) -> Map:
             f"{type(calibrator).__name__} came."
         )
     map_ = map_of(calibrator)
-    if isinstance(map_, Segmented):
+    if map_.segments is not None:
         raise InputError(
             "a calibrator of segments has a map for each of them. Check each segment's table by "
             "itself, against its own map."

@@ -15,7 +15,7 @@ from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segments import NewSegments
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment, usable_keys
-from calibrant.engines.expressions import express, start
+from calibrant.engines.expressions import EXPRESSION, Printer
 from calibrant.engines.new_segments import (
     check_on_new_segment,
     count_new,
@@ -26,6 +26,7 @@ from calibrant.engines.sheet import Sheet
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.subject import map_of
 from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.plan.nodes import BySegment
 
 __all__ = ["apply"]
 
@@ -139,11 +140,11 @@ def _map_of(calibrator: Any) -> Map:
 
 
 def _check_segment(map_: Map, segment: str | None) -> None:
-    if isinstance(map_, Segmented) and segment is None:
+    if map_.segments is not None and segment is None:
         raise InputError(
             "this calibrator has a map per segment: name the column of segments with segment=."
         )
-    if not isinstance(map_, Segmented) and segment is not None:
+    if map_.segments is None and segment is not None:
         raise InputError("segment= is only for calibrators with a map per segment; this has one.")
 
 
@@ -242,10 +243,12 @@ def _lazily(
     if isinstance(map_, Segmented) and segment is not None:
         own = nw.col(called[segment])
         map_, column, kind = _segments(map_, frame, called[segment], segment)
-        value = by_segment(map_, column, kind, start(name), sheet)
+        plan = map_.plan(EXPRESSION)
+        assert isinstance(plan, BySegment)
+        value = by_segment(plan, column, kind, name, sheet)
         known = known & ~own.is_null()
     else:
-        value = express(map_, start(name), sheet)
+        value = Printer(sheet, name).write(map_.plan(EXPRESSION))
     made = sheet.add(nw.when(known).then(value))
     result = sheet.frame.select(*(nw.col(own) for own in (*called.values(), made)))
     return renamed(result, [*called, into]).to_native()

@@ -22,7 +22,7 @@ POWER = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE][+]?[0-9]+$"
 
 def check_segment(fitted: Fitted, segment: str | None) -> None:
     """A calibrator of segments needs their column, and no other can use one."""
-    segmented = isinstance(fitted.map, Segmented)
+    segmented = fitted.map.segments is not None
     if segmented and segment is None:
         raise InputError("the calibrator has a map for each segment: name the column of segments.")
     if segment is not None and not segmented:

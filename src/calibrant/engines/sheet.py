@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.joining import Column, left_join
 from calibrant.engines.backends import compute, literals_lose_bits, most_branches
-from calibrant.export.regions import Grid, Regions, listed
+from calibrant.plan.borders import Regions
+from calibrant.plan.grids import Grid, listed
 
 __all__ = ["Sheet"]
 

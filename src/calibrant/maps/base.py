@@ -5,20 +5,23 @@ from __future__ import annotations
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.data.facts import shown
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
+from calibrant.losses import sigmoid
+from calibrant.maps.checks import Array, all_finite
+from calibrant.plan.axis import Axis, Target, start
+from calibrant.plan.nodes import Node
+from calibrant.plan.rows import Row, RowAxis, start_row
 
-__all__ = ["Map", "VectorMap", "map_from_dict"]
-
-Array = NDArray[np.float64]
+__all__ = ["Array", "Map", "VectorMap", "map_from_dict", "maps_of_one_score"]
 
 #: the deepest nesting of maps that a file may hold
 DEEPEST = 20
@@ -29,6 +32,9 @@ class Map(Frozen):
 
     Subclasses are ``@dataclass(frozen=True, eq=False)`` whose fields are floats, strings, arrays
     and other maps; they validate themselves when made, so a map that exists is a map that works.
+
+    A map also says what is known of it: a new kind is one file that defines the properties below.
+    What a kind does not define is refused where it is asked for, never guessed.
     """
 
     kind: ClassVar[str]
@@ -53,6 +59,134 @@ class Map(Frozen):
         """Build from decoded JSON fields; kinds with unusual fields override it."""
         return cls(**values)
 
+    # --- what is known of it without evaluating it ------------------------------------------------
+
+    @property
+    def children(self) -> tuple[Map, ...]:
+        """The maps that this one is made of, in the order of its fields."""
+        parts = (value if isinstance(value, tuple) else (value,) for _, value in self._items())
+        return tuple(part for group in parts for part in group if isinstance(part, Map))
+
+    @property
+    def segments(self) -> tuple[str | int, ...] | None:
+        """The segments that the map knows; None where it has one map for all rows."""
+        return None
+
+    def by_segment(self, scores: ArrayLike, segments: Any) -> Array:
+        """The calibrated probabilities of scores in these segments, for maps that have segments."""
+        self._unsaid("segments")
+
+    @property
+    def takes_probabilities(self) -> bool:
+        """Whether scores must lie in [0, 1], since the map takes the logit of its scores."""
+        self._unsaid("takes_probabilities")
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        """Whether the map looks like one of scores in [0, 1]; it need not be."""
+        self._unsaid("looks_like_probabilities")
+
+    @property
+    def trend(self) -> int:
+        """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
+        self._unsaid("trend")
+
+    @property
+    def size(self) -> int:
+        """How many knots and formulas an expression of the map would spell out."""
+        self._unsaid("size")
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The range of scores that is worth looking at."""
+        self._unsaid("span")
+
+    def knots(self, low: float, high: float) -> Array:
+        """The scores where pieces of the map meet; between low and high, where others may too."""
+        self._unsaid("knots")
+
+    # --- what it becomes for other systems --------------------------------------------------------
+
+    def plan(self, target: Target, input: str = "score") -> Node:
+        """The map as a plan that every target prints; ``input`` says what comes in."""
+        return self.lowered(start(target, input))
+
+    def lowered(self, axis: Axis) -> Node:
+        """The map of what an axis holds as nodes of a plan, or an InputError that says why not."""
+        raise axis.target.refuses(f"a map of kind {self.kind!r}")
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        """The maps that are applied one after another, of which none is a chain."""
+        return (self,)
+
+    # --- other maps made of it --------------------------------------------------------------------
+
+    @property
+    def simple(self) -> Map:
+        """The same function as a map of fewer kinds: bands by their point, mixtures and chains as
+        steps where they are steps. Segments within other maps are those of the default."""
+        return self
+
+    def of_logit(self, z: Array) -> Array:
+        """map(σ(z)); maps that read logits read z itself, which goes on where σ(z) rounds to 1."""
+        return self(sigmoid(z))
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        """The map σ(intercept + slope · logit of what this one gives), slope above 0.
+
+        A formula of logits takes the correction into its own numbers, and steps into their values;
+        anything else is followed by one more step, which later corrections change. So a map does
+        not grow with the number of its corrections.
+
+        Notes
+        -----
+        The logit of a formula is equal to that of the chain, up to the rounding of sums and
+        products: 2⁻⁵² of the largest term for each correction. A chain also rounds the probability
+        between two steps, which costs it up to 2⁻⁵³/(1 − p) in the logit, and takes that of 0 and 1
+        as −744 and 37; a formula has no such step. Values of steps are those of the chain bit for
+        bit. O(size of map).
+
+        >>> from calibrant.maps import Logistic, Piecewise
+        >>> Logistic(0.5, (("x", 2.0),)).corrected(1.0, 0.5)
+        Logistic(σ(1.25 +1·x))
+        >>> Piecewise.linear([0, 1], [0.1, 0.8]).corrected(1.0).corrected(0.5).steps[1]
+        Logistic(σ(1.5 +1·z))
+        """
+        from calibrant.maps.chain import Chain
+        from calibrant.maps.logistic import rising_line
+
+        return Chain((self, rising_line(intercept, slope)))
+
+    def shifted(self, factor: Array) -> Map:
+        """The map whose odds are ``factor`` times those of this one.
+
+        What one more step on the logit scale after it would give, see `corrected`. Maps to classes
+        take a factor of each class's probability, maps to labels one of each label's odds.
+
+        >>> from calibrant.maps import Logistic, Piecewise
+        >>> Logistic(0.5, (("x", 2.0),)).shifted(np.array(np.e))
+        Logistic(σ(1.5 +2·x))
+        >>> Piecewise.step([0.3], [0.5, 0.75]).shifted(np.array(1 / 3))([0.1, 0.4]).tolist()
+        [0.25, 0.5]
+        """
+        return self.corrected(float(np.log(factor)))
+
+    def scaled(self, share: float) -> Map:
+        """share · map, for a share up to 1."""
+        from calibrant.maps.mixture import Mixture
+        from calibrant.maps.piecewise import Piecewise
+
+        if share == 1.0:
+            return self
+        return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
+
+    def _unsaid(self, what: str) -> NoReturn:
+        raise InputError(
+            f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
+            "define it."
+        )
+
 
 class VectorMap(Map):
     """A map from score matrices to probabilities of k classes or labels, shape (n, k)."""
@@ -69,6 +203,32 @@ class VectorMap(Map):
     @abstractmethod
     def n_classes(self) -> int:
         """k: how many probabilities a row gets."""
+
+    @property
+    def reads(self) -> str:
+        """What a row holds: "score", or, where all columns speak of one thing, "logit" or
+        "probability"."""
+        return "score"
+
+    @property
+    def size(self) -> int:
+        return sum(child.size for child in self.children) or 1
+
+    def plan(self, target: Target, input: str = "score") -> Node:
+        return self.lowered_rows(start_row(self.n_columns, target, input))
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        """The map of rows as nodes of a plan, or an InputError that says why not."""
+        raise axis.target.refuses(f"a map of kind {self.kind!r}")
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        self._unsaid("correction")
+
+    def shifted(self, factor: Array) -> Map:
+        raise InputError(
+            f"a map of kind {self.kind!r} has no prior shift among the kinds of maps. Adjust what "
+            "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...)."
+        )
 
 
 def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
@@ -158,74 +318,8 @@ def _decode_list(values: Sequence[Any], where: str, depth: int) -> Any:
     if depth > DEEPEST + 2:  # the innermost map may have a matrix
         raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
     if values and set(map(type, values)) == {float}:
-        return _finite(np.array(values), where)
+        return all_finite(np.array(values), where)
     return tuple(_decode(item, where, depth + 1) for item in values)
-
-
-# --- checks that the kinds share ----------------------------------------------------------------
-
-
-def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Array:
-    """Finite numbers as float64 (booleans and strings refused), of the given dimension."""
-    allowed = (ndim,) if isinstance(ndim, int) else ndim
-    try:
-        array = np.asarray(values)
-    except ValueError as wrong:
-        raise InputError(
-            f"{where} must be an array of numbers, but lists of different lengths came."
-        ) from wrong
-    if array.size and array.dtype.kind not in "iuf":
-        raise InputError(f"{where} must be numbers, but {_odd(array)} came.")
-    array = array.astype(np.float64, copy=False)
-    if array.ndim not in allowed:
-        dimensions = " or ".join(map(str, allowed))
-        raise InputError(f"{where} must have {dimensions} dimension(s), but has {array.ndim}.")
-    return _finite(array, where)
-
-
-def _finite(array: Array, where: str) -> Array:
-    fine = np.isfinite(array)
-    if not fine.all():
-        first = int(np.argmin(fine))
-        raise InputError(f"{where} must be finite, but number {first} is {array.flat[first]}.")
-    return array
-
-
-def _odd(array: NDArray[Any]) -> str:
-    """What an array holds instead of numbers."""
-    if array.dtype.kind != "O":
-        return str(array.dtype)
-    odd = [v for v in array.flat if isinstance(v, bool) or not isinstance(v, (int, float))]
-    return shown(odd[0]) if odd else "an integer beyond 64 bits"
-
-
-def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
-    """A finite Python float."""
-    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{where} must be a number, but {shown(value)} came.")
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond all floats
-        number = math.inf
-    if not math.isfinite(number) or abs(number) > largest:
-        bound = "" if largest == math.inf else f" and at most {largest:g}"
-        raise InputError(f"{where} must be finite{bound}, but {shown(value)} came.")
-    return number
-
-
-def one_of(value: Any, allowed: tuple[str, ...], where: str) -> None:
-    """A word from a short list."""
-    if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
-
-
-def pair(values: Any, where: str) -> tuple[Any, Any]:
-    """Two values in a list or tuple."""
-    if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != 2:
-        came = values.tolist() if isinstance(values, np.ndarray) else values
-        raise InputError(f"{where} must be a pair, but {shown(came)} came.")
-    first, second = values
-    return first, second
 
 
 def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
@@ -237,30 +331,3 @@ def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
                 f"{where} must be a sequence of maps of one score, but {shown(member)} came."
             )
     return made
-
-
-def in_unit(array: Array, where: str) -> None:
-    """All values in [0, 1]."""
-    outside = (array < 0.0) | (array > 1.0)
-    if outside.any():
-        first = int(np.argmax(outside))
-        raise InputError(f"{where} must lie in [0, 1], but number {first} is {array[first]:g}.")
-
-
-def shares_of_one(weights: Array, where: str) -> None:
-    """Non-negative numbers of sum 1, up to rounding."""
-    if weights.min() < 0.0 or weights.max() > 2.0 or abs(weights.sum() - 1.0) > 1e-9:
-        raise InputError(
-            f"{where} must be non-negative and sum to 1, but they are {weights.min():g} to "
-            f"{weights.max():g}."
-        )
-
-
-def in_blocks(function: Callable[[Array], Array], scores: Array, size: int = 1 << 16) -> Array:
-    """Evaluate block by block, so that temporaries stay in cache and memory stays small."""
-    if scores.size <= size:
-        return function(scores)
-    flat, result = scores.reshape(-1), np.empty(scores.size)
-    for start in range(0, flat.size, size):
-        result[start : start + size] = function(flat[start : start + size])
-    return result.reshape(scores.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,6 +11,10 @@ from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
+from calibrant.maps.logistic import Logistic
+from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Let, Node, Variable
 
 __all__ = ["Chain"]
 
@@ -39,3 +44,124 @@ class Chain(Map):
         for step in self.steps:
             value = step(value)
         return value
+
+    # --- what is known of it ----------------------------------------------------------------------
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return self.steps[0].takes_probabilities
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        return self.steps[0].looks_like_probabilities
+
+    @property
+    def trend(self) -> int:
+        return int(np.prod([step.trend for step in self.steps]))
+
+    @property
+    def size(self) -> int:
+        return sum(step.size for step in self.steps)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self.steps[0].span
+
+    def knots(self, low: float, high: float) -> Array:
+        first, *rest = self.steps
+        found = first.knots(low, high)
+        if not rest:
+            return found
+        inner = Chain(tuple(rest)).knots(0.0, 1.0)
+        return np.concatenate((found, _preimage(first, inner, low, high)))
+
+    # --- other maps made of it --------------------------------------------------------------------
+
+    @property
+    def simple(self) -> Map:
+        """Without chains in chains, and as steps from where steps come on.
+
+        >>> step, shift = Piecewise.step([0.5], [0.25, 0.75]), Logistic(1.0, (("z", 1.0),))
+        >>> Chain((step, shift)).simple
+        Piecewise(1 knots at 0.5, steps)
+        """
+        steps: list[Map] = []
+        for step in self.steps:
+            steps.extend(_opened(step.simple))
+        for i, step in enumerate(steps[:-1]):
+            if isinstance(step, Piecewise) and step.is_step:
+                steps[i:] = [step.then(Chain(tuple(steps[i + 1 :])))]
+                break
+        return _joined(steps)
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        return tuple(stage for step in self.steps for stage in step.stages)
+
+    def lowered(self, axis: Axis) -> Node:
+        """Each step as a variable of the next one; what comes after steps becomes their values."""
+        variables: list[Variable] = []
+        node: Node = axis.score.node
+        stages = self.stages
+        for i, stage in enumerate(stages):
+            own, later = stage.simple, stages[i + 1 :]
+            if later and isinstance(own, Piecewise) and own.is_step:
+                node = own.then(Chain(later)).lowered(axis)
+                break
+            node = own.lowered(axis)
+            if later:
+                variables.append(Variable(node))
+                axis = axis.after(variables[-1], stage, stage.of_logit)
+        for variable in reversed(variables):
+            node = Let(variable, node)
+        return node
+
+    def of_logit(self, z: Array) -> Array:
+        first, *rest = self.steps
+        value = first.of_logit(z)
+        return Chain(tuple(rest))(value) if rest else value
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        *first, last = self._merged()
+        return _joined([*first, *_opened(last.corrected(intercept, slope))])
+
+    def shifted(self, factor: Array) -> Map:
+        *first, last = self.steps
+        if isinstance(last, Piecewise) and last.output == "probability" and last.is_step:
+            return Chain((*first, last.shifted(factor)))
+        return super().shifted(factor)
+
+    def _merged(self) -> list[Map]:
+        """The steps, without chains in chains and corrections that the step before can take."""
+        merged: list[Map] = []
+        for step in self.steps:
+            for one in step._merged() if isinstance(step, Chain) else [step]:
+                line = one.as_line if isinstance(one, Logistic) else None
+                before = merged[-1] if merged else None
+                if line is not None and isinstance(before, Logistic):
+                    merged[-1:] = _opened(before.corrected(*line))
+                else:
+                    merged.append(one)
+        return merged
+
+
+def _opened(map_: Map) -> tuple[Map, ...]:
+    """The steps of a chain; any other map is one step."""
+    return map_.steps if isinstance(map_, Chain) else (map_,)
+
+
+def _joined(steps: list[Map]) -> Map:
+    return steps[0] if len(steps) == 1 else Chain(tuple(steps))
+
+
+def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: float) -> Array:
+    """Where a monotone function between lo and hi passes each of the values, by bisection."""
+    ends = function(np.array([lo, hi]))
+    sign = 1.0 if ends[1] >= ends[0] else -1.0
+    values = values[(values > ends.min()) & (values <= ends.max())]
+    low, high = np.full(len(values), lo), np.full(len(values), hi)
+    for _ in range(80):
+        middle = low / 2 + high / 2
+        reached = sign * function(middle) >= sign * values
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return high

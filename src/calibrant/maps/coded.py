@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, float_array, maps_of_one_score, one_of
+from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
+from calibrant.maps.checks import float_array, one_of
 from calibrant.maps.combiners import (
     COMBINERS,
     check_linked,
@@ -20,9 +22,17 @@ from calibrant.maps.combiners import (
     some,
 )
 from calibrant.maps.simplex import DENSE
+from calibrant.plan.rows import Combined, Row, RowAxis
 
 __all__ = ["Coded"]
 
+#: how class probabilities are found where each column singles out a class, and where not
+RULES = {
+    "normalize": ("normalized", "normalized"),
+    "least_squares": ("projected", "least_squares"),
+    "coupling": ("balanced", "coupled"),
+    "pairwise": ("projected", "least_squares"),
+}
 #: numbers that a combiner's table of products of columns may hold (half a gigabyte)
 MOST_PRODUCTS = 1 << 26
 
@@ -106,6 +116,52 @@ class Coded(VectorMap):
     def n_classes(self) -> int:
         return len(self.code)
 
+    @property
+    def takes_probabilities(self) -> bool:
+        return any(member.takes_probabilities for member in self.maps)
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        """Without weightless columns and classes only they know, as `combine_rows`; where each
+        column singles out a class, in the order of classes."""
+        code, n = self.code, np.ones(self.n_columns)
+        if self.weights is not None and self.combine != "normalize":
+            n = self.weights / self.weights.max()
+        used = np.flatnonzero(counted(n))
+        known = (code[:, used] != 0).any(axis=1)
+        code = code[known][:, used]
+        order = singled_out(code)
+        rule = RULES[self.combine][order is None]
+        if rule != "normalized" and not axis.target.iterates:
+            raise InputError(
+                f"a calibrator of several classes that combines by {self.combine!r} cannot be "
+                f"written as {axis.target.name}: each row's distribution is found by iteration, "
+                f"which {axis.target.name} has no words for. Fit it with "
+                'combine="normalize", or apply it in memory: predict_proba.'
+            )
+        if order is not None:
+            code, used = code[:, order], used[order]
+        r = axis.each(
+            [(j, self.maps[j].lowered) for j in used.tolist()],
+            among=singled_out(self.code) is not None,
+        )
+        solve = functools.partial(combined, self.combine, code=code, weights=n[used])
+        return Combined(r, rule, code, n[used], known, solve)
+
+    def shifted(self, factor: Array) -> Map:
+        """p ∝ r: each column of a one-against-all code is scaled, the largest factor being 1."""
+        order = singled_out(self.code)
+        if self.combine != "normalize" or order is None:
+            raise InputError(
+                f"a coded map that combines by {self.combine!r} cannot be moved to other rates: "
+                "its columns are weighed against each other before there are classes. Adjust what "
+                "it gives instead: adjust_prior(calibrator.predict_proba(scores), ...); or fit "
+                'with combine="normalize".'
+            )
+        share = np.empty(len(order))
+        share[order] = factor / factor.max()
+        pairs = zip(self.maps, share.tolist(), strict=True)
+        return replace(self, maps=tuple(member.scaled(own) for member, own in pairs))
+
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores, dtype=np.float64)
         if s.ndim != 2 or s.shape[1] != len(self.maps):
@@ -135,6 +191,11 @@ def _check_solvable(code: Array, weights: Array | None) -> None:
             f"a code of {k} classes and {columns} columns is too large to be combined this way. "
             "Use a one-against-all code, all pairs, or columns of fewer classes."
         )
+
+
+def combined(name: str, r: Array, code: Array, weights: Array) -> Array:
+    """The combiner of that name, for columns that all count."""
+    return COMBINERS[name](r, code, weights)
 
 
 def _positive(weights: ArrayLike, columns: int) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
+from calibrant.plan.rows import Row, RowAxis
 
 __all__ = ["Columns"]
 
@@ -47,6 +48,17 @@ class Columns(VectorMap):
     @property
     def n_classes(self) -> int:
         return len(self.maps)
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return any(member.takes_probabilities for member in self.maps)
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        return axis.each([(j, member.lowered) for j, member in enumerate(self.maps)])
+
+    def shifted(self, factor: Array) -> Map:
+        pairs = zip(self.maps, factor, strict=True)
+        return Columns(tuple(member.shifted(own) for member, own in pairs))
 
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores, dtype=np.float64)

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.maps.base import Array, Map
+from calibrant.maps.logistic import rising_line
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Clip, Node
 
 __all__ = ["Identity"]
 
@@ -25,3 +28,16 @@ class Identity(Map):
 
     def __call__(self, scores: ArrayLike) -> Array:
         return np.clip(np.asarray(scores, dtype=np.float64), 0.0, 1.0)
+
+    takes_probabilities = looks_like_probabilities = True
+    trend = size = 1
+    span = (0.0, 1.0)
+
+    def knots(self, low: float, high: float) -> Array:
+        return np.array([0.0, 1.0])
+
+    def lowered(self, axis: Axis) -> Node:
+        return Clip(axis.score.node, 0.0, 1.0)
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        return rising_line(intercept, slope)

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, finite_float, maps_of_one_score
+from calibrant.maps.base import Array, Map, maps_of_one_score
+from calibrant.maps.checks import finite_float
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Node
 
 __all__ = ["Interval"]
 
@@ -51,6 +54,51 @@ class Interval(Map):
 
     def __call__(self, scores: ArrayLike) -> Array:
         return self.point(scores)
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return self.point.takes_probabilities
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        return self.point.looks_like_probabilities
+
+    @property
+    def trend(self) -> int:
+        return self.point.trend
+
+    @property
+    def size(self) -> int:
+        return self.point.size
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self.point.span
+
+    def knots(self, low: float, high: float) -> Array:
+        return np.concatenate([child.knots(low, high) for child in self.children])
+
+    @property
+    def simple(self) -> Map:
+        return self.point.simple
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        return self.point.stages
+
+    def lowered(self, axis: Axis) -> Node:
+        return self.point.lowered(axis)
+
+    def of_logit(self, z: Array) -> Array:
+        return self.point.of_logit(z)
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        low, high, at = (child.corrected(intercept, slope) for child in self.children)
+        return Interval(low, high, at, self.level)
+
+    def shifted(self, factor: Array) -> Map:
+        low, high, at = (child.shifted(factor) for child in self.children)
+        return Interval(low, high, at, self.level)
 
     def bounds(self, scores: ArrayLike) -> tuple[Array, Array]:
         """The lower and the upper probability of each score; the point is never outside."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +12,12 @@ from numpy.typing import ArrayLike
 from calibrant.data.facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
-from calibrant.maps.base import Array, Map, finite_float, in_blocks, pair
+from calibrant.maps.base import Array, Map
+from calibrant.maps.checks import finite_float, in_blocks, pair
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Constant, Linear, Node, Sigmoid
 
-__all__ = ["FEATURES", "Logistic"]
+__all__ = ["FEATURES", "Logistic", "rising_line"]
 
 #: φ by name: the score x; z = logit(x), z²; ln p and −ln(1 − p) of the score as a probability p
 FEATURES: dict[str, Callable[[Array], Array]] = {
@@ -32,6 +35,12 @@ FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
     "ln_p": lambda z: -np.logaddexp(0.0, -z),
     "neg_ln_1mp": lambda z: np.logaddexp(0.0, z),
 }
+#: what formulas read of logits is cut at ± this: z² and its products are still finite there
+LARGEST_LOGIT = 1e8
+#: how far a sigmoid is worth looking at, in logits to either side of its middle
+REACH = 6.0
+#: the widest range of scores to look at
+WIDEST = 1e300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +86,18 @@ class Logistic(Map):
         return in_blocks(self._of_score, np.asarray(scores, dtype=np.float64))
 
     def of_logit(self, z: Array) -> Array:
-        """The map as a function of the score's logit; beyond those of 0 and 1 it is theirs."""
+        """The map of the score whose logit is z.
+
+        >>> temperature = Logistic(0.0, (("z", 0.25),))
+        >>> temperature(sigmoid(np.array([100.0]))).round(6).tolist()
+        [0.999897]
+        >>> temperature.of_logit(np.array([100.0])).round(6).tolist()
+        [1.0]
+        """
+        return self._evaluate(np.clip(z, *clip_logits(self.clip)), FEATURES_OF_LOGIT)
+
+    def between_logits(self, z: Array) -> Array:
+        """The same, but beyond the logits of 0 and 1 it is theirs, as where scores are given."""
         z = np.clip(z, *logit(np.array(self.clip or (0.0, 1.0))))
         return self._evaluate(z, FEATURES_OF_LOGIT)
 
@@ -92,10 +112,86 @@ class Logistic(Map):
                     total += coefficient * features[name](s)
         return sigmoid(total)
 
+    # --- what is known of it ----------------------------------------------------------------------
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return self.clip is not None or any(name != "x" for name, c in self.terms if c)
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        return any(name != "x" for name, _ in self.terms)
+
+    @property
+    def trend(self) -> int:
+        signs = {int(np.sign(c)) for _, c in self.terms if c}
+        if any(name == "z2" and c for name, c in self.terms) or len(signs) > 1:
+            return 0
+        return signs.pop() if signs else 1
+
+    size = 1
+
+    @property
+    def span(self) -> tuple[float, float]:
+        if [name for name, _ in self.terms] != ["x"]:
+            return 0.0, 1.0
+        slope = self.terms[0][1]
+        if abs(slope) * WIDEST <= REACH + abs(self.intercept):  # flat as far as floats go
+            return -1.0, 1.0
+        middle = -self.intercept / slope
+        reach = max(REACH / abs(slope), 1e-9 * abs(middle))
+        return middle - reach, middle + reach
+
+    def knots(self, low: float, high: float) -> Array:
+        return np.empty(0)
+
+    def lowered(self, axis: Axis) -> Node:
+        terms = [(name, c) for name, c in self.terms if c]
+        if not terms:
+            return Constant(float(sigmoid(np.array(self.intercept))))
+        features = axis.features(self.clip, clip_logits(self.clip))
+        return Sigmoid(Linear(self.intercept, tuple((c, features[name]) for name, c in terms)))
+
+    @property
+    def as_line(self) -> tuple[float, float] | None:
+        """Intercept and slope of a rising line on the logit scale, if the map is one."""
+        if self.clip is not None or len(self.terms) != 1:
+            return None
+        (name, slope), *_ = self.terms
+        return (self.intercept, slope) if name == "z" and slope > 0.0 else None
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        rising_line(intercept, slope)
+        try:
+            return replace(
+                self,
+                intercept=intercept + slope * self.intercept,
+                terms=tuple((name, slope * c) for name, c in self.terms),
+            )
+        except InputError:  # numbers beyond what a formula may hold
+            return super().corrected(intercept, slope)
+
     def __repr__(self) -> str:
         terms = "".join(f" {c:+.6g}·{name}" for name, c in self.terms)
         inside = "" if self.clip is None else f", clip=({self.clip[0]:.6g}, {self.clip[1]:.6g})"
         return f"Logistic(σ({self.intercept:.6g}{terms}){inside})"
+
+
+def rising_line(intercept: float, slope: float) -> Logistic:
+    """σ(intercept + slope · z), which rises."""
+    if not slope > 0.0:
+        raise InputError(f"the slope of a correction must be above 0, but {slope:g} came.")
+    return Logistic(intercept, (("z", slope),))
+
+
+def clip_logits(clip: tuple[float, float] | None) -> tuple[float, float]:
+    """The logits of the ends of an interval; of 0 and 1, ends where all formulas are finite."""
+    low, high = (0.0, 1.0) if clip is None else clip
+    inner = logit(np.array([low, high]))
+    return (
+        float(inner[0]) if low > 0.0 else -LARGEST_LOGIT,
+        float(inner[1]) if high < 1.0 else LARGEST_LOGIT,
+    )
 
 
 def _terms(terms: Any) -> tuple[tuple[str, float], ...]:

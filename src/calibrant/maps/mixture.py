@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -12,12 +13,15 @@ from numpy.typing import ArrayLike
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps.approximate import refine
-from calibrant.maps.base import Array, Map, float_array, in_blocks, maps_of_one_score, shares_of_one
+from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.chain import Chain
+from calibrant.maps.checks import float_array, in_blocks, shares_of_one
 from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Clip, Linear, Node
 
 __all__ = ["Mixture"]
 
@@ -72,6 +76,69 @@ class Mixture(Map):
             total += weight * member(s)
         return np.clip(total, 0.0, 1.0)
 
+    # --- what is known of it ----------------------------------------------------------------------
+
+    @property
+    def _used(self) -> list[tuple[float, Map]]:
+        """The members that count, with their weights."""
+        pairs = zip(self.weights.tolist(), self.members, strict=True)
+        return [(weight, member) for weight, member in pairs if weight > 0.0]
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return any(member.takes_probabilities for _, member in self._used)
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        return all(member.looks_like_probabilities for member in self.members)
+
+    @property
+    def trend(self) -> int:
+        trends = {member.trend for _, member in self._used}
+        return trends.pop() if len(trends) == 1 else 0
+
+    @property
+    def size(self) -> int:
+        whole = self.collapsed
+        return sum(member.size for member in self.members) if whole is None else whole.size
+
+    @property
+    def span(self) -> tuple[float, float]:
+        spans = [member.span for member in self.members]
+        return min(low for low, _ in spans), max(high for _, high in spans)
+
+    def knots(self, low: float, high: float) -> Array:
+        return np.concatenate([member.knots(low, high) for member in self.members])
+
+    # --- other maps made of it --------------------------------------------------------------------
+
+    @functools.cached_property
+    def simple(self) -> Map:
+        opened = Mixture(self.weights, tuple(member.simple for member in self.members))
+        return opened.collapsed or opened
+
+    def lowered(self, axis: Axis) -> Node:
+        whole = self.simple
+        if not isinstance(whole, Mixture):
+            return whole.lowered(axis)
+        terms = tuple((weight, member.lowered(axis)) for weight, member in self._used)
+        return Clip(Linear(0.0, terms), 0.0, 1.0)
+
+    def of_logit(self, z: Array) -> Array:
+        total = np.zeros(z.shape)
+        for weight, member in zip(self.weights, self.members, strict=True):
+            total += weight * member.of_logit(z)
+        return np.clip(total, 0.0, 1.0)
+
+    @functools.cached_property
+    def collapsed(self) -> Piecewise | None:
+        """The mixture as one piecewise map, if it is one exactly."""
+        weights, members = _flat(self)
+        simple = [_as_piecewise(member) for member in members]
+        pieces = [member for member in simple if member is not None]
+        same = len(pieces) == len(members) and len({piece.input for piece in pieces}) == 1
+        return _exact(weights, pieces) if same else None
+
     def collapse(self, tol: float | None = None) -> Piecewise:
         """One piecewise map instead of many members.
 
@@ -87,17 +154,14 @@ class Mixture(Map):
         >>> bool(np.abs(one(s) - mix(s)).max() <= 1e-6)
         True
         """
-        weights, members = _flat(self)
-        simple = [_as_piecewise(member) for member in members]
-        pieces = [member for member in simple if member is not None]
-        if len(pieces) == len(members) and len({piece.input for piece in pieces}) == 1:
-            return _exact(weights, pieces)
+        if self.collapsed is not None:
+            return self.collapsed
         if tol is None:
             raise ParameterError(
                 "only a mixture of piecewise maps of the same input, giving probabilities, "
                 "collapses exactly. Say how far the result may differ: collapse(tol=1e-6)."
             )
-        return _approximate(weights, members, tol)
+        return _approximate(*_flat(self), tol)
 
 
 def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
@@ -178,7 +242,7 @@ def _reads_logit(member: Map) -> bool:
 def _profile(member: Map, on_logit: bool) -> _Profile:
     def function(u: Array) -> Array:
         if on_logit and isinstance(member, Logistic):
-            return member.of_logit(u)
+            return member.between_logits(u)
         return member(sigmoid(u) if on_logit else u)
 
     if isinstance(member, Identity):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.losses import logit, sigmoid
-from calibrant.maps.base import Array, Map, float_array, in_blocks, in_unit, one_of
+from calibrant.losses import logit, shift_odds, sigmoid
+from calibrant.maps.base import Array, Map
+from calibrant.maps.checks import float_array, in_blocks, in_unit, one_of
+from calibrant.maps.logistic import WIDEST, rising_line
+from calibrant.plan.axis import Axis
+from calibrant.plan.nodes import Node, Sigmoid
+from calibrant.plan.pieces import Pieces
 
 __all__ = ["Piecewise"]
 
@@ -101,42 +106,20 @@ class Piecewise(Map):
     @property
     def is_step(self) -> bool:
         """Whether every piece is flat."""
-        return bool(np.array_equal(self.right[:-1], self.left[1:]))
+        return self.pieces.is_step
 
     @functools.cached_property
-    def _pieces(self) -> tuple[Array, ...]:
-        """Per piece 0..m: start, width, value at the start and at the end, the smaller and the
-        larger of the two, and a scale (½ where the width would overflow). Outer pieces are flat."""
-        low = np.concatenate((self.left[:1], self.right))
-        if self.is_step:
-            return (low,)
-        high = np.concatenate((self.left, self.right[-1:]))
-        with np.errstate(over="ignore"):
-            scale = np.where(np.isinf(np.diff(self.x)), 0.5, 1.0)
-        width = self.x[1:] * scale - self.x[:-1] * scale
-        scale, width = (np.concatenate(([1.0], inner, [1.0])) for inner in (scale, width))
-        start = np.concatenate((self.x[:1], self.x)) * scale
-        return start, width, low, high, np.minimum(low, high), np.maximum(low, high), scale
+    def pieces(self) -> Pieces:
+        """The table of its pieces, before the links."""
+        return Pieces(self.x, self.left, self.right)
 
     def __call__(self, scores: ArrayLike) -> Array:
         return in_blocks(self._evaluate, np.asarray(scores, dtype=np.float64))
 
     def _evaluate(self, scores: Array) -> Array:
         s = logit(scores) if self.input == "logit" else scores
-        value = self._value(s)
+        value = self.pieces.value(s)
         return sigmoid(value) if self.output == "logit" else value
-
-    def _value(self, s: Array) -> Array:
-        piece = np.searchsorted(self.x, s, side="right")
-        if len(self._pieces) == 1:
-            return np.asarray(self._pieces[0][piece])
-        start, width, low, high, least, most, scale = self._pieces
-        base = low[piece]
-        with np.errstate(over="ignore"):  # only in the outer pieces, whose value is set below
-            along = (s * scale[piece] - start[piece]) / width[piece]
-        outer = (piece == 0) | (piece == len(self.x))
-        value = base + np.where(outer, 0.0, along) * (high[piece] - base)
-        return np.clip(value, least[piece], most[piece])
 
     def limits(self, at: Array) -> tuple[Array, Array]:
         """The limit from below and the value of the map (before the output link) at points.
@@ -145,9 +128,80 @@ class Piecewise(Map):
         >>> below.tolist(), value.tolist()
         ([0.1, 0.8], [0.8, 0.8])
         """
-        value = self._value(at)
-        knot = np.minimum(np.searchsorted(self.x, at), len(self.x) - 1)
-        return np.where(self.x[knot] == at, self.left[knot], value), value
+        return self.pieces.limits(at)
+
+    def of_logit(self, z: Array) -> Array:
+        if self.input == "score":
+            return self(sigmoid(z))
+        return replace(self, input="score")(z)
+
+    # --- what is known of it ----------------------------------------------------------------------
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return self.input == "logit"
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        inside = bool(self.x[0] >= 0.0 and self.x[-1] <= 1.0)
+        return self.input == "logit" or (inside and len(self.x) > 1)
+
+    @property
+    def trend(self) -> int:
+        return self.pieces.trend
+
+    @property
+    def size(self) -> int:
+        return len(self.x)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        first, last = float(self.x[0]), float(self.x[-1])
+        if self.input == "logit" or (first >= 0.0 and last <= 1.0):
+            return 0.0, 1.0
+        margin = 0.1 * last - 0.1 * first or 1.0
+        return max(first - margin, -WIDEST), min(last + margin, WIDEST)
+
+    def knots(self, low: float, high: float) -> Array:
+        return sigmoid(self.x) if self.input == "logit" else self.x
+
+    def lowered(self, axis: Axis) -> Node:
+        if self.is_step:
+            low = self.pieces.low
+            values = sigmoid(low) if self.output == "logit" else low
+            return axis.steps(self.x, values, self.input)
+        lines = axis.lines(self.pieces, self.input)
+        return Sigmoid(lines) if self.output == "logit" else lines
+
+    # --- other maps made of it --------------------------------------------------------------------
+
+    def then(self, later: Map) -> Piecewise:
+        """later(steps(s)) as steps: later sees only the few values that steps take."""
+        link = sigmoid if self.output == "logit" else np.asarray
+        return Piecewise(self.x, later(link(self.left)), later(link(self.right)), self.input)
+
+    def corrected(self, intercept: float, slope: float = 1.0) -> Map:
+        line = rising_line(intercept, slope)
+        if self.output == "logit":
+
+            def moved(values: Array) -> Array:
+                return np.clip(intercept + slope * values, -LARGEST_LOGIT, LARGEST_LOGIT)
+
+            return replace(self, left=moved(self.left), right=moved(self.right))
+        if self.is_step:
+            return replace(self, left=line(self.left), right=line(self.right))
+        return super().corrected(intercept, slope)  # a line of probabilities is no line after it
+
+    def shifted(self, factor: Array) -> Map:
+        if self.output == "probability" and self.is_step:  # value by value: 0 and 1 stay
+            left, right = (shift_odds(values, factor) for values in (self.left, self.right))
+            return replace(self, left=left, right=right)
+        return super().shifted(factor)
+
+    def scaled(self, share: float) -> Map:
+        if self.output == "probability":
+            return replace(self, left=share * self.left, right=share * self.right)
+        return super().scaled(share)
 
     def __repr__(self) -> str:
         shape = "steps" if self.is_step else "lines"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, ClassVar
@@ -13,9 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.columns import to_column
 from calibrant.data.facts import fits_64_bits, is_text, shown
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, float_array, in_unit, maps_of_one_score, one_of
+from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.chain import Chain
+from calibrant.maps.checks import float_array, in_unit, one_of
+from calibrant.maps.identity import Identity
 from calibrant.maps.mixture import Mixture
+from calibrant.maps.piecewise import Piecewise
+from calibrant.plan.axis import Axis, Target, start
+from calibrant.plan.nodes import BySegment, Node, Variable
 
 __all__ = ["Key", "Segmented", "find_segments", "segment_codes", "segment_key"]
 
@@ -115,6 +120,8 @@ class Segmented(Map):
             self._check_kind(segments)
         return codes
 
+    by_segment = __call__
+
     def _check_kind(self, segments: Any) -> None:
         """Refuse text where the keys are numbers and the reverse: nobody would find his own."""
         values = segment_codes(segments)[0]
@@ -148,6 +155,86 @@ class Segmented(Map):
                 result[rows] = self._mixed(i, self.maps[i](taken[rows]), common[rows])
             begin = end
         return result
+
+    # --- what is known of it ----------------------------------------------------------------------
+
+    @property
+    def segments(self) -> tuple[Key, ...]:
+        return self.seen
+
+    @property
+    def takes_probabilities(self) -> bool:
+        own = self.maps if self.input == "score" else ()
+        return any(member.takes_probabilities for member in (self.default, *own))
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        return self.default.looks_like_probabilities
+
+    @property
+    def trend(self) -> int:
+        return self.default.trend  # what a score alone is given
+
+    @property
+    def size(self) -> int:
+        shrunk = 0 if self.weights is None else int((self.weights < 1.0).sum())
+        return sum(member.size for member in self.maps) + (1 + shrunk) * self.default.size
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self.default.span
+
+    def knots(self, low: float, high: float) -> Array:
+        return self.default.knots(low, high)
+
+    @property
+    def simple(self) -> Map:
+        return self.default.simple
+
+    @property
+    def stages(self) -> tuple[Map, ...]:
+        return self.default.stages
+
+    def lowered(self, axis: Axis) -> Node:
+        return self.default.lowered(axis)  # as within other maps
+
+    def plan(self, target: Target, input: str = "score") -> Node:
+        axis = scores = start(target, input)
+        default = self.default.simple
+        common = Variable(default.lowered(axis))
+        maps: Sequence[Map] = self.maps
+        if self.input == "default":
+            if isinstance(default, Piecewise) and default.is_step:
+                maps = [default.then(own) for own in maps]
+            else:
+                axis = axis.after(common, self.default, self.default.of_logit)
+        members = tuple(own.lowered(axis) for own in maps)
+        shares = np.ones(len(maps)) if self.weights is None else self.weights
+
+        def whole(i: int) -> Node:
+            return self.member(self.keys[i]).lowered(scores)
+
+        return BySegment(common, self.keys, members, shares, whole)
+
+    def of_logit(self, z: Array) -> Array:
+        return self.default.of_logit(z)
+
+    def shifted(self, factor: Array) -> Map:
+        """Each segment's map is moved as mixed: a mixture of moved maps would be another one."""
+        members = tuple(self._whole(i).shifted(factor) for i in range(len(self.keys)))
+        default = self.default.shifted(factor)
+        return Segmented(default, self.keys, members, default_keys=self.default_keys)
+
+    def _whole(self, i: int) -> Map:
+        """The map of segment i on its own, which holds the default at most once."""
+        if self.input == "score":
+            return self.member(self.keys[i])
+        share = 1.0 if self.weights is None else float(self.weights[i])
+        if share == 1.0:
+            return Chain((self.default, self.maps[i]))
+        # of what the default says, the default's own part is that itself
+        both = Mixture(np.array([share, 1.0 - share]), (self.maps[i], Identity()))
+        return Chain((self.default, both))
 
     def __repr__(self) -> str:
         kinds = sorted({type(member).__name__ for member in self.maps})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,14 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
 from calibrant.losses import SMALLEST
-from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of
+from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.checks import finite_float, float_array, one_of
+from calibrant.plan.rows import (
+    LARGEST_LOGIT,
+    Affine,
+    Exponentials,
+    LogSoftmax,
+    Row,
+    RowAxis,
+    Within,
+)
 
 __all__ = ["Softmax", "log_softmax", "softmax"]
 
 #: numbers per block of rows: temporaries stay in cache, and memory small
 BLOCK = 1 << 17
-#: logits are cut at ± this, and no parameter may be larger: their products stay finite
-LARGEST_LOGIT = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +110,27 @@ class Softmax(VectorMap):
         return result
 
     @property
+    def reads(self) -> str:
+        return self.input
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return self.input == "probability"
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        if self.input == "probability":
+            z = axis.log(self.floor)
+        else:
+            refuse_logits(axis)
+            z = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
+        if self.inner is not None:
+            z = LogSoftmax(Affine(z, np.array(self.inner)))
+        return Exponentials(LogSoftmax(Affine(z, self.matrix, self.bias)))
+
+    def shifted(self, factor: Array) -> Map:
+        return replace(self, bias=self.bias + np.log(factor))
+
+    @property
     def weights(self) -> Array:
         """W as a (k, k) matrix, whatever its shape."""
         if self.matrix.ndim == 2:
@@ -120,6 +149,15 @@ class Softmax(VectorMap):
         x = self.features(scores)
         scaled = x @ self.matrix.T if self.matrix.ndim == 2 else x * self.matrix
         return np.asarray(scaled + self.bias)
+
+
+def refuse_logits(axis: RowAxis) -> None:
+    """Refuse logits of scores where the scores are logits themselves."""
+    if axis.logits:
+        raise InputError(
+            "input must be 'score': this calibrator takes logits as its scores, not probabilities "
+            "whose logits could be given instead."
+        )
 
 
 def log_softmax(z: Array) -> Array:

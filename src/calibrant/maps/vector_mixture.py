@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.matrix import row_blocks
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, VectorMap, finite_float, float_array, one_of, shares_of_one
-from calibrant.maps.softmax import LARGEST_LOGIT, softmax
+from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.checks import finite_float, float_array, one_of, shares_of_one
+from calibrant.maps.softmax import refuse_logits, softmax
+from calibrant.plan.rows import (
+    LARGEST_LOGIT,
+    Affine,
+    Average,
+    Exponentials,
+    LogSoftmax,
+    Row,
+    RowAxis,
+    Shares,
+    Within,
+)
 
 __all__ = ["VectorMixture", "seen_by_members"]
 
@@ -85,6 +97,47 @@ class VectorMixture(VectorMap):
     @property
     def n_classes(self) -> int:
         return self.members[0].n_classes
+
+    @property
+    def reads(self) -> str:
+        return self.input
+
+    @property
+    def takes_probabilities(self) -> bool:
+        if self.input == "score":
+            return any(member.takes_probabilities for member in self.members)
+        return self.input == "probability"
+
+    def lowered_rows(self, axis: RowAxis) -> Row:
+        if self.input != "score":
+            axis = self._distribution(axis)
+        pairs = zip(self.weights.tolist(), self.members, strict=True)
+        terms = [(w, member.lowered_rows(axis)) for w, member in pairs if w > 0.0]
+        return Average(tuple(terms))
+
+    def _distribution(self, axis: RowAxis) -> RowAxis:
+        """What the members see of a row."""
+        if self.input == "logit":
+            refuse_logits(axis)
+            cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)
+            p: Row = Exponentials(LogSoftmax(Affine(cut, np.array(self.factor))))
+        else:
+            axis = axis.to_the_power(self.factor)
+            if axis.logits and self.floor == 0.0:
+                return axis
+            p = axis.scores()
+        return replace(axis, row=Shares(Within(p, self.floor, 1.0)), logits=False)
+
+    def shifted(self, factor: Array) -> Map:
+        used = np.flatnonzero(self.weights)
+        if len(used) > 1:
+            raise InputError(
+                "an average of several distributions cannot be moved to other rates as one map: "
+                "the average of the moved ones is another one. Adjust what it gives instead: "
+                "adjust_prior(calibrator.predict_proba(scores), ...)."
+            )
+        only: Any = self.members[used[0]].shifted(factor)
+        return replace(self, weights=np.ones(1), members=(only,))
 
     def __call__(self, scores: ArrayLike) -> Array:
         s = np.asarray(scores)

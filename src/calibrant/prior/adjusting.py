@@ -15,10 +15,10 @@ from calibrant.data.provenance import records
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted, refuse_models
+from calibrant.losses import shift_odds
 from calibrant.maps import Map, VectorMap
 from calibrant.prior.reading import read_distributions
-from calibrant.prior.shifting import shifted
-from calibrant.prior.shifts import Given, Shift, Speaks, read_shift, shift_classes, shift_odds
+from calibrant.prior.shifts import Given, Shift, Speaks, read_shift, shift_classes
 
 __all__ = ["adjust_prior", "known_rate"]
 
@@ -142,7 +142,7 @@ def _came(value: Any) -> str:
 def _adjust_map(map_: Map, shift: Shift) -> Map:
     if (shift.factor == 1.0).all():
         return map_
-    return shifted(map_, shift.factor)
+    return map_.shifted(shift.factor)
 
 
 def _map_speaks(map_: Map, labels: tuple[Any, ...] | None = None, rate: Any = None) -> Speaks:

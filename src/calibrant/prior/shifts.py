@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from calibrant.data.facts import shown
 from calibrant.errors import ParameterError
-from calibrant.losses import LARGEST
+from calibrant.losses import LARGEST, shift_odds
 from calibrant.prior.estimates import RateEstimate, RateEstimates
 
-__all__ = ["Given", "Shift", "Speaks", "check_rates", "read_shift", "shift_classes", "shift_odds"]
+__all__ = ["Given", "Shift", "Speaks", "check_rates", "read_shift", "shift_classes"]
 
 Array = NDArray[np.float64]
 
@@ -54,19 +54,6 @@ class Shift:
 
     factor: Array
     record: dict[str, Any]
-
-
-def shift_odds(p: Array, factor: Array | float) -> Array:
-    """p' with p' / (1 − p') = factor · p / (1 − p). 0 and 1 stay; p' rises wherever p does.
-
-    >>> shift_odds(np.array([0.0, 0.5, 1.0]), 0.25).tolist()
-    [0.0, 0.2, 1.0]
-    """
-    if np.ndim(factor) == 0 and factor == 1.0:
-        return p.copy()
-    with np.errstate(divide="ignore", over="ignore"):
-        # every operation is monotone in p, so rounding cannot turn an order round
-        return np.asarray(1.0 / (1.0 + (1.0 - p) / (p * factor)), dtype=np.float64)
 
 
 def shift_classes(p: Array, factor: Array) -> Array:

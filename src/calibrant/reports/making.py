@@ -309,7 +309,7 @@ def _evaluated(contest: Contest, chosen: str, data: Data) -> Evaluation:
 
 def _map_curve(fitted: Fitted | None, table: ScoreTable) -> MapCurve | None:
     """The map over the scores that came."""
-    if fitted is None or isinstance(fitted.map, Identity):
+    if fitted is None or fitted.map == Identity():
         return None
     low, high = float(table.scores[0]), float(table.scores[-1])
     if table.looks_like_probabilities:

@@ -7,7 +7,7 @@ import shlex
 from calibrant.errors import InputError
 from calibrant.export.sql import to_sql
 from calibrant.fitted import Fitted
-from calibrant.maps import Identity, Segmented, VectorMap
+from calibrant.maps import Identity, VectorMap
 from calibrant.reports.value import Recipe
 
 __all__ = ["recipes_for"]
@@ -22,7 +22,7 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
     ``score`` is the name of the column of scores and ``file`` that of the saved calibrator. Both
     and the labels come from data: they are quoted as each language wants it.
     """
-    if isinstance(fitted.map, Identity):
+    if fitted.map == Identity():
         return (Recipe("Nothing to do", "", "The scores are the probabilities: use them so."),)
     load = f"import calibrant as cal\n\ncalibrator = cal.load({file!r})\n"
     if isinstance(fitted.map, VectorMap):
@@ -43,13 +43,13 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
 def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
     """The query where it is short, and the command that writes it."""
     command = ["calibrant", "export", file, "--to", "sql", "--score", score]
-    command += ["--segment", "SEGMENT"] if isinstance(fitted.map, Segmented) else []
+    command += ["--segment", "SEGMENT"] if fitted.map.segments is not None else []
     writes = " ".join(shlex.quote(word) for word in [*command, "--dialect", "DIALECT"])
     note = (
         f"Gives {what}, the same as Python to about twelve digits, and NULL where there is no "
         "finite score."
     )
-    query = None if isinstance(fitted.map, Segmented) else _query(fitted, score)
+    query = None if fitted.map.segments is not None else _query(fitted, score)
     if isinstance(query, InputError):
         return Recipe("SQL", "", str(query))
     if query is None:

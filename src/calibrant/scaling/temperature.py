@@ -21,7 +21,7 @@ from calibrant.kernels.newton import STEEPEST, fit_logistic
 from calibrant.kernels.softmax import RIDGE, fit_temperature
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap
-from calibrant.maps.base import in_blocks
+from calibrant.maps.checks import in_blocks
 from calibrant.vector_base import (
     SMOOTHED,
     OneOrMany,

@@ -118,7 +118,7 @@ def apply_file(
     chosen = {**dict(zip(names, safe, strict=True)), into: hidden[2]}
     held = {name: functions.col(column) for name, column in chosen.items()}
     counted = None
-    seen = fitted.map.seen if segment and isinstance(fitted.map, Segmented) else ()
+    seen = (segment and fitted.map.segments) or ()
     if seen and new_segments is not None:
         counted, applied = _counted(applied, functions.col(hidden[1]), seen)
     if source.keys is None:

@@ -14,8 +14,8 @@ from calibrant.errors import InputError
 from calibrant.export.onnx.coupling import couple
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.simplex import anywhere, least_squares
-from calibrant.maps import Coded
-from calibrant.maps.combiners import LIGHTEST, is_all_pairs, singled_out
+from calibrant.maps.combiners import is_all_pairs
+from calibrant.plan.rows import Combined
 
 __all__ = ["combined"]
 
@@ -30,26 +30,20 @@ TINY = {np.dtype(np.float64): 1e-300, np.dtype(np.float32): 1e-30}
 LIGHTEST_IN_FLOAT32 = 1e-12
 
 
-def combined(map_: Coded, r: Tensor) -> Tensor:
-    """p by the map's combiner. Columns of weight zero, and classes only they know, get nothing."""
-    graph, code = r.graph, map_.code
-    if map_.weights is None or map_.combine == "normalize":
-        return COMBINERS[map_.combine](r, code, np.ones(code.shape[1]))
-    n = map_.weights / map_.weights.max()
-    used = n > LIGHTEST
-    if graph.dtype != np.float64 and n[used].min() < LIGHTEST_IN_FLOAT32:
+def combined(node: Combined, r: Tensor) -> Tensor:
+    """p by the node's rule; classes that no column knows get nothing."""
+    graph = r.graph
+    if graph.dtype != np.float64 and node.weights.min() < LIGHTEST_IN_FLOAT32:
         raise InputError(
             f"the weights of columns must be at least {LIGHTEST_IN_FLOAT32:g} of the largest in "
-            f"float32, but {n[used].min():g} of it came. Export with float=64."
+            f"float32, but {node.weights.min():g} of it came. Export with float=64."
         )
-    if used.all():
-        return COMBINERS[map_.combine](r, code, n)
-    r = graph.gather(r, np.flatnonzero(used), axis=1)
-    known = (code[:, used] != 0).any(axis=1)
-    p = COMBINERS[map_.combine](r, code[known][:, used], n[used])
+    p = COMBINERS[node.rule](r, node.code, node.weights)
+    if node.known.all():
+        return p
     nothing = graph.column(p, 0) * 0.0
     padded = graph.op("Concat", p, graph.expand(nothing, 1), attributes={"axis": 1})
-    place = np.where(known, np.cumsum(known) - 1, known.sum())
+    place = np.where(node.known, np.cumsum(node.known) - 1, node.known.sum())
     return graph.gather(padded, place, axis=1)
 
 
@@ -57,30 +51,16 @@ def _share_out(p: Tensor) -> Tensor:
     return p / p.graph.total(p, 1)
 
 
-def _normalize(r: Tensor, code: Array, weights: Array) -> Tensor:
-    graph, order = r.graph, singled_out(code)
-    values = _ordered(r, order)
-    total = graph.total(values, 1)
+def _normalized(r: Tensor, code: Array, weights: Array) -> Tensor:
+    graph = r.graph
+    total = graph.total(r, 1)
     some = total > 0.0
-    return graph.where(some, values / graph.where(some, total, 1.0), 1.0 / len(code))
+    return graph.where(some, r / graph.where(some, total, 1.0), 1.0 / len(code))
 
 
-def _ordered(r: Tensor, order: NDArray[np.intp] | None) -> Tensor:
-    """Columns in the order of their classes."""
-    if order is None or np.array_equal(order, np.arange(len(order))):
-        return r
-    return r.graph.gather(r, order, axis=1)
-
-
-def _least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
-    order = singled_out(code)
-    if order is None:
-        return _solved(least_squares, r, code, weights)
-    return _project(_ordered(r, order), 1.0 / weights[order])
-
-
-def _project(r: Tensor, inverse: Array) -> Tensor:
+def _projected(r: Tensor, code: Array, weights: Array) -> Tensor:
     """min Σ n_c(p_c − r_c)²: p = (r − τ/n)₊ with the τ at which it sums to one, by sorting."""
+    inverse = 1.0 / weights
     graph, k = r.graph, len(inverse)
     _, by_limit = graph.ops("TopK", (r / inverse, np.array([k])), 2, {"axis": 1})
     ordered = graph.op("GatherElements", r, by_limit, attributes={"axis": 1})
@@ -92,14 +72,7 @@ def _project(r: Tensor, inverse: Array) -> Tensor:
     return _share_out(graph.at_least(r - chosen * inverse, 0.0))
 
 
-def _coupling(r: Tensor, code: Array, weights: Array) -> Tensor:
-    order = singled_out(code)
-    if order is None:
-        return _solved(couple, r, code, weights)
-    return _balance(_ordered(r, order), weights[order])
-
-
-def _balance(r: Tensor, n: Array) -> Tensor:
+def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
     """n_c(p_c − r_c) = μ·p_c(1−p_c), with the μ at which Σp = 1: Newton's method in a bracket."""
     graph, k = r.graph, len(n)
     fine = float(np.finfo(graph.dtype).eps)
@@ -141,8 +114,17 @@ def _share(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
     return graph.at_most(graph.where(positive, lower, upper), 1.0), root
 
 
-def _solved(solve: Combiner, r: Tensor, code: Array, weights: Array) -> Tensor:
+def _solved(solve: Combiner) -> Combiner:
     """By iterations, whose tolerances are those of doubles."""
+
+    def solved(r: Tensor, code: Array, weights: Array) -> Tensor:
+        _check_iterated(r, code)
+        return solve(r, code, weights)
+
+    return solved
+
+
+def _check_iterated(r: Tensor, code: Array) -> None:
     if r.graph.dtype != np.float64:
         raise InputError(
             "a code other than one-against-all is combined by iterations that need doubles, but "
@@ -154,7 +136,6 @@ def _solved(solve: Combiner, r: Tensor, code: Array, weights: Array) -> Tensor:
             "than predict_proba does, so it cannot be written as ONNX. Fit with all pairs, with "
             "one_vs_rest, or with a code without zeros that tells all classes apart."
         )
-    return solve(r, code, weights)
 
 
 def _decides(code: Array) -> bool:
@@ -167,8 +148,9 @@ def _decides(code: Array) -> bool:
 
 
 COMBINERS: dict[str, Combiner] = {
-    "normalize": _normalize,
-    "least_squares": _least_squares,
-    "coupling": _coupling,
-    "pairwise": _least_squares,
+    "normalized": _normalized,
+    "projected": _projected,
+    "balanced": _balanced,
+    "least_squares": _solved(least_squares),
+    "coupled": _solved(couple),
 }

@@ -23,16 +23,16 @@ from calibrant.export.onnx.model import (
     IR,
     ML_OPSET,
     OPSET,
-    n_classes,
     properties,
     read_options,
     written,
 )
+from calibrant.export.onnx.printer import ML, ONNX, key_type
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
-from calibrant.export.onnx.segments import ML, key_type
 from calibrant.export.subject import fitted_of, map_of
 from calibrant.fitted import Fitted
-from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.maps import Map, VectorMap
+from calibrant.plan.nodes import BySegment, Node
 
 __all__ = ["compose_onnx"]
 
@@ -110,8 +110,9 @@ def compose_onnx(
     graph = Graph(dtype, opset, prefix=_free_prefix(whole.graph))
     source = _set_aside(whole.graph, found, labels)
     scores = _scores(graph, source, found, map_, fitted, input)
-    segment = _segment(whole, graph, map_)
-    p = written(map_, scores, segment, input)
+    plan = map_.plan(ONNX, input)
+    segment = _segment(whole, graph, plan)
+    p = written(plan, scores, segment, isinstance(map_, VectorMap) and map_.distribution)
     if not isinstance(map_, VectorMap):
         pair = [1.0 - p, p] if fitted is None or fitted.positive_column else [p, 1.0 - p]
         p = graph.columns(pair)
@@ -129,7 +130,7 @@ def compose_onnx(
 
 
 def _width(map_: Map) -> int:
-    return n_classes(map_) if isinstance(map_, VectorMap) else 2
+    return map_.n_classes if isinstance(map_, VectorMap) else 2
 
 
 def _check_columns(map_: Map, found: Output) -> None:
@@ -252,9 +253,9 @@ def _scores(
     return graph.column(x, own)
 
 
-def _segment(model: Any, graph: Graph, map_: Map) -> Tensor | None:
+def _segment(model: Any, graph: Graph, plan: Node) -> Tensor | None:
     """The input that says which segment a row is in, where the calibrator has segments."""
-    if not isinstance(map_, Segmented) or not map_.keys:
+    if not isinstance(plan, BySegment) or not plan.keys:
         return None
     if "segment" in used_names(model.graph):
         raise InputError(
@@ -270,7 +271,7 @@ def _segment(model: Any, graph: Graph, map_: Map) -> Tensor | None:
             "Export the model again with a newer target_opset."
         )
     _set_opsets(model, versions | {ML: max(versions.get(ML, ML_OPSET), ML_OPSET)})
-    model.graph.input.append(tensor_info("segment", key_type(map_), [None]))
+    model.graph.input.append(tensor_info("segment", key_type(plan.keys), [None]))
     return graph.input("segment")
 
 

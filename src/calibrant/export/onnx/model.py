@@ -9,15 +9,14 @@ import numpy as np
 
 from calibrant import __version__
 from calibrant.errors import ParameterError, import_extra
-from calibrant.export.onnx.axis import of_logits, of_scores
-from calibrant.export.onnx.express import probability
 from calibrant.export.onnx.graph import Graph, Tensor
+from calibrant.export.onnx.printer import ML, ONNX, Printer, key_type
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
-from calibrant.export.onnx.seen import Logits, Scores, clipped
-from calibrant.export.onnx.segments import ML, by_segment, key_type
-from calibrant.export.onnx.vectors import express_rows
+from calibrant.export.onnx.rows import RowPrinter
 from calibrant.export.subject import fitted_of, map_of
-from calibrant.maps import Coded, Map, Segmented, VectorMap
+from calibrant.maps import VectorMap
+from calibrant.plan.nodes import BySegment, Node
+from calibrant.plan.rows import Row
 
 __all__ = ["properties", "read_options", "to_onnx", "written"]
 
@@ -25,8 +24,7 @@ __all__ = ["properties", "read_options", "to_onnx", "written"]
 OPSET, ML_OPSET, IR = 13, 2, 7
 #: float= by number of bits
 TYPES: dict[int, np.dtype[Any]] = {32: np.dtype(np.float32), 64: np.dtype(np.float64)}
-#: input= by word
-AXES = {"score": of_scores, "logit": of_logits}
+INPUTS = ("score", "logit")
 
 
 def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
@@ -77,12 +75,14 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     output = tensor_info("probability", dtype, ["n"])
     if isinstance(map_, VectorMap):
         inputs = [tensor_info("score", dtype, ["n", map_.n_columns])]
-        output = tensor_info("probabilities", dtype, ["n", n_classes(map_)])
+        output = tensor_info("probabilities", dtype, ["n", map_.n_classes])
+    plan = map_.plan(ONNX, input)
     segment, opsets = None, {"": OPSET}
-    if isinstance(map_, Segmented) and map_.keys:
+    if isinstance(plan, BySegment) and plan.keys:
         segment, opsets[ML] = graph.input("segment"), ML_OPSET
-        inputs.append(tensor_info("segment", key_type(map_), ["n"]))
-    graph.name(written(map_, graph.input("score"), segment, input), output.name)
+        inputs.append(tensor_info("segment", key_type(plan.keys), ["n"]))
+    distribution = isinstance(map_, VectorMap) and map_.distribution
+    graph.name(written(plan, graph.input("score"), segment, distribution), output.name)
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
             node_protos(graph), "calibrator", inputs, [output], constant_protos(graph)
@@ -98,34 +98,24 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
 
 def read_options(input: str, float: int) -> np.dtype[Any]:
     """The type of a graph's numbers, once the words are known to be ours."""
-    if input not in AXES:
-        raise ParameterError(f"input must be one of {tuple(AXES)}, but {input!r} came.")
+    if input not in INPUTS:
+        raise ParameterError(f"input must be one of {INPUTS}, but {input!r} came.")
     if float not in TYPES:
         raise ParameterError(f"float must be one of {tuple(TYPES)}, but {float!r} came.")
     return TYPES[float]
 
 
-def n_classes(map_: VectorMap) -> int:
-    """How many probabilities a row gets."""
-    return len(map_.code) if isinstance(map_, Coded) else map_.n_columns
-
-
-def written(map_: Map, scores: Tensor, segment: Tensor | None, input: str) -> Tensor:
-    """The nodes of a map of scores (n,) or (n, k); NaN where a score is not finite."""
+def written(plan: Node, scores: Tensor, segment: Tensor | None, distribution: bool) -> Tensor:
+    """The nodes of a plan of scores (n,) or (n, k); NaN where a score is not finite."""
     graph = scores.graph
     finite = graph.op("Abs", scores) <= graph.largest
     clean = graph.where(finite, scores, 0.0)
-    if isinstance(map_, VectorMap):
-        logits = input == "logit"
-        p = express_rows(map_, Logits(clipped(clean), map_.n_columns) if logits else Scores(clean))
-        if map_.distribution:  # one bad score spoils its row
+    if isinstance(plan, Row):
+        p = RowPrinter(clean).write(plan)
+        if distribution:  # one bad score spoils its row
             finite = graph.total(graph.number(~finite), 1) <= 0.0
     else:
-        axis = AXES[input](clean)
-        if segment is not None and isinstance(map_, Segmented):
-            p = by_segment(map_, axis, segment)
-        else:
-            p = probability(map_, axis)
+        p = Printer(clean, segment).write(plan)
     return graph.where(finite, p, np.nan)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.export.onnx.graph import Tensor
-from calibrant.export.regions import Regions, between, borders
-from calibrant.losses import sigmoid
-from calibrant.maps import Piecewise
+from calibrant.plan.borders import regions
+from calibrant.plan.nodes import Lines, Place, Steps
+from calibrant.plan.pieces import Pieces
 
 __all__ = ["Rows", "find", "read", "tables_of"]
 
@@ -47,43 +47,36 @@ def down(values: Array, dtype: Float) -> NDArray[Any]:
     return -up(-values, dtype)
 
 
-def tables_of(
-    maps: Sequence[Piecewise],
-    function: Callable[[Array], Array] | None,
-    falling: bool,
-    dtype: Float,
-) -> list[Rows]:
-    """The pieces of each map, chosen by a number of which NumPy's ``function`` is what the maps
-    read (None: the number itself).
+def tables_of(node: Steps | Lines, dtype: Float) -> list[Rows]:
+    """The pieces of each table of a node.
 
     Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
     ``scale``: low + (s · scale − start) / width · (high − low), never beyond low and high, which
     is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
     and ends at the first and last float32 of its piece, however steep it is between them.
     """
-    ranks = borders(np.concatenate([map_.x for map_ in maps]), function, falling)
-    ends = np.cumsum([len(map_.x) for map_ in maps])[:-1]
-    found = [between(own, falling) for own in np.split(ranks, ends)]
-    return [_rows(*pair, function is None, dtype) for pair in zip(maps, found, strict=True)]
+    held: Sequence[Any] = node.values if isinstance(node, Steps) else node.pieces
+    return [_rows(place, own, dtype) for place, own in zip(node.places, held, strict=True)]
 
 
-def _rows(map_: Piecewise, found: Regions, direct: bool, dtype: Float) -> Rows:
-    """The pieces of one map that numbers of the type lie in."""
+def _rows(place: Place, own: Array | Pieces, dtype: Float) -> Rows:
+    """The pieces of one table that numbers of the type lie in."""
+    found = regions(place.knots, None, falling=False) if place.found is None else place.found
     first, last = up(found.low, dtype), down(found.high, dtype)
     some = first <= last
     first, last, piece = first[some], last[some], found.piece[some]
-    if map_.is_step:
-        value = map_._pieces[0][piece]
-        return Rows(first, {"value": sigmoid(value) if map_.output == "logit" else value})
+    if not isinstance(own, Pieces):
+        return Rows(first, {"value": own[piece]})
+    direct = place.found is None or place.function is None
     if direct and dtype != np.float64:
-        return Rows(first, _between_numbers(map_, first, last))
-    return Rows(first, _lines(map_, piece, dtype))
+        return Rows(first, _between_numbers(own, first, last))
+    return Rows(first, _lines(own, piece, dtype))
 
 
-def _lines(map_: Piecewise, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
-    """As `Piecewise` has them; only the outer ones, which are flat, start at 0 and are wide, so
+def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
+    """As `Pieces` has them; only the outer ones, which are flat, start at 0 and are wide, so
     that no way along them overflows."""
-    start, width, low, high, _, _, scale = map_._pieces
+    start, width, low, high, _, _, scale = own.table
     outer = np.arange(len(low)) % (len(low) - 1) == 0
     limits = np.finfo(dtype)
     columns = {
@@ -96,10 +89,10 @@ def _lines(map_: Piecewise, piece: NDArray[np.int64], dtype: Float) -> dict[str,
     return {name: column[piece] for name, column in columns.items()}
 
 
-def _between_numbers(map_: Piecewise, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
+def _between_numbers(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> dict[str, Array]:
     """Lines from the first to the last float32 of their pieces."""
     begin, end = first.astype(np.float64), last.astype(np.float64)
-    low, high = map_.limits(begin)[1], map_.limits(end)[1]
+    low, high = own.value(begin), own.value(end)
     flat, largest = low == high, float(np.finfo(first.dtype).max)
     width = np.where(flat, largest, end - begin)
     scale = np.where(width > largest, 0.5, 1.0)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
 from calibrant import __version__
 from calibrant.errors import ParameterError
-from calibrant.export.python.scores import Axis, after, write
+from calibrant.export.python.printer import Printer
+from calibrant.export.python.rows import RowPrinter
 from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, number
-from calibrant.export.python.vectors import write_row
 from calibrant.export.subject import fitted_of, map_of
 from calibrant.fitted import Fitted
-from calibrant.maps import Map, Segmented, Softmax, VectorMap, VectorMixture
+from calibrant.maps import Map, VectorMap
+from calibrant.plan.axis import Target
+from calibrant.plan.nodes import BySegment, Node
+from calibrant.plan.rows import Row
+from calibrant.plan.stack import find_borders
 
 __all__ = ["to_python"]
 
+PYTHON = Target("Python", "Save it with calibrant.save and apply it with calibrant.load.")
 #: the longest label or name that a docstring shows whole
 LONGEST = 80
 
@@ -62,9 +66,10 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     _check_name(name)
     map_, fitted = map_of(calibrator), fitted_of(calibrator)
     text = Text()
-    body = _main(map_, fitted, text)
+    plan = map_.plan(PYTHON)
+    body = _main(plan, map_, fitted, text)
     classes = () if fitted is None or not isinstance(map_, VectorMap) else fitted.classes
-    main = body.source(name, _docstring(_what(map_, fitted), _how(map_, fitted)))
+    main = body.source(name, _docstring(_what(map_, fitted), _how(plan, fitted)))
     return text.source(_docstring(_title(fitted), _origin(fitted)), classes, main)
 
 
@@ -85,38 +90,37 @@ def _check_name(name: Any) -> None:
 # --- the function -------------------------------------------------------------------------------
 
 
-def _main(map_: Map, fitted: Fitted | None, text: Text) -> Function:
-    if isinstance(map_, VectorMap):
-        return _of_row(map_, fitted, text)
-    if isinstance(map_, Segmented):
-        return _of_segment(map_, text)
+def _main(plan: Node, map_: Map, fitted: Fitted | None, text: Text) -> Function:
+    if isinstance(plan, Row):
+        return _of_row(plan, map_, fitted, text)
+    if isinstance(plan, BySegment):
+        return _of_segment(plan, text)
     body = Function(text, ("score: float",))
     body.add("score = _finite(score)")
-    body.add(f"return {write(map_, Axis(), body)}")
+    body.add(f"return {Printer(body, plan).write(plan)}")
     return body
 
 
-def _of_row(map_: VectorMap, fitted: Fitted | None, text: Text) -> Function:
+def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function:
     body = Function(text, ("scores: list[float]",), "list[float]")
     body.add(f"scores = _row(scores, {map_.n_columns})")
-    takes = map_.input if isinstance(map_, (Softmax, VectorMixture)) else "score"
-    if fitted is not None and takes == "probability":
+    if fitted is not None and map_.reads == "probability":
         body.add("_check_distribution(scores)")
-    body.add(f"return {write_row(map_, body)}")
+    body.add(f"return {RowPrinter(body).write(plan)}")
     return body
 
 
-def _of_segment(map_: Segmented, text: Text) -> Function:
-    """The default for all, then the segment's own map, of the score or of the default's value."""
+def _of_segment(plan: BySegment, text: Text) -> Function:
+    """The common value for all, then the segment's own, of the score or of the common one."""
     body = Function(text, ("score: float", "segment: str | int"))
     body.add("score = _finite(score)")
-    body.add(f"_check_segment(segment, {_known(map_)!r})")
-    axis = after(map_.default, Axis(), body, hint="common")
-    common = axis.value
-    if not map_.keys:
+    body.add(f"_check_segment(segment, {_known(plan.keys)!r})")
+    common = Printer(body, plan.common).variable(plan.common, "common")
+    if not plan.keys:
         body.add(f"return {common}")
         return body
-    table = _segments(map_, axis, text)
+    find_borders(plan.members)
+    table = _segments(plan, text)
     body.add(f"if segment not in {table}:\n    return {common}")
     body.add(f"member, share = {table}[segment]")
     body.add(f"own = member(score, {common})")
@@ -124,23 +128,20 @@ def _of_segment(map_: Segmented, text: Text) -> Function:
     return body
 
 
-def _segments(map_: Segmented, axis: Axis, text: Text) -> str:
+def _segments(plan: BySegment, text: Text) -> str:
     """A table of functions of the score and the common probability, by segment."""
-    seen = Axis()
-    if map_.input == "default":
-        seen = replace(axis, value="common", chooser="common" if axis.sure else "score")
-    shares = [1.0] * len(map_.keys) if map_.weights is None else map_.weights.tolist()
     items = []
-    for key, own, share in zip(map_.keys, map_.maps, shares, strict=True):
+    for key, own, share in zip(plan.keys, plan.members, plan.shares.tolist(), strict=True):
         body = Function(text, ("score: float", "common: float"))
-        body.add(f"return {write(own, seen, body)}")
+        printer = Printer(body, own, known={plan.common: "common"})
+        body.add(f"return {printer.write(own)}")
         items.append(f"{key!r}: ({text.function(body)}, {number(share)})")
     return text.registry("SEGMENTS", "{", items, "}", "each segment's own map, and its share")
 
 
-def _known(map_: Segmented) -> str:
+def _known(keys: tuple[str | int, ...]) -> str:
     """What the known segments are: an export refuses the other kind, as the map does."""
-    kinds = {type(key) for key in map_.keys}
+    kinds = {type(key) for key in keys}
     return {str: "text", int: "numbers"}[kinds.pop()] if len(kinds) == 1 else "text or numbers"
 
 
@@ -163,7 +164,7 @@ def _what(map_: Map, fitted: Fitted | None) -> str:
         listed = "" if fitted is None else " of the classes in CLASSES, in that order,"
         scores = "1 score" if map_.n_columns == 1 else f"{map_.n_columns} scores"
         return f"The calibrated probabilities{listed} for a row of {scores}."
-    where = "one score and its segment" if isinstance(map_, Segmented) else "one score"
+    where = "one score" if map_.segments is None else "one score and its segment"
     if fitted is None:
         return f"The calibrated probability for {where}."
     other = next(c for i, c in enumerate(fitted.classes) if i != fitted.positive_column)
@@ -171,11 +172,11 @@ def _what(map_: Map, fitted: Fitted | None) -> str:
     return f"The calibrated probability of {of} for {where}."
 
 
-def _how(map_: Map, fitted: Fitted | None) -> str:
+def _how(plan: Node, fitted: Fitted | None) -> str:
     known = None if fitted is None else fitted.score_range
     said = "" if known is None else f"Scores must be {known.words()}. "
-    if isinstance(map_, Segmented):
-        segments = "1 segment is" if len(map_.keys) == 1 else f"{len(map_.keys)} segments are"
+    if isinstance(plan, BySegment):
+        segments = "1 segment is" if len(plan.keys) == 1 else f"{len(plan.keys)} segments are"
         said += f"{segments} known; all others get the map of all rows. "
     return f"{said}A score that is missing, NaN or infinite is a ValueError."
 

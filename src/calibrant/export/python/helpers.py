@@ -228,7 +228,7 @@ def _with_zeros(
     return y, slope
 
 
-def _coupling(
+def _coupled(
     r: list[float],
     columns: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...],
     k: int,

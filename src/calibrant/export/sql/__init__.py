@@ -8,7 +8,6 @@ from typing import Any
 
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.sql.dialects import dialect_of
-from calibrant.export.sql.folded import size
 from calibrant.export.sql.page import Page
 from calibrant.export.sql.request import Request
 from calibrant.export.sql.script import Sql
@@ -33,6 +32,7 @@ def to_sql(
     lookup: str = "calibrant_lookup",
     segment: str | None = None,
     keep: Sequence[str] | None = None,
+    view: str | None = None,
 ) -> Sql:
     """A calibrator as plain SQL that gives what ``calibrate`` gives, on any row of any database.
 
@@ -41,8 +41,8 @@ def to_sql(
     calibrator : fitted calibrator, Fitted, or Map
         One that needs more of a row than its scores (and segment) is refused.
     dialect : str, default="duckdb"
-        "duckdb", "sqlite", "spark", "databricks", "bigquery", "snowflake", "postgres", "mysql" or
-        "tsql".
+        "duckdb", "sqlite", "spark", "databricks", "bigquery", "snowflake", "postgres", "mysql",
+        "tsql", "clickhouse", "trino" or "redshift".
     column : str, or one for each class, default="score"
         The column of scores, of any type of numbers; for calibrators of several scores their
         columns, in the order in which they were fitted. Names are written as they are, in quotes
@@ -69,6 +69,9 @@ def to_sql(
     keep : sequence of str, optional
         The columns of the table that a query gives beside the new ones: its key, say. By default
         all of them; with several scores, where a query takes several steps, those scores.
+    view : str, optional
+        The name of a view to make, or to replace, of the whole query: the table's rows and their
+        probabilities. The comment that says where it came from is part of the view.
 
     Returns
     -------
@@ -104,14 +107,10 @@ def to_sql(
     CASE WHEN p BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
       CASE WHEN p < 0.25e0 THEN 0.1e0 WHEN p < 0.5e0 THEN 0.3e0 ELSE 0.8e0 END
     END
-    >>> print(to_sql(Logistic(-1.0, (("x", 2.0),)), dialect="tsql", column="margin"))
+    >>> print(to_sql(Logistic(-1.0, (("x", 2.0),)), dialect="bigquery", column="margin"))
     /* A map of kind logistic, written by calibrant; fingerprint 79d7ded865c7. */
     CASE WHEN margin BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
-      CASE
-        WHEN margin <= -290e0 THEN 0e0
-        WHEN margin >= 300e0 THEN 1e0
-        ELSE 1e0 / (1e0 + EXP(-(-1e0 + 2e0 * margin)))
-      END
+      1e0 / (1e0 + EXP(-(-1e0 + 2e0 * GREATEST(-300e0, LEAST(300e0, margin)))))
     END
     >>> sql = to_sql(Piecewise.step([0.5], [0.1, 0.8]), form="lookup")
     >>> drop, create, insert, query = sql.statements
@@ -131,12 +130,10 @@ def to_sql(
         lookup=lookup,
         segment=segment,
         keep=None if keep is None else tuple(keep),
+        view=view,
     )
     request.check()
-    sql = _faster(request) if form == "auto" else request.written()
-    if len(sql.statements) > 1:  # it makes tables
-        request.check_tables()
-    return sql
+    return _faster(request) if form == "auto" else request.written()
 
 
 def _faster(request: Request) -> Sql:
@@ -144,12 +141,12 @@ def _faster(request: Request) -> Sql:
     dialect = request.page.dialect
     other = replace(request, page=Page(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
-    long = size(request.map) * (USUAL if several else LEAST) > dialect.longest
+    long = request.map.size * (USUAL if several else LEAST) > dialect.longest
     plain = None if long else request.written()
     if plain is not None and (several or len(plain) <= dialect.longest):
         return plain
     try:
         looked_up = other.written()
-    except InputError:  # some maps can be taken apart, but not looked up
+    except InputError:  # too long for one query
         return request.written() if plain is None else plain
     return looked_up if plain is None or other.page.joins else plain

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from calibrant.data.cells import HALF, LEAST, Cells
-from calibrant.export.regions import Grid
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, inside
+from calibrant.plan.grids import Grid
 
 __all__ = ["cell"]
 

@@ -59,6 +59,8 @@ class Dialect:
     strict : whether a product that underflows is an error
     begin, commit : what opens and ends a transaction, where one holds whole tables
     swap : elsewhere, what puts a table ``{new}`` that has been filled in the place of ``{own}``
+    view : the statements that make a view ``{own}`` of a ``{query}``, whether or not there is one
+    batch : what comes before those in a script, where they must begin a batch
     longest : characters of an expression beyond which a lookup is faster
     advice : what to do before long queries
     """
@@ -95,6 +97,8 @@ class Dialect:
     begin: tuple[str, ...] = ("BEGIN",)
     commit: str = "COMMIT"
     swap: tuple[str, ...] = ()
+    view: tuple[str, ...] = ("CREATE OR REPLACE VIEW {own} AS\n{query}",)
+    batch: str = ""
     longest: int = 20_000
     advice: str = ""
 
@@ -138,6 +142,7 @@ DIALECTS: dict[str, Dialect] = {
             indexed=True,
             step="AS MATERIALIZED",
             infinite=True,
+            view=("DROP VIEW IF EXISTS {own}", "CREATE VIEW {own} AS\n{query}"),
             longest=200_000,
         ),
         replace(
@@ -218,6 +223,39 @@ DIALECTS: dict[str, Dialect] = {
             subnormals=False,
             begin=("SET XACT_ABORT ON", "BEGIN TRANSACTION"),
             commit="COMMIT TRANSACTION",
+            view=("CREATE OR ALTER VIEW {own} AS\n{query}",),
+            batch="GO\n",
+        ),
+        Dialect(
+            "clickhouse",
+            in_names={"\\": "\\\\", '"': '""'},
+            in_text=ESCAPED,
+            column="CAST({} AS Nullable(Float64))",
+            double="Nullable(Float64)",  # else a row that finds nothing finds zeros
+            integer="Nullable(Int64)",
+            cell="Int64",
+            text="Nullable(String)",
+            storage=" ENGINE = MergeTree ORDER BY tuple()",
+            infinite=True,
+            swap=("DROP TABLE IF EXISTS {own}", "RENAME TABLE {new} TO {own}"),
+        ),
+        Dialect(
+            "trino",
+            cell="BIGINT",
+            infinite=True,
+            swap=("DROP TABLE IF EXISTS {own}", "ALTER TABLE {new} RENAME TO {own}"),
+            longest=4_000,  # as on Spark, a Java method must not be long
+        ),
+        Dialect(
+            "redshift",
+            in_text=BACKSLASH,
+            number=cast,
+            stored=quoted,
+            column="{}::float8",
+            result="({})::float8",
+            double="DOUBLE PRECISION",
+            text="VARCHAR({})",
+            strict=True,
         ),
     )
 }
@@ -236,6 +274,8 @@ KNOWN_AS = {
     "googlesql": "bigquery",
     "bq": "bigquery",
     "sqlite3": "sqlite",
+    "athena": "trino",
+    "presto": "trino",
 }
 
 

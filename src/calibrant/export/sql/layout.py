@@ -36,6 +36,8 @@ MARKS = ("*/", "/*", "${", "$(")
 WIDTH, LONGEST, LABEL = 88, 96, 60
 #: lines of a CASE that takes in the one that it ends with
 LONGEST_CASE = 12
+#: characters of a value that is written several times, where that spares a subquery
+REPEATED = 120
 #: summands of one level: databases limit how deep an expression may be
 WIDE = 50
 
@@ -187,7 +189,10 @@ def clamp(value: str, dialect: Dialect, low: End = None, high: End = None) -> st
     if dialect.greatest:
         head = "".join(f"{function}({end}, " for end, function, _ in ends)
         return inside(head, value, ")" * len(ends)).replace(", \n", ",\n", 1)
-    return case([(f"{value} {mark} {end}", end) for end, _, mark in ends], value)
+    if len(value) <= REPEATED:
+        return case([(f"{value} {mark} {end}", end) for end, _, mark in ends], value)
+    moved = case([(f"v {mark} {end}", end) for end, _, mark in ends], "v")
+    return inside(f"(SELECT {moved} FROM (VALUES (", value, ")) AS t(v))")
 
 
 def linear(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.export.regions import Grid, Regions, grid_of, listed
 from calibrant.export.sql.cells import cell
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import name
 from calibrant.export.sql.literals import LARGEST
+from calibrant.plan.borders import Regions
+from calibrant.plan.grids import Grid, grid_of, listed
 
 __all__ = ["Join", "Page", "Table"]
 
@@ -59,19 +60,11 @@ class Page:
     dialect : Dialect
     lookup : bool
         Whether pieces are chosen by joins; by CASE otherwise.
-    relative : bool
-        Whether small values must keep their digits, because something is made of their ratios.
     """
 
     dialect: Dialect
     lookup: bool = False
     joins: list[Join] = field(default_factory=list)
-    relative: bool = False
-
-    @property
-    def precise(self) -> Page:
-        """The same page, for values that something is made of."""
-        return replace(self, relative=True)
 
     def look_up(self, found: Regions, columns: Mapping[str, Array], score: str) -> dict[str, str]:
         """The columns of the row's own region, joined by cell: SQL by name."""
@@ -79,6 +72,26 @@ class Page:
         about = f"{len(found.low):,} pieces, each once for every cell of scores that it touches"
         table = self.rows(grid, found, columns)
         return self.join(about, table, 2, {"cell": cell(grid, score, self.dialect)}, score)
+
+    def look_up_own(
+        self,
+        found: Sequence[Regions],
+        columns: Sequence[Mapping[str, Array]],
+        code: str,
+        score: str,
+    ) -> dict[str, str]:
+        """The same among the regions of each row's own table, by its number and cell."""
+        low = np.sort(np.concatenate([own.low for own in found]))
+        grid = grid_of(low, owners=len(found), lean=True)
+        parts = [self.rows(grid, *pair) for pair in zip(found, columns, strict=True)]
+        codes = np.repeat(np.arange(len(parts)), [len(part["cell"]) for part in parts])
+        table = {own: np.concatenate([part[own] for part in parts]) for own in parts[0]}
+        about = (
+            f"{len(low):,} pieces of maps, each once for every segment and cell of scores that it "
+            "touches"
+        )
+        equal = {"code": code, "cell": cell(grid, score, self.dialect)}
+        return self.join(about, {"code": codes, **table}, 3, equal, score)
 
     def rows(self, grid: Grid, found: Regions, columns: Mapping[str, Array]) -> dict[str, Any]:
         """Regions by cell, with their ends, both included, and the values of their pieces."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.errors import InputError
-from calibrant.export.sql.axis import start
-from calibrant.export.sql.expressions import write
 from calibrant.export.sql.layout import (
     case,
     column_name,
@@ -19,12 +17,15 @@ from calibrant.export.sql.layout import (
     table_name,
 )
 from calibrant.export.sql.page import Page
+from calibrant.export.sql.printer import SQL, Scope, guarded, write
+from calibrant.export.sql.rows import HEADS, QuerySteps, RowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segments import write_segmented
-from calibrant.export.sql.vectors import HEADS, Steps, write_vector
 from calibrant.export.subject import fingerprint
 from calibrant.fitted import Fitted
-from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.maps import Map, VectorMap
+from calibrant.plan.nodes import BySegment, Node
+from calibrant.plan.rows import Row
 
 __all__ = ["Request"]
 
@@ -47,25 +48,31 @@ class Request:
     lookup: str
     segment: str | None
     keep: tuple[str, ...] | None
+    view: str | None = None
 
     def check(self) -> None:
         """Refuse what does not fit the map."""
+        if self.view is not None and _parts(self.view) in (_parts(self.table), _parts(self.lookup)):
+            raise InputError(
+                f"the view must have a name of its own, but {self.view!r} is that of the rows or "
+                "of the lookup table. Rename the view."
+            )
         wanted = self.map.n_columns if isinstance(self.map, VectorMap) else 1
         if len(self.columns) != wanted:
             raise InputError(
                 f"column must name {wanted} column{'s' if wanted > 1 else ''} of scores, but "
                 f"{len(self.columns)} came: {list(self.columns)}."
             )
-        if isinstance(self.map, Segmented) and self.segment is None:
+        if self.map.segments is not None and self.segment is None:
             raise InputError(
                 "this calibrator has a map per segment: name the column of segments with segment=."
             )
-        if not isinstance(self.map, Segmented) and self.segment is not None:
+        if self.map.segments is None and self.segment is not None:
             raise InputError(
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )
 
-    def check_tables(self) -> None:
+    def _check_tables(self) -> None:
         """Refuse to replace the table of rows by a lookup; for scripts that make tables.
 
         Schemas count only where both names have them: the database may add the other's.
@@ -82,19 +89,20 @@ class Request:
 
     def written(self) -> Sql:
         """The SQL."""
-        if isinstance(self.map, VectorMap):
-            return self._several(self.map)
-        if not self.page.lookup:
-            text = _checked(self._one(""))
+        plan = self.map.plan(SQL)
+        if isinstance(plan, Row):
+            return self._several(plan)
+        if not self.page.lookup and self.view is None:
+            text = _checked(self._one(plan, ""))
             return Sql(self._header(text) + text)
-        value = _checked(self._one("r"))
+        value = _checked(self._one(plan, "r"))
         name_ = name(self.into, self.page.dialect)
         keep = [column_name(own, "r", self.page.dialect) for own in self.keep or ()]
         kept = ",\n".join(keep if self.keep is not None else ["r.*"])
         rows = from_rows(self._table, self.page.joins, self.lookup, self.page.dialect)
         query = f"SELECT\n{shifted(kept)},\n{shifted(f'{value} AS {name_}')}\n{rows}"
         about = "The query: every row as it is, and its calibrated probability."
-        return self._script(f"{comment(about)}{query}")
+        return self._script(query, comment(about))
 
     @property
     def _table(self) -> str:
@@ -104,32 +112,33 @@ class Request:
         dialect = self.page.dialect
         return dialect.column.format(column_name(own, source, dialect))
 
-    def _one(self, source: str) -> str:
+    def _one(self, plan: Node, source: str) -> str:
         """The map of one score, NULL where it is no number."""
         dialect = self.page.dialect
         score = self._score(self.columns[0], source)
         known = dialect.is_finite(score)
-        if isinstance(self.map, Segmented) and self.segment is not None:
+        scope = Scope(self.page, score)
+        if isinstance(plan, BySegment) and self.segment is not None:
             segment = column_name(self.segment, source, dialect)
-            text = write_segmented(self.map, segment, start(score), self.page)
+            text = write_segmented(plan, segment, scope)
             known = f"{known} AND {segment} IS NOT NULL"
         else:
-            text = write(self.map, start(score), (), self.page)
+            text = write(guarded(plan, dialect), scope)
         whole = f"CASE WHEN {known} THEN\n{shifted(text)}\nEND"
         return dialect.result.format(whole)
 
-    def _several(self, map_: VectorMap) -> Sql:
-        """The SELECT of a map of several scores."""
+    def _several(self, plan: Row) -> Sql:
+        """The SELECT of a plan of several scores."""
         kept = self.columns if self.keep is None else self.keep
-        steps = Steps(self.page, _prefix((*kept, self.table)))
+        steps = QuerySteps(self.page, _prefix((*kept, self.table)))
         scores = [self._score(own, "r") for own in self.columns]
-        found = write_vector(map_, scores, steps)
+        found = RowPrinter(scores, steps).write(plan)
         if steps.known:
             found = [case([(f"{steps.known} = 1", p)]) for p in found]
         last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
         keep = [column_name(own, "r", self.page.dialect) for own in kept]
         query = _checked(steps.text(self._table, self.lookup, keep, last))
-        return self._script(f"{comment('The query: a probability for every class.')}{query}")
+        return self._script(query, comment("The query: a probability for every class."))
 
     def _names(self, count: int) -> list[str]:
         """What the columns of several classes are called: after their labels, if those differ."""
@@ -140,10 +149,17 @@ class Request:
             labels = [str(i) for i in range(count)]
         return [name(f"{self.into}_{text}", self.page.dialect) for text in labels]
 
-    def _script(self, query: str) -> Sql:
-        dialect = self.page.dialect
+    def _script(self, query: str, about: str) -> Sql:
+        """The statements that make tables, and the query or the view of it."""
+        dialect, header = self.page.dialect, self._header(query)
         made = tables(self.page.joins, self.lookup, dialect)
-        return script(self._header(query), made, query, dialect)
+        if made:
+            self._check_tables()
+        if self.view is None:
+            return script(header, made, [about + query], dialect)
+        own = table_name(self.view, dialect)
+        last = [text.format(own=own, query=header + query) for text in dialect.view]
+        return script(header if made else "", made, last, dialect)
 
     def _header(self, query: str) -> str:
         """A comment that says what this is, and by which it is known again."""

@@ -43,11 +43,11 @@ class Sql(str):
         return made
 
 
-def script(head: str, made: Sequence[str], query: str, dialect: Dialect) -> Sql:
-    """A comment, the statements that make tables, all or none of them, and a query.
+def script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect) -> Sql:
+    """A comment, the statements that make tables, all or none of them, and the last ones.
 
     >>> from calibrant.export.sql.dialects import dialect_of
-    >>> print(script("", ["CREATE TABLE t (a INT)"], "SELECT 1", dialect_of("sqlite")), end="")
+    >>> print(script("", ["CREATE TABLE t (a INT)"], ["SELECT 1"], dialect_of("sqlite")), end="")
     BEGIN;
     <BLANKLINE>
     CREATE TABLE t (a INT);
@@ -56,10 +56,12 @@ def script(head: str, made: Sequence[str], query: str, dialect: Dialect) -> Sql:
     <BLANKLINE>
     SELECT 1;
     """
-    statements = [*made, query]
+    statements = [*made, *last]
     text = statements
     if made and not dialect.swap:
-        text = [*dialect.begin, *made, dialect.commit, query]
+        first, *rest = last
+        batch = dialect.batch if first.startswith("CREATE") else ""
+        text = [*dialect.begin, *made, dialect.commit, batch + first, *rest]
     statements = [head + statements[0], *statements[1:]]
     return Sql(head + ";\n\n".join(text) + ";\n", statements)
 

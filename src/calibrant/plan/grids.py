@@ -1,13 +1,7 @@
-"""Pieces of a map on the scale of the column that chooses among them, and the table that a
-database joins to choose.
-
-All of it is NumPy. Doubles are counted: their bits, read as integers, are in the order of the
-numbers, so the smallest double with a property is found by bisection in at most 64 steps.
-"""
+"""Lookup tables: cells of scores, and the pieces that each of them touches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,23 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells
+from calibrant.plan.borders import LARGEST_DOUBLE
 
-__all__ = [
-    "Grid",
-    "Regions",
-    "between",
-    "borders",
-    "grid_of",
-    "listed",
-    "number",
-    "rank",
-    "regions",
-]
+__all__ = ["Grid", "grid_of", "listed", "packed"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-LARGEST_DOUBLE = float(np.finfo(np.float64).max)
 #: cells of a lookup table: at least, at most, and how many more than there are pieces
 FEWEST, MOST, ROOM = 2**12, 2**18, 4
 #: and at least for each of many maps
@@ -40,94 +24,6 @@ LEAST = 16
 FAR = 1e280
 #: borders that may lie in crowded cells
 SOME = 32
-
-
-class Regions(NamedTuple):
-    """Intervals [low, high] of doubles, both ends included, and the piece that holds on each."""
-
-    low: Array
-    high: Array
-    piece: Index
-
-
-def rank(values: Array) -> Index:
-    """The place of each finite double among all of them; 0.0 and −0.0 share theirs.
-
-    >>> rank(np.array([-5e-324, 0.0, 5e-324])).tolist()
-    [-1, 0, 1]
-    """
-    bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
-    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
-
-
-def number(ranks: Index) -> Array:
-    """The doubles at these places.
-
-    >>> number(np.array([-1, 0, 1])).tolist()
-    [-5e-324, 0.0, 5e-324]
-    """
-    bits = np.where(ranks < 0, np.iinfo(np.int64).min - ranks, ranks)
-    return bits.astype(np.int64).view(np.float64)
-
-
-FIRST, LAST = (int(rank(np.array([end]))[0]) for end in (-LARGEST_DOUBLE, LARGEST_DOUBLE))
-
-
-def regions(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Regions:
-    """Where a function of the score lies between which knots, exactly, as intervals of scores.
-
-    Parameters
-    ----------
-    knots : array of shape (m,), ascending
-    function : monotone function of an array of scores, or None for the score itself
-    falling : bool
-        Whether the function falls.
-
-    Notes
-    -----
-    Piece i holds where i of the knots are at or below the function's value. The border of a knot
-    is the first double at which its comparison changes, so a database that compares scores with
-    borders decides as NumPy does, whatever the last bit of its logarithm. O(m) space, and 64
-    evaluations of the function at m points.
-
-    Examples
-    --------
-    >>> found = regions(np.array([0.25]), np.sqrt, falling=False)
-    >>> found.low.tolist(), found.high[0] < 0.0625, found.piece.tolist()
-    ([-1.7976931348623157e+308, 0.0625], np.True_, [0, 1])
-    """
-    return between(borders(knots, function, falling), falling)
-
-
-def between(first: Index, falling: bool) -> Regions:
-    """The regions between the borders of ascending knots; empty ones are left out."""
-    pieces = np.arange(len(first) + 1)
-    if falling:  # a later knot is passed at a smaller score
-        first, pieces = first[::-1], pieces[::-1]
-    start = np.concatenate(([FIRST], np.maximum.accumulate(first)))
-    stop = np.concatenate((start[1:], [LAST + 1])) - 1
-    some = start <= stop
-    return Regions(number(start[some]), number(stop[some]), pieces[some])
-
-
-def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Index:
-    """The rank of the first score from which on function ≥ knot (function < knot if falling)."""
-    if function is None:
-        return rank(knots)
-    low = np.full(len(knots), FIRST, dtype=np.int64)  # the answer is not below low …
-    high = np.full(len(knots), LAST + 1, dtype=np.int64)  # … nor above high
-    with np.errstate(all="ignore"):
-        while (open_ := low < high).any():
-            # halves are added apart: the sum of two ranks may be too long for an integer
-            middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            reached = function(number(middle)) >= knots
-            passed = reached != falling
-            high = np.where(open_ & passed, middle, high)
-            low = np.where(open_ & ~passed, middle + 1, low)
-    return low
-
-
-# --- the table ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,262 @@
+"""Plans of one score as ONNX graphs.
+
+A comparison decides as NumPy decides, whatever the last bit of a runtime's logarithm: the borders
+of a plan are on the scale of the number that comes in. What a runtime's ln and exp change is the
+value within a piece, in its last digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.export.onnx.formulas import (
+    between_logits,
+    log_of,
+    logit_of,
+    neg_log_rest_of,
+    sigmoid_of,
+    softplus_of,
+)
+from calibrant.export.onnx.graph import Tensor
+from calibrant.export.onnx.tables import read, tables_of
+from calibrant.losses import LARGEST, SMALLEST, logit
+from calibrant.plan.axis import Target
+from calibrant.plan.nodes import (
+    BySegment,
+    Clip,
+    Column,
+    Constant,
+    Input,
+    Let,
+    Linear,
+    Lines,
+    Log,
+    Logit,
+    MinusLogRest,
+    Node,
+    Number,
+    Sigmoid,
+    Softplus,
+    Square,
+    Steps,
+    Variable,
+)
+from calibrant.plan.stack import stacked
+
+__all__ = ["ML", "ONNX", "Printer", "key_type", "refuse_large"]
+
+Array = NDArray[np.float64]
+
+#: the domain of operators for classical models
+ML = "ai.onnx.ml"
+ONNX = Target("ONNX", "Apply it in memory: calibrate, or predict_proba for several classes.")
+#: the largest coefficient or end of a line whose products float32 can hold
+LARGEST_IN_FLOAT32 = 1e18
+
+
+def refuse_large(*values: Array) -> None:
+    """Refuse numbers whose products or differences would overflow in float32."""
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in values)
+    if largest > LARGEST_IN_FLOAT32:
+        raise InputError(
+            f"the coefficients of a formula, and the knots and logits of lines, must be at most "
+            f"{LARGEST_IN_FLOAT32:g} in float32, but {largest:g} came. Export with float=64."
+        )
+
+
+def key_type(keys: tuple[str | int, ...]) -> np.dtype[Any]:
+    """The type of the segments' tensor: int64, or object for strings."""
+    kinds = {type(key) for key in keys}
+    if len(kinds) > 1:
+        raise InputError(
+            "the segments of an ONNX graph must be all strings or all integers, but both came. "
+            "Fit the segments as strings: segments.astype(str)."
+        )
+    if kinds == {str}:
+        return np.dtype(object)
+    if any(not -(2**63) <= int(key) < 2**63 for key in keys):  # maps take unsigned ones, too
+        raise InputError("integer segments must fit 64 bits in ONNX. Fit the segments as strings.")
+    return np.dtype(np.int64)
+
+
+class Printer:
+    """Writes plans of a tensor into its graph.
+
+    Parameters
+    ----------
+    score : the tensor that comes in
+    segment : the tensor of segments, for plans that have them
+    code : of many plans in one, the number of each row's own
+    known : nodes that tensors hold already
+    """
+
+    def __init__(
+        self,
+        score: Tensor,
+        segment: Tensor | None = None,
+        code: Tensor | None = None,
+        known: dict[Node, Tensor] | None = None,
+    ) -> None:
+        self.score, self.segment, self.code = score, segment, code
+        self.graph = score.graph
+        self.known = dict(known or {})
+
+    def write(self, node: Node) -> Tensor:
+        """The tensor of a node's values."""
+        if node not in self.known:
+            self.known[node] = RULES[type(node)](self, node)
+        return self.known[node]
+
+    def number(self, number: Number) -> Tensor:
+        """A parameter: a constant, or that of each row's own plan."""
+        if isinstance(number, Column) and self.code is not None:
+            return self.graph.gather(number.values, self.code)
+        return self.graph.constant(_values(number)[0])
+
+    def constant(self, node: Constant) -> Tensor:
+        if isinstance(node.value, Column):
+            return self.number(node.value)
+        return self.graph.like(self.score, node.value)
+
+    def clip(self, node: Clip) -> Tensor:
+        return self._within(self.write(node.x), node.low, node.high)
+
+    def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
+        return self.graph.within(x, self.number(low), self.number(high))
+
+    def linear(self, node: Linear) -> Tensor:
+        if self.graph.dtype != np.float64:
+            refuse_large(_values(node.base), *(_values(c) for c, _ in node.terms))
+        terms = [self.number(c) * self.write(term) for c, term in node.terms]
+        total, *rest = terms if node.base == 0.0 else [self.number(node.base), *terms]
+        for term in rest:
+            total = total + term
+        return total
+
+    # Functions of a sigmoid are functions of what it is of: its logit keeps what rounding to 1 has
+    # lost. And it is they that are clipped, not what they are of: there is no 1 − 1e-9 among
+    # float32, but there is its logit.
+
+    def logit(self, node: Logit) -> Tensor:
+        x = _opened(node.x)
+        if isinstance(x, Sigmoid):
+            return between_logits(self.write(x.x))
+        return self._clipped(x, Logit, logit) or logit_of(self.write(node.x))
+
+    def log(self, node: Log) -> Tensor:
+        x = _opened(node.x)
+        if isinstance(x, Input):
+            return log_of(self.write(x), most=LARGEST)
+        clipped = self._clipped(x, Log, lambda p: np.log(np.clip(p, SMALLEST, LARGEST)))
+        return clipped or -softplus_of(-self.write(Logit(node.x)))
+
+    def minus_log_rest(self, node: MinusLogRest) -> Tensor:
+        x = _opened(node.x)
+        if isinstance(x, Input):
+            return neg_log_rest_of(self.write(x))
+        clipped = self._clipped(x, MinusLogRest, lambda p: -np.log1p(-np.minimum(p, LARGEST)))
+        return clipped or softplus_of(self.write(Logit(node.x)))
+
+    def _clipped(
+        self, x: Node, kind: Callable[[Node], Node], function: Callable[[Array], Array]
+    ) -> Tensor | None:
+        """A rising function of a clipped value: clipped after it."""
+        if not isinstance(x, Clip):
+            return None
+        low, high = (_mapped(function, end) for end in (x.low, x.high))
+        return self._within(self.write(kind(x.x)), low, high)
+
+    def square(self, node: Square) -> Tensor:
+        z = self.write(node.x)
+        return z * z
+
+    def steps(self, node: Steps) -> Tensor:
+        tables = tables_of(node, self.graph.dtype)
+        return read(tables, self.score, self.code, lambda: self.score)
+
+    def lines(self, node: Lines) -> Tensor:
+        direct = node.places[0].function is None or node.places[0].stretches is None
+        if self.graph.dtype != np.float64:
+            refuse_large(*(v for own in node.pieces for v in (own.left, own.right)))
+            if not direct:  # knots that the number itself is compared with may be anywhere
+                refuse_large(*(own.x for own in node.pieces))
+        known = node.places[0].stretches is not None
+        chooser = self.score if known else self.write(node.x)
+        tables = tables_of(node, self.graph.dtype)
+        return read(tables, chooser, self.code, lambda: self.write(node.x))
+
+    def by_segment(self, node: BySegment) -> Tensor:
+        """The value of each row by its segment's plan; of other segments, the common one."""
+        graph, common = self.graph, self.write(node.common)
+        if not node.keys or self.segment is None:
+            return common
+        code, count = _segment_code(node, self.segment), len(node.keys)
+        own = common
+        for members, plan in stacked(node.members, shared=(node.common,)):
+            # rows of other groups read the first table, and are not heard
+            place, here = np.zeros(count + 1, dtype=np.int32), np.zeros(count + 1, dtype=bool)
+            place[members], here[members] = np.arange(len(members)), True
+            mine = graph.gather(place, code) if len(members) > 1 else None
+            printer = Printer(self.score, code=mine, known=self.known)
+            own = graph.where(graph.gather(here, code), printer.write(plan), own)
+        shares = np.append(node.shares, 1.0)
+        if (shares == 1.0).all():
+            return own
+        mixed = graph.gather(shares, code) * own + graph.gather(1.0 - shares, code) * common
+        return graph.where(graph.gather(shares == 1.0, code), own, mixed)
+
+
+def _segment_code(node: BySegment, segment: Tensor) -> Tensor:
+    """The number of each row's segment; how many there are for one that is not known."""
+    strings = key_type(node.keys) == np.dtype(object)
+    attributes = {
+        "keys_strings" if strings else "keys_int64s": list(node.keys),
+        "values_int64s": list(range(len(node.keys))),
+        "default_int64": len(node.keys),
+    }
+    code = segment.graph.op("LabelEncoder", segment, attributes=attributes, domain=ML)
+    return segment.graph.cast(code, np.int32)
+
+
+def _values(number: Number) -> Array:
+    return number.values if isinstance(number, Column) else np.array([number])
+
+
+def _mapped(function: Callable[[Array], Array], number: Number) -> Number:
+    """A function of a parameter."""
+    values = function(_values(number))
+    return Column(values) if isinstance(number, Column) else float(values[0])
+
+
+def _opened(node: Node) -> Node:
+    while isinstance(node, Variable):
+        node = node.value
+    return node
+
+
+def _of(function: Callable[[Tensor], Tensor]) -> Callable[[Printer, Any], Tensor]:
+    return lambda printer, node: function(printer.write(node.x))
+
+
+RULES: dict[type[Node], Callable[..., Tensor]] = {
+    Input: lambda printer, node: printer.score,
+    Constant: Printer.constant,
+    Clip: Printer.clip,
+    Linear: Printer.linear,
+    Sigmoid: _of(sigmoid_of),
+    Logit: Printer.logit,
+    Log: Printer.log,
+    MinusLogRest: Printer.minus_log_rest,
+    Softplus: _of(softplus_of),
+    Square: Printer.square,
+    Steps: Printer.steps,
+    Lines: Printer.lines,
+    Variable: lambda printer, node: printer.write(node.value),
+    Let: lambda printer, node: printer.write(node.body),
+    BySegment: Printer.by_segment,
+}

@@ -1,0 +1,116 @@
+"""Checks that the kinds of maps share: numbers, words and pairs, refused with a reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.facts import shown
+from calibrant.errors import InputError
+
+__all__ = [
+    "all_finite",
+    "finite_float",
+    "float_array",
+    "in_blocks",
+    "in_unit",
+    "one_of",
+    "pair",
+    "shares_of_one",
+]
+
+Array = NDArray[np.float64]
+
+
+def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Array:
+    """Finite numbers as float64 (booleans and strings refused), of the given dimension."""
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    try:
+        array = np.asarray(values)
+    except ValueError as wrong:
+        raise InputError(
+            f"{where} must be an array of numbers, but lists of different lengths came."
+        ) from wrong
+    if array.size and array.dtype.kind not in "iuf":
+        raise InputError(f"{where} must be numbers, but {_odd(array)} came.")
+    array = array.astype(np.float64, copy=False)
+    if array.ndim not in allowed:
+        dimensions = " or ".join(map(str, allowed))
+        raise InputError(f"{where} must have {dimensions} dimension(s), but has {array.ndim}.")
+    return all_finite(array, where)
+
+
+def all_finite(array: Array, where: str) -> Array:
+    fine = np.isfinite(array)
+    if not fine.all():
+        first = int(np.argmin(fine))
+        raise InputError(f"{where} must be finite, but number {first} is {array.flat[first]}.")
+    return array
+
+
+def _odd(array: NDArray[Any]) -> str:
+    """What an array holds instead of numbers."""
+    if array.dtype.kind != "O":
+        return str(array.dtype)
+    odd = [v for v in array.flat if isinstance(v, bool) or not isinstance(v, (int, float))]
+    return shown(odd[0]) if odd else "an integer beyond 64 bits"
+
+
+def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
+    """A finite Python float."""
+    if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)):
+        raise InputError(f"{where} must be a number, but {shown(value)} came.")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
+    if not math.isfinite(number) or abs(number) > largest:
+        bound = "" if largest == math.inf else f" and at most {largest:g}"
+        raise InputError(f"{where} must be finite{bound}, but {shown(value)} came.")
+    return number
+
+
+def one_of(value: Any, allowed: tuple[str, ...], where: str) -> None:
+    """A word from a short list."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
+
+
+def pair(values: Any, where: str) -> tuple[Any, Any]:
+    """Two values in a list or tuple."""
+    if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != 2:
+        came = values.tolist() if isinstance(values, np.ndarray) else values
+        raise InputError(f"{where} must be a pair, but {shown(came)} came.")
+    first, second = values
+    return first, second
+
+
+def in_unit(array: Array, where: str) -> None:
+    """All values in [0, 1]."""
+    outside = (array < 0.0) | (array > 1.0)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InputError(f"{where} must lie in [0, 1], but number {first} is {array[first]:g}.")
+
+
+def shares_of_one(weights: Array, where: str) -> None:
+    """Non-negative numbers of sum 1, up to rounding."""
+    if weights.min() < 0.0 or weights.max() > 2.0 or abs(weights.sum() - 1.0) > 1e-9:
+        raise InputError(
+            f"{where} must be non-negative and sum to 1, but they are {weights.min():g} to "
+            f"{weights.max():g}."
+        )
+
+
+def in_blocks(function: Callable[[Array], Array], scores: Array, size: int = 1 << 16) -> Array:
+    """Evaluate block by block, so that temporaries stay in cache and memory stays small."""
+    if scores.size <= size:
+        return function(scores)
+    flat, result = scores.reshape(-1), np.empty(scores.size)
+    for start in range(0, flat.size, size):
+        result[start : start + size] = function(flat[start : start + size])
+    return result.reshape(scores.shape)

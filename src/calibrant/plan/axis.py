@@ -1,0 +1,244 @@
+"""What a map reads while it is lowered: the score, or what other maps have made of it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.losses import logit, sigmoid
+from calibrant.plan.borders import WHOLE, Stretches, rank
+from calibrant.plan.nodes import (
+    Clip,
+    Column,
+    Constant,
+    Function,
+    Input,
+    Let,
+    Linear,
+    Lines,
+    Log,
+    Logit,
+    MinusLogRest,
+    Node,
+    Number,
+    Place,
+    Sigmoid,
+    Softplus,
+    Square,
+    Steps,
+    Variable,
+)
+from calibrant.plan.pieces import Pieces
+
+__all__ = ["Axis", "Scale", "Target", "start", "stretches"]
+
+Array = NDArray[np.float64]
+
+
+class Target(NamedTuple):
+    """What a plan is printed as, what to do with a map that cannot be, for messages; and whether
+    it has words for loops."""
+
+    name: str
+    advice: str
+    iterates: bool = True
+
+    def refuses(self, what: str, why: str = "") -> InputError:
+        """The error that says so."""
+        reason = f": {why}" if why else ""
+        return InputError(f"{what} cannot be written as {self.name}{reason}. {self.advice}")
+
+
+class Scale(NamedTuple):
+    """A number as a node, and as NumPy's function of the input; None where it is the input."""
+
+    node: Node
+    function: Function | None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a map reads, on the scale of scores and on that of their logits.
+
+    Parameters
+    ----------
+    input : the number that comes in
+    score, logit : the two scales
+    stretches : where they rise and fall with the input; None where that is not known
+    target : what the plan is for
+    """
+
+    input: Input
+    score: Scale
+    logit: Scale
+    stretches: Stretches | None
+    target: Target
+
+    @property
+    def on_logits(self) -> bool:
+        """Whether the input is the logit of what the map is for."""
+        return self.logit.function is None
+
+    def after(self, node: Node, function: Function, of_logit: Function) -> Axis:
+        """The axis after a map: its value, and its function of scores and of their logits."""
+        before = self.score.function
+        composed = function
+        if self.on_logits:
+            composed = of_logit
+        elif before is not None:
+
+            def composed(s: Array) -> Array:
+                return function(before(s))
+
+        variable = node if isinstance(node, Variable) else Variable(node)
+        return replace(
+            self,
+            score=Scale(variable, composed),
+            logit=Scale(Logit(variable), lambda s: logit(composed(s))),
+            stretches=stretches(node),
+        )
+
+    def features(
+        self, clip: tuple[float, float] | None, logits: tuple[float, float]
+    ) -> dict[str, Node]:
+        """φ of `maps.logistic` by name, of scores clipped to an interval; where logits come in, of
+        those between ``logits``."""
+        s, z = self.score.node, self.logit.node
+        if self.on_logits:
+            z = Clip(z, *logits)
+            log = Linear(0.0, ((-1.0, Softplus(Linear(0.0, ((-1.0, z),)))),))
+            found = {"x": Sigmoid(z), "z": z, "z2": Square(z), "ln_p": log}
+            return found | {"neg_ln_1mp": Softplus(z)}
+        if clip is not None:
+            s = Clip(s, *clip)
+            z = Logit(s)
+        return {"x": s, "z": z, "z2": Square(z), "ln_p": Log(s), "neg_ln_1mp": MinusLogRest(s)}
+
+    def steps(self, knots: Array, values: Array, on: str) -> Node:
+        """Values above and below knots on the scale "score" or "logit"."""
+        if (values == values[0]).all():
+            return Constant(float(values[0]))
+        return Steps(self.input, (self._place(knots, on, jumps=True),), (values,))
+
+    def lines(self, pieces: Pieces, on: str) -> Node:
+        """Lines between knots on the scale "score" or "logit"."""
+        place = self._place(pieces.x, on, pieces.jumps)
+        return Lines(self.input, self._scale(on).node, (place,), (pieces,))
+
+    def _scale(self, on: str) -> Scale:
+        return self.logit if on == "logit" else self.score
+
+    def _place(self, knots: Array, on: str, jumps: bool) -> Place:
+        if self.stretches is None and jumps:
+            raise self.target.refuses(
+                "a chain whose first maps neither rise nor fall and whose last one jumps",
+                "rounding could choose the wrong side of a jump",
+            )
+        return Place(knots, self._scale(on).function, self.stretches)
+
+
+def start(target: Target, input: str = "score") -> Axis:
+    """The axis of scores as they come in, or of scores whose logits come in."""
+    s = Input()
+    if input == "logit":
+        return Axis(s, Scale(Sigmoid(s), sigmoid), Scale(s, None), WHOLE, target)
+    return Axis(s, Scale(s, None), Scale(Logit(s), logit), WHOLE, target)
+
+
+# --- where values rise and fall -------------------------------------------------------------------
+
+
+@functools.singledispatch
+def stretches(node: Node) -> Stretches | None:
+    """Where a value rises and falls with the input; None where that is not known.
+
+    To the last bit: sums and products of numbers that rise never fall by rounding.
+
+    >>> stretches(Linear(0.0, ((-2.0, Input()),))).sign.tolist()
+    [-1]
+    """
+    return None
+
+
+@stretches.register
+def _(node: Input) -> Stretches | None:
+    return WHOLE
+
+
+@stretches.register
+def _(node: Constant) -> Stretches | None:
+    return Stretches(WHOLE.first, np.zeros(1, dtype=np.int64))
+
+
+@stretches.register(Clip)
+@stretches.register(Sigmoid)
+@stretches.register(Logit)
+@stretches.register(Log)
+@stretches.register(MinusLogRest)
+@stretches.register(Softplus)
+def _(node: Clip | Sigmoid | Logit | Log | MinusLogRest | Softplus) -> Stretches | None:
+    return stretches(node.x)
+
+
+@stretches.register
+def _(node: Variable) -> Stretches | None:
+    return stretches(node.value)
+
+
+@stretches.register
+def _(node: Let) -> Stretches | None:
+    return stretches(node.body)
+
+
+@stretches.register
+def _(node: Linear) -> Stretches | None:
+    parts = [(c, stretches(term)) for c, term in node.terms]
+    known = [(_sign(c), part) for c, part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    first = np.unique(np.concatenate([part.first for _, part in known]))
+    signs = np.array([sign * part.at(first) for sign, part in known], dtype=np.int64)
+    least, most = signs.min(axis=0), signs.max(axis=0)
+    return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
+
+
+@stretches.register
+def _(node: Steps) -> Stretches | None:
+    [place], [values] = node.places, node.values
+    return _of_pieces(place, place.stretches, np.zeros(len(values)), _trend(values))
+
+
+@stretches.register
+def _(node: Lines) -> Stretches | None:
+    [place], [pieces] = node.places, node.pieces
+    return _of_pieces(place, place.stretches, pieces.high - pieces.low, pieces.trend)
+
+
+def _of_pieces(place: Place, before: Stretches | None, rise: Array, trend: int) -> Stretches | None:
+    """The stretches before, where the whole table rises or falls; else those of each piece."""
+    if before is None:
+        return None
+    if trend:
+        return Stretches(before.first, before.sign * trend)
+    found = place.found
+    if found is None:
+        return None
+    first = rank(found.low)
+    return Stretches(first, before.at(first) * np.sign(rise[found.piece]).astype(np.int64))
+
+
+def _sign(coefficient: Number) -> int:
+    values = coefficient.values if isinstance(coefficient, Column) else np.array([coefficient])
+    [sign] = np.unique(np.sign(values))
+    return int(sign)
+
+
+def _trend(values: Array) -> int:
+    if (values[1:] >= values[:-1]).all():
+        return 1
+    return -1 if (values[1:] <= values[:-1]).all() else 0

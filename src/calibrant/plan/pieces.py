@@ -1,0 +1,132 @@
+"""Lines between knots, with jumps at the knots and flat ends: the arithmetic of one table."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LOST", "Pieces"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+#: how far rounding may move a line written as base + slope · s
+LOST = 2.5e-13
+#: a piece is so narrow that 1/width may be no double, and what its scores are then multiplied by
+NARROW, WIDER = 2.0**-960, 2.0**600
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """On [x_i, x_{i+1}) a line from right_i to left_{i+1}; left_0 below, the last right above.
+
+    Piece i lies above i knots, so there is one more piece than there are knots.
+
+    >>> Pieces(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([0.0, 3.0])).value(
+    ...     np.array([-1.0, 0.25, 1.0])
+    ... ).tolist()
+    [0.0, 0.25, 3.0]
+    """
+
+    x: Array
+    left: Array
+    right: Array
+
+    @functools.cached_property
+    def is_step(self) -> bool:
+        """Whether every piece is flat."""
+        return bool(np.array_equal(self.right[:-1], self.left[1:]))
+
+    @property
+    def jumps(self) -> bool:
+        """Whether neighbours differ at some knot."""
+        return not np.array_equal(self.left, self.right)
+
+    @functools.cached_property
+    def low(self) -> Array:
+        """The value at the start of each piece."""
+        return np.concatenate((self.left[:1], self.right))
+
+    @functools.cached_property
+    def high(self) -> Array:
+        """The value at the end of each piece."""
+        return np.concatenate((self.left, self.right[-1:]))
+
+    @property
+    def trend(self) -> int:
+        """1 where nothing falls, −1 where nothing rises, 0 where something does either."""
+        values = np.column_stack((self.left, self.right)).ravel()
+        if (values[1:] >= values[:-1]).all():
+            return 1
+        return -1 if (values[1:] <= values[:-1]).all() else 0
+
+    @functools.cached_property
+    def table(self) -> tuple[Array, ...]:
+        """Per piece: start, width, value at the start and at the end, the smaller and the larger of
+        the two, and a scale (½ where the width would overflow). Outer pieces are flat."""
+        low, high = self.low, self.high
+        with np.errstate(over="ignore"):
+            scale = np.where(np.isinf(np.diff(self.x)), 0.5, 1.0)
+        width = self.x[1:] * scale - self.x[:-1] * scale
+        scale, width = (np.concatenate(([1.0], inner, [1.0])) for inner in (scale, width))
+        start = np.concatenate((self.x[:1], self.x)) * scale
+        return start, width, low, high, np.minimum(low, high), np.maximum(low, high), scale
+
+    def value(self, s: Array) -> Array:
+        """The value at points, by one binary search each."""
+        return self.on(s, np.searchsorted(self.x, s, side="right"))
+
+    def on(self, s: Array, piece: Index) -> Array:
+        """The value at points that are on these pieces; never beyond the values at their ends."""
+        if self.is_step:
+            return np.asarray(self.low[piece])
+        start, width, low, high, least, most, scale = self.table
+        base = low[piece]
+        with np.errstate(over="ignore"):  # only in the outer pieces, whose value is set below
+            along = (s * scale[piece] - start[piece]) / width[piece]
+        outer = (piece == 0) | (piece == len(self.x))
+        value = base + np.where(outer, 0.0, along) * (high[piece] - base)
+        return np.clip(value, least[piece], most[piece])
+
+    def limits(self, at: Array) -> tuple[Array, Array]:
+        """The limit from below, and the value, at points."""
+        value = self.value(at)
+        knot = np.minimum(np.searchsorted(self.x, at), len(self.x) - 1)
+        return np.where(self.x[knot] == at, self.left[knot], value), value
+
+    def columns(self, relative: bool = False) -> dict[str, Array]:
+        """What a row needs to know of its piece: base and slope of a line base + slope · s, where
+        that is as good as a line from its start, with slope; or both ends, where a slope is no
+        double.
+
+        Where small values must keep their digits (``relative``), lines have both ends, too: from
+        those a line is computed operation by operation as here.
+        """
+        start_, width, low, high, _, _, scale = self.table
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = (high - low) / width
+            base = low - start_ * slope
+            lost = (np.abs(base) + np.abs(low)).max() * 2.0**-52
+        whole = bool((scale == 1.0).all())
+        if whole and lost <= LOST and not relative:
+            return {"base": base, "slope": slope}
+        ends = self.ends()
+        if whole and np.isfinite(slope).all() and not relative:
+            return {"start": ends["start"] / ends["scale"], "low": low, "slope": slope}
+        if relative and (ends["scale"] == 1.0).all():
+            del ends["scale"]
+        return ends
+
+    def ends(self) -> dict[str, Array]:
+        """Both ends of each line: low + (s · scale − start) / width · (high − low)."""
+        start_, width, low, high, _, _, scale = self.table
+        # outer pieces are flat: the way from their start must not overflow
+        outer = np.arange(len(low)) % (len(low) - 1) == 0
+        start_, width = np.where(outer, 0.0, start_), np.where(outer, 1.0, width)
+        # exact, and an engine that multiplies by 1/width in place of dividing must not find ∞
+        wider = np.where(width < NARROW, WIDER, 1.0)
+        both = {"start": start_ * wider, "low": low, "high": high, "width": width * wider}
+        return both | {"scale": scale * wider}

@@ -1,0 +1,128 @@
+"""Plans of the same form as one: each row then has its own parameters and its own table.
+
+So thousands of segments cost a target as many formulas and joins as one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.plan.borders import between, borders
+from calibrant.plan.nodes import (
+    Column,
+    Function,
+    Input,
+    Node,
+    Place,
+    Variable,
+    columns_of,
+    names_of,
+    uses,
+)
+
+__all__ = ["Stack", "find_borders", "parameter_table", "stacked"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+class Stack(NamedTuple):
+    """Plans written as one: which of those given they are, and the one."""
+
+    members: list[int]
+    node: Node
+
+
+def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[Stack]:
+    """Plans of the same form together; ``shared`` variables are the same value for all of them.
+
+    >>> from calibrant.plan.nodes import Linear
+    >>> s = Input()
+    >>> [found] = stacked([Linear(0.5, ((2.0, s),)), Linear(0.7, ((2.0, s),))])
+    >>> found.node.base.values.tolist(), found.node.terms[0][0]
+    ([0.5, 0.7], 2.0)
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for i, plan in enumerate(plans):
+        groups.setdefault(_form(plan, shared), []).append(i)
+    find_borders(plans)
+    return [Stack(own, _Stacking(shared).node([plans[i] for i in own])) for own in groups.values()]
+
+
+def parameter_table(
+    stacks: Sequence[Stack], shares: Array
+) -> tuple[dict[str, Array | Index], dict[Column, str]]:
+    """A row for each plan: the number of its stack, its own number there, its share, and its
+    parameters; and the columns in which those are. A plan without a parameter has another's."""
+    count = len(shares)
+    part, code = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    table: dict[str, Array | Index] = {"part": part, "code": code, "share": shares}
+    names: dict[Column, str] = {}
+    for i, (members, node) in enumerate(stacks):
+        part[members], code[members] = i, np.arange(len(members))
+        for parameter in columns_of(node):
+            names[parameter] = f"parameter_{len(names) + 1}"
+            filled = np.full(count, parameter.values[0])
+            filled[members] = parameter.values
+            table[names[parameter]] = filled
+    return table, names
+
+
+def _form(value: Any, shared: Sequence[Variable]) -> Any:
+    """What plans must have in common to be one."""
+    if isinstance(value, Place):
+        return value.stretches is None
+    if isinstance(value, Node) and value not in shared:
+        kind = type(value)
+        return (kind, *[_form(getattr(value, name), shared) for name in names_of(kind)])
+    if isinstance(value, tuple):
+        return tuple(_form(item, shared) for item in value)
+    return value if isinstance(value, Node) else type(value)
+
+
+class _Stacking:
+    """One stack in the making; a node that is shared within a plan stays so."""
+
+    def __init__(self, shared: Sequence[Variable]) -> None:
+        self.shared = shared
+        self.known: dict[tuple[Node, ...], Node] = {}
+
+    def node(self, nodes: Sequence[Node]) -> Node:
+        first, key = nodes[0], tuple(nodes)
+        if len(nodes) == 1 or isinstance(first, Input) or first in self.shared:
+            return first
+        if key not in self.known:
+            names = names_of(type(first))
+            parts = {name: self.value([getattr(n, name) for n in nodes]) for name in names}
+            self.known[key] = type(first)(**parts)
+        return self.known[key]
+
+    def value(self, values: Sequence[Any]) -> Any:
+        first = values[0]
+        if isinstance(first, Node):
+            return self.node(values)
+        if isinstance(first, float):
+            return first if len(set(values)) == 1 else Column(np.array(values))
+        if first and isinstance(first[0], tuple):  # terms of a sum
+            both = (zip(*term, strict=True) for term in zip(*values, strict=True))
+            return tuple(tuple(map(self.value, pair)) for pair in both)
+        return tuple(item for own in values for item in own)  # tables
+
+
+def find_borders(plans: Sequence[Node]) -> None:
+    """The borders of many tables at once, where all of them read the same."""
+    groups: dict[tuple[Function, int], list[Place]] = {}
+    for node in uses(plans):
+        for place in getattr(node, "places", ()):
+            known = place.stretches
+            if place.function is not None and known is not None and len(known.first) == 1:
+                groups.setdefault((place.function, int(known.sign[0])), []).append(place)
+    for (function, sign), places in groups.items():
+        ranks = borders(np.concatenate([place.knots for place in places]), function, sign < 0)
+        ends = np.cumsum([len(place.knots) for place in places])[:-1]
+        for place, own in zip(places, np.split(ranks, ends), strict=True):
+            place.__dict__["found"] = between(own, sign < 0)

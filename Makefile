@@ -1,6 +1,7 @@
 # Two commands do all the set-up on a machine that has Python (>= 3.11) and make:
 #   make demo   run the main job on a bundled example
-#   make test   run the whole test suite
+#   make test   the checks of the code and the quick suite: minutes
+#   make test-all   every test, with many examples of each property, Spark, the papers and coverage
 #   make papers-quick   every table of the papers with few repetitions: minutes, needs the datasets
 #   make papers         all repetitions: hours; goes on where it was interrupted
 # With Java on the machine the tests of the Spark engine run, too.
@@ -9,7 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TESTS := $(if $(shell command -v java),test-spark,test)
 
-.PHONY: demo test slow cluster bench papers papers-quick format pictures clean help
+.PHONY: demo lint test test-all slow cluster bench papers papers-quick format pictures clean help
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -35,12 +36,17 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.cli
 	$(BIN)/calibrant demo --force
 
-test: $(VENV)/.test
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term --cov-fail-under=95
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not full and not slow and not cluster'
+
+test-all: $(VENV)/.test
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile -q --cov --cov-report=term --cov-fail-under=95
 
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m slow

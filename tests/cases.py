@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 import calibrant as cal
-import naive
-import naive_bls
-import naive_near_isotonic as near
-import naive_spline as smooth
-import naive_venn_abers as venn
+from twins import basics as naive
+from twins import bls as naive_bls
+from twins import near_isotonic as near
+from twins import spline as smooth
+from twins import venn_abers as venn
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -9,16 +10,41 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# compiled kernels of this run only: a stale cache must not stand in for the code under test
-os.environ.setdefault("NUMBA_CACHE_DIR", tempfile.mkdtemp(prefix="calibrant-numba-"))
-
-settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
-settings.register_profile("thorough", parent=settings.get_profile("suite"), max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
-
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def _kernels() -> str:
+    """A number that changes with the kernels, so that no older compiled code stands in for them."""
+    files = sorted((ROOT / "src" / "calibrant" / "kernels").glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"calibrant-numba-{_kernels()}")
+)
+
+# `make test` draws few examples of each property, `make test-all` many
+settings.register_profile(
+    "quick",
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=100)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+#: run by `make test-all` only: they start Java, build wheels, or run studies
+ONLY_IN_FULL = ("papers/", "engines/test_spark.py", "project/test_wheel.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the quick suite leaves out."""
+    tests = ROOT / "tests"
+    for item in items:
+        inside = item.path.is_relative_to(tests)
+        if inside and item.path.relative_to(tests).as_posix().startswith(ONLY_IN_FULL):
+            item.add_marker(pytest.mark.full)
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from calibrant.maps import Chain, Identity, Interval, Logistic, Mixture, Piecewise
+
+#: for tests whose examples are dear: a fifth of what the profile says
+costly = settings(max_examples=max(settings().max_examples // 5, 4))
 
 PROBABILITIES = st.one_of(
     st.floats(0, 1),

@@ -1,0 +1,109 @@
+"""The kernels against general-purpose solvers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from calibrant.kernels.descent import newton_step
+from calibrant.kernels.newton import Problem, fit_logistic
+from calibrant.kernels.newton import logistic_newton as newton
+from calibrant.losses import BRIER, EXPONENTIAL, LOG
+
+
+def logistic_newton(features, n0, n1, start, ridge=0.0, max_steps=100):
+    k = len(features)
+    problem = Problem(
+        features, n0, n1, False, ridge, (0.0, 1.0), np.ones(k), np.zeros(k), np.ones(k)
+    )
+    return newton(problem, start, max_steps)
+
+
+def objective(theta, features, n0, n1, ridge):
+    eta = theta @ features
+    return n1 @ np.logaddexp(0, -eta) + n0 @ np.logaddexp(0, eta) + ridge / 2 * theta @ theta
+
+
+@given(st.integers(0, 10_000), st.integers(1, 3), st.sampled_from([0.0, 1e-3, 1.0]))
+def test_newton_finds_the_minimum(seed, m, ridge):
+    rng = np.random.default_rng(seed)
+    features = np.vstack((np.ones(40), rng.normal(size=(m, 40))))
+    n0, n1 = rng.random((2, 40)) + 0.01
+    fit = logistic_newton(features, n0, n1, rng.normal(size=m + 1) * 5, ridge)
+    assert fit.converged
+    reference = minimize(
+        objective, np.zeros(m + 1), (features, n0, n1, ridge), method="BFGS", options={"gtol": 1e-9}
+    )
+    assert fit.loss <= reference.fun + 1e-9
+    p = 1 / (1 + np.exp(-(fit.coefficients @ features)))
+    gradient = features @ ((n0 + n1) * p - n1) + ridge * fit.coefficients
+    assert np.abs(gradient).max() < 1e-8
+
+
+def test_blocks_do_not_matter():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=30_000)
+    n1 = rng.random(30_000)
+    whole = fit_logistic([x], 1 - n1, n1)
+    order = rng.permutation(30_000)
+    assert np.allclose(
+        whole.coefficients, fit_logistic([x[order]], 1 - n1[order], n1[order]).coefficients
+    )
+
+
+def test_start_and_units():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=500) * 1e-6 + 5.0
+    n1 = (rng.random(500) < 1 / (1 + np.exp(-(x - 5.0) * 1e6))).astype(float)
+    cold = fit_logistic([x], 1 - n1, n1)
+    warm = fit_logistic([x], 1 - n1, n1, start=cold.coefficients)
+    assert warm.steps <= 2 < cold.steps
+    assert np.allclose(cold.coefficients, warm.coefficients, rtol=1e-6)
+    slope = fit_logistic([x - 5.0], 1 - n1, n1, intercept=False, ridge=1e-9)
+    again = fit_logistic(
+        [x - 5.0], 1 - n1, n1, intercept=False, ridge=1e-9, start=slope.coefficients
+    )
+    assert np.allclose(slope.coefficients, again.coefficients)
+
+
+def test_separable_data_need_the_ridge_and_stop_either_way():
+    x = np.array([-1.0, 1.0])
+    n1 = np.array([0.0, 1.0])
+    bounded = logistic_newton(np.vstack((np.ones(2), x)), 1 - n1, n1, np.zeros(2), 1e-6)
+    assert bounded.converged
+    assert 5 < bounded.coefficients[1] < 50
+    free = logistic_newton(np.vstack((np.ones(2), x)), 1 - n1, n1, np.zeros(2), 0.0)
+    assert np.isfinite(free.coefficients).all()
+
+
+def test_a_step_that_would_overshoot_is_halved():
+    x = np.array([[1.0, 1.0]])
+    n0, n1 = np.array([1.0, 0.0]), np.array([0.0, 3.0])
+    fit = logistic_newton(x, n0, n1, np.array([-30.0]))
+    assert fit.converged
+    assert fit.coefficients[0] == pytest.approx(np.log(3.0))
+    assert not logistic_newton(x, n0, n1, np.array([-30.0]), max_steps=1).converged
+
+
+def test_singular_hessians_are_shifted():
+    direction = newton_step(np.zeros((2, 2)), np.array([1.0, 2.0]))
+    assert np.isfinite(direction).all()
+    assert direction @ np.array([1.0, 2.0]) < 0
+    assert np.isfinite(newton_step(np.array([[-1e-18, 0.0], [0.0, 1.0]]), np.ones(2))).all()
+    assert np.isfinite(newton_step(-np.eye(2), np.ones(2))).all()
+
+
+@pytest.mark.parametrize("loss", [LOG, EXPONENTIAL, BRIER], ids=lambda loss: loss.name)
+def test_losses_agree_with_their_gradients_and_links(loss):
+    f = np.linspace(-3, 3, 25)
+    for y in (np.zeros(25), np.ones(25)):
+        step = 1e-6
+        numeric = (loss.value(y, f + step) - loss.value(y, f - step)) / (2 * step)
+        assert np.allclose(loss.gradient(y, f), numeric, atol=1e-6)
+    for p in (0.1, 0.4, 0.8):
+        grid = np.linspace(-3, 3, 60_001)
+        expected = p * loss.value(np.ones(1), grid) + (1 - p) * loss.value(np.zeros(1), grid)
+        assert loss.link(grid[np.argmin(expected)][None])[0] == pytest.approx(p, abs=1e-4)

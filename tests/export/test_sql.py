@@ -26,7 +26,8 @@ from calibrant.export.sql import Sql, to_sql
 from calibrant.export.sql.cells import cell
 from calibrant.export.sql.dialects import DIALECTS, dialect_of
 from calibrant.export.sql.literals import by_quotient, of_normals, plain
-from calibrant.export.sql.printer import SQL, guarded
+from calibrant.export.sql.overflow import guarded
+from calibrant.export.sql.printer import SQL
 from calibrant.export.sql.words import RESERVED
 from calibrant.fitted import Fitted
 from calibrant.losses import logit, sigmoid

@@ -17,7 +17,6 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
-    Interval,
     Map,
     VectorMap,
 )
@@ -167,8 +166,9 @@ def map_curve(
     knots = knots[:: len(knots) // MOST_KNOTS + 1]
     sample = _sampler(knots, (_grid_of_odds if odds else _grid)(low, high, int(n)))
     lower = upper = level = None
-    if isinstance(fitted_map, Interval):
-        lower, upper, level = sample(fitted_map.lower), sample(fitted_map.upper), fitted_map.level
+    if fitted_map.band is not None:
+        low_map, high_map, level = fitted_map.band
+        lower, upper = sample(low_map), sample(high_map)
     return MapCurve(sample.x, sample(fitted_map), lower, upper, level, knots, domain, axes)
 
 

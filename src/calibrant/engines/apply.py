@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -25,12 +26,13 @@ from calibrant.engines.ranges import Watch, expected_range
 from calibrant.engines.sheet import Sheet
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.subject import map_of
-from calibrant.maps import Map, Segmented, VectorMap
+from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment
 
 __all__ = ["apply"]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+Keys = tuple[str | int, ...]
 
 ON_MISSING = ("error", "null")
 #: whole numbers that may be too long for a 64-bit integer with a sign
@@ -240,72 +242,63 @@ def _lazily(
     name = sheet.add(nw.when(number.is_finite()).then(watch.moved(number)))
     # engines disagree on what the larger of NULL and a number is
     known = ~nw.col(name).is_null()
-    if isinstance(map_, Segmented) and segment is not None:
-        own = nw.col(called[segment])
-        map_, column, kind = _segments(map_, frame, called[segment], segment)
-        plan = map_.plan(EXPRESSION)
-        assert isinstance(plan, BySegment)
-        value = by_segment(plan, column, kind, name, sheet)
-        known = known & ~own.is_null()
+    plan = map_.plan(EXPRESSION)
+    if isinstance(plan, BySegment) and segment is not None:
+        column, kind, spelled = _segments(map_.segments, frame, called[segment], segment)
+        value = by_segment(plan, spelled(plan.keys), column, kind, name, sheet)
+        known = known & ~nw.col(called[segment]).is_null()
     else:
-        value = Printer(sheet, name).write(map_.plan(EXPRESSION))
+        value = Printer(sheet, name).write(plan)
     made = sheet.add(nw.when(known).then(value))
     result = sheet.frame.select(*(nw.col(own) for own in (*called.values(), made)))
     return renamed(result, [*called, into]).to_native()
 
 
 def _segments(
-    map_: Segmented, frame: nw.LazyFrame[Any], column: str, said: str
-) -> tuple[Segmented, nw.Expr, type]:
-    """The map and the column of segments with keys of one kind: text, or whole numbers."""
+    seen: Keys | None, frame: nw.LazyFrame[Any], column: str, said: str
+) -> tuple[nw.Expr, type, Callable[[Keys], Sequence[Any]]]:
+    """The column of segments as text or as whole numbers, which of them, and keys spelled so."""
     schema = frame.collect_schema()
     kind = _kind_of(schema, column)
-    _check_keys(map_, kind, said)
+    _check_keys(seen or (), kind, said)
+    spelled: Callable[[Keys], Sequence[Any]] = tuple
     if schema[column] in LONG:
-        map_, kind = _as_text(map_), str
-    return map_, nw.col(column).cast(nw.String() if kind is str else nw.Int64()), kind
+        kind, spelled = str, _as_text
+    return nw.col(column).cast(nw.String() if kind is str else nw.Int64()), kind, spelled
+
+
+def _as_text(keys: Keys) -> list[str | None]:
+    """Whole numbers as text; other keys are in no such column."""
+    return [str(key) if isinstance(key, int) else None for key in keys]
 
 
 def _judge_segments(map_: Map, frame: Frame, segment: str | None, on_new_segment: str) -> None:
     """Count the rows of segments that were not seen, and say what is to be said of them."""
-    if not isinstance(map_, Segmented) or segment is None or on_new_segment == "allow":
-        return
-    if not map_.seen:  # all have one map, and which were seen is not known
+    seen = map_.segments
+    # without any, all have one map, and which were seen is not known
+    if not seen or segment is None or on_new_segment == "allow":
         return
     if isinstance(frame, nw.DataFrame):
         theirs = frame.get_column(segment)
         found = NewSegments()
-        found.look(theirs.filter(~theirs.is_null()).to_list(), set(map_.seen))
+        found.look(theirs.filter(~theirs.is_null()).to_list(), set(seen))
     else:
         refuse_streams(frame)
         frame, called = plain_names(frame)
-        own, column, kind = _segments(map_, frame, called[segment], segment)
-        seen = own.seen
-        keys = [seen[i] for i in usable_keys(seen, kind)]
+        column, kind, spelled = _segments(seen, frame, called[segment], segment)
+        own = spelled(seen)
+        keys = [own[i] for i in usable_keys(own, kind)]
         found = count_new(frame, column, keys) if keys else NewSegments()
-    judge_new(found, map_.seen, segment, on_new_segment)
+    judge_new(found, seen, segment, on_new_segment)
 
 
-def _check_keys(map_: Segmented, kind: type, segment: str) -> None:
-    if map_.seen and not any(type(key) is kind for key in map_.seen):
+def _check_keys(seen: Keys, kind: type, segment: str) -> None:
+    if seen and not any(type(key) is kind for key in seen):
         are, came = ("whole numbers", "text") if kind is str else ("text", "whole numbers")
         raise InputError(
             f"the calibrator's segments are {are}, but column {segment!r} is {came}, so that no "
             "row would find its own. Cast the column."
         )
-
-
-def _as_text(map_: Segmented) -> Segmented:
-    """The map with its whole numbers as text, and without its other keys."""
-    places = [i for i, key in enumerate(map_.keys) if isinstance(key, int)]
-    return Segmented(
-        map_.default,
-        tuple(str(map_.keys[i]) for i in places),
-        tuple(map_.maps[i] for i in places),
-        None if map_.weights is None else map_.weights[places],
-        map_.input,
-        tuple(str(key) for key in map_.default_keys if isinstance(key, int)),
-    )
 
 
 # --- frames in memory ---------------------------------------------------------------------------
@@ -332,8 +325,8 @@ def _in_memory(
         scores = np.full(len(scores), np.nan)
         scores[good] = clean
     p = np.full(len(scores), np.nan)
-    if isinstance(map_, Segmented) and segment is not None:
-        _check_keys(map_, _kind_of(frame.collect_schema(), segment), segment)
+    if map_.segments is not None and segment is not None:
+        _check_keys(map_.segments, _kind_of(frame.collect_schema(), segment), segment)
         named = ~frame.get_column(segment).is_null().to_numpy()
         if on_missing == "error" and not named.all():
             raise InputError(
@@ -343,7 +336,7 @@ def _in_memory(
             )
         good &= named
         theirs = frame.filter(good.tolist()).get_column(segment)
-        p[good] = map_(scores[good], theirs.to_native())
+        p[good] = map_.by_segment(scores[good], theirs.to_native())
     else:
         p[good] = map_(scores[good])
     made = nw.new_series("p", p, nw.Float64, backend=frame.implementation)

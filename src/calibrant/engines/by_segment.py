@@ -20,16 +20,19 @@ from calibrant.plan.stack import parameter_table, stacked
 __all__ = ["by_segment", "usable_keys"]
 
 
-def by_segment(plan: BySegment, segment: nw.Expr, kind: type, score: str, sheet: Sheet) -> nw.Expr:
-    """The plan of a score and a segment, a column of values of the ``kind`` str or int."""
+def by_segment(
+    plan: BySegment, keys: Sequence[Any], segment: nw.Expr, kind: type, score: str, sheet: Sheet
+) -> nw.Expr:
+    """The plan of a score and a segment, a column of values of the ``kind`` str or int, in which
+    the plan's segments are spelled as ``keys``."""
     common = Printer(sheet, score).write(plan.common)
-    used = [i for i in usable_keys(plan.keys, kind) if plan.shares[i] > 0.0]
+    used = [i for i in usable_keys(keys, kind) if plan.shares[i] > 0.0]
     if not used:
         return common
     stacks = stacked([plan.members[i] for i in used], shared=(plan.common,))
     table, names = parameter_table(stacks, plan.shares[used])
-    keys: list[Any] = [plan.keys[i] for i in used]
-    values = keys if kind is str else np.array(keys, dtype=np.int64)
+    own_keys = [keys[i] for i in used]
+    values = own_keys if kind is str else np.array(own_keys, dtype=np.int64)
     joined = sheet.look_up(segment, values, table)
     columns = {parameter: joined[name] for parameter, name in names.items()}
     own = common

@@ -72,6 +72,11 @@ class Map(Frozen):
         """The segments that the map knows; None where it has one map for all rows."""
         return None
 
+    @property
+    def band(self) -> tuple[Map, Map, float | None] | None:
+        """The maps below and above it, and the probability that they are meant to hold, if any."""
+        return None
+
     def by_segment(self, scores: ArrayLike, segments: Any) -> Array:
         """The calibrated probabilities of scores in these segments, for maps that have segments."""
         self._unsaid("segments")

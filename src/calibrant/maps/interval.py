@@ -56,6 +56,10 @@ class Interval(Map):
         return self.point(scores)
 
     @property
+    def band(self) -> tuple[Map, Map, float | None]:
+        return self.lower, self.upper, self.level
+
+    @property
     def takes_probabilities(self) -> bool:
         return self.point.takes_probabilities
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,7 +153,6 @@ def start(target: Target, input: str = "score") -> Axis:
 # --- where values rise and fall -------------------------------------------------------------------
 
 
-@functools.singledispatch
 def stretches(node: Node) -> Stretches | None:
     """Where a value rises and falls with the input; None where that is not known.
 
@@ -162,41 +161,10 @@ def stretches(node: Node) -> Stretches | None:
     >>> stretches(Linear(0.0, ((-2.0, Input()),))).sign.tolist()
     [-1]
     """
-    return None
+    return RULES[type(node)](node)
 
 
-@stretches.register
-def _(node: Input) -> Stretches | None:
-    return WHOLE
-
-
-@stretches.register
-def _(node: Constant) -> Stretches | None:
-    return Stretches(WHOLE.first, np.zeros(1, dtype=np.int64))
-
-
-@stretches.register(Clip)
-@stretches.register(Sigmoid)
-@stretches.register(Logit)
-@stretches.register(Log)
-@stretches.register(MinusLogRest)
-@stretches.register(Softplus)
-def _(node: Clip | Sigmoid | Logit | Log | MinusLogRest | Softplus) -> Stretches | None:
-    return stretches(node.x)
-
-
-@stretches.register
-def _(node: Variable) -> Stretches | None:
-    return stretches(node.value)
-
-
-@stretches.register
-def _(node: Let) -> Stretches | None:
-    return stretches(node.body)
-
-
-@stretches.register
-def _(node: Linear) -> Stretches | None:
+def _of_linear(node: Linear) -> Stretches | None:
     parts = [(c, stretches(term)) for c, term in node.terms]
     known = [(_sign(c), part) for c, part in parts if part is not None]
     if len(known) < len(parts):
@@ -207,14 +175,12 @@ def _(node: Linear) -> Stretches | None:
     return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
 
 
-@stretches.register
-def _(node: Steps) -> Stretches | None:
+def _of_steps(node: Steps) -> Stretches | None:
     [place], [values] = node.places, node.values
     return _of_pieces(place, place.stretches, np.zeros(len(values)), _trend(values))
 
 
-@stretches.register
-def _(node: Lines) -> Stretches | None:
+def _of_lines(node: Lines) -> Stretches | None:
     [place], [pieces] = node.places, node.pieces
     return _of_pieces(place, place.stretches, pieces.high - pieces.low, pieces.trend)
 
@@ -242,3 +208,21 @@ def _trend(values: Array) -> int:
     if (values[1:] >= values[:-1]).all():
         return 1
     return -1 if (values[1:] <= values[:-1]).all() else 0
+
+
+def _as_inside(node: Any) -> Stretches | None:
+    """Of what rises with what it is made of."""
+    return stretches(node.x)
+
+
+RULES: dict[type[Node], Callable[[Any], Stretches | None]] = {
+    Input: lambda node: WHOLE,
+    Constant: lambda node: Stretches(WHOLE.first, np.zeros(1, dtype=np.int64)),
+    Linear: _of_linear,
+    Steps: _of_steps,
+    Lines: _of_lines,
+    Square: lambda node: None,
+    Variable: lambda node: stretches(node.value),
+    Let: lambda node: stretches(node.body),
+    **dict.fromkeys((Clip, Sigmoid, Logit, Log, MinusLogRest, Softplus), _as_inside),
+}

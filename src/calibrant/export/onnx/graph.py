@@ -214,10 +214,6 @@ class Graph:
         """The entries of a table along an axis."""
         return self.op("Gather", table, index, attributes={"axis": axis})
 
-    def chosen(self, values: Array, code: Tensor | None) -> Tensor:
-        """The value that a code numbers, or the only one."""
-        return self.constant(values[0]) if code is None else self.gather(values, code)
-
     def column(self, rows: Tensor, j: int) -> Tensor:
         """Column j of (n, k), shape (n,)."""
         return self.gather(rows, np.array(j), axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ __all__ = [
     "string",
     "table_name",
     "total",
+    "tree",
 ]
 
 End = float | str | None
@@ -36,6 +38,8 @@ MARKS = ("*/", "/*", "${", "$(")
 WIDTH, LONGEST, LABEL = 88, 96, 60
 #: lines of a CASE that takes in the one that it ends with
 LONGEST_CASE = 12
+#: branches of one CASE among pieces; more are a tree
+BRANCHES = 8
 #: characters of a value that is written several times, where that spares a subquery
 REPEATED = 120
 #: summands of one level: databases limit how deep an expression may be
@@ -169,6 +173,26 @@ def _opened(text: str) -> list[str]:
     first, *lines = text.split("\n")
     whole = first == "CASE" and lines and lines[-1] == "END"
     return lines[:-1] if whole and all(line.startswith("  ") for line in lines[:-1]) else []
+
+
+def tree(chooser: str, low: Sequence[float], leaves: Sequence[str], dialect: Dialect) -> str:
+    """A balanced tree of comparisons with the lower ends of regions, a leaf for each region."""
+    kept = [i for i, text in enumerate(leaves) if i == 0 or text != leaves[i - 1]]
+    return _branch(chooser, [float(low[i]) for i in kept], [leaves[i] for i in kept], dialect)
+
+
+def _branch(chooser: str, low: list[float], leaves: list[str], dialect: Dialect) -> str:
+    count = len(leaves)
+    if count == 1:
+        return leaves[0]
+    inner = BRANCHES
+    while inner * BRANCHES < count:
+        inner *= BRANCHES
+    parts = count if count <= BRANCHES else -(-count // inner)
+    cuts = [count * i // parts for i in range(parts + 1)]
+    values = [_branch(chooser, low[a:b], leaves[a:b], dialect) for a, b in itertools.pairwise(cuts)]
+    conditions = [f"{chooser} < {dialect.number(low[cut])}" for cut in cuts[1:-1]]
+    return case(list(zip(conditions, values[:-1], strict=True)), values[-1])
 
 
 def clamp(value: str, dialect: Dialect, low: End = None, high: End = None) -> str:

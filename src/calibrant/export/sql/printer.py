@@ -7,16 +7,15 @@ each of their branches, where a line is short and knows where it lies.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.export.sql.dialects import Dialect
-from calibrant.export.sql.layout import case, clamp, inside, linear
+from calibrant.export.sql.layout import case, clamp, inside, linear, tree
 from calibrant.export.sql.lines import (
     bounds,
     flat_value,
@@ -25,10 +24,11 @@ from calibrant.export.sql.lines import (
     numbered_line,
     numbered_values,
 )
+from calibrant.export.sql.overflow import STEEPEST, is_bounded
 from calibrant.export.sql.page import Page
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.plan.axis import Target
-from calibrant.plan.borders import LARGEST_DOUBLE, Regions, regions
+from calibrant.plan.borders import Regions, regions
 from calibrant.plan.nodes import (
     Clip,
     Column,
@@ -47,11 +47,10 @@ from calibrant.plan.nodes import (
     Steps,
     Variable,
     evaluate,
-    rebuilt,
 )
 from calibrant.plan.ranges import EVERYWHERE, Range, ends_of, reach
 
-__all__ = ["SQL", "Scope", "factor", "guarded", "write"]
+__all__ = ["SQL", "Scope", "factor", "write"]
 
 Array = NDArray[np.float64]
 
@@ -60,17 +59,6 @@ SQL = Target(
     "Apply it in memory: calibrate, or predict_proba for several classes.",
     iterates=False,
 )
-#: branches of one CASE; more are a tree
-WIDE = 8
-#: beyond ± this a sigmoid is 0 (to 1e-260) or 1, and further out some engines refuse its exp, or
-#: its product with a weight
-STEEPEST = 600.0
-#: where a round number is as good
-ROUND = (570.0, 630.0)
-#: products up to here can be added without overflow
-HUGE = 1e300
-#: how large an intercept may be such that its sum with a term has the digits of both
-WHERE_SUMS_ARE_SURE = 1e6
 #: scores that count as 0 in products, where those must not underflow
 TINY = 1e-280
 #: the logits of 0 and 1, and the logarithms of what they count as
@@ -207,11 +195,7 @@ def factor(value: str, dialect: Dialect) -> str:
 
 
 def _sigmoid(node: Sigmoid, scope: Scope) -> str:
-    return sigmoid_of(write(node.x, scope), scope.dialect, _is_bounded(scope.reach(node.x)))
-
-
-def _is_bounded(range_: Range) -> bool:
-    return range_[0] >= -ROUND[1] and range_[1] <= ROUND[1]
+    return sigmoid_of(write(node.x, scope), scope.dialect, is_bounded(scope.reach(node.x)))
 
 
 def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
@@ -255,8 +239,8 @@ def _steps(node: Steps, scope: Scope) -> str:
     [values], found = node.values, _found(node, scope)
     if scope.page.lookup and len(found.low) > 1:
         return scope.page.look_up(found, {"value": values}, scope.score)["value"]
-    number = scope.dialect.number
-    return tree(scope, found.low, [number(float(values[i])) for i in found.piece])
+    texts = [scope.dialect.number(float(values[i])) for i in found.piece]
+    return tree(scope.score, found.low.tolist(), texts, scope.dialect)
 
 
 def _found(node: Steps | Lines, scope: Scope) -> Regions:
@@ -277,13 +261,10 @@ def _lines(node: Lines, scope: Scope) -> str:
     if scope.page.lookup and sum(len(place.knots) for place in node.places) > 1:
         return _looked_up(node, scope)
     leaves = _leaves(node, scope)
-    chooser = scope if node.places[0].found is not None else _choosing(node, scope)
-    return tree(chooser, [low for low, *_ in leaves], [text for _, text, _ in leaves])
-
-
-def _choosing(node: Lines, scope: Scope) -> Scope:
-    """The scope in which what lines are of chooses among them: they meet at every knot."""
-    return replace(scope, score=operand(node.x, scope), here=EVERYWHERE)
+    # what lines are of may choose among them where they meet at every knot
+    chooser = scope.score if node.places[0].found is not None else operand(node.x, scope)
+    low, texts = [low for low, *_ in leaves], [text for _, text, _ in leaves]
+    return tree(chooser, low, texts, scope.dialect)
 
 
 def _looked_up(node: Lines, scope: Scope) -> str:
@@ -361,26 +342,6 @@ def _beyond(
     return 0.0 if range_[0] <= NEAR else None, 1.0 if range_[1] >= 1.0 - NEAR else None
 
 
-def tree(scope: Scope, low: Sequence[float] | Array, leaves: Sequence[str]) -> str:
-    """A balanced tree of comparisons with the lower ends of regions, a leaf for each region."""
-    kept = [i for i, text in enumerate(leaves) if i == 0 or text != leaves[i - 1]]
-    return _branch(scope, [float(low[i]) for i in kept], [leaves[i] for i in kept])
-
-
-def _branch(scope: Scope, low: list[float], leaves: list[str]) -> str:
-    count = len(leaves)
-    if count == 1:
-        return leaves[0]
-    inner = WIDE
-    while inner * WIDE < count:
-        inner *= WIDE
-    parts = count if count <= WIDE else -(-count // inner)
-    cuts = [count * i // parts for i in range(parts + 1)]
-    values = [_branch(scope, low[a:b], leaves[a:b]) for a, b in itertools.pairwise(cuts)]
-    conditions = [f"{scope.score} < {scope.dialect.number(low[cut])}" for cut in cuts[1:-1]]
-    return case(list(zip(conditions, values[:-1], strict=True)), values[-1])
-
-
 # --- one after another --------------------------------------------------------------------------
 
 
@@ -397,7 +358,7 @@ def _let(node: Let, scope: Scope) -> str:
     for leaf, end in zip(leaves, ends, strict=True):
         here = scope.between(leaf[0], float(end))
         texts.append(_of_leaf(node, leaf, lines, here))
-    return tree(scope, [low for low, *_ in leaves], texts)
+    return tree(scope.score, [low for low, *_ in leaves], texts, scope.dialect)
 
 
 def _of_leaf(node: Let, leaf: Leaf, lines: Lines, scope: Scope) -> str:
@@ -408,64 +369,9 @@ def _of_leaf(node: Let, leaf: Leaf, lines: Lines, scope: Scope) -> str:
         [p] = evaluate(node.body, np.array([low])).tolist()
         return scope.dialect.number(p)
     if isinstance(value, Sigmoid):
-        text = sigmoid_of(text, scope.dialect, _is_bounded(range_))
+        text = sigmoid_of(text, scope.dialect, is_bounded(range_))
         range_ = reach(value, scope.here, {**scope.ranges, lines: range_})
     return write(node.body, scope.let(node.variable, text, range_))
-
-
-# --- overflow -----------------------------------------------------------------------------------
-
-
-def guarded(node: Node, dialect: Dialect) -> Node:
-    """The plan with factors moved to where their products do not overflow, if that is an error.
-
-    Where a product is that large, the sigmoid around it has long been 0 or 1.
-    """
-    return node if dialect.infinite else rebuilt(node, _with_small_products)
-
-
-def _with_small_products(node: Node) -> Node:
-    if not isinstance(node, Linear):
-        return node
-    large = [
-        max(map(abs, ends_of(c))) * max(map(abs, reach(term))) > HUGE for c, term in node.terms
-    ]
-    if not any(large):
-        return node
-    terms = [
-        (c, Clip(term, *_limits(node, i)) if large[i] else term)
-        for i, (c, term) in enumerate(node.terms)
-    ]
-    return Linear(node.base, tuple(terms))
-
-
-def _limits(node: Linear, i: int) -> tuple[Number, Number]:
-    """Ends for factor i, at which its term alone decides; of the only one, such that the sum is
-    just between ± STEEPEST."""
-    c, base = (_values(number) for number in (node.terms[i][0], node.base))
-    if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
-        both = [_round_ends(level, base, c) for level in (-STEEPEST, STEEPEST)]
-        low, high = np.minimum(*both), np.maximum(*both)
-    else:
-        others = Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
-        rest = max(map(abs, reach(others)))
-        high = np.minimum(2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c), LARGEST_DOUBLE)
-        low = -high
-    if len(high) == 1:
-        return float(low[0]), float(high[0])
-    return Column(low), Column(high)
-
-
-def _round_ends(level: float, base: Array, c: Array) -> Array:
-    """Where base + c · x has a level, with few digits where those are as good."""
-    exact = (level - base) / c
-    short = np.array([float(f"{end:.1e}") for end in exact.tolist()])
-    size = np.abs(base + c * short)
-    return np.where((size >= ROUND[0]) & (size <= ROUND[1]), short, exact)
-
-
-def _values(number: Number) -> Array:
-    return number.values if isinstance(number, Column) else np.array([number])
 
 
 RULES: dict[type[Node], Callable[..., str]] = {

@@ -16,8 +16,9 @@ from calibrant.export.sql.layout import (
     shifted,
     table_name,
 )
+from calibrant.export.sql.overflow import guarded
 from calibrant.export.sql.page import Page
-from calibrant.export.sql.printer import SQL, Scope, guarded, write
+from calibrant.export.sql.printer import SQL, Scope, write
 from calibrant.export.sql.rows import HEADS, QuerySteps, RowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segments import write_segmented

@@ -10,8 +10,9 @@ import numpy as np
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, comment, inside, linear, shifted, total
+from calibrant.export.sql.overflow import guarded
 from calibrant.export.sql.page import Join, Page
-from calibrant.export.sql.printer import Scope, factor, guarded, write
+from calibrant.export.sql.printer import Scope, factor, write
 from calibrant.export.sql.script import from_rows
 from calibrant.plan.nodes import Node
 from calibrant.plan.rows import (

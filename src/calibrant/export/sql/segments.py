@@ -10,8 +10,9 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.export.sql.layout import case, inside, string
+from calibrant.export.sql.overflow import guarded
 from calibrant.export.sql.page import Page
-from calibrant.export.sql.printer import Scope, guarded, write
+from calibrant.export.sql.printer import Scope, write
 from calibrant.plan.nodes import BySegment, uses
 from calibrant.plan.stack import Stack, parameter_table, stacked
 

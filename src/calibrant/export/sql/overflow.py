@@ -1,0 +1,82 @@
+"""Plans for databases in which what overflows is an error, and not infinity."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.export.sql.dialects import Dialect
+from calibrant.plan.borders import LARGEST_DOUBLE
+from calibrant.plan.nodes import Clip, Column, Linear, Node, Number, rebuilt
+from calibrant.plan.ranges import Range, ends_of, reach
+
+__all__ = ["STEEPEST", "guarded", "is_bounded"]
+
+Array = NDArray[np.float64]
+
+#: beyond ± this a sigmoid is 0 (to 1e-260) or 1, and further out some engines refuse its exp, or
+#: its product with a weight
+STEEPEST = 600.0
+#: where a round number is as good
+ROUND = (570.0, 630.0)
+#: products up to here can be added without overflow
+HUGE = 1e300
+#: how large an intercept may be such that its sum with a term has the digits of both
+WHERE_SUMS_ARE_SURE = 1e6
+
+
+def is_bounded(range_: Range) -> bool:
+    """Whether the exponential of all values in a range is a number."""
+    return range_[0] >= -ROUND[1] and range_[1] <= ROUND[1]
+
+
+def guarded(node: Node, dialect: Dialect) -> Node:
+    """The plan with factors moved to where their products do not overflow, if that is an error.
+
+    Where a product is that large, the sigmoid around it has long been 0 or 1.
+    """
+    return node if dialect.infinite else rebuilt(node, _with_small_products)
+
+
+def _with_small_products(node: Node) -> Node:
+    if not isinstance(node, Linear):
+        return node
+    large = [
+        max(map(abs, ends_of(c))) * max(map(abs, reach(term))) > HUGE for c, term in node.terms
+    ]
+    if not any(large):
+        return node
+    terms = [
+        (c, Clip(term, *_limits(node, i)) if large[i] else term)
+        for i, (c, term) in enumerate(node.terms)
+    ]
+    return Linear(node.base, tuple(terms))
+
+
+def _limits(node: Linear, i: int) -> tuple[Number, Number]:
+    """Ends for factor i, at which its term alone decides; of the only one, such that the sum is
+    just between ± STEEPEST."""
+    c, base = (_values(number) for number in (node.terms[i][0], node.base))
+    if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
+        both = [_round_ends(level, base, c) for level in (-STEEPEST, STEEPEST)]
+        low, high = np.minimum(*both), np.maximum(*both)
+    else:
+        others = Linear(0.0, node.terms[:i] + node.terms[i + 1 :])
+        rest = max(map(abs, reach(others)))
+        high = np.minimum(2.0 * (STEEPEST + rest + np.abs(base)) / np.abs(c), LARGEST_DOUBLE)
+        low = -high
+    if len(high) == 1:
+        return float(low[0]), float(high[0])
+    return Column(low), Column(high)
+
+
+def _round_ends(level: float, base: Array, c: Array) -> Array:
+    """Where base + c · x has a level, with few digits where those are as good."""
+    exact = (level - base) / c
+    short = np.array([float(f"{end:.1e}") for end in exact.tolist()])
+    size = np.abs(base + c * short)
+    return np.where((size >= ROUND[0]) & (size <= ROUND[1]), short, exact)
+
+
+def _values(number: Number) -> Array:
+    return number.values if isinstance(number, Column) else np.array([number])

@@ -1,0 +1,13 @@
+"""docs/api.txt lists the public face; a change of it must be seen in review."""
+
+from __future__ import annotations
+
+import importlib.util
+
+
+def test_the_list_of_public_signatures_is_current(root):
+    """If this fails after a wanted change, `python docs/make_api.py` writes the list anew."""
+    spec = importlib.util.spec_from_file_location("make_api", root / "docs" / "make_api.py")
+    make_api = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_api)
+    assert (root / "docs" / "api.txt").read_text(encoding="utf-8") == make_api.text()

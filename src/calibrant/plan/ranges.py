@@ -30,7 +30,7 @@ from calibrant.plan.nodes import (
     Variable,
 )
 
-__all__ = ["EVERYWHERE", "Range", "ends_of", "reach"]
+__all__ = ["EVERYWHERE", "Range", "about", "ends_of", "reach"]
 
 Array = NDArray[np.float64]
 Range = tuple[float, float]
@@ -77,7 +77,7 @@ def ends_of(number: Number) -> Range:
 Inner = Callable[[Node], Range]
 
 
-def _about(low: float, high: float) -> Range:
+def about(low: float, high: float) -> Range:
     """A little wider, but not across zero: what rounds stays on its side."""
     below = low - MARGIN * max(1.0, abs(low))
     above = high + MARGIN * max(1.0, abs(high))
@@ -95,18 +95,18 @@ def _linear(node: Linear, inner: Inner, score: Range) -> Range:
     for coefficient, term in node.terms:
         products = [c * v for c in ends_of(coefficient) for v in inner(term)]
         low, high = low + min(products), high + max(products)
-    return _about(low, high)
+    return about(low, high)
 
 
 def _sigmoid(node: Sigmoid, inner: Inner, score: Range) -> Range:
-    low, high = _about(*sigmoid(np.array(inner(node.x))).tolist())
+    low, high = about(*sigmoid(np.array(inner(node.x))).tolist())
     return low, min(high, 1.0)
 
 
 def _square(node: Square, inner: Inner, score: Range) -> Range:
     low, high = inner(node.x)
     squares = (low * low, high * high)
-    return _about(0.0 if low <= 0.0 <= high else min(squares), max(squares))
+    return about(0.0 if low <= 0.0 <= high else min(squares), max(squares))
 
 
 def _steps(node: Steps, inner: Inner, score: Range) -> Range:
@@ -115,7 +115,7 @@ def _steps(node: Steps, inner: Inner, score: Range) -> Range:
 
 def _lines(node: Lines, inner: Inner, score: Range) -> Range:
     low = tuple(own.low for own in node.pieces)
-    return _about(*_levels(node, low, tuple(own.high for own in node.pieces), score))
+    return about(*_levels(node, low, tuple(own.high for own in node.pieces), score))
 
 
 def _levels(node: Any, low: tuple[Array, ...], high: tuple[Array, ...], score: Range) -> Range:
@@ -134,7 +134,7 @@ def _levels(node: Any, low: tuple[Array, ...], high: tuple[Array, ...], score: R
 def _of(function: Callable[[Array], Array]) -> Callable[[Any, Inner, Range], Range]:
     def rule(node: Any, inner: Inner, score: Range) -> Range:
         low, high = function(np.array(inner(node.x))).tolist()
-        return _about(low, high)
+        return about(low, high)
 
     return rule
 

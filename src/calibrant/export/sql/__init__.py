@@ -133,7 +133,11 @@ def to_sql(
         view=view,
     )
     request.check()
-    return _faster(request) if form == "auto" else request.written()
+    sql = _faster(request) if form == "auto" else request.written()
+    last = 1 if view is None else len(request.page.dialect.view)
+    if len(sql.statements) > last:  # it makes tables
+        request.check_tables()
+    return sql
 
 
 def _faster(request: Request) -> Sql:

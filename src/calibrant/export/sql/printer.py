@@ -48,7 +48,7 @@ from calibrant.plan.nodes import (
     Variable,
     evaluate,
 )
-from calibrant.plan.ranges import EVERYWHERE, Range, ends_of, reach
+from calibrant.plan.ranges import EVERYWHERE, Range, about, ends_of, reach
 
 __all__ = ["SQL", "Scope", "factor", "write"]
 
@@ -303,6 +303,7 @@ def _leaves(node: Lines, scope: Scope) -> list[Leaf]:
     found = _found(node, scope) if known else regions(place.knots, None, falling=False)
     steep, columns = is_steep(pieces, node.x), pieces.columns(scope.relative)
     limits = bounds(node, 0, found) if steep.any() else {}
+    shares = _are_shares(pieces.low) and _are_shares(pieces.high)
     leaves = []
     for low, high, i in zip(*found, strict=True):
         piece = {name: float(column[i]) for name, column in columns.items()}
@@ -314,9 +315,9 @@ def _leaves(node: Lines, scope: Scope) -> list[Leaf]:
             continue
         s = _factor_of(node.x, 0.0, own)
         text = numbered_line(s, piece, scope.page)
-        range_ = reach(node, own.here, own.ranges) if known else scope.reach(node)
+        range_ = about(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
         least, most = ends.get("least"), ends.get("most")
-        if not ends and _are_shares(pieces.low) and _are_shares(pieces.high):
+        if shares and not ends:
             least, most = _beyond(node, piece, own.here if known else None, range_)
         if (least, most) != (None, None):
             text = clamp(text, scope.dialect, least, most)

@@ -73,7 +73,7 @@ class Request:
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )
 
-    def _check_tables(self) -> None:
+    def check_tables(self) -> None:
         """Refuse to replace the table of rows by a lookup; for scripts that make tables.
 
         Schemas count only where both names have them: the database may add the other's.
@@ -154,8 +154,6 @@ class Request:
         """The statements that make tables, and the query or the view of it."""
         dialect, header = self.page.dialect, self._header(query)
         made = tables(self.page.joins, self.lookup, dialect)
-        if made:
-            self._check_tables()
         if self.view is None:
             return script(header, made, [about + query], dialect)
         own = table_name(self.view, dialect)

@@ -174,7 +174,8 @@ def write_choices() -> None:
 
 NEW_SIGNALS = """# Rare events: signals that no method was made on
 
-Five signals, written down and committed before any method ran on them; nothing was changed after.
+Five signals, written down and committed before any method ran on them; no method was changed after
+their results were seen.
 
 - *skewed*: scores like a fraud model's, Beta(0.5, 20); the truth is a bent logit of the score,
   with slope 0.6 that grows to 1.6 around the 90th percentile.

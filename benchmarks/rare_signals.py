@@ -5,7 +5,8 @@ probability of an event at each: so a billion rows cost as much as a thousand. `
 of a row in the order of scores, from 0 to 1.
 
 The signals of `TUNED` were looked at while BLS was made. Those of `INDEPENDENT` were written down
-and committed before any method ran on them, and nothing was changed after that.
+and committed before any method ran on them, and no method was changed after their results were
+seen.
 """
 
 from __future__ import annotations

@@ -23,15 +23,16 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"calibrant-numba-{_kernels()}")
 )
 
-# `make test` draws few examples of each property, `make test-all` many
+# `make test` draws few examples of each property, `make test-all` many; in CI always the same ones
 settings.register_profile(
     "quick",
     max_examples=20,
+    derandomize="CI" in os.environ,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
-settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=100)
+settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=60)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 #: run by `make test-all` only: they start Java, build wheels, or run studies

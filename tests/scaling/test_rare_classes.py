@@ -26,7 +26,7 @@ SCALINGS = {
     "matrix, no ridge": cal.MatrixScaling(lambda_=0.0, gate=False),
     "Dirichlet": cal.Dirichlet(gate=False),
     "structured": cal.StructuredScaling(gate=False),
-    "structured vector": cal.StructuredScaling(kind="vector", gate=False),
+    "structured vector": cal.StructuredScaling(structure="vector", gate=False),
 }
 several = pytest.mark.parametrize("name", SCALINGS)
 

@@ -91,6 +91,9 @@ def expected_failures(estimator):
     """A map that keeps scores, or one of them, cannot be the constant that one class asks for."""
     if has_fixed_middle(estimator):
         return {"check_classifiers_one_label": "its map has a fixed middle"}
+    if isinstance(estimator, cal.VennAbers):
+        given = "the check sets cv to a list of folds, and tables are dealt into a number of them"
+        return {"check_sample_weight_equivalence_on_dense_data": given}
     return {}
 
 
@@ -228,6 +231,8 @@ def test_scorers_agree_with_direct_computation_for_either_pos_label(calibrator, 
     named = np.where(y, pos_label, labels[1 - high])
     if isinstance(calibrator, cal.Isotonic | cal.Histogram):
         calibrator.set_params(smoothing="laplace")
+    if "weights" in calibrator.get_params():  # whole sums keep ties that rounding would break
+        calibrator.set_params(weights="counts")
     calibrator.set_params(pos_label=pos_label).fit(s, named, w)
     p, n = calibrator.calibrate(s), w.sum()
 
@@ -287,9 +292,9 @@ def test_weights_are_routed_through_cross_validate():
 def test_weights_are_routed_through_grid_search():
     s, y, w = sample()
     weighted = cal.Beta().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-    search = GridSearchCV(weighted, {"kind": ["abm", "am"]}, cv=3).fit(s, y, sample_weight=w)
-    kind = search.best_params_["kind"]
-    assert search.best_estimator_.map_ == cal.Beta(kind=kind).fit(s, y, w).map_
+    search = GridSearchCV(weighted, {"parameters": ["abm", "am"]}, cv=3).fit(s, y, sample_weight=w)
+    parameters = search.best_params_["parameters"]
+    assert search.best_estimator_.map_ == cal.Beta(parameters=parameters).fit(s, y, w).map_
 
 
 @pytest.mark.usefixtures("routing")

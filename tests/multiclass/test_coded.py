@@ -111,7 +111,7 @@ def test_classes_that_did_not_come():
     code = multiclass.all_pairs(5)
     known = ["ant", "bee", "cat", "dog", "eel"]
     signs = code.matrix[Y]
-    c = cal.CodedCalibrator(cal.Platt(), code, classes=known).fit(
+    c = cal.CodedCalibrator(cal.Platt(), code=code, classes=known).fit(
         signs + np.random.default_rng(0).normal(size=signs.shape), NAMES
     )
     assert len(c.classes_) == 5

@@ -49,7 +49,7 @@ SBA = {
     "k = 3": {"k": 3},
     "k = 5": {"k": 5},
     "k by leave-one-out": {"k": "auto"},
-    "nearer count more": {"weights": "distance"},
+    "nearer count more": {"neighbour_weights": "distance"},
     "smoothed as IBk": {"smoothing": "ibk"},
 }
 #: rows among which neighbours are looked for

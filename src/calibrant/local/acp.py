@@ -245,7 +245,8 @@ class ACP(LocalCalibrator):
 
         Scores are those that `predict_proba` takes, and ``on_range`` says the same.
         """
-        return self.rule_.bins(self._clean(scores, on_range), Rows(lower=lower, upper=upper))
+        clean = self._clean(scores, on_range)
+        return self.rule_.bins(clean, Rows(lower=lower, upper=upper))
 
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None

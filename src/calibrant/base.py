@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +22,9 @@ from calibrant.data.door import read_binary, read_scores
 from calibrant.data.labels import plain, read_classes
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.table import ScoreTable
-from calibrant.errors import AdviceWarning, InputError, ParameterError
+from calibrant.errors import AdviceWarning, InputError
 from calibrant.fitted import Fitted
+from calibrant.limits import Each, Limit, Number, OneOf, check_parameters
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
 
@@ -57,66 +56,6 @@ Array = NDArray[np.float64]
 NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """The limits of a parameter that is a word from a short list."""
-
-    words: tuple[Any, ...]
-
-    def allows(self, value: Any) -> bool:
-        value = plain(value)
-        return any(type(value) is type(word) and value == word for word in self.words)
-
-    def __str__(self) -> str:
-        return " or ".join(repr(word) for word in self.words)
-
-
-@dataclass(frozen=True)
-class Number:
-    """The limits of a number: at least ``low`` (above it if ``open``), at most ``high``."""
-
-    low: float
-    high: float = float("inf")
-    whole: bool = False
-    open: bool = False
-
-    def allows(self, value: Any) -> bool:
-        kind = Integral if self.whole else Real
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
-            return False
-        number = float(value)
-        above = number > self.low if self.open else number >= self.low
-        return above and number <= self.high and abs(number) != float("inf")
-
-    def __str__(self) -> str:
-        kind = "a whole number" if self.whole else "a number"
-        bound = f"{kind} {'above' if self.open else 'of at least'} {self.low:g}"
-        return bound if self.high == float("inf") else f"{bound} and at most {self.high:g}"
-
-
-@dataclass(frozen=True)
-class Each:
-    """The limits of a parameter that is a tuple or list, possibly empty, of such values."""
-
-    limit: Number
-
-    def allows(self, value: Any) -> bool:
-        return isinstance(value, (tuple, list)) and all(self.limit.allows(v) for v in value)
-
-    def __str__(self) -> str:
-        return f"a tuple, each of its entries {self.limit}"
-
-
-class Limit(Protocol):
-    """What a parameter may be."""
-
-    def allows(self, value: Any) -> bool:
-        """Whether it may be this."""
-
-    def __str__(self) -> str:
-        """What it must be, for an error."""
-
-
 #: how a method reads scores: as they are, by their logit, or by what they look like
 SCALES = OneOf(("auto", "logit", "raw"))
 #: what a weight says; see `calibrant.data.weighing`
@@ -142,17 +81,6 @@ def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
     least, most = (float(inside[0]), float(inside[-1])) if len(inside) else (0.5, 0.5)
     low, high = max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
     return low, high
-
-
-def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) -> None:
-    """Every parameter within one of its limits, or a ParameterError naming what is allowed."""
-    for name, allowed in limits.items():
-        value = getattr(estimator, name)
-        if not any(limit.allows(value) for limit in allowed):
-            raise ParameterError(
-                f"{name} of {type(estimator).__name__} must be "
-                f"{', or '.join(str(limit) for limit in allowed)}, but {value!r} came."
-            )
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

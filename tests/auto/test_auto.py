@@ -431,7 +431,7 @@ def test_leaderboard_prints_everywhere():
 @pytest.mark.parametrize("backend", [None, "pandas", "polars", "pyarrow"])
 def test_leaderboard_as_a_frame(backend):
     s, y = rows(300)
-    frame = cal.AutoCalibrator().fit(s, y).leaderboard_.to_frame(backend)
+    frame = cal.AutoCalibrator().fit(s, y).leaderboard_.to_frame(backend=backend)
     assert len(frame) == 2
     assert "gain_low" in (frame.column_names if backend == "pyarrow" else list(frame.columns))
 
@@ -450,7 +450,7 @@ def test_progress(capsys):
         ({"cv": "prefit"}, "cv of AutoCalibrator must be a number of folds"),
         ({"cv": 1}, "cv of AutoCalibrator"),
         ({"cv": []}, "cv of AutoCalibrator"),
-        ({"candidates": ["platt"]}, "candidates of AutoCalibrator must be a list of calibrators"),
+        ({"candidates": [7]}, "candidates of AutoCalibrator must be a list of calibrators"),
         ({"candidates": cal.Platt}, "candidates of AutoCalibrator"),
         ({"candidates": {"BLS": cal.Platt()}}, "other names than 'BLS'"),
         ({"candidates": {"identity": cal.Platt()}}, "none of them 'identity'"),

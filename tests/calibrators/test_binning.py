@@ -142,10 +142,10 @@ def test_many_nodes_by_the_series_are_those_of_the_recurrence():
 def test_heavy_weights_are_quick_and_exact_or_refused(weight):
     """Three rows: bins are counted by cells, nodes found by a series."""
     s, y, w = [0.2, 0.5, 0.8], [0, 1, 1], [weight] * 3
-    p = cal.BBQ().fit(s, y, w).calibrate(s)
+    p = cal.BBQ(weights="counts").fit(s, y, w).calibrate(s)
     assert p[0] < 1e-3
     assert 0.99 < p[1] <= p[2] <= 1.0
-    for c in (cal.SBB(), cal.ABB()):
+    for c in (cal.SBB(weights="counts"), cal.ABB(weights="counts")):
         if weight > 1e8 / 3:
             with pytest.raises(cal.InputError, match="total weight N must be at most 1e"):
                 c.fit(s, y, w)
@@ -172,7 +172,7 @@ def test_the_bins_of_bbq_by_cell_are_those_by_bin():
 @pytest.mark.parametrize("weight", [1e50, 1e99])
 def test_bbq_with_weights_whose_sums_are_rounded(weight):
     s, y = noisy(60)
-    p = cal.BBQ().fit(s, y, np.full(60, weight)).calibrate(s)
+    p = cal.BBQ(weights="counts").fit(s, y, np.full(60, weight)).calibrate(s)
     assert np.abs(p - y).max() < 0.02  # every cell is certain
 
 

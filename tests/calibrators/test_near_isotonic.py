@@ -279,7 +279,7 @@ def test_skipping_models_changes_nothing(shape, weighted):
         ({"criterion": "aic", "smoothing": "laplace"}, {"criterion": "aic", "pseudo": 1}),
         ({"models": "best", "variant": "paper"}, {"models": "best"}),
     ]:
-        c = cal.ENIR(**options).fit_table(table)
+        c = cal.ENIR(**options, weights="counts").fit_table(table)
         expected, count = go_through_all(table, **arguments)
         assert np.abs(c.calibrate(table.scores) - expected).max() < 1e-9
         assert c.weights_.shape == c.path_.lambdas.shape
@@ -373,7 +373,8 @@ def test_weights_of_enormous_range():
             p = cal.ENIR(**options).fit(s, y, w).calibrate(s)
             assert np.isfinite(p).all()
             assert ((p >= 0) & (p <= 1)).all()
-    light, plain = cal.ENIR(smoothing="none"), cal.ENIR(smoothing="none")
+    light = cal.ENIR(smoothing="none", weights="counts")
+    plain = cal.ENIR(smoothing="none")
     light.fit(s, y, np.full(3000, 1e-6))  # ln N < 0: more bins are no worse
     assert light.n_models_scored_ == len(light.path_) >= plain.fit(s, y).n_models_scored_
 

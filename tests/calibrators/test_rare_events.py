@@ -190,7 +190,7 @@ def test_one_class_with_fractional_weights_in_any_order(kind, label):
     found = []
     for _ in range(10):
         order = rng.permutation(50)
-        c = cal.Beta(parameters=kind, classes=[0, 1])
+        c = cal.Beta(parameters=kind, weights="counts", classes=[0, 1])
         with pytest.warns(cal.AdviceWarning):
             c.fit(s[order], np.full(50, label), w[order])
         found.append(c.calibrate([0.1, 0.5, 0.9]))

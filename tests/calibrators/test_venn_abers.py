@@ -10,6 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
+from calibrant.data.weighing import table_in_rows
 from calibrant.folds.tables import Deal
 from calibrant.kernels.venn_abers import venn_abers
 from calibrant.maps import Interval, Piecewise
@@ -199,7 +200,7 @@ def test_the_one_of_the_true_label_is_calibrated():
 @given(data=st.one_of(rows(max_size=15), rows(weight=REAL, max_size=15)), folds=st.integers(2, 6))
 def test_folds_are_calibration_sets_merged_as_in_the_paper(merge, data, folds):
     s, y, w = data
-    table = cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1])
+    table = table_in_rows(cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1]), "counts")
     deal, parts = Deal(table, folds, repetitions=True), []
     for fold in range(folds):
         held = deal.held(fold)
@@ -302,7 +303,7 @@ def test_cross_with_weights_of_any_size(weight):
     rng = np.random.default_rng(0)
     s = rng.random(60)
     y = (rng.random(60) < s).astype(int)
-    p = cal.VennAbers(cv=5).fit(s, y, np.full(60, weight)).calibrate(s)
+    p = cal.VennAbers(cv=5, weights="counts").fit(s, y, np.full(60, weight)).calibrate(s)
     assert np.isfinite(p).all()
     if weight < 1.0:  # next to nothing is known
         assert np.allclose(p, 0.5)

@@ -209,7 +209,7 @@ def test_log_odds_of_before_after_and_map():
     y, p = simulate(800, sharpness=2.5)
     figure = reliability_diagram(y, COOL(p), raw=p, fitted_map=COOL, axes="logit")
     x, line = lines(panels(figure)["reliability"])["fitted map"].get_data()
-    frame = map_curve(COOL, x[0], x[-1], axes="logit")
+    frame = map_curve(COOL, lo=x[0], hi=x[-1], axes="logit")
     np.testing.assert_allclose(line, np.clip(COOL(x), x[0], x[-1]))
     # evenly over the axis: a straight line there is drawn straight
     z = np.log(frame.x / (1 - frame.x))

@@ -432,8 +432,9 @@ def test_bad_options(options, message):
     ("calibrators", "message"),
     [
         (cal.Platt, "but the class Platt came"),
-        ("platt", "but str came"),
-        ([cal.Platt(), "isotonic"], "but str came"),
+        (7, "but int came"),
+        ([cal.Platt(), 7], "but int came"),
+        ("plat", "Did you mean 'platt'"),
         ({"a": cal.Platt(), "b": None}, "but NoneType came as 'b'"),
         ([], "at least one"),
         ({}, "at least one"),

@@ -369,16 +369,20 @@ def test_very_many_knots_are_thinned():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((cal.Isotonic(),), cal.InputError, "Fit it first"),
-        ((Softmax(np.eye(3), np.zeros(3)),), cal.InputError, "one score per class"),
-        ((STEP, 1.0, 0.0), cal.ParameterError, "lo must be below hi"),
-        ((STEP, float("nan")), cal.ParameterError, "lo must be a finite number"),
-        ((STEP, 0.0, 1.0, 1), cal.ParameterError, "n must be a whole number from 2"),
+        ({"fitted": cal.Isotonic()}, cal.InputError, "Fit it first"),
+        ({"fitted": Softmax(np.eye(3), np.zeros(3))}, cal.InputError, "one score per class"),
+        ({"fitted": STEP, "lo": 1.0, "hi": 0.0}, cal.ParameterError, "lo must be below hi"),
+        ({"fitted": STEP, "lo": float("nan")}, cal.ParameterError, "lo must be a finite number"),
+        (
+            {"fitted": STEP, "lo": 0.0, "hi": 1.0, "n": 1},
+            cal.ParameterError,
+            "n must be a whole number from 2",
+        ),
     ],
 )
 def test_bad_maps(arguments, error, message):
     with pytest.raises(error, match=message):
-        map_curve(*arguments)
+        map_curve(**arguments)
 
 
 # --- the figures --------------------------------------------------------------------------------

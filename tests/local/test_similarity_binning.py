@@ -296,7 +296,9 @@ def test_the_order_of_rows_and_of_columns_does_not_matter(p, random):
     frame = pd.DataFrame(table(p["rows"], len(names)), columns=names)
     queries = pd.DataFrame(table(p["queries"], len(names)), columns=names)
     s, y, w = as_scores(p["scores"]), np.array(p["y"]), np.array(p["w"])
-    c = SimilarityBinning(p["k"], classes=list(range(p["classes"])), **p["options"])
+    c = SimilarityBinning(
+        k=p["k"], weights="counts", classes=list(range(p["classes"])), **p["options"]
+    )
     one = clone(c).fit(s, y, features=frame, sample_weight=w)
     other = clone(c).fit(
         s[order], y[order], features=frame.iloc[order][columns], sample_weight=w[order]
@@ -738,7 +740,7 @@ def test_features_that_do_not_fit_the_calibration_rows(features, text):
     [
         ({"k": 0}, cal.ParameterError, "k of SimilarityBinning must be a whole number"),
         ({"k": "best"}, cal.ParameterError, "'auto'"),
-        ({"k": 4}, cal.InputError, r"k is 4 and their weight is 3 \(3 rows\)"),
+        ({"k": 4}, cal.InputError, r"k is 4 and the 3 rows with their weights count as 3"),
         ({"metric": "cosine"}, cal.ParameterError, "'ibk' or 'manhattan'"),
         ({"neighbour_weights": "no"}, cal.ParameterError, "'uniform' or 'distance'"),
         ({"smoothing": "no"}, cal.ParameterError, "'none' or 'ibk'"),
@@ -789,7 +791,7 @@ def test_rows_of_weight_zero_are_absent():
     X = [[1.0], [2.0], [np.inf]]
     c = SimilarityBinning(k=2).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
     assert c.rule_ == SimilarityBinning(k=2).fit(S3[:2], Y3[:2], features=X[:2]).rule_
-    with pytest.raises(cal.InputError, match="k is 3 and their weight is 2"):
+    with pytest.raises(cal.InputError, match="k is 3 and the 2 rows with their weights count as 2"):
         SimilarityBinning(k=3).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
 
 

@@ -392,7 +392,7 @@ def test_coded_maps_combine_as_the_functions_do(combine, weights):
     steep = Logistic(0.0, (("z", 2.0),))
     r = np.column_stack((steep(s[:, 0]), s[:, 1], steep(s[:, 2])))
     m = Coded(PAIRS, (steep, Identity(), steep), combine, weights)
-    assert np.array_equal(m(s), getattr(multiclass, combine)(r, PAIRS, weights))
+    assert np.array_equal(m(s), getattr(multiclass, combine)(r, PAIRS, weights=weights))
 
 
 def test_coded_columns_may_come_in_any_order():

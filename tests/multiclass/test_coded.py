@@ -117,7 +117,7 @@ def test_classes_that_did_not_come():
     assert len(c.classes_) == 5
     p = c.predict_proba(signs.astype(float))
     assert np.isfinite(p).all()
-    two = cal.CodedCalibrator(cal.Platt(), code, classes=known).fit(
+    two = cal.CodedCalibrator(cal.Platt(), code=code, classes=known).fit(
         signs[Y < 2].astype(float), NAMES[Y < 2]
     )
     empty = [b for b, one in enumerate(two.calibrators_) if one is None]

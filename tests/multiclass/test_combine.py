@@ -144,7 +144,7 @@ def test_consistent_pairs_are_met_exactly(k, data):
 @pytest.mark.parametrize("k", [3, 5, 8])
 @pytest.mark.parametrize("seed", range(3))
 def test_consistent_sparse_columns_are_met_exactly(k, seed):
-    code = ecoc(k, "sparse", random_state=seed)
+    code = ecoc(k, design="sparse", random_state=seed)
     p = np.random.default_rng(seed).dirichlet(np.ones(k), 50)
     for combine in ANY.values():
         assert np.allclose(combine(shares(p, code.matrix), code), p, rtol=0, atol=1e-10)
@@ -288,15 +288,15 @@ def test_order_direction_and_scale_do_not_matter(problem, random):
     classes, order = random.sample(range(k), k), random.sample(range(columns), columns)
     sign = np.array([random.choice((-1.0, 1.0)) for _ in range(columns)])
     for name, combine in combiners_of(code).items():
-        p = combine(r, code, weights)
+        p = combine(r, code, weights=weights)
         again = {
-            "classes": (combine(r, code[classes], weights), p[:, classes]),
-            "columns": (combine(r[:, order], code[:, order], weights[order]), p),
-            "scale": (combine(r, code, 1e6 * weights), p),
+            "classes": (combine(r, code[classes], weights=weights), p[:, classes]),
+            "columns": (combine(r[:, order], code[:, order], weights=weights[order]), p),
+            "scale": (combine(r, code, weights=1e6 * weights), p),
         }
         if name != "normalize":
             flipped = np.where(sign > 0, r, 1 - r)
-            again["direction"] = (combine(flipped, code * sign, weights), p)
+            again["direction"] = (combine(flipped, code * sign, weights=weights), p)
         for what, (found, expected) in again.items():
             assert np.allclose(found, expected, rtol=0, atol=1e-9), (name, what)
 
@@ -304,12 +304,12 @@ def test_order_direction_and_scale_do_not_matter(problem, random):
 @pytest.mark.parametrize("name", ANY)
 def test_a_column_of_weight_zero_is_absent(name):
     rng = np.random.default_rng(1)
-    code = ecoc(5, "dense", random_state=0).matrix
+    code = ecoc(5, design="dense", random_state=0).matrix
     r, weights = rng.random((30, code.shape[1])), rng.uniform(1, 2, code.shape[1])
     weights[3] = 0.0
     kept = weights > 0
     expected = ANY[name](r[:, kept], code[:, kept], weights[kept])
-    assert np.array_equal(ANY[name](r, code, weights), expected)
+    assert np.array_equal(ANY[name](r, code, weights=weights), expected)
 
 
 @pytest.mark.parametrize("name", ANY)
@@ -317,7 +317,7 @@ def test_a_column_of_weight_zero_is_absent(name):
 def test_classes_that_no_weighted_column_knows_get_no_probability(name, code):
     r = np.array([[0.3, 0.2, 0.9], [1.0, 0.0, 1.0], [0.0, 0.5, 0.5]])
     for weights in np.eye(3):
-        p = ANY[name](r, code, weights)
+        p = ANY[name](r, code, weights=weights)
         assert (p >= 0).all()
         assert np.abs(p.sum(axis=1) - 1).max() <= 3e-15
     p = ANY[name](r[:1], all_pairs(3), [1.0, 0.0, 0.0])[0]
@@ -329,7 +329,7 @@ def test_classes_that_no_weighted_column_knows_get_no_probability(name, code):
 def test_weights_that_unlink_classes(name):
     """Where columns contradict each other, a class outside them must not take it all."""
     r, weights = np.array([[0.9, 0.5, 0.5, 0.5, 0.0, 1.0]]), np.array([0, 0.1, 1, 0, 0, 3.0])
-    found = ALL[name](r, all_pairs(4), weights)[0]
+    found = ALL[name](r, all_pairs(4), weights=weights)[0]
     assert found[1] == 0.0
     three = ALL[name](r[:, [1, 2, 5]], all_pairs(3), weights[[1, 2, 5]])[0]
     assert np.array_equal(found[[0, 2, 3]], three)
@@ -351,7 +351,7 @@ def test_a_whole_weight_is_a_repeated_column(name):
         (rng.random((40, 5)), rng.integers(0, 2, (20, 5)), rng.integers(0, 3, (20, 5)) / 2)
     )
     repeated = ANY[name](np.repeat(r, times, axis=1), np.repeat(code, times, axis=1))
-    assert np.allclose(ANY[name](r, code, times), repeated, rtol=0, atol=1e-8)
+    assert np.allclose(ANY[name](r, code, weights=times), repeated, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("code", [one_vs_rest(4), all_pairs(4), ecoc(4)])
@@ -360,7 +360,7 @@ def test_weights_of_any_size_give_distributions(code):
     r = np.vstack((rng.random((50, len(code))), rng.integers(0, 2, (50, len(code)))))
     weights = np.resize([1.0, 1e-30, 5e-324, 1e8], len(code))
     for combine in ANY.values():
-        p = combine(r, code, weights)
+        p = combine(r, code, weights=weights)
         assert (p >= 0).all()
         assert np.abs(p.sum(axis=1) - 1).max() <= 1e-15 * 4
 

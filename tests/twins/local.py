@@ -47,7 +47,7 @@ def distance(a, b, nominal, spans, weights, metric):
     return total
 
 
-def vote(near, k, classes, total, weights, smoothing, metric, attributes):
+def vote(near, k, classes, total, neighbour_weights, smoothing, metric, attributes):
     """Class shares from (distance, class, weight) triples: the nearest whose weights reach k."""
     near = sorted(near)
     mass = Fraction(0)
@@ -60,7 +60,8 @@ def vote(near, k, classes, total, weights, smoothing, metric, attributes):
     for d, label, w in near:
         if d <= radius * (1 + TIE):
             far = math.sqrt(d) if metric == "ibk" else float(d)
-            pull = 1.0 if weights == "uniform" else 1 / (far / math.sqrt(attributes) + 0.001)
+            near_by = 1 / (far / math.sqrt(attributes) + 0.001)
+            pull = 1.0 if neighbour_weights == "uniform" else near_by
             shares[label] += float(w) * pull
     return [share / sum(shares) for share in shares]
 

@@ -173,6 +173,17 @@ class LazyRows:
             sums |= {**squares, "rows": nw.len()}
         return sums
 
+    def weight_of_a_row(self) -> float:
+        """Σw²/Σw, by which importance weights are divided to be in units of rows; one pass."""
+        import narwhals as nw
+
+        if not self.names.weight:
+            return 1.0
+        squares, total = nw.col("q0").sum() + nw.col("q1").sum(), nw.col("w0") + nw.col("w1")
+        asked = self.rows().select(squares.alias("squares"), total.sum().alias("total"))
+        found = self.run(asked.collect).row(0)
+        return float(found[0]) / float(found[1])
+
     def apart(self) -> tuple[LazyRows, LazyRows | None]:
         """The rows with their score, and with the raw one in its place, if they have one."""
         names, said = self.names, self.said or self.names

@@ -6,9 +6,11 @@ from typing import Any
 
 from calibrant import __version__
 from calibrant.data.blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
+from calibrant.data.lazy import LazyRows
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.refine import refined_table
-from calibrant.data.weighing import WEIGHTS, table_in_rows
+from calibrant.data.table import ScoreTable
+from calibrant.data.weighing import WEIGHTS
 from calibrant.engines.tables import ask
 from calibrant.errors import ParameterError
 from calibrant.fitted import Fitted
@@ -76,9 +78,16 @@ def fit_isotonic(
         words = " or ".join(map(repr, WEIGHTS))
         raise ParameterError(f"weights must be {words}, but {weights!r} came.")
     names = Names(score, label, weight)
-    told = ask(frame, names, lambda rows: refined_table(rows, cells), pos_label=pos_label)
-    table, coding = told.answer, told.coding
-    starts, values = isotonic_blocks(table_in_rows(table, weights), SMOOTHING[smoothing])
+    pseudo = SMOOTHING[smoothing]
+    matters = pseudo > 0.0 and weights == "importance"  # else only ratios of weights do
+
+    def question(rows: LazyRows) -> tuple[ScoreTable, float]:
+        table = refined_table(rows, cells)
+        return table, rows.weight_of_a_row() if matters else 1.0
+
+    told = ask(frame, names, question, pos_label=pos_label)
+    (table, unit), coding = told.answer, told.coding
+    starts, values = isotonic_blocks(table, pseudo * unit)
     if len(starts) == 1:
         fitted_map = Piecewise.constant(float(values[0]))
     else:

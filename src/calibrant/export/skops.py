@@ -52,6 +52,7 @@ TYPES = {
     "multiclass.classifier": "CodedClassifier",
     "multiclass.codes": "Code",
     "multiclass.multilabel": "MultiLabelCalibrator",
+    "plan.pieces": "Pieces",
     "scaling.dirichlet": "Dirichlet",
     "scaling.matrix": "MatrixScaling",
     "scaling.structured": "StructuredScaling",

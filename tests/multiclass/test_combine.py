@@ -308,7 +308,7 @@ def test_a_column_of_weight_zero_is_absent(name):
     r, weights = rng.random((30, code.shape[1])), rng.uniform(1, 2, code.shape[1])
     weights[3] = 0.0
     kept = weights > 0
-    expected = ANY[name](r[:, kept], code[:, kept], weights[kept])
+    expected = ANY[name](r[:, kept], code[:, kept], weights=weights[kept])
     assert np.array_equal(ANY[name](r, code, weights=weights), expected)
 
 
@@ -320,7 +320,7 @@ def test_classes_that_no_weighted_column_knows_get_no_probability(name, code):
         p = ANY[name](r, code, weights=weights)
         assert (p >= 0).all()
         assert np.abs(p.sum(axis=1) - 1).max() <= 3e-15
-    p = ANY[name](r[:1], all_pairs(3), [1.0, 0.0, 0.0])[0]
+    p = ANY[name](r[:1], all_pairs(3), weights=[1.0, 0.0, 0.0])[0]
     assert np.allclose(p, [0.3, 0.7, 0.0], rtol=0, atol=1e-10)
     assert p[2] == 0.0
 
@@ -331,13 +331,16 @@ def test_weights_that_unlink_classes(name):
     r, weights = np.array([[0.9, 0.5, 0.5, 0.5, 0.0, 1.0]]), np.array([0, 0.1, 1, 0, 0, 3.0])
     found = ALL[name](r, all_pairs(4), weights=weights)[0]
     assert found[1] == 0.0
-    three = ALL[name](r[:, [1, 2, 5]], all_pairs(3), weights[[1, 2, 5]])[0]
+    three = ALL[name](r[:, [1, 2, 5]], all_pairs(3), weights=weights[[1, 2, 5]])[0]
     assert np.array_equal(found[[0, 2, 3]], three)
     maps = (Identity(),) * 6
     code = all_pairs(4).matrix
     assert np.array_equal(Coded(code, maps, name, weights)(r)[0], found)
     apart = np.array([1.0, 0, 0, 0, 0, 1.0])
-    for call in (lambda: ALL[name](r, code, apart), lambda: Coded(code, maps, name, apart)(r)):
+    for call in (
+        lambda: ALL[name](r, code, weights=apart),
+        lambda: Coded(code, maps, name, apart)(r),
+    ):
         with pytest.raises(InputError, match="none compares classes 0, 1 with 2, 3"):
             call()
 

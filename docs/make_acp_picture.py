@@ -53,7 +53,7 @@ def calibrated() -> Calibrated:
     model = LogisticRegression(C=100, max_iter=5000).fit(A, y[train])
     acp = cal.ACP(smoothing="laplace").fit(model.predict_proba(B), y[known])
     p = model.predict_proba(C)[:, 1]
-    found = [cal.prediction_interval(model, C, level, train=(A,)) for level in (LEVEL, WIDE)]
+    found = [cal.prediction_interval(model, C, level=level, train=(A,)) for level in (LEVEL, WIDE)]
     bins = [acp.bins(p, lower=one.lower, upper=one.upper) for one in found]
     return Calibrated(y[new], p, found[0].lower, found[0].upper, *bins)
 

@@ -63,7 +63,9 @@ def by_intervals(model: Any, train: Rows, known: Rows, new: Any) -> dict[str, Ar
     acp = cal.ACP().fit(model.predict_proba(known.X)[:, 1], known.y)
     found = {}
     for name, (level, scale) in ACP.items():
-        ends = cal.prediction_interval(model, new, level, scale=scale, train=(train.X, train.y))
+        ends = cal.prediction_interval(
+            model, new, level=level, scale=scale, train=(train.X, train.y)
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cal.CalibrationWarning)  # empty intervals
             found[name] = acp.calibrate(ends.probability, lower=ends.lower, upper=ends.upper)

@@ -85,7 +85,7 @@ def test_methods_are_what_their_names_say(part):
     variants = [made[name]["variant"] for name in ("ENIR paper", "ENIR authors", "ENIR")]
     assert variants == ["paper", "authors", "default"]
     assert (made["ELiTE paper"]["scale"], made["ELiTE paper"]["clip"]) == ("raw", "paper")
-    assert made["ELiTE near"]["monotone"] == "near"
+    assert made["ELiTE near"]["falls"] == "priced"
     assert made["ELiTE"] == cal.ELiTE().get_params()
 
 

@@ -66,7 +66,7 @@ def calibrated(
     codes = {"one_vs_rest": cal.multiclass.one_vs_rest(k), "all_pairs": cal.multiclass.all_pairs(k)}
     for name, (code, combine) in CODED.items():
         scores, new = (pair_scores(part, codes[code]) for part in (P, P_new))
-        many = cal.CodedCalibrator(cal.Isotonic(), code, combine, classes=range(k))
+        many = cal.CodedCalibrator(cal.Isotonic(), code=code, combine=combine, classes=range(k))
         yield name, many.fit(scores, y).predict_proba(new)
 
 

@@ -46,7 +46,7 @@ def test_constants_are_chosen_on_other_data_than_judge(parts):
 
 
 def test_the_last_mixture_is_that_of_the_library(study, parts):
-    ours = [one.get_params() for one in members_for(5, "counts").values()]  # the same unweighted
+    ours = [one.get_params() for one in members_for(5).values()]
     theirs = [parts.MEMBERS[name].get_params() for name in study.LAST]
     for one, other in zip(ours, theirs, strict=True):
         assert {k: repr(v) for k, v in one.items()} == {k: repr(v) for k, v in other.items()}

@@ -63,7 +63,7 @@ def test_other_levels_from_the_standard_deviation(study, scale, level):
     forest = RandomForestClassifier(10, random_state=0).fit(X[:200], y[:200])
     for model in (LogisticRegression().fit(X[:200], y[:200]), forest):
         first = cal.prediction_interval(model, X, scale=scale, train=(X[:200],))
-        asked = cal.prediction_interval(model, X, level, scale=scale, train=(X[:200],))
+        asked = cal.prediction_interval(model, X, level=level, scale=scale, train=(X[:200],))
         inner = (first.probability > 0) & (first.probability < 1)
         assert inner.any()
         for end, same in zip(study.at(first, level), asked, strict=True):

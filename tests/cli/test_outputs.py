@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import plain_terminal, run  # noqa: F401
-from test_outputs import Reader, mode, root_only
 
 import calibrant as cal
 from calibrant.cli.app import app
+from cli.test_commands import plain_terminal, run  # noqa: F401
+from project.test_writing_files import Reader, mode, root_only
 
 FIT = ("-s", "s", "-l", "y", "-m", "platt")
 PROBABILITIES = ("-p", "s", "-l", "y")

@@ -7,13 +7,13 @@ import re
 
 import numpy as np
 import pytest
-from test_format import SMALL, changed, labelled, refusal
-from test_report_page import contrast, luminance
 
 import calibrant as cal
 from calibrant.export.json import to_json
 from calibrant.fitted import Fitted
 from chromium import BROWSER, Browser
+from estimators.test_format import SMALL, changed, labelled, refusal
+from reports.test_report_page import contrast, luminance
 from subjects import (
     ENDS,
     JUMP,

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_combine import problems
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
@@ -21,6 +20,7 @@ from calibrant.fitted import Fitted
 from calibrant.maps import Chain, Coded, Identity, Logistic, Map, Piecewise, Segmented
 from calibrant.maps.combiners import combine_rows
 from cases import CASES
+from multiclass.test_combine import problems
 from strategies import MAPS
 from subjects import (
     BOTH,

@@ -8,11 +8,11 @@ import re
 
 import numpy as np
 import pytest
-from test_reports import NASTY, nasty_report
 
 import calibrant as cal
 from calibrant.reports import report
 from chromium import BROWSER, Browser
+from reports.test_reports import NASTY, nasty_report
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium on the PATH")
 

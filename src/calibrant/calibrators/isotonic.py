@@ -112,10 +112,6 @@ class Isotonic(Calibrator):
         self.pos_label = pos_label
         self.classes = classes
 
-    def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """Without smoothing only ratios of weights matter, and whole sums stay whole."""
-        return table if self.smoothing == "none" else super()._in_rows(table)
-
     def _fit(self, table: ScoreTable) -> Map:
         low = 0.0 if self.y_min is None else float(self.y_min)
         high = 1.0 if self.y_max is None else float(self.y_max)

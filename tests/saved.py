@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.local.bins import Bins
+from calibrant.local.bins import IntervalBins
 from calibrant.local.rule import LocalFitted
 from calibrant.maps import (
     Chain,
@@ -177,7 +177,7 @@ def _matrix(map_: VectorMap) -> np.ndarray:
 
 def _use_local(fitted: LocalFitted) -> np.ndarray:
     n, k = len(SCORES), len(fitted.classes)
-    if isinstance(fitted.rule, Bins):
+    if isinstance(fitted.rule, IntervalBins):
         middle = np.resize(fitted.rule.scores, n)
         inside = fitted.predict_proba(SCORES, lower=middle, upper=middle, on_range="allow")
         outside = np.full(n, np.inf)

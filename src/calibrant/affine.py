@@ -14,8 +14,8 @@ from calibrant.data.matrix import ScoreMatrix
 from calibrant.kernels.softmax import (
     DENSE,
     RIDGE,
-    Problem,
     SoftmaxFit,
+    SoftmaxProblem,
     Source,
     fit_softmax,
     fit_temperature,
@@ -42,7 +42,7 @@ MOST_HELD = 5_000
 DECADES = tuple(10.0**e for e in range(3, -7, -1))
 
 
-class Fold(NamedTuple):
+class RowFold(NamedTuple):
     """The rows that a fold leaves, their weight, and the rows that it holds out."""
 
     rest: Source
@@ -50,7 +50,7 @@ class Fold(NamedTuple):
     held: Source
 
 
-class HeldOut(NamedTuple):
+class HeldOutRows(NamedTuple):
     """Mean loss on rows held out, mean gain over the scores as they are, that gain's standard
     error, and the θ of each fold."""
 
@@ -119,9 +119,9 @@ class Family:
         strength[np.arange(self.k), np.arange(self.k) if self.full else 0] = diagonal
         return strength
 
-    def _problem(self, strength: Array, source: Source, total: float) -> Problem:
+    def _problem(self, strength: Array, source: Source, total: float) -> SoftmaxProblem:
         ridge = strength / self.units**2 + RIDGE * total
-        return Problem(source, ridge, self.identity, self.smoothing, total)
+        return SoftmaxProblem(source, ridge, self.identity, self.smoothing, total)
 
     def fit(self, strength: Callable[[float], Array], start: Array | None = None) -> SoftmaxFit:
         """The least objective, from the best of the identity, a temperature, and ``start``."""
@@ -138,7 +138,7 @@ class Family:
         return self._scaled(found.factor / self.size)
 
     @cached_property
-    def folds(self) -> list[Fold]:
+    def folds(self) -> list[RowFold]:
         """Five, no row in two of them; where that is too dear, one of at most a fifth."""
         matrix = self.read.matrix
         several = len(matrix) <= self.budget
@@ -161,9 +161,9 @@ class Family:
         sums = np.bincount(fold, matrix.weight, minlength=count)
         used = range(FOLDS if several else 1)
         rest = [float(np.delete(sums, j).sum()) for j in used]
-        return [Fold(part(j, False), rest[j], part(j, True)) for j in used]
+        return [RowFold(part(j, False), rest[j], part(j, True)) for j in used]
 
-    def held_out(self, strength: Callable[[float], Array], starts: list[Array]) -> HeldOut:
+    def held_out(self, strength: Callable[[float], Array], starts: list[Array]) -> HeldOutRows:
         """What rows lose and gain under the fit to the other folds."""
         thetas, seen = [], []
         for fold, start in zip(self.folds, starts, strict=True):
@@ -188,12 +188,12 @@ class Family:
 
         return blocks
 
-    def temperature_held_out(self) -> HeldOut:
+    def temperature_held_out(self) -> HeldOutRows:
         """The same of temperature scaling, which every family holds."""
         thetas = [self._temperature(fold.rest) for fold in self.folds]
         return self._judge(thetas, [fold.held for fold in self.folds])
 
-    def _judge(self, thetas: list[Array], seen: list[Source]) -> HeldOut:
+    def _judge(self, thetas: list[Array], seen: list[Source]) -> HeldOutRows:
         parts = []
         for fold, theta, held in zip(self.folds, thetas, seen, strict=True):
             for (x, codes, w), (features, _, _) in zip(fold.held(), held(), strict=True):
@@ -205,7 +205,7 @@ class Family:
         share = w_ / w_.sum()
         mean = float(share @ gain)
         error = float(np.sqrt(np.sum((share * (gain - mean)) ** 2)))
-        return HeldOut(float(share @ loss_), mean, error, thetas)
+        return HeldOutRows(float(share @ loss_), mean, error, thetas)
 
     @cached_property
     def sample(self) -> Family:
@@ -227,7 +227,7 @@ class Family:
         """
         return self.sample if min(len(self.read.matrix), MOST_ROWS) <= self.budget else self
 
-    def judged(self, strength: Callable[[float], Array], theta: Array) -> HeldOut:
+    def judged(self, strength: Callable[[float], Array], theta: Array) -> HeldOutRows:
         """What a fit that ended at θ gains and loses on rows held out of it."""
         judge = self.judge
         start = theta / self.units * judge.units
@@ -290,7 +290,7 @@ class AffineCalibrator(VectorCalibrator):
     gate: bool
     kept_: str
 
-    def _settle(self, family: Family, fit: SoftmaxFit, held: HeldOut | None) -> Softmax:
+    def _settle(self, family: Family, fit: SoftmaxFit, held: HeldOutRows | None) -> Softmax:
         """The fitted map, or a simpler one if that does as well on rows held out."""
         self.converged_, self.n_iter_ = True, fit.steps
         self.gain_ = float("nan") if held is None else held.gain
@@ -357,7 +357,7 @@ class Choice(NamedTuple):
     """A strength, what it does on rows held out, and the mean loss of every strength tried."""
 
     value: float
-    held: HeldOut
+    held: HeldOutRows
     losses: dict[float, float]
 
 
@@ -371,7 +371,7 @@ def choose_strength(
     Decades from strong to weak until two in a row are worse than the best, then the half decades
     beside the best, within the range of ``values``. Each fit starts at its neighbour's.
     """
-    tried: dict[float, HeldOut] = {}
+    tried: dict[float, HeldOutRows] = {}
 
     def best() -> float:
         return min(tried, key=lambda value: tried[value].loss)

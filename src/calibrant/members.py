@@ -24,7 +24,7 @@ from calibrant.folds.models import (
 )
 from calibrant.folds.pooling import Part, fit_calibrator, fit_pooled
 from calibrant.local.base import LocalCalibrator
-from calibrant.local.rule import LocalFitted, Rows
+from calibrant.local.rule import LocalFitted, RowInputs
 from calibrant.maps import Map
 from calibrant.multiclass.calibrator import CodedCalibrator
 from calibrant.multiclass.codes import one_vs_rest, read_code
@@ -53,7 +53,7 @@ class Member:
     positive : int
         With two classes: the one of them that a high score means.
     method : where the model's scores come from
-    companion : function from rows to `Rows`, optional
+    companion : function from rows to `RowInputs`, optional
         With a local calibrator: finds what it needs beside the scores.
     margins : bool
         With two classes and a calibrator of all classes' scores: whether the model's scores were
@@ -65,7 +65,7 @@ class Member:
     classes: NDArray[Any]
     positive: int
     method: Method
-    companion: Callable[[Any], Rows] | None = None
+    companion: Callable[[Any], RowInputs] | None = None
     margins: bool = False
     takes_rows: ClassVar[bool] = True
 

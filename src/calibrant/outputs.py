@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from calibrant.errors import InputError
 
 __all__ = [
-    "Target",
+    "OutputTarget",
     "check_folder",
     "find_target",
     "follow",
@@ -29,7 +29,7 @@ __all__ = [
 Name = str | os.PathLike[str]
 
 
-class Target(NamedTuple):
+class OutputTarget(NamedTuple):
     """Where an output goes: its path with links followed, and what is there now.
 
     Parameters
@@ -50,7 +50,7 @@ class Target(NamedTuple):
 # --- where to -----------------------------------------------------------------------------------
 
 
-def find_target(path: Name) -> Target:
+def find_target(path: Name) -> OutputTarget:
     """What a path stands for, if a file can be written there; else an InputError that says why.
 
     Links are followed. Nothing is opened: a check costs nothing, also on a pipe.
@@ -72,12 +72,12 @@ def find_target(path: Name) -> Target:
                 f"the output must be a file or a pipe, but {place} is a disk or socket."
             )
         _refuse_protected(place)
-        return Target(place, old)
+        return OutputTarget(place, old)
     final = follow(place)
     check_folder(final.parent)
     if old is not None:
         _refuse_protected(final)
-    return Target(final, old)
+    return OutputTarget(final, old)
 
 
 def follow(path: Path) -> Path:

@@ -40,7 +40,7 @@ def average_of(c, s, y, w=None):
     where = bls_members.Coordinates.of(cells, axis)
     fits = tuple(bls_members.fit_members(cells, where))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()
-    return bls_members.Average(where, fits, c.weights_, c.moderation, cells.base)
+    return bls_members.MemberAverage(where, fits, c.weights_, c.moderation, cells.base)
 
 
 def axis_of(c, s):

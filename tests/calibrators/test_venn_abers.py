@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.data.weighing import table_in_rows
-from calibrant.folds.tables import Deal
+from calibrant.folds.tables import TableFolds
 from calibrant.kernels.venn_abers import venn_abers
 from calibrant.maps import Interval, Piecewise
 from strategies import REAL, TAME_PROBABILITIES, rows
@@ -201,7 +201,7 @@ def test_the_one_of_the_true_label_is_calibrated():
 def test_folds_are_calibration_sets_merged_as_in_the_paper(merge, data, folds):
     s, y, w = data
     table = table_in_rows(cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1]), "counts")
-    deal, parts = Deal(table, folds, repetitions=True), []
+    deal, parts = TableFolds(table, folds, repetitions=True), []
     for fold in range(folds):
         held = deal.held(fold)
         weight = np.concatenate((held.negative, held.positive))

@@ -18,7 +18,7 @@ from calibrant.diagrams.curves import compare_curves, reliability_curve
 from calibrant.diagrams.frames import Frame, frame_of
 from calibrant.diagrams.panels import reliability_panels
 from calibrant.diagrams.resample import cells_of
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.diagrams.segments import reliability_segments
 from twins.shapes import naive_blocks, naive_consistency, naive_smooth
 
@@ -520,6 +520,8 @@ def test_classes_take_the_options():
 
 def test_before_and_after_in_one_rule():
     y, p = simulate(500)
-    both = compare_curves(y, p, raw=p**2, rule=Rule(curve="isotonic", axes="logit", replicates=20))
+    both = compare_curves(
+        y, p, raw=p**2, rule=CurveOptions(curve="isotonic", axes="logit", replicates=20)
+    )
     assert [curve.curve for curve in both.curves] == ["isotonic"] * 2
     np.testing.assert_array_equal(both.after.histogram_edges, both.before.histogram_edges)

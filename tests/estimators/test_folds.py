@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.folds.tables import Deal, out_of_fold
+from calibrant.folds.tables import TableFolds, out_of_fold
 from strategies import REAL, rows
 
 
@@ -20,7 +20,7 @@ def log_loss(table):
 @given(st.one_of(rows(), rows(weight=REAL)), st.integers(2, 7))
 def test_folds_add_up_to_the_table(data, k):
     table = cal.ScoreTable.from_arrays(*data, classes=[0, 1])
-    held = [Deal(table, k).held(fold) for fold in range(k)]
+    held = [TableFolds(table, k).held(fold) for fold in range(k)]
     columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
     for column, parts in zip(columns, zip(*held, strict=True), strict=True):
         assert np.allclose(sum(parts), column, rtol=1e-12, atol=0)
@@ -30,7 +30,7 @@ def test_rows_of_equal_weight_are_dealt_whole():
     rng = np.random.default_rng(0)
     s, y = rng.random(200), rng.integers(0, 2, 200)
     table = cal.ScoreTable.from_arrays(s, y, np.full(200, 100.0))
-    deal = Deal(table, 5)
+    deal = TableFolds(table, 5)
     for fold in range(5):
         held = deal.held(fold)
         assert set(np.unique(np.append(held.negative, held.positive))) == {0.0, 100.0}
@@ -39,7 +39,7 @@ def test_rows_of_equal_weight_are_dealt_whole():
 
 def test_cells_of_many_rows_are_divided_about_equally():
     table = cal.ScoreTable.from_counts([0.2, 0.7], [10**9, 3], [10**6, 5])
-    shares = np.array([Deal(table, 5).held(fold).negative[0] for fold in range(5)]) / 1e9
+    shares = np.array([TableFolds(table, 5).held(fold).negative[0] for fold in range(5)]) / 1e9
     assert np.abs(shares - 0.2).max() < 1e-3
 
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from calibrant.kernels.descent import newton_step
-from calibrant.kernels.newton import Problem, fit_logistic
+from calibrant.kernels.newton import LogisticProblem, fit_logistic
 from calibrant.kernels.newton import logistic_newton as newton
 from calibrant.losses import BRIER, EXPONENTIAL, LOG
 
 
 def logistic_newton(features, n0, n1, start, ridge=0.0, max_steps=100):
     k = len(features)
-    problem = Problem(
+    problem = LogisticProblem(
         features, n0, n1, False, ridge, (0.0, 1.0), np.ones(k), np.zeros(k), np.ones(k)
     )
     return newton(problem, start, max_steps)

@@ -20,9 +20,9 @@ import calibrant as cal
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.folds.models import ModelRows
 from calibrant.local.acp import ACP
-from calibrant.local.bins import Bins
+from calibrant.local.bins import IntervalBins
 from calibrant.local.intervals import prediction_interval
-from calibrant.local.rule import LocalFitted, Rows
+from calibrant.local.rule import LocalFitted, RowInputs
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, rows
 from twins import acp as naive
 
@@ -339,7 +339,7 @@ def test_parts_round_trip(problem):
     s, y, w, queries, lower, upper = problem
     c = ACP(smoothing="laplace").fit(s, y, w)
     state, arrays = c.rule_.to_parts()
-    rule = Bins.from_parts(state, {name: array.copy() for name, array in arrays.items()})
+    rule = IntervalBins.from_parts(state, {name: array.copy() for name, array in arrays.items()})
     assert rule == c.rule_
     fitted = c.to_fitted()
     assert LocalFitted.from_parts(*fitted.to_parts()) == fitted
@@ -543,7 +543,7 @@ def test_a_circle_that_no_monotone_map_can_mend():
     p = acp.bins(raw, lower=rows.lower, upper=rows.upper).probability
     assert np.mean((raw - t) ** 2) > 0.24
     assert np.mean((p - t) ** 2) < 0.18
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, RowInputs)
 
 
 def test_bins_take_the_scores_that_calibrate_takes():

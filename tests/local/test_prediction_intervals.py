@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from calibrant.errors import InputError, ParameterError
 from calibrant.local.intervals import METHODS, Intervals, PredictionInterval, prediction_interval
-from calibrant.local.spreads import Train, Work
+from calibrant.local.spreads import BootstrapOptions, TrainingRows
 from twins import acp as naive_acp
 
 TIGHT = {"tol": 1e-10, "max_iter": 10_000}
@@ -544,7 +544,7 @@ def test_bootstrap_of_a_known_sampling_distribution():
     y = np.arange(400) % 4 == 0
     X = np.zeros((400, 1))
     model = DecisionTreeClassifier().fit(X, y)
-    spread = METHODS["bootstrap"](model, Train(X, y), Work(800, 0))
+    spread = METHODS["bootstrap"](model, TrainingRows(X, y), BootstrapOptions(800, 0))
     found = spread(X[:1])
     np.testing.assert_allclose(found.sd, np.sqrt(0.25 * 0.75 / 400), rtol=0.075)
     np.testing.assert_allclose(found.sd_logit, 1 / np.sqrt(0.25 * 0.75 * 400), rtol=0.075)
@@ -702,7 +702,12 @@ def test_intervals_as_a_function_can_be_pickled(data, method):
     )
     model.fit(X, y)
     found = Intervals.of(
-        model, Train(X, y), level=0.95, scale="logit", method=method, work=Work(4, 0)
+        model,
+        TrainingRows(X, y),
+        level=0.95,
+        scale="logit",
+        method=method,
+        work=BootstrapOptions(4, 0),
     )
     direct = prediction_interval(
         model, X, scale="logit", method=method, train=(X, y), replicates=4, random_state=0

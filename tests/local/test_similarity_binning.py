@@ -26,7 +26,7 @@ from calibrant import SimilarityBinning
 from calibrant.local import choice, distance, search
 from calibrant.local.neighbours import Neighbours
 from calibrant.local.relevance import mutual_information
-from calibrant.local.rule import LocalFitted, Rows
+from calibrant.local.rule import LocalFitted, RowInputs
 from twins import local as naive
 
 WORDS = ("a", "b", "c")
@@ -171,7 +171,7 @@ def test_the_index_finds_what_measuring_all_rows_finds(case, metric, monkeypatch
     c = SimilarityBinning(k=7, metric=metric, neighbour_weights="distance")
     c.fit(s, rng.integers(0, 2, 1500), features=train, sample_weight=w)
     asked = []
-    for kind in (search.Nearest, search.AllPairs):
+    for kind in (search.IndexSearch, search.AllPairs):
         monkeypatch.setattr(kind, "__call__", _counted(kind.__call__, asked))
     found = c.calibrate(q, features=test)
     by_index = metric == "ibk" or ("wide" not in case and case != "gaps")
@@ -673,7 +673,7 @@ def test_words_and_numbers_are_different_categories():
     assert c.rule_.schema.attributes[0].categories == (1, "1")
     again = Neighbours.from_parts(*c.rule_.to_parts())
     assert again == c.rule_
-    p = again(np.array([0.5, 0.5]), Rows(features=np.array([["1"], [1]], dtype=object)))
+    p = again(np.array([0.5, 0.5]), RowInputs(features=np.array([["1"], [1]], dtype=object)))
     assert p[:, 1].tolist() == [0.0, 1.0]
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 import calibrant as cal
 from calibrant.cli.results import segment_table
 from calibrant.metrics.interval_formulas import clopper_pearson
-from calibrant.metrics.measure import Measure, Noted
+from calibrant.metrics.measure import Measure, ValueWithNote
 from calibrant.metrics.notes import CHANGE, TIES, topic_of
 from calibrant.metrics.registry import CLASS_MEASURES, LABEL_MEASURES, MEASURES, RECORDS, REDRAWN
 from calibrant.result_tables import ResultTable, TableColumn, TableRow
@@ -93,7 +93,7 @@ def _mean_error(facts):
 
 def _widest(facts):
     if len(facts.table) < 3:
-        return Noted(None, "widest needs three predictions")
+        return ValueWithNote(None, "widest needs three predictions")
     return float(np.diff(facts.table.scores).max())
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.cli.places import Output, check_places
+from calibrant.cli.places import OutputOption, check_places
 from calibrant.engines.spark.write import _Local
 from calibrant.errors import InputError
 from calibrant.outputs import (
@@ -249,14 +249,14 @@ def test_links_that_lead_back_to_themselves_have_no_end(tmp_path):
         with pytest.raises(InputError, match="is a loop of links"):
             _Local(tmp_path / name)
         with pytest.raises(InputError, match="is a loop of links"):
-            check_places({"--output": Output(tmp_path / name, folder=True)}, [])
+            check_places({"--output": OutputOption(tmp_path / name, folder=True)}, [])
     with pytest.raises(InputError, match="too long"):
-        check_places({"--output": Output(tmp_path / ("n" * 300), folder=True)}, [])
+        check_places({"--output": OutputOption(tmp_path / ("n" * 300), folder=True)}, [])
     with pytest.raises(InputError, match="too long"):
         _Local(tmp_path / ("n" * 300)).check()
     (tmp_path / "there").write_text("")
     with pytest.raises(InputError, match="too long"):
-        check_places({"--output": Output(tmp_path / "there")}, ["n" * 300])
+        check_places({"--output": OutputOption(tmp_path / "there")}, ["n" * 300])
 
 
 def test_a_protected_file_is_not_replaced(tmp_path, monkeypatch):

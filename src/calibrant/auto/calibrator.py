@@ -15,7 +15,7 @@ from calibrant.auto.classes import MIXTURE, count_distinct, judge_classes, row_s
 from calibrant.auto.judge import choose, judge, standings
 from calibrant.auto.leaderboard import BEFORE, Leaderboard
 from calibrant.auto.parts import (
-    Part,
+    Fold,
     Splits,
     for_present,
     parts_of_rows,
@@ -237,7 +237,7 @@ class AutoCalibrator(OneOrMany):
             )
         return named
 
-    def _judge(self, table: ScoreTable, parts: list[Part], notes: tuple[str, ...] = ()) -> Map:
+    def _judge(self, table: ScoreTable, parts: list[Fold], notes: tuple[str, ...] = ()) -> Map:
         named = {BEFORE: Identity(), "BLS": BLS(), **self._named((Calibrator,))}
         if not parts:
             return self._cannot_judge(table)

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.auto.leaderboard import BEFORE, Standing
-from calibrant.auto.parts import Part
+from calibrant.auto.parts import Fold
 from calibrant.auto.sample import Sample
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.trials import bare
-from calibrant.folds.tables import Held
+from calibrant.folds.tables import HeldOutCells
 from calibrant.maps import Map
 from calibrant.metrics.ranking import area, one_class
 from calibrant.progress import track
 
-__all__ = ["Judged", "Trial", "choose", "judge", "judge_maps", "standings"]
+__all__ = ["CandidateTrial", "Judged", "choose", "judge", "judge_maps", "standings"]
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trial:
+class CandidateTrial:
     """What a candidate became: fitted to all rows, and its predictions out of fold."""
 
     calibrator: Any
@@ -49,8 +49,8 @@ class Trial:
 
 
 def judge(
-    named: Mapping[str, Any], table: ScoreTable, parts: list[Part], *, progress: bool
-) -> tuple[dict[str, Trial], Sample | None]:
+    named: Mapping[str, Any], table: ScoreTable, parts: list[Fold], *, progress: bool
+) -> tuple[dict[str, CandidateTrial], Sample | None]:
     """Fit every candidate to each fold's rest and to the whole table; judge it on what is held."""
     steps = len(named) * (len(parts) + 1)
     bar = track(range(steps), steps, "calibrators", show=progress)
@@ -65,14 +65,14 @@ def judge(
         whole = bare(calibrator).fit_table(table)
         seconds = time.perf_counter() - start
         judged, oof = judge_maps(maps, parts, ranks=name == BEFORE) if parts else (None, None)
-        trials[name] = Trial(whole, seconds, judged, oof)
+        trials[name] = CandidateTrial(whole, seconds, judged, oof)
     for _ in bar:  # the bar is closed
         pass
     return trials, _sample(parts) if parts else None
 
 
 def judge_maps(
-    maps: list[Map], parts: list[Part], *, ranks: bool = False
+    maps: list[Map], parts: list[Fold], *, ranks: bool = False
 ) -> tuple[Judged, ScoreTable]:
     """Losses cell by cell; with ``ranks`` pairs are ordered by the scores, which σ may merge."""
     surprise, square, pairs, ordered = [], [], 0.0, 0.0
@@ -95,11 +95,11 @@ def judge_maps(
     return Judged(np.concatenate(surprise), np.concatenate(square), auc, certain), oof
 
 
-def _sample(parts: list[Part]) -> Sample:
+def _sample(parts: list[Fold]) -> Sample:
     """The weights of the cells, in the order of the losses."""
     weight, square, cluster = [], [], []
     for part in parts:
-        held: Held = part.held
+        held: HeldOutCells = part.held
         for w, q in ((held.negative, held.negative_sq), (held.positive, held.positive_sq)):
             some = w > 0
             weight.append(w[some])

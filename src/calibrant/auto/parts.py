@@ -16,10 +16,10 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.folds.models import ModelRows
 from calibrant.folds.splits import SPLITTING, cv_kind, row_pairs
-from calibrant.folds.tables import Deal, Held
+from calibrant.folds.tables import HeldOutCells, TableFolds
 
 __all__ = [
-    "Part",
+    "Fold",
     "Splits",
     "cluster_of",
     "for_present",
@@ -37,12 +37,12 @@ POOLED_CELLS = 100_000
 
 
 @dataclass(frozen=True)
-class Part:
+class Fold:
     """One fold: the table that is left, and the cells (or rows) that are held out."""
 
     rest: ScoreTable
     scores: Array
-    held: Held
+    held: HeldOutCells
     cluster: Index | None = None
 
 
@@ -71,7 +71,7 @@ def table_cv(cv: Any) -> bool:
     return cv is None or isinstance(cv, Integral)
 
 
-def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Part], tuple[str, ...]]:
+def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Fold], tuple[str, ...]]:
     """Folds of a table's rows, dealt at random, and what to say of them.
 
     Fewer where a class has fewer rows, none below two. Of more than `MOST_CELLS` scores, folds of a
@@ -84,7 +84,7 @@ def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Part]
     if len(table) > MOST_CELLS:
         notes = (f"judged on {POOLED_CELLS:,} cells of {len(table):,} distinct scores",)
         table = table.pool(POOLED_CELLS)
-    deal = Deal(table, folds, seed=seed)
+    deal = TableFolds(table, folds, seed=seed)
     columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
     parts = []
     for fold in range(folds):
@@ -93,15 +93,15 @@ def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Part]
         rest = ScoreTable.from_counts(table.scores, *left)
         some = (held.negative > 0) | (held.positive > 0)
         if rest and some.any():
-            few = Held(*(column[some] for column in held))
-            parts.append(Part(rest, table.scores[some], few))
+            few = HeldOutCells(*(column[some] for column in held))
+            parts.append(Fold(rest, table.scores[some], few))
     return parts, notes
 
 
-def _whole(held: Held) -> Held:
+def _whole(held: HeldOutCells) -> HeldOutCells:
     """Numbers of rows without the rounding of their shares."""
     near = [np.rint(column) for column in held]
-    return Held(
+    return HeldOutCells(
         *(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in zip(held, near, strict=True))
     )
 
@@ -121,7 +121,7 @@ def for_present(cv: Any, present: NDArray[np.bool_]) -> Any:
 
 def parts_of_rows(
     rows: Rows, cv: Any, groups: Any, random_state: Any, *, counts: bool
-) -> tuple[ScoreTable, list[Part]]:
+) -> tuple[ScoreTable, list[Fold]]:
     """The table of all rows, and folds as a splitter, groups or a fraction ask for."""
     weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
     here = weight > 0
@@ -157,7 +157,7 @@ def cluster_of(pairs: list[tuple[Index, Index]], clusters: Index | None) -> Inde
 
 def _part(
     rows: Rows, train: Index, test: Index, weight: Array, clusters: Index | None, counts: bool
-) -> Part:
+) -> Fold:
     """``weight`` is that of rows held out: a row that is held out twice counts half each time."""
     left = Rows(
         rows.scores[train],
@@ -171,7 +171,7 @@ def _part(
     squares = (zero, one) if counts else (zero * zero, one * one)
     cluster = None if clusters is None else clusters[test]
     rest = ScoreTable.from_rows(left)
-    held = Held(zero, one, *squares)
+    held = HeldOutCells(zero, one, *squares)
     if counts:
         rest = table_in_rows(rest, "counts")
-    return Part(rest, rows.scores[test], held, cluster)
+    return Fold(rest, rows.scores[test], held, cluster)

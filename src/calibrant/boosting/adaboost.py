@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.base import WEIGHTS, Limit, Number, OneOf, check_parameters
 from calibrant.boosting.learners import SMOOTHINGS, Learner, make_learner
-from calibrant.boosting.rounds import VOTE_WEIGHTS, Rows, boost
+from calibrant.boosting.rounds import VOTE_WEIGHTS, BoostingRows, boost
 from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
 from calibrant.data.weighing import weight_in_rows
@@ -228,7 +228,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         size = weight_in_rows(weight, self.weights)
         done = boost(
             learner,
-            Rows(X, codes, np.ones(len(codes)) if size is None else size),
+            BoostingRows(X, codes, np.ones(len(codes)) if size is None else size),
             loss=self.loss,
             votes=self.votes,
             rounds=int(self.n_estimators),

@@ -15,8 +15,8 @@ from calibrant.folds.models import take
 __all__ = [
     "VOTE_WEIGHTS",
     "Boosted",
-    "Rows",
-    "Verdict",
+    "BoostingRows",
+    "LearnerWeight",
     "boost",
     "hard_vote",
     "row_weights",
@@ -47,7 +47,7 @@ LOG_WEIGHTS: Mapping[str, Callable[[Array], Array]] = {
 }
 
 
-class Verdict(NamedTuple):
+class LearnerWeight(NamedTuple):
     """What a learner's votes are worth: α, or zero for no better than chance.
 
     ``right`` and ``wrong`` are W_c and W_e, the weight on either side; they sum to one. A learner
@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
 
 
 #: before any learner was tried
-NOTHING = Verdict(0.0, False, 0.5, 0.5)
+NOTHING = LearnerWeight(0.0, False, 0.5, 0.5)
 
 
 def row_weights(margin: Array, sample: Array, loss: str) -> Array:
@@ -99,7 +99,7 @@ def within_reach(sample: Array) -> Array:
     return np.maximum(near, np.finfo(np.float64).tiny)
 
 
-def hard_vote(weights: Array, agree: Array, epsilon: float) -> Verdict:
+def hard_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     """α = ½ ln(W_c / W_e) for votes that agree (1) or disagree (−1) with the label.
 
     >>> round(hard_vote(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1).alpha, 4)
@@ -109,12 +109,12 @@ def hard_vote(weights: Array, agree: Array, epsilon: float) -> Verdict:
     right = float(weights @ (agree > 0.0))
     perfect = wrong == 0.0
     if right - wrong <= NOISE:
-        return Verdict(0.0, perfect, right, wrong)
+        return LearnerWeight(0.0, perfect, right, wrong)
     extra = epsilon if perfect else 0.0
-    return Verdict(0.5 * math.log((right + extra) / (wrong + extra)), perfect, right, wrong)
+    return LearnerWeight(0.5 * math.log((right + extra) / (wrong + extra)), perfect, right, wrong)
 
 
-def soft_vote(weights: Array, agree: Array, epsilon: float) -> Verdict:
+def soft_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     """The α that minimises Z(α) = Σ w·exp(−α·y·h) for real votes, given y·h in [−1, 1].
 
     If no vote is wrong, Z has no minimum; then a right and a wrong vote of weight ε and of the size
@@ -131,13 +131,13 @@ def soft_vote(weights: Array, agree: Array, epsilon: float) -> Verdict:
     right, wrong = 0.5 * (1.0 + edge), 0.5 * (1.0 - edge)
     perfect = bool((agree >= 0.0).all())
     if edge <= NOISE:
-        return Verdict(0.0, perfect, right, wrong)
+        return LearnerWeight(0.0, perfect, right, wrong)
     size = float(np.abs(agree).max())
     unit = agree / size
     if perfect:
         unit = np.concatenate((unit, (1.0, -1.0)))
         weights = np.concatenate((weights, (epsilon, epsilon)))
-    return Verdict(_least(weights, unit) / size, perfect, right, wrong)
+    return LearnerWeight(_least(weights, unit) / size, perfect, right, wrong)
 
 
 def _least(weights: Array, agree: Array) -> float:
@@ -161,13 +161,13 @@ def _least(weights: Array, agree: Array) -> float:
 
 
 #: the weight of a learner, by its kind of votes
-VOTE_WEIGHTS: Mapping[str, Callable[[Array, Array, float], Verdict]] = {
+VOTE_WEIGHTS: Mapping[str, Callable[[Array, Array, float], LearnerWeight]] = {
     "hard": hard_vote,
     "soft": soft_vote,
 }
 
 
-class Rows(NamedTuple):
+class BoostingRows(NamedTuple):
     """Rows as a learner reads them, which of two classes each has, and its positive weight."""
 
     X: Any
@@ -185,7 +185,7 @@ class Boosted(NamedTuple):
 
 def boost(
     learner: Learner,
-    rows: Rows,
+    rows: BoostingRows,
     *,
     loss: str,
     votes: str,
@@ -241,7 +241,7 @@ def _fits(
             yield learner.fit(take(X, drawn), labels, None, random)
 
 
-def _chance(verdict: Verdict, resample: bool) -> str:
+def _chance(verdict: LearnerWeight, resample: bool) -> str:
     one = "the next learner was no"
     who = f"none of {DRAWS} learners from new draws of rows was" if resample else one
     return (

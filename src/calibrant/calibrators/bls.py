@@ -21,11 +21,11 @@ from calibrant.kernels.bls_map import (
 from calibrant.kernels.bls_members import (
     FURTHEST,
     MOST_ODDS,
-    Average,
-    Axis,
-    Cells,
+    AxisCells,
     Coordinates,
-    Fit,
+    MemberAverage,
+    MemberFit,
+    ScoreAxis,
     between,
     fit_members,
 )
@@ -217,10 +217,10 @@ class BLS(Calibrator):
         used = np.flatnonzero(self.weights_ > NEGLIGIBLE)
         weights = self.weights_[used] / self.weights_[used].sum()
         chosen = tuple(fits[i] for i in used)
-        average = Average(where, chosen, weights, self.moderation, cells.base)
+        average = MemberAverage(where, chosen, weights, self.moderation, cells.base)
         return self._draw(average, cells, table)
 
-    def _draw(self, average: Average, cells: Cells, table: ScoreTable) -> Map:
+    def _draw(self, average: MemberAverage, cells: AxisCells, table: ScoreTable) -> Map:
         """The average as straight pieces, with a band for each level, the widest outermost."""
         axis = average.where.axis
         kind = "logit" if axis.on_logit else "score"
@@ -249,7 +249,7 @@ class BLS(Calibrator):
         return drawn
 
 
-def _member(fit: Fit, weight: float) -> BLSMember:
+def _member(fit: MemberFit, weight: float) -> BLSMember:
     theta = () if fit.posterior is None else tuple(fit.posterior.theta.tolist())
     nodes = () if fit.band is None else tuple(fit.band.nodes.tolist())
     return BLSMember(fit.name, fit.coordinate, fit.freedom, fit.log_evidence, weight, theta, nodes)
@@ -258,20 +258,20 @@ def _member(fit: Fit, weight: float) -> BLSMember:
 # --- from the table to cells ----------------------------------------------------------------------
 
 
-def _axis(table: ScoreTable) -> Axis:
+def _axis(table: ScoreTable) -> ScoreAxis:
     low, high = float(table.scores[0]), float(table.scores[-1])
     inner = inner_interval(table)
     if inner is None:
-        return Axis(False, low, high, (-1.0, 2.0))
+        return ScoreAxis(False, low, high, (-1.0, 2.0))
     first, last = logit(np.clip([low, high], *inner))
     least = first if low == 0.0 else first - BEYOND
     most = last if high == 1.0 else last + BEYOND
     bounds = np.clip([least, most], -FURTHEST, FURTHEST)
     ends = logit(np.array([low, high]))
-    return Axis(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
+    return ScoreAxis(True, float(ends[0]), float(ends[1]), (float(bounds[0]), float(bounds[1])))
 
 
-def _ends(axis: Axis) -> Array:
+def _ends(axis: ScoreAxis) -> Array:
     """The ends of the map, and where the linear coordinate stops; ascending."""
     if axis.on_logit:
         return np.sort([*logit(np.array([0.0, 1.0])), *axis.bounds])
@@ -281,7 +281,7 @@ def _ends(axis: Axis) -> Array:
         return np.unique(np.clip([axis.low - width, axis.high + width], -most, most))
 
 
-def _cells(table: ScoreTable, axis: Axis, size: float) -> Cells:
+def _cells(table: ScoreTable, axis: ScoreAxis, size: float) -> AxisCells:
     """The table's cells, neighbours merged where there are many, with weights of the given sum."""
     a = in_blocks(logit, table.scores) if axis.on_logit else table.scores
     n0, n1, scale = table.negative, table.positive, size / table.total
@@ -294,16 +294,16 @@ def _cells(table: ScoreTable, axis: Axis, size: float) -> Cells:
     n0, n1 = (np.add.reduceat(n, starts) * scale for n in (n0, n1))
     if few:
         a = a[starts]
-        return Cells(a, axis.linear(a), axis.even(a), whole, n0, n1)
+        return AxisCells(a, axis.linear(a), axis.even(a), whole, n0, n1)
 
     def mean(value: Array) -> Array:
         return np.clip(np.add.reduceat(value * share, starts) / whole, value[starts], value[ends])
 
     linear, even = mean(in_blocks(axis.linear, a)), mean(in_blocks(axis.even, a))
-    return Cells(axis.of_even(even), linear, even, whole, n0, n1)
+    return AxisCells(axis.of_even(even), linear, even, whole, n0, n1)
 
 
-def _apart_from_rounding(s: Array, a: Array, axis: Axis) -> NDArray[np.intp]:
+def _apart_from_rounding(s: Array, a: Array, axis: ScoreAxis) -> NDArray[np.intp]:
     """Where scores s begin that differ from those before by more than rounding, as .3 and .1 + .2
     do; at places a, which the logit may have made equal.
 
@@ -320,7 +320,7 @@ def _apart_from_rounding(s: Array, a: Array, axis: Axis) -> NDArray[np.intp]:
     return np.flatnonzero(new)
 
 
-def _starts(table: ScoreTable, axis: Axis) -> NDArray[np.intp]:
+def _starts(table: ScoreTable, axis: ScoreAxis) -> NDArray[np.intp]:
     """Where cells begin: some of equal weight, some of equal width in the linear coordinate."""
     upto = np.cumsum(table.weight)
     middle = upto - table.weight / 2.0
@@ -334,6 +334,6 @@ def _starts(table: ScoreTable, axis: Axis) -> NDArray[np.intp]:
     return np.asarray(starts[starts < len(table)])
 
 
-def _log_odds(scores: Array, axis: Axis, a: Array, v: Array) -> Array:
+def _log_odds(scores: Array, axis: ScoreAxis, a: Array, v: Array) -> Array:
     """Those of scores, on straight lines between knots (a, v)."""
     return in_blocks(lambda s: between(logit(s) if axis.on_logit else s, a, v), scores)

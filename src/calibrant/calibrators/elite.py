@@ -14,8 +14,8 @@ from calibrant.data.table import ScoreTable
 from calibrant.ensemble import CRITERIA, SELECT, shares
 from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.kernels.broken_lines import Line, Points
-from calibrant.kernels.curves import Curve, Curves
-from calibrant.kernels.fused import Step, Steps
+from calibrant.kernels.curves import Curves, ParabolaFit
+from calibrant.kernels.fused import FusedFit, FusedPoints
 from calibrant.kernels.likelihood import log_likelihood
 from calibrant.kernels.lines import spread
 from calibrant.kernels.simplify import simplify
@@ -173,13 +173,15 @@ class ELiTE(Calibrator):
             self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
-        draw = _Drawing(cells.x, (least, 1.0 - least), self.tails == "linear", on_logit)
+        draw = _MapMaker(cells.x, (least, 1.0 - least), self.tails == "linear", on_logit)
         self.models_ = tuple(kind.draw(draw, points, fit) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
         return draw.thinned(average) if kind.degree == 2 else average
 
-    def _weigh(self, cells: _Cells, points: Any, fits: list[Any], least: float, n: float) -> None:
+    def _weigh(
+        self, cells: _TrendCells, points: Any, fits: list[Any], least: float, n: float
+    ) -> None:
         """Likelihoods, criteria and weights of the models, and whether their gaps are closed."""
         self.df_ = np.array([float(fit.df) for fit in fits])
         self.log_likelihoods_ = np.array(
@@ -212,7 +214,7 @@ class ELiTE(Calibrator):
         return tuple(share * unit if unit > 0.0 else np.inf for share in MUS)
 
 
-class _Cells(NamedTuple):
+class _TrendCells(NamedTuple):
     """Points to fit: their place in [0, 1], their score (or its logit), and the weights there."""
 
     place: Array
@@ -222,7 +224,7 @@ class _Cells(NamedTuple):
     width: float
 
 
-def _cells(x: Array, table: ScoreTable) -> _Cells:
+def _cells(x: Array, table: ScoreTable) -> _TrendCells:
     """The table's cells, those merged that are as good as equal."""
     half = x[-1] / 2 - x[0] / 2  # the range could overflow
     place = (x / 2 - x[0] / 2) / half if half > 0.0 else np.zeros(len(x))
@@ -237,7 +239,7 @@ def _cells(x: Array, table: ScoreTable) -> _Cells:
         if len(starts) > 1:
             place[-1] = 1.0
     with np.errstate(over="ignore"):
-        return _Cells(place, x, n0, n1, float(2.0 * half))
+        return _TrendCells(place, x, n0, n1, float(2.0 * half))
 
 
 def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, Array, list[Any]]:
@@ -267,7 +269,7 @@ def _same(one: Any, other: Any) -> bool:
 # --- maps ---------------------------------------------------------------------------------------
 
 
-class _Drawing(NamedTuple):
+class _MapMaker(NamedTuple):
     """How fits become maps: the scores of the cells, the bounds of p, and the two axes' options."""
 
     x: Array
@@ -279,7 +281,7 @@ class _Drawing(NamedTuple):
     def input(self) -> str:
         return "logit" if self.on_logit else "score"
 
-    def steps(self, _: Steps, fit: Step) -> Piecewise:
+    def steps(self, _: FusedPoints, fit: FusedFit) -> Piecewise:
         """Steps halfway between neighbouring cells."""
         low, high = self.x[fit.at[1:] - 1], self.x[fit.at[1:]]
         half = low / 2 + high / 2
@@ -289,7 +291,7 @@ class _Drawing(NamedTuple):
     def line(self, _: Points, fit: Line) -> Piecewise:
         return self.polygon(self.x[fit.at], fit.value)
 
-    def curve(self, points: Curves, fit: Curve) -> Piecewise:
+    def curve(self, points: Curves, fit: ParabolaFit) -> Piecewise:
         place, value = points.polygon(fit, CURVE_ERROR / 2)
         x = self.x[0] * (1.0 - place) + self.x[-1] * place
         _, first = np.unique(x, return_index=True)
@@ -335,11 +337,11 @@ class _Kind(NamedTuple):
 
     degree: int
     points: Callable[[Array, Array, Array], Any]
-    draw: Callable[[_Drawing, Any, Any], Piecewise]
+    draw: Callable[[_MapMaker, Any, Any], Piecewise]
 
 
 KINDS = (
-    _Kind(0, Steps, _Drawing.steps),
-    _Kind(1, Points, _Drawing.line),
-    _Kind(2, Curves, _Drawing.curve),
+    _Kind(0, FusedPoints, _MapMaker.steps),
+    _Kind(1, Points, _MapMaker.line),
+    _Kind(2, Curves, _MapMaker.curve),
 )

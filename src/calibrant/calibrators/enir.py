@@ -18,7 +18,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.kernels import path_scores
 from calibrant.kernels.authors_path import authors_models
 from calibrant.kernels.near_isotonic import Tree, merge_path, pool_equal
-from calibrant.kernels.path_scores import Part, average_leaves, part_that_matters
+from calibrant.kernels.path_scores import PathPart, average_leaves, part_that_matters
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 
 __all__ = ["ENIR", "NearIsotonicPath", "near_isotonic_path"]
@@ -151,11 +151,11 @@ def near_isotonic_path(table: ScoreTable) -> NearIsotonicPath:
         raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
     if not table:
         raise InputError("table must hold at least one score, but it is empty.")
-    cells = _Cells.of(table)
+    cells = _ScaledWeights.of(table)
     return cells.path(merge_path(pool_equal(cells.negative, cells.positive)))
 
 
-class _Cells(NamedTuple):
+class _ScaledWeights(NamedTuple):
     """The table's weights, in units in which their products cannot overflow."""
 
     negative: Array
@@ -164,7 +164,7 @@ class _Cells(NamedTuple):
     total: float
 
     @classmethod
-    def of(cls, table: ScoreTable) -> _Cells:
+    def of(cls, table: ScoreTable) -> _ScaledWeights:
         n0, n1, total = table.negative, table.positive, table.total
         if 1e-100 < total < 1e100:
             return cls(n0, n1, 1.0, total)
@@ -304,10 +304,10 @@ class ENIR(Calibrator):
         preset = PRESETS[self.variant]
         if self.variant == "authors":
             return self._fit_authors(table)
-        cells = _Cells.of(table)
+        cells = _ScaledWeights.of(table)
         criterion = self._criterion(table.total, cells.unit)
         bins = pool_equal(cells.negative, cells.positive)
-        slack, part = SLACK + 2.0 * float(np.log(len(bins.s))), Part.whole(bins)
+        slack, part = SLACK + 2.0 * float(np.log(len(bins.s))), PathPart.whole(bins)
         if not criterion(0.0, 2) > criterion(0.0, 1):
             slack = np.inf  # more bins are no worse, so that nothing bounds a model from below
         elif self.models != "elbow":  # that one must know how many models there are

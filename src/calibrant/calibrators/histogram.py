@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.folds.tables import Deal
+from calibrant.folds.tables import TableFolds
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 
@@ -146,7 +146,7 @@ def _out_of_fold_losses(table: ScoreTable, scores: Array, edges: Any) -> dict[in
         )
     most = max(2, int(np.ceil(2 * table.total ** (1 / 3) - 1e-9)))
     losses = dict.fromkeys(range(2, most + 1), 0.0)
-    deal = Deal(table, 5, repetitions=True)
+    deal = TableFolds(table, 5, repetitions=True)
     for fold in range(deal.k):
         held = deal.held(fold)
         held0, held1 = np.cumsum(held.negative), np.cumsum(held.positive)

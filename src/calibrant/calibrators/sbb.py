@@ -14,12 +14,12 @@ from calibrant.kernels.poisson import choose_lambda, unit_gaps
 from calibrant.kernels.sbb import best_binning, log_factorials
 from calibrant.maps import Map, Mixture, Piecewise
 
-__all__ = ["SBB", "Bins"]
+__all__ = ["SBB", "Binning"]
 
 Array = NDArray[np.float64]
 
 
-class Bins(NamedTuple):
+class Binning(NamedTuple):
     """The bins of a binning: bin j is [edges[j], edges[j+1]), with its counts and its value."""
 
     edges: Array
@@ -106,7 +106,7 @@ class SBB(Calibrator):
         return maps[0] if len(maps) == 1 else Mixture(self.lambda_weights_, maps).collapse()
 
 
-def _best(table: ScoreTable, gaps: Array) -> tuple[Bins, float]:
+def _best(table: ScoreTable, gaps: Array) -> tuple[Binning, float]:
     with np.errstate(divide="ignore"):
         log_cut = np.log(-np.expm1(-gaps))
     lookup = table.is_whole and table.total < 1e6 + 20 * len(table)
@@ -115,4 +115,4 @@ def _best(table: ScoreTable, gaps: Array) -> tuple[Bins, float]:
     n0, n1 = np.add.reduceat(table.negative, starts), np.add.reduceat(table.positive, starts)
     cuts = table.cuts(starts[1:] - 1)
     edges = np.concatenate((table.scores[:1], cuts, table.scores[-1:]))
-    return Bins(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), float(score)
+    return Binning(edges, n0, n1, (n1 + 1.0) / (n0 + n1 + 2.0)), float(score)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
 from calibrant.data.frozen import own
 from calibrant.data.table import ScoreTable
-from calibrant.folds.tables import Deal
+from calibrant.folds.tables import TableFolds
 from calibrant.kernels.cubic import Basis, Cubic, spline_basis
 from calibrant.kernels.penalised import (
     Penalised,
@@ -374,7 +374,7 @@ def _by_evidence(smooth: _Smoothing, _: ScoreTable, __: bool) -> tuple[Array, Ar
 def _by_folds(smooth: _Smoothing, cells: ScoreTable, monotone: bool) -> tuple[Array, Array]:
     """The λ of the grid, and minus the log loss of each on ten folds."""
     losses = np.zeros(len(GRID))
-    deal = Deal(cells, FOLDS, repetitions=True)
+    deal = TableFolds(cells, FOLDS, repetitions=True)
     for fold in range(FOLDS):
         held = deal.held(fold)
         n0 = np.maximum(cells.negative - held.negative, 0.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.data.table import ScoreTable
-from calibrant.folds.tables import Deal
+from calibrant.folds.tables import TableFolds
 from calibrant.kernels.venn_abers import venn_abers
 from calibrant.maps import Interval, Map, Piecewise
 
@@ -116,7 +116,7 @@ class VennAbers(Calibrator):
         if self.cv is None:
             return _merged([_pair(table.scores, table.negative, table.positive)], self.merge)
         # whole weights are repetitions, so that they must be dealt as such
-        deal = Deal(table, int(self.cv), repetitions=True)
+        deal = TableFolds(table, int(self.cv), repetitions=True)
         pairs = []
         for fold in range(deal.k):
             held = deal.held(fold)

@@ -11,15 +11,15 @@ from calibrant.cli.console import say, say_json, tell, warn
 from calibrant.cli.options import (
     CalibratorFile,
     EngineName,
+    EngineOptions,
     Files,
     Json,
     Master,
     MemoryLimit,
-    Place,
     Threads,
     engine_for,
 )
-from calibrant.cli.places import Output, check_places
+from calibrant.cli.places import OutputOption, check_places
 from calibrant.data.segments import NewSegments
 from calibrant.errors import InputError
 
@@ -88,8 +88,8 @@ def apply(
         raise InputError(
             f"{calibrator} does not know the column of scores. Name it with --score COL."
         )
-    check_places({"--output": Output(output, folder=engine == "spark")}, [calibrator, *files])
-    place = Place(engine, master, threads, memory_limit)
+    check_places({"--output": OutputOption(output, folder=engine == "spark")}, [calibrator, *files])
+    place = EngineOptions(engine, master, threads, memory_limit)
     new = NewSegments()
     with engine_for("applying", json, place) as opened:
         rows = opened.apply(

@@ -13,18 +13,18 @@ from calibrant.cli.console import command, run_with_status, say, say_json, tell
 from calibrant.cli.options import (
     Cells,
     EngineName,
+    EngineOptions,
     Files,
     Json,
     Master,
     MemoryLimit,
-    Place,
     PosLabel,
     Threads,
     WeightColumn,
     engine_for,
     read_cells,
 )
-from calibrant.cli.places import Output, check_places
+from calibrant.cli.places import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def check(
         )
     if update is not None and calibrator is None:
         raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
-    check_places({"--update": Output(update)}, [*files, *(reference or ()), calibrator])
+    check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else jobs.load_map(calibrator)
-    columns = _columns(fitted, jobs.Columns(score or "", label or "", weight, pos_label))
-    place = Place(engine, master, threads, memory_limit)
+    columns = _columns(fitted, jobs.ColumnRoles(score or "", label or "", weight, pos_label))
+    place = EngineOptions(engine, master, threads, memory_limit)
     with engine_for("reading", json, place) as opened:
         new = jobs.read_files(opened, files, columns, cells=read_cells(cells))
         old = None
@@ -159,7 +159,7 @@ class _Result(NamedTuple):
     written: Path | None
 
 
-def _columns(fitted: Fitted | None, asked: jobs.Columns) -> jobs.Columns:
+def _columns(fitted: Fitted | None, asked: jobs.ColumnRoles) -> jobs.ColumnRoles:
     """The columns as asked for, or as in the fit."""
     known: Any = {} if fitted is None else fitted.provenance
     names = {}
@@ -171,7 +171,7 @@ def _columns(fitted: Fitted | None, asked: jobs.Columns) -> jobs.Columns:
     pos_label = asked.pos_label
     if pos_label is None and fitted is not None:
         pos_label = str(fitted.pos_label)
-    return jobs.Columns(names["score"], names["label"], asked.weight, pos_label)
+    return jobs.ColumnRoles(names["score"], names["label"], asked.weight, pos_label)
 
 
 def _check_labels(new: FileTable, old: FileTable | None, fitted: Fitted | None) -> None:
@@ -234,7 +234,7 @@ def _doer(result: _Result) -> str:
     return "calibrant check --calibrator JSON --update OUT"
 
 
-def _print(result: _Result, files: list[str], columns: jobs.Columns) -> None:
+def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None:
     """The table, the figures, what was found and what to do."""
     from calibrant.drift.words import facts, in_words, table_of
 

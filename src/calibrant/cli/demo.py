@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.cli import choices, jobs
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
-from calibrant.cli.places import Output, check_places
+from calibrant.cli.places import OutputOption, check_places
 from calibrant.engines.opening import open_engine
 from calibrant.errors import InputError
 from calibrant.metrics import evaluate
@@ -94,12 +94,12 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
     for path, text in zip((scores, new), example(), strict=True):
         write_whole(path, text)
     with open_engine() as engine:
-        columns = jobs.Columns("score", "churned")
+        columns = jobs.ColumnRoles("score", "churned")
         read = jobs.read_files(engine, [scores], columns)
         auto = jobs.compare_read(read, choices.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read, saved)
         engine.apply(jobs.load_map(saved), [new], calibrated, score="score")
-        columns = jobs.Columns("probability", "churned")
+        columns = jobs.ColumnRoles("probability", "churned")
         after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
     evaluation = evaluate(after.table, raw=before)
     write_whole(picture, jobs.draw(after.table, before, fitted_map=auto))
@@ -132,7 +132,7 @@ def _make_room(folder: Path, force: bool) -> list[Path]:
             f"the folder {folder} already has {', '.join(there)}. Name another folder, or let "
             "them be replaced: --force."
         )
-    check_places({path.name: Output(path) for path in paths if folder.is_dir()}, [])
+    check_places({path.name: OutputOption(path) for path in paths if folder.is_dir()}, [])
     folder.mkdir(parents=True, exist_ok=True)
     return paths
 

@@ -10,18 +10,18 @@ import typer
 from calibrant.cli import choices, jobs
 from calibrant.cli.console import run_with_status, say, say_json, show, tell
 from calibrant.cli.options import (
+    EngineOptions,
     Files,
     Json,
     LabelColumn,
     MemoryLimit,
-    Place,
     PosLabel,
     ScoreColumn,
     Threads,
     WeightColumn,
     engine_for,
 )
-from calibrant.cli.places import PAGES, Output, check_places
+from calibrant.cli.places import PAGES, OutputOption, check_places
 
 __all__ = ["compare", "report"]
 
@@ -53,9 +53,9 @@ def compare(
 
     BLS and the scores as they are (identity) always take part.
     """
-    columns = jobs.Columns(score, label, weight, pos_label)
+    columns = jobs.ColumnRoles(score, label, weight, pos_label)
     methods = choices.check_methods(method or choices.COMPARED)
-    with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
+    with engine_for("reading", json, EngineOptions(threads=threads, memory=memory_limit)) as opened:
         read = jobs.read_files(opened, files, columns)
     title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
     auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
@@ -102,10 +102,10 @@ def report(
 
     The page needs no network and no other file.
     """
-    check_places({"--output": Output(output, PAGES), "--save": Output(save)}, files)
-    columns = jobs.Columns(score, label, weight, pos_label)
+    check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
+    columns = jobs.ColumnRoles(score, label, weight, pos_label)
     methods = choices.check_methods(method or ())
-    with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
+    with engine_for("reading", json, EngineOptions(threads=threads, memory=memory_limit)) as opened:
         read = jobs.read_files(opened, files, columns)
     what = f"judging {len(read.table):,} distinct scores"
     page = run_with_status(

@@ -13,7 +13,7 @@ import typer
 from calibrant.cli import jobs
 from calibrant.cli.console import say, say_json
 from calibrant.cli.options import CalibratorFile, Json
-from calibrant.cli.places import Output, check_places
+from calibrant.cli.places import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.fitted import Fitted
 from calibrant.maps import VectorMap
@@ -23,7 +23,7 @@ __all__ = ["export"]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExportOptions:
     """What was asked for, as given; None where nothing was said."""
 
     dialect: str | None = None
@@ -40,7 +40,7 @@ class Wanted:
     float: int | None = None
 
 
-def _sql(fitted: Fitted, wanted: Wanted) -> str:
+def _sql(fitted: Fitted, wanted: ExportOptions) -> str:
     from calibrant.export.sql import to_sql
 
     given = {
@@ -57,19 +57,19 @@ def _sql(fitted: Fitted, wanted: Wanted) -> str:
     )
 
 
-def _python(fitted: Fitted, wanted: Wanted) -> str:
+def _python(fitted: Fitted, wanted: ExportOptions) -> str:
     from calibrant.export.python import to_python
 
     return to_python(fitted) if wanted.name is None else to_python(fitted, name=wanted.name)
 
 
-def _json(fitted: Fitted, wanted: Wanted) -> str:
+def _json(fitted: Fitted, wanted: ExportOptions) -> str:
     from calibrant.export.json import to_json
 
     return to_json(fitted)
 
 
-def _onnx(fitted: Fitted, wanted: Wanted) -> bytes:
+def _onnx(fitted: Fitted, wanted: ExportOptions) -> bytes:
     from calibrant.export.onnx import compose_onnx, to_onnx
 
     given = {"input": wanted.input, "float": wanted.float}
@@ -82,7 +82,7 @@ def _onnx(fitted: Fitted, wanted: Wanted) -> bytes:
     return written
 
 
-Writer = Callable[[Fitted, Wanted], str | bytes]
+Writer = Callable[[Fitted, ExportOptions], str | bytes]
 
 #: what each target is written by, and the options that mean something to it
 TARGETS: Mapping[str, tuple[Writer, tuple[str, ...]]] = {
@@ -181,7 +181,7 @@ def export(
 
     All give the numbers of apply: the same side at every jump, and formulas to the last digits.
     """
-    asked = Wanted(
+    asked = ExportOptions(
         dialect=dialect,
         form=form,
         columns=tuple(score or ()),
@@ -200,7 +200,7 @@ def export(
         raise ParameterError("ONNX is no text: name a file with --output FILE.")
     if json and output is None:
         raise ParameterError("--json says what was written: name a file with --output FILE.")
-    check_places({"--output": Output(output)}, [calibrator, *_files_of(model, output)])
+    check_places({"--output": OutputOption(output)}, [calibrator, *_files_of(model, output)])
     content = writer(jobs.load_map(calibrator), asked)
     if isinstance(content, str):
         content = content.rstrip("\n") + "\n"
@@ -215,7 +215,7 @@ def export(
         say(f"{calibrator} written as {to} to ", (str(output), "bold"))
 
 
-def _writer(to: str, wanted: Wanted) -> Writer:
+def _writer(to: str, wanted: ExportOptions) -> Writer:
     """What writes the target, if every option that was given means something to it."""
     if to not in TARGETS:
         raise ParameterError(f"--to must be one of {', '.join(TARGETS)}, but {to!r} came.")
@@ -255,7 +255,7 @@ def _print(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _columns(fitted: Fitted, wanted: Wanted) -> str | tuple[str, ...]:
+def _columns(fitted: Fitted, wanted: ExportOptions) -> str | tuple[str, ...]:
     """The columns of scores: those asked for, or that of the fit."""
     if isinstance(fitted.map, VectorMap):
         many = fitted.map.n_columns
@@ -273,7 +273,7 @@ def _columns(fitted: Fitted, wanted: Wanted) -> str | tuple[str, ...]:
     return wanted.columns[0] if wanted.columns else known if isinstance(known, str) else "score"
 
 
-def _segment(fitted: Fitted, wanted: Wanted) -> str | None:
+def _segment(fitted: Fitted, wanted: ExportOptions) -> str | None:
     if wanted.segment is None and fitted.map.segments is not None:
         return jobs.segment_column(fitted, None)
     if wanted.segment is not None and fitted.map.segments is None:

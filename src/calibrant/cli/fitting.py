@@ -12,13 +12,13 @@ from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.options import (
     Cells,
     EngineName,
+    EngineOptions,
     Files,
     Folds,
     Json,
     LabelColumn,
     Master,
     MemoryLimit,
-    Place,
     PosLabel,
     ScoreColumn,
     SegmentColumn,
@@ -27,7 +27,7 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
-from calibrant.cli.places import PAGES, PICTURES, Output, check_places
+from calibrant.cli.places import PAGES, PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.registry import DEFAULT
 
@@ -99,16 +99,16 @@ def fit(
     from calibrant.cli import results, segments
 
     written = {"calibrator": output, "plot": plot, "report": report}
-    places = {"--plot": Output(plot, PICTURES), "--report": Output(report, PAGES)}
-    check_places({"--output": Output(output), **places}, files)
+    places = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
+    check_places({"--output": OutputOption(output), **places}, files)
     jobs.check_folds(cv)
     if not cv and (plot or report):
         raise ParameterError("a plot or report shows out-of-fold results: cv must not be 0.")
     if shrinkage and not segment:
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    columns = jobs.Columns(score, label, weight, pos_label, segment)
-    place = Place(engine, master, threads, memory_limit)
+    columns = jobs.ColumnRoles(score, label, weight, pos_label, segment)
+    place = EngineOptions(engine, master, threads, memory_limit)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
     if segment:

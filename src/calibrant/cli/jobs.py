@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from calibrant.reports.value import Report
 
 __all__ = [
-    "Columns",
+    "ColumnRoles",
     "FitResult",
     "check_folds",
     "compare_read",
@@ -84,7 +84,7 @@ class FitResult:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRoles:
     """The names of the columns to read, and which label is positive."""
 
     score: str
@@ -97,7 +97,7 @@ class Columns:
 def read_files(
     engine: Engine,
     files: Files,
-    columns: Columns,
+    columns: ColumnRoles,
     *,
     cells: CellsOption = "auto",
     probabilities: bool = False,
@@ -268,7 +268,7 @@ def too_few(table: ScoreTable) -> bool:
 
 
 def evaluate_files(
-    engine: Engine, files: Files, columns: Columns, raw: str | None = None
+    engine: Engine, files: Files, columns: ColumnRoles, raw: str | None = None
 ) -> tuple[FileTable, ScoreTable | None]:
     """The table of a column of probabilities and, if asked for, that of the scores behind it."""
     read = read_files(engine, files, columns, probabilities=True)
@@ -280,7 +280,7 @@ def evaluate_files(
 def measure_files(
     engine: Engine,
     files: Files,
-    columns: Columns,
+    columns: ColumnRoles,
     raw: str | None,
     *,
     cells: CellsOption,

@@ -13,13 +13,13 @@ from calibrant.cli.options import (
     Bins,
     Cells,
     EngineName,
+    EngineOptions,
     Files,
     Json,
     LabelColumn,
     Level,
     Master,
     MemoryLimit,
-    Place,
     PosLabel,
     ProbColumn,
     RawColumn,
@@ -31,7 +31,7 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
-from calibrant.cli.places import PICTURES, Output, check_places
+from calibrant.cli.places import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
 
@@ -69,8 +69,8 @@ def evaluate(
     from calibrant.metrics.intervals import read_interval_options
     from calibrant.reports import in_words
 
-    columns = jobs.Columns(prob, label, weight, pos_label, segment)
-    place, wanted = Place(engine, master, threads, memory_limit), read_cells(cells)
+    columns = jobs.ColumnRoles(prob, label, weight, pos_label, segment)
+    place, wanted = EngineOptions(engine, master, threads, memory_limit), read_cells(cells)
     if segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
@@ -93,7 +93,12 @@ SHOWN = 30
 
 
 def _each_segment(
-    files: list[str], columns: jobs.Columns, place: Place, cells: Any, bins: int, json: bool
+    files: list[str],
+    columns: jobs.ColumnRoles,
+    place: EngineOptions,
+    cells: Any,
+    bins: int,
+    json: bool,
 ) -> None:
     """Print the measures of each segment."""
     from calibrant.cli import segments
@@ -135,9 +140,9 @@ def plot(
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
     """
-    check_places({"--output": Output(output, PICTURES)}, files)
-    columns = jobs.Columns(prob, label, weight, pos_label)
-    with engine_for("reading", json, Place(threads=threads, memory=memory_limit)) as opened:
+    check_places({"--output": OutputOption(output, PICTURES)}, files)
+    columns = jobs.ColumnRoles(prob, label, weight, pos_label)
+    with engine_for("reading", json, EngineOptions(threads=threads, memory=memory_limit)) as opened:
         read, before = jobs.evaluate_files(opened, files, columns, raw)
     kind = output.suffix[1:].lower()
     write_whole(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))

@@ -20,6 +20,7 @@ __all__ = [
     "CalibratorFile",
     "Cells",
     "EngineName",
+    "EngineOptions",
     "Files",
     "Folds",
     "Json",
@@ -27,7 +28,6 @@ __all__ = [
     "Level",
     "Master",
     "MemoryLimit",
-    "Place",
     "PosLabel",
     "ProbColumn",
     "RawColumn",
@@ -119,7 +119,7 @@ SegmentColumn = Annotated[
 ]
 
 
-class Place(NamedTuple):
+class EngineOptions(NamedTuple):
     """Where the work is done: which engine, with how much of the machine."""
 
     engine: str = "duckdb"
@@ -129,7 +129,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def engine_for(title: str, quiet: bool, place: Place) -> Iterator[Engine]:
+def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine]:
     """An engine for one job, with a progress bar."""
     from calibrant.engines.opening import open_engine
 

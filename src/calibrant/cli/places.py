@@ -12,13 +12,13 @@ from typing import NamedTuple
 from calibrant.errors import InputError
 from calibrant.outputs import check_folder, find_target, follow, keep_apart, look
 
-__all__ = ["PAGES", "PICTURES", "Output", "check_places"]
+__all__ = ["PAGES", "PICTURES", "OutputOption", "check_places"]
 
 PICTURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 
 
-class Output(NamedTuple):
+class OutputOption(NamedTuple):
     """What an option names: a file to be written, with one of some endings.
 
     Parameters
@@ -34,7 +34,7 @@ class Output(NamedTuple):
 
 
 def check_places(
-    outputs: Mapping[str, Output], read: Iterable[str | os.PathLike[str] | None]
+    outputs: Mapping[str, OutputOption], read: Iterable[str | os.PathLike[str] | None]
 ) -> None:
     """Refuse outputs that cannot be written, that are read, or that are one: before any work.
 
@@ -55,7 +55,7 @@ def check_places(
     keep_apart(written, (file for path in names for file in (_files(path) if there else [path])))
 
 
-def _check(path: Path, output: Output) -> None:
+def _check(path: Path, output: OutputOption) -> None:
     if output.folder and (os.path.isdir(path) or not os.path.exists(path)):
         final = follow(path)
         check_folder(final.parent)

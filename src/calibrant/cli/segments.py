@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.cli.choices import make_calibrator
-from calibrant.cli.jobs import Columns, Files, FitResult, too_few
+from calibrant.cli.jobs import ColumnRoles, Files, FitResult, too_few
 from calibrant.data.cells import cell_facts
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.table import ScoreTable
@@ -52,7 +52,7 @@ def _number(word: str) -> str | float:
 def read(
     engine: Engine,
     files: Files,
-    columns: Columns,
+    columns: ColumnRoles,
     cells: CellsOption,
     *,
     probabilities: bool = False,

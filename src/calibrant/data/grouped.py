@@ -13,7 +13,16 @@ from calibrant.data.cells import Cells
 from calibrant.data.labels import plain
 from calibrant.data.table import ScoreTable
 
-__all__ = ["APART", "SUMS", "Columns", "Grouped", "Look", "columns_of", "side_by_side", "zoomed"]
+__all__ = [
+    "APART",
+    "SUMS",
+    "Columns",
+    "Grouped",
+    "ScoreExtent",
+    "columns_of",
+    "side_by_side",
+    "zoomed",
+]
 
 Array = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
@@ -31,7 +40,7 @@ REDUCED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys(
 )
 
 
-class Look(NamedTuple):
+class ScoreExtent(NamedTuple):
     """The number of rows, and their smallest and largest score."""
 
     rows: int

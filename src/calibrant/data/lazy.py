@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibrant.data.cells import Cells, cells_for, segment_cells_for
 from calibrant.data.door import HEAVIEST
 from calibrant.data.doubles import as_double
-from calibrant.data.grouped import SUMS, Columns, Grouped, Look, side_by_side, zoomed
+from calibrant.data.grouped import SUMS, Columns, Grouped, ScoreExtent, side_by_side, zoomed
 from calibrant.data.lazy_checks import (
     BadRowsError,
     CellsOption,
@@ -346,7 +346,7 @@ class LazyRows:
 
     # --- which cells ----------------------------------------------------------------------------
 
-    def look(self) -> Look:
+    def look(self) -> ScoreExtent:
         """How many rows there are, and the ends of their scores; one pass over one column."""
         import narwhals as nw
 
@@ -355,9 +355,9 @@ class LazyRows:
         low, high, rows = self.fetch(self.source.select(*ends)).row(0)
         if rows and not all(end is not None and math.isfinite(end) for end in (low, high)):
             raise BadRowsError
-        return Look(int(rows), low or 0.0, high or 0.0)
+        return ScoreExtent(int(rows), low or 0.0, high or 0.0)
 
-    def cells_over(self, look: Look, count: int) -> Cells:
+    def cells_over(self, look: ScoreExtent, count: int) -> Cells:
         """Cells for scores with these ends."""
         import narwhals as nw
 

@@ -19,7 +19,7 @@ from calibrant.data.passes import Batch
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["FEW", "PieceScores", "PieceSums", "Way"]
+__all__ = ["FEW", "PieceFinder", "PieceScores", "PieceSums"]
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class _Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Way:
+class PieceFinder:
     """From a score to its piece. Each step is a table: the cell or piece with number k becomes
     ``parts`` pieces from number ``first`` on; rows elsewhere are left out."""
 
@@ -116,7 +116,7 @@ class PieceSums:
     ``predict`` they are not summed.
     """
 
-    way: Way
+    way: PieceFinder
     link: Callable[[Array], Array]
     predict: Callable[[nw.Expr], nw.Expr] | None
     sums: Array | None = None
@@ -171,7 +171,7 @@ class PieceSums:
 class PieceScores:
     """Σw and Σw² of each class, of each score in some pieces."""
 
-    way: Way
+    way: PieceFinder
     parts: list[Batch] = field(default_factory=list)
 
     @property

@@ -22,7 +22,7 @@ from calibrant.data.grouped import SUMS, Columns, Grouped, columns_of
 from calibrant.data.lazy import LazyRows
 from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.passes import Steps, together
-from calibrant.data.pieces import PieceScores, PieceSums, Way
+from calibrant.data.pieces import PieceFinder, PieceScores, PieceSums
 from calibrant.data.table import ScoreTable
 
 if TYPE_CHECKING:
@@ -100,14 +100,14 @@ def narrowed(
             break
         parts = pieces.parts(torn)
         steps = pieces.step(torn, parts)
-        found = yield PieceSums(Way(grouped.cells, steps), link, predict)
+        found = yield PieceSums(PieceFinder(grouped.cells, steps), link, predict)
         pieces = pieces.divided(torn, steps, found)
         torn = pieces.torn(link)
     kept = {name: column[~torn] for name, column in pieces.columns.items()}
     if not torn.any():
         return Narrowed(kept, {"x": np.empty(0), **{name: np.empty(0) for name in SUMS}})
     steps = pieces.step(torn, np.ones(int(torn.sum())))
-    scores = yield PieceScores(Way(grouped.cells, steps))
+    scores = yield PieceScores(PieceFinder(grouped.cells, steps))
     return Narrowed(kept, scores)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.resample import cells_of
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.interval_formulas import clopper_pearson
 
@@ -32,7 +32,7 @@ ROUNDING = 1e-12
 # --- bins ---------------------------------------------------------------------------------------
 
 
-def bins_of(table: ScoreTable, rule: Rule) -> tuple[Index, Array]:
+def bins_of(table: ScoreTable, rule: CurveOptions) -> tuple[Index, Array]:
     """Where every non-empty bin begins in the table, and its edges, shape (m, 2).
 
     >>> table = ScoreTable.from_counts([0.1, 0.25, 0.3], [1, 1, 1], [1, 0, 0])
@@ -139,18 +139,18 @@ def _round_up(reach: float) -> float:
 
 
 def band_of(
-    table: ScoreTable, starts: Index, sums: BinSums, rule: Rule
+    table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions
 ) -> Band | tuple[None, None]:
     """The lower and the upper end of each bin's fraction, or two Nones."""
     return (None, None) if rule.band is None else BANDS[rule.band](table, starts, sums, rule)
 
 
-def _exact(table: ScoreTable, starts: Index, sums: BinSums, rule: Rule) -> Band:
+def _exact(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
     """Clopper–Pearson with the effective sample size."""
     return clopper_pearson(sums.effective, sums.fraction, rule.tail)
 
 
-def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: Rule) -> Band:
+def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
     """Percentiles of the fraction over Poisson replicates of either class's weight."""
     random = read_generator(rule.random_state)
     negative = _replicates(sums.negative, sums.negative_sq, rule.replicates, random)
@@ -171,7 +171,7 @@ def _replicates(weight: Array, square: Array, n: int, random: np.random.Generato
     return unit * random.poisson(mean, size=(n, len(mean)))
 
 
-def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: Rule) -> Band:
+def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
     """Percentiles of the fraction over labels drawn with the predictions as probabilities."""
     cells = cells_of(table, keep=starts)
     drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
@@ -181,7 +181,7 @@ def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: Rule) ->
     return lower, upper
 
 
-BANDS: dict[str, Callable[[ScoreTable, Index, BinSums, Rule], Band]] = {
+BANDS: dict[str, Callable[[ScoreTable, Index, BinSums, CurveOptions], Band]] = {
     "exact": _exact,
     "bootstrap": _bootstrap,
     "consistency": _consistency,

@@ -15,7 +15,7 @@ from calibrant.diagrams.bins import window
 from calibrant.diagrams.curves import curve_of
 from calibrant.diagrams.frames import span_of
 from calibrant.diagrams.panels import Panels
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
@@ -100,7 +100,7 @@ def class_reliability(
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")
-    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     names = [TOP] * bool(top_label) + [str(plain(seen.labels[column])) for column in columns]
     # one table at a time: many classes of many rows would not fit into memory together
     span = _common_span(seen, columns, top_label, rule)
@@ -122,7 +122,7 @@ def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
 
 
 def _common_span(
-    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool, rule: Rule
+    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool, rule: CurveOptions
 ) -> tuple[float, float]:
     """The part of the axis that holds the predictions shown."""
     if rule.axes == "logit":

@@ -11,10 +11,10 @@ from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.frames import cells_over, frame_of, span_of
 from calibrant.diagrams.points import Curve
 from calibrant.diagrams.reading import read_raw, read_table
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.diagrams.shapes import shape_of
 
-__all__ = ["Comparison", "Curve", "compare_curves", "curve_of", "reliability_curve"]
+__all__ = ["ComparedCurves", "Curve", "compare_curves", "curve_of", "reliability_curve"]
 
 
 def reliability_curve(
@@ -138,11 +138,13 @@ def reliability_curve(
     >>> isotonic.x.tolist(), isotonic.y.tolist()
     ([0.1, 0.3, 0.4, 0.8], [0.0, 0.5, 0.5, 1.0])
     """
-    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     return curve_of(read_table(y, p, sample_weight, pos_label), rule)
 
 
-def curve_of(table: ScoreTable, rule: Rule, span: tuple[float, float] | None = None) -> Curve:
+def curve_of(
+    table: ScoreTable, rule: CurveOptions, span: tuple[float, float] | None = None
+) -> Curve:
     """The curve of a table; ``span`` is the part of the axis that its histogram covers."""
     shape = shape_of(table, rule)
     cells = cells_over(span_of([table], rule.axes) if span is None else span, rule)
@@ -168,7 +170,7 @@ def curve_of(table: ScoreTable, rule: Rule, span: tuple[float, float] | None = N
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Frozen):
+class ComparedCurves(Frozen):
     """The curves of one diagram, on common histogram cells.
 
     Attributes
@@ -202,24 +204,26 @@ def compare_curves(
     p: Any = None,
     *,
     raw: Any = None,
-    rule: Rule | None = None,
+    rule: CurveOptions | None = None,
     sample_weight: Any = None,
     pos_label: Any = None,
-) -> Comparison:
+) -> ComparedCurves:
     """The reliability curves after and, where ``raw`` is given, before calibration.
 
     >>> both = compare_curves([0, 1, 1], [0.4, 0.6, 0.6], raw=[-2.0, 0.5, 3.0])
     >>> both.linked, both.before.mean_p.round(2).tolist()
     (True, [0.12, 0.62, 0.95])
     """
-    rule = Rule() if rule is None else rule
+    rule = CurveOptions() if rule is None else rule
     after = read_table(y, p, sample_weight, pos_label)
     if raw is None:
-        return Comparison(curve_of(after, rule))
+        return ComparedCurves(curve_of(after, rule))
     before = read_raw(y, raw, sample_weight, pos_label)
     ends = float(before.scores[0]), float(before.scores[-1])
     linked = not before.looks_like_probabilities
     if linked:
         before = before.through_sigmoid()
     common = span_of([after, before], rule.axes)
-    return Comparison(curve_of(after, rule, common), curve_of(before, rule, common), linked, ends)
+    return ComparedCurves(
+        curve_of(after, rule, common), curve_of(before, rule, common), linked, ends
+    )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.bins import window
 from calibrant.diagrams.points import Curve
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.losses import logit, sigmoid
 
 __all__ = ["Frame", "cells_over", "frame_of", "round_odds", "span_of", "tick_words"]
@@ -109,7 +109,7 @@ def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
     return window(low, high) if axes == "probability" else round_odds(low, high)
 
 
-def cells_over(span: tuple[float, float], rule: Rule) -> Array:
+def cells_over(span: tuple[float, float], rule: CurveOptions) -> Array:
     """The edges of the histogram's cells: of equal width on the scale of the axes."""
     part = np.arange(rule.cells + 1) / rule.cells
     if rule.axes == "probability":

@@ -12,7 +12,7 @@ from calibrant.diagrams.curves import Curve, curve_of
 from calibrant.diagrams.frames import frame_of, span_of
 from calibrant.diagrams.lines import MapCurve, map_curve
 from calibrant.diagrams.reading import read_several
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.errors import InputError, ParameterError
 
 __all__ = ["Panels", "boosting_panels", "panels_of", "reliability_panels"]
@@ -131,13 +131,13 @@ def reliability_panels(
     >>> panels["raw"].fraction.tolist()
     [0.0, 0.0, 1.0, 1.0]
     """
-    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     tables = read_several(y, predictions, sample_weight, pos_label)
     return panels_of(tables, rule, _checked_maps(maps, predictions))
 
 
 def panels_of(
-    tables: Mapping[str, ScoreTable], rule: Rule, maps: Mapping[str, Any] | None = None
+    tables: Mapping[str, ScoreTable], rule: CurveOptions, maps: Mapping[str, Any] | None = None
 ) -> Panels:
     """The panels of tables of probabilities, on common cells."""
     span = span_of(tables.values(), rule.axes)

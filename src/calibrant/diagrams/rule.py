@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.errors import ParameterError
 
-__all__ = ["AXES", "CURVES", "KINDS", "Rule", "one_of"]
+__all__ = ["AXES", "CURVES", "KINDS", "CurveOptions", "one_of"]
 
 #: the histogram has at least this many cells
 CELLS = 20
@@ -29,7 +29,7 @@ CURVES: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class CurveOptions:
     """The options of a curve; ``band`` as it will be found, "auto" and synonyms resolved."""
 
     bins: int = 10

@@ -17,7 +17,7 @@ from calibrant.diagrams.curves import Curve, curve_of
 from calibrant.diagrams.frames import frame_of, span_of
 from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.reading import refuse_same_names
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.errors import InputError
 
 __all__ = ["Segments", "reliability_segments", "segments_by"]
@@ -145,12 +145,12 @@ def reliability_segments(
     >>> found.names
     ('2025', '2026')
     """
-    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     return segments_by(rule, y, p, segments, sample_weight, pos_label)
 
 
 def segments_by(
-    rule: Rule, y: Any, p: Any, segments: Any, sample_weight: Any, pos_label: Any
+    rule: CurveOptions, y: Any, p: Any, segments: Any, sample_weight: Any, pos_label: Any
 ) -> Segments:
     """The curves of each segment by a rule."""
     predictions = p if isinstance(p, Mapping) else {ONLY: p}
@@ -183,7 +183,7 @@ def segments_by(
     return _segments({name: own for name, own in tables.items() if all(own.values())}, rule)
 
 
-def _segments(tables: Mapping[str, Mapping[str, ScoreTable]], rule: Rule) -> Segments:
+def _segments(tables: Mapping[str, Mapping[str, ScoreTable]], rule: CurveOptions) -> Segments:
     span = span_of([table for own in tables.values() for table in own.values()], rule.axes)
     panels = tuple(
         Panels(

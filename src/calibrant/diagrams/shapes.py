@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from calibrant.data.table import ScoreTable
 from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of, means_of
 from calibrant.diagrams.resample import MergedCells, cells_of
-from calibrant.diagrams.rule import Rule
+from calibrant.diagrams.rule import CurveOptions
 from calibrant.losses import logit
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.interval_formulas import clopper_pearson
@@ -50,7 +50,7 @@ class Shape(NamedTuple):
     upper: Array | None
 
 
-def shape_of(table: ScoreTable, rule: Rule) -> Shape:
+def shape_of(table: ScoreTable, rule: CurveOptions) -> Shape:
     """The curve of a table of probabilities."""
     return SHAPES[rule.curve](table, rule)
 
@@ -58,7 +58,7 @@ def shape_of(table: ScoreTable, rule: Rule) -> Shape:
 # --- in bins ------------------------------------------------------------------------------------
 
 
-def _binned(table: ScoreTable, rule: Rule) -> Shape:
+def _binned(table: ScoreTable, rule: CurveOptions) -> Shape:
     starts, edges = bins_of(table, rule)
     sums = BinSums.of(table, starts)
     mean = means_of(table, starts)
@@ -69,7 +69,7 @@ def _binned(table: ScoreTable, rule: Rule) -> Shape:
 # --- isotonic -----------------------------------------------------------------------------------
 
 
-def _isotonic(table: ScoreTable, rule: Rule) -> Shape:
+def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
     """Pool adjacent violators: the line is level over each block and straight between blocks."""
     starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1].astype(np.intp)
     sums = BinSums.of(table, starts)
@@ -103,7 +103,7 @@ def _careful(sums: BinSums) -> Array:
     return (sums.effective * sums.fraction + 1.0) / (sums.effective + 2.0)
 
 
-def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: Rule) -> Band:
+def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: CurveOptions) -> Band:
     """Percentiles of the isotonic curves of labels drawn with these probabilities."""
     drawn = cells.draw(probability, rule.replicates, read_generator(rule.random_state))
     values = np.empty((rule.replicates, len(x)))
@@ -113,7 +113,7 @@ def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: Rule)
     return _percentiles(values, rule)
 
 
-def _percentiles(values: Array, rule: Rule) -> Band:
+def _percentiles(values: Array, rule: CurveOptions) -> Band:
     lower, upper = np.quantile(values, (rule.tail, 1 - rule.tail), axis=0)
     return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
 
@@ -121,7 +121,7 @@ def _percentiles(values: Array, rule: Rule) -> Band:
 # --- smooth -------------------------------------------------------------------------------------
 
 
-def _smooth(table: ScoreTable, rule: Rule) -> Shape:
+def _smooth(table: ScoreTable, rule: CurveOptions) -> Shape:
     """Means of predictions and labels under a kernel that moves along the log-odds."""
     cells = cells_of(table)
     place = logit(np.clip(cells.p, CLIP, 1 - CLIP))
@@ -182,7 +182,7 @@ def kernel(at: Array, places: Array, sigma: float) -> Array:
     return np.asarray(np.exp(-0.5 * distance**2))
 
 
-SHAPES: dict[str, Callable[[ScoreTable, Rule], Shape]] = {
+SHAPES: dict[str, Callable[[ScoreTable, CurveOptions], Shape]] = {
     "binned": _binned,
     "isotonic": _isotonic,
     "smooth": _smooth,

@@ -27,7 +27,7 @@ from calibrant.registry import calibrators_of
 __all__ = [
     "BEFORE",
     "Judge",
-    "Trial",
+    "LearningTrial",
     "Trials",
     "bare",
     "check_orientation",
@@ -230,9 +230,9 @@ class Trials:
         self.positive = np.where(rows.positive[order], weight, 0.0)
         self.negative = weight - self.positive
 
-    def draw(self, drawn: Index) -> Trial:
+    def draw(self, drawn: Index) -> LearningTrial:
         """The trial whose methods are fitted to the rows of these numbers."""
-        return Trial(self, drawn)
+        return LearningTrial(self, drawn)
 
     def left(self, drawn: Index) -> ScoreTable:
         """The table of all other rows. Σw² is not kept: measures do not read it."""
@@ -247,7 +247,7 @@ class Trials:
 
 
 @dataclass(frozen=True)
-class Trial:
+class LearningTrial:
     """One draw of rows: every method is fitted to them and judged on the others."""
 
     trials: Trials

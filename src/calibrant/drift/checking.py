@@ -13,7 +13,7 @@ from calibrant.base import SCALES, Number
 from calibrant.data.provenance import records
 from calibrant.data.table import ScoreTable
 from calibrant.drift.ladder import (
-    Cells,
+    ComparedCells,
     Outcome,
     cells_of_map,
     cells_of_tables,
@@ -134,7 +134,7 @@ def check_drift(
     check_word("weights", weights, SPREADS)
     if not SCALES.allows(scale):
         raise ParameterError(f"scale must be {SCALES}, but {scale!r} came.")
-    asked = _Asked(check_number("level", level, 0.0, 1.0), _least(least), scale, weights)
+    asked = _Options(check_number("level", level, 0.0, 1.0), _least(least), scale, weights)
     if isinstance(reference, ScoreTable):
         return _two_tables(reference, new, calibrator, asked)
     if calibrator is not None:
@@ -145,7 +145,7 @@ def check_drift(
     return _map_and_table(reference, new, asked)
 
 
-class _Asked(NamedTuple):
+class _Options(NamedTuple):
     """The options."""
 
     level: float
@@ -154,7 +154,7 @@ class _Asked(NamedTuple):
     weights: str
 
 
-class _Known(NamedTuple):
+class _Context(NamedTuple):
     """What is known beside the cells."""
 
     reference_rate: float | None
@@ -166,7 +166,7 @@ class _Known(NamedTuple):
     notes: list[str]
 
 
-def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: _Asked) -> Drift:
+def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: _Options) -> Drift:
     _check_table(reference, "reference")
     distance = _distance(reference, new)
     if calibrator is not None:
@@ -185,7 +185,7 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
             "both classes must occur where the tables have scores in common, but one never does: "
             "there is nothing to compare. Gather more rows."
         )
-    known = _Known(
+    known = _Context(
         reference.total_positive / reference.total,
         new.total_positive / new.total,
         distance,
@@ -197,7 +197,7 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
     return _drift(cells_of_tables(first, second), min(first.rarer, second.rarer), known, asked)
 
 
-def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Asked) -> Drift:
+def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
     _refuse_raw(asked.scale)
     map_ = map_of_one_score(calibrator)
     _refuse_other_kind(calibrator, new=new)
@@ -210,7 +210,7 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Asked) -> Drift:
     else:
         rate, weight = known_rate(fitted), _positive(fitted.provenance.get("weight"))
         inflation += group.information / learned
-    known = _Known(
+    known = _Context(
         None if rate is None else float(rate),
         new.total_positive / new.total,
         None,
@@ -225,7 +225,7 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Asked) -> Drift:
 # --- the answer ---------------------------------------------------------------------------------
 
 
-def _drift(cells: Cells, cases: float, known: _Known, asked: _Asked) -> Drift:
+def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options) -> Drift:
     count = 1 + (cases >= SLOPE_CASES) + (cases >= SHAPE_CASES)
     first = fit(cells, cells.curve)
     steps = terms_of(cells, first.p, count)
@@ -262,7 +262,9 @@ def _drift(cells: Cells, cases: float, known: _Known, asked: _Asked) -> Drift:
     )
 
 
-def _recommended(tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], asked: _Asked) -> str:
+def _recommended(
+    tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], asked: _Options
+) -> str:
     """The remedy for the highest step that was found, or the first that leaves less than asked."""
     each = -math.expm1(math.log1p(-asked.level) / len(TESTS))
     highest = max((at for at, test in enumerate(tests, start=1) if test.p_value <= each), default=0)
@@ -272,7 +274,7 @@ def _recommended(tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], ask
     return remedies[highest].name
 
 
-def _line(cells: Cells, p: Array, outcomes: list[Outcome]) -> tuple[float, float]:
+def _line(cells: ComparedCells, p: Array, outcomes: list[Outcome]) -> tuple[float, float]:
     """The line a + b·z of the second model; the shift alone where there is none."""
     if len(outcomes) < 2:
         return float(outcomes[0].model.theta[-1]), 0.0

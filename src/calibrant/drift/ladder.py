@@ -20,8 +20,8 @@ from calibrant.kernels.descent import descend, newton_step
 from calibrant.losses import sigmoid
 
 __all__ = [
-    "Cells",
-    "Fit",
+    "ChangeFit",
+    "ComparedCells",
     "Outcome",
     "c_alpha",
     "cells_of_map",
@@ -47,7 +47,7 @@ APART = 1e-3
 INDEPENDENT = 1e-6
 
 
-class Cells(NamedTuple):
+class ComparedCells(NamedTuple):
     """All cells that are compared, and the curve that both tables share."""
 
     rows: Group
@@ -60,11 +60,11 @@ class Cells(NamedTuple):
     def weight(self) -> Array:
         return self.rows.weight
 
-    def only_new(self, offset: Array) -> Cells:
+    def only_new(self, offset: Array) -> ComparedCells:
         """The new table's cells alone, with the reference's curve as the offset."""
         at = self.new > 0.0
         rows = Group(*(column[at] for column in self.rows))
-        return Cells(rows, self.new[at], offset[at], self.curve[:0, at])
+        return ComparedCells(rows, self.new[at], offset[at], self.curve[:0, at])
 
     def information(self, p: Array) -> Array:
         """Σw·p(1 − p) of each cell."""
@@ -76,7 +76,7 @@ class Cells(NamedTuple):
         return self.information(p) * spread * self.inflation
 
 
-class Fit(NamedTuple):
+class ChangeFit(NamedTuple):
     """Coefficients, the probability in each cell, and −log-likelihood without the prior."""
 
     theta: Array
@@ -90,14 +90,14 @@ class Outcome(NamedTuple):
     statistic: float
     df: int
     p_value: float
-    model: Fit
+    model: ChangeFit
     covariance: Array  # of all δ of that model
 
 
 # --- cells --------------------------------------------------------------------------------------
 
 
-def cells_of_tables(reference: Group, new: Group) -> Cells:
+def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
     """Two tables and their common curve: at most as many columns as either has scores.
 
     It is a free level for each score if they are few and mostly the same, else a spline with knots
@@ -114,12 +114,12 @@ def cells_of_tables(reference: Group, new: Group) -> Cells:
     else:
         most = min(len(np.unique(group.z)) for group in (reference, new))
         curve = _spline(rows.z, rows.negative / n0 + rows.positive / n1, wanted)[:most]
-    return Cells(rows, flag, np.full(len(flag), np.log(n1 / n0)), curve)
+    return ComparedCells(rows, flag, np.full(len(flag), np.log(n1 / n0)), curve)
 
 
-def cells_of_map(new: Group, inflation: float) -> Cells:
+def cells_of_map(new: Group, inflation: float) -> ComparedCells:
     """One table, whose z are the logits of the map in question."""
-    return Cells(new, np.ones(len(new.z)), new.z, np.empty((0, len(new.z))), inflation)
+    return ComparedCells(new, np.ones(len(new.z)), new.z, np.empty((0, len(new.z))), inflation)
 
 
 def _spline(z: Array, weight: Array, wanted: int) -> Array:
@@ -162,16 +162,16 @@ def _moments(z: Array, weight: Array) -> tuple[float, float]:
 # --- fits ---------------------------------------------------------------------------------------
 
 
-class _Point(NamedTuple):
+class _ChangePoint(NamedTuple):
     """A fit, with the penalised objective and its gradient."""
 
     theta: Array
     objective: float
     gradient: Array
-    fit: Fit
+    fit: ChangeFit
 
 
-def fit(cells: Cells, columns: Array, start: Fit | None = None) -> Fit:
+def fit(cells: ComparedCells, columns: Array, start: ChangeFit | None = None) -> ChangeFit:
     """The penalised fit of a logistic model with these columns, by guarded Newton steps.
 
     ``start`` is the fit of the first of these columns, if there is one. O(m²·D) a step, for m
@@ -183,26 +183,26 @@ def fit(cells: Cells, columns: Array, start: Fit | None = None) -> Fit:
     if not len(theta):
         return _at(cells, columns, theta)
 
-    def at(theta: Array) -> _Point:
+    def at(theta: Array) -> _ChangePoint:
         found, pull = _at(cells, columns, theta), PRIOR * theta
         gradient = columns @ (cells.weight * found.p - cells.rows.positive) + pull
-        return _Point(theta, found.loss + 0.5 * float(theta @ pull), gradient, found)
+        return _ChangePoint(theta, found.loss + 0.5 * float(theta @ pull), gradient, found)
 
-    def step(here: _Point) -> Array:
+    def step(here: _ChangePoint) -> Array:
         return newton_step(_information(cells, columns, here.fit.p), here.gradient)
 
     total = float(cells.weight.sum())
     return _at(cells, columns, descend(at, at(theta), step, total).required().theta)
 
 
-def _at(cells: Cells, columns: Array, theta: Array) -> Fit:
+def _at(cells: ComparedCells, columns: Array, theta: Array) -> ChangeFit:
     eta = cells.offset + theta @ columns
     positive, negative = cells.rows.positive, cells.rows.negative
     loss = positive @ np.logaddexp(0.0, -eta) + negative @ np.logaddexp(0.0, eta)
-    return Fit(theta, sigmoid(eta), float(loss))
+    return ChangeFit(theta, sigmoid(eta), float(loss))
 
 
-def _information(cells: Cells, columns: Array, p: Array) -> Array:
+def _information(cells: ComparedCells, columns: Array, p: Array) -> Array:
     scaled = columns * cells.information(p)
     return np.asarray(scaled @ columns.T + PRIOR * np.eye(len(columns)))
 
@@ -210,7 +210,7 @@ def _information(cells: Cells, columns: Array, p: Array) -> Array:
 # --- tests --------------------------------------------------------------------------------------
 
 
-def terms_of(cells: Cells, p: Array, count: int) -> list[Array]:
+def terms_of(cells: ComparedCells, p: Array, count: int) -> list[Array]:
     """The first steps of a change, as many as asked for: 1; z, standardised; three bends.
 
     The bends are Legendre's polynomials of degree 2 to 4 in the share of rows below a score, both
@@ -227,7 +227,7 @@ def terms_of(cells: Cells, p: Array, count: int) -> list[Array]:
     return [np.ones((1, len(weight))), line, bends][:count]
 
 
-def information_moments(cells: Cells, p: Array) -> tuple[float, float]:
+def information_moments(cells: ComparedCells, p: Array) -> tuple[float, float]:
     """Mean and deviation of z, cells counting by their information w·p(1 − p)."""
     return _moments(cells.rows.z, cells.information(p))
 
@@ -236,7 +236,7 @@ def _share(weight: Array) -> Array:
     return weight / max(float(weight.sum()), np.finfo(float).tiny)
 
 
-def climb(cells: Cells, first: Fit, steps: list[Array]) -> list[Outcome]:
+def climb(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -> list[Outcome]:
     """The test of each step against the model before it, beginning at the one without a change.
 
     It ends before a step that cannot be told from the terms before it.
@@ -257,7 +257,7 @@ def climb(cells: Cells, first: Fit, steps: list[Array]) -> list[Outcome]:
 
 
 def c_alpha(
-    cells: Cells, before: Fit, after: Fit, columns: Array, tested: Array
+    cells: ComparedCells, before: ChangeFit, after: ChangeFit, columns: Array, tested: Array
 ) -> tuple[float, int, float] | None:
     """Statistic, degrees of freedom and p-value of the tested terms.
 
@@ -285,7 +285,7 @@ def c_alpha(
     return statistic, df, float(chdtrc(df, statistic))
 
 
-def _apart(cells: Cells, p: Array, columns: Array, tested: Array) -> tuple[Array, Array]:
+def _apart(cells: ComparedCells, p: Array, columns: Array, tested: Array) -> tuple[Array, Array]:
     """What is left of the tested terms beside the columns, and the root of their information."""
     weight = cells.information(p)
     size = np.sqrt(np.maximum((tested * tested) @ weight, np.finfo(float).tiny))
@@ -293,7 +293,7 @@ def _apart(cells: Cells, p: Array, columns: Array, tested: Array) -> tuple[Array
     return tested - beside.T @ columns, size
 
 
-def _covariance(cells: Cells, p: Array, terms: Array) -> Array:
+def _covariance(cells: ComparedCells, p: Array, terms: Array) -> Array:
     """Of the coefficients of the terms, beside the common curve: J⁻¹VJ⁻¹."""
     rest, _ = _apart(cells, p, cells.curve, terms)
     scaled = rest * cells.information(p)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.drift.ladder import PRIOR, Cells, Fit, Outcome, fit
+from calibrant.drift.ladder import PRIOR, ChangeFit, ComparedCells, Outcome, fit
 from calibrant.drift.value import Remedy
 from calibrant.losses import sigmoid
 
@@ -19,19 +19,19 @@ Array = NDArray[np.float64]
 NAMES = ("none", "intercept", "refit", "new map")
 
 
-def reference_curve(cells: Cells, model: Fit) -> Array:
+def reference_curve(cells: ComparedCells, model: ChangeFit) -> Array:
     """The reference's logit in every cell, by the model of the largest change."""
     return np.asarray(cells.offset + model.theta[: len(cells.curve)] @ cells.curve)
 
 
-def expected_rate(cells: Cells, reference: Array) -> float:
+def expected_rate(cells: ComparedCells, reference: Array) -> float:
     """The share of positives in the new table, had nothing changed."""
     weight = cells.weight * cells.new
     return float(weight @ sigmoid(reference)) / float(weight.sum())
 
 
 def remedies_of(
-    cells: Cells, reference: Array, steps: list[Array], outcomes: list[Outcome]
+    cells: ComparedCells, reference: Array, steps: list[Array], outcomes: list[Outcome]
 ) -> tuple[Remedy, ...]:
     """What each remedy saves and leaves, fitted to the new table with the reference as an offset.
 
@@ -55,7 +55,7 @@ def remedies_of(
     return tuple(found)
 
 
-def _flattery(cells: Cells, columns: Array, here: Fit) -> float:
+def _flattery(cells: ComparedCells, columns: Array, here: ChangeFit) -> float:
     """tr J⁻¹V: the number of parameters, where rows weigh alike."""
     scaled = columns * cells.information(here.p)
     information = scaled @ columns.T + PRIOR * np.eye(len(columns))
@@ -63,7 +63,9 @@ def _flattery(cells: Cells, columns: Array, here: Fit) -> float:
     return float(np.trace(np.linalg.solve(information, variance)))
 
 
-def _distance(cells: Cells, columns: Array, pair: tuple[Array, Array], covariance: Array) -> float:
+def _distance(
+    cells: ComparedCells, columns: Array, pair: tuple[Array, Array], covariance: Array
+) -> float:
     """The root mean square of a difference of probabilities, without what chance adds."""
     weight, p = cells.weight, pair[1]
     spread = np.einsum("ij,ik,kj->j", columns, covariance, columns) * (p * (1.0 - p)) ** 2

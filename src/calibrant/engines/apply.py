@@ -16,14 +16,14 @@ from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segments import NewSegments
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment, usable_keys
-from calibrant.engines.expressions import EXPRESSION, Printer
+from calibrant.engines.expressions import EXPRESSION, FramePrinter
 from calibrant.engines.new_segments import (
     check_on_new_segment,
     count_new,
     judge_new,
 )
-from calibrant.engines.ranges import Watch, expected_range
-from calibrant.engines.sheet import Sheet
+from calibrant.engines.ranges import RangeWatch, expected_range
+from calibrant.engines.sheet import FrameBuilder
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.subject import map_of
 from calibrant.maps import Map, VectorMap
@@ -109,7 +109,7 @@ def apply(
     if on_missing not in ON_MISSING:
         raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
     check_on_new_segment(on_new_segment)
-    map_, watch = _map_of(calibrator), Watch(expected_range(calibrator), on_range)
+    map_, watch = _map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
     opened = open_frame(frame)
     _check_segment(map_, segment)
     schema = opened.collect_schema()
@@ -190,7 +190,7 @@ def _kind_of(schema: nw.Schema, segment: str) -> type:
 
 
 def _refuse_scores(
-    frame: nw.LazyFrame[Any], score: str, segment: str | None, on_missing: str, watch: Watch
+    frame: nw.LazyFrame[Any], score: str, segment: str | None, on_missing: str, watch: RangeWatch
 ) -> None:
     """Count the rows without a usable score or a segment, and refuse them."""
     frame, called = plain_names(frame)
@@ -233,10 +233,10 @@ def _lazily(
     score: str,
     into: str,
     segment: str | None,
-    watch: Watch,
+    watch: RangeWatch,
 ) -> Any:
     frame, called = plain_names(frame)
-    sheet = Sheet(frame)
+    sheet = FrameBuilder(frame)
     number = as_double(frame, called[score])
     # NULL for all that is no number
     name = sheet.add(nw.when(number.is_finite()).then(watch.moved(number)))
@@ -248,7 +248,7 @@ def _lazily(
         value = by_segment(plan, spelled(plan.keys), column, kind, name, sheet)
         known = known & ~nw.col(called[segment]).is_null()
     else:
-        value = Printer(sheet, name).write(plan)
+        value = FramePrinter(sheet, name).write(plan)
     made = sheet.add(nw.when(known).then(value))
     result = sheet.frame.select(*(nw.col(own) for own in (*called.values(), made)))
     return renamed(result, [*called, into]).to_native()
@@ -311,7 +311,7 @@ def _in_memory(
     into: str,
     segment: str | None,
     on_missing: str,
-    watch: Watch,
+    watch: RangeWatch,
 ) -> nw.DataFrame[Any]:
     column = frame.get_column(score)
     if on_missing == "error" and len(column):

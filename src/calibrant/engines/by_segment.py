@@ -12,8 +12,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from calibrant.engines.expressions import Printer
-from calibrant.engines.sheet import Sheet
+from calibrant.engines.expressions import FramePrinter
+from calibrant.engines.sheet import FrameBuilder
 from calibrant.plan.nodes import BySegment
 from calibrant.plan.stack import parameter_table, stacked
 
@@ -21,11 +21,16 @@ __all__ = ["by_segment", "usable_keys"]
 
 
 def by_segment(
-    plan: BySegment, keys: Sequence[Any], segment: nw.Expr, kind: type, score: str, sheet: Sheet
+    plan: BySegment,
+    keys: Sequence[Any],
+    segment: nw.Expr,
+    kind: type,
+    score: str,
+    sheet: FrameBuilder,
 ) -> nw.Expr:
     """The plan of a score and a segment, a column of values of the ``kind`` str or int, in which
     the plan's segments are spelled as ``keys``."""
-    common = Printer(sheet, score).write(plan.common)
+    common = FramePrinter(sheet, score).write(plan.common)
     used = [i for i in usable_keys(keys, kind) if plan.shares[i] > 0.0]
     if not used:
         return common
@@ -39,7 +44,7 @@ def by_segment(
     for part, (_, node) in enumerate(stacks):
         here = joined["part"] == part
         code = nw.when(here).then(joined["code"])  # other rows look up nothing
-        printer = Printer(sheet, score, {plan.common: common}, columns, code)
+        printer = FramePrinter(sheet, score, {plan.common: common}, columns, code)
         own = nw.when(here).then(printer.write(node)).otherwise(own)
     share = joined["share"]
     mixed = share * own + (1.0 - share) * common

@@ -14,36 +14,36 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.engines.sheet import Sheet
+from calibrant.engines.sheet import FrameBuilder
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.plan.axis import Target
+from calibrant.plan.axis import PlanTarget
 from calibrant.plan.borders import Regions, regions
 from calibrant.plan.grids import Grid, grid_of, packed
 from calibrant.plan.nodes import (
     Clip,
-    Column,
     Constant,
     Input,
     Let,
     Linear,
-    Lines,
+    LinePieces,
     Log,
     Logit,
     MinusLogRest,
     Node,
     Number,
+    PlanColumn,
     Sigmoid,
     Square,
-    Steps,
+    StepPieces,
     Variable,
 )
 
-__all__ = ["EXPRESSION", "Printer"]
+__all__ = ["EXPRESSION", "FramePrinter"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-EXPRESSION = Target(
+EXPRESSION = PlanTarget(
     "an expression of one column",
     "Apply it in memory: calibrate, or predict_proba for several classes.",
 )
@@ -53,7 +53,7 @@ FEW, VERY_FEW = 16, 4
 WIDE = 2
 
 
-class Printer:
+class FramePrinter:
     """Writes plans of a column on a sheet, to whose frame lookups are joined on the way.
 
     Parameters
@@ -67,10 +67,10 @@ class Printer:
 
     def __init__(
         self,
-        sheet: Sheet,
+        sheet: FrameBuilder,
         score: str,
         known: Mapping[Node, nw.Expr] | None = None,
-        columns: Mapping[Column, nw.Expr] | None = None,
+        columns: Mapping[PlanColumn, nw.Expr] | None = None,
         code: nw.Expr | None = None,
     ) -> None:
         self.sheet, self.score = sheet, score
@@ -85,7 +85,9 @@ class Printer:
 
     def number(self, number: Number) -> nw.Expr:
         """A parameter: a constant, or a column."""
-        return self.columns[number] if isinstance(number, Column) else self.sheet.constant(number)
+        return (
+            self.columns[number] if isinstance(number, PlanColumn) else self.sheet.constant(number)
+        )
 
     def variable(self, node: Variable) -> nw.Expr:
         return self.sheet.keep(self.write(node.value))
@@ -132,10 +134,10 @@ class Printer:
 
     # --- pieces ---------------------------------------------------------------------------------
 
-    def steps(self, node: Steps) -> nw.Expr:
+    def steps(self, node: StepPieces) -> nw.Expr:
         return self._chosen(node, [{"value": own} for own in node.values], self.score, None, None)
 
-    def lines(self, node: Lines) -> nw.Expr:
+    def lines(self, node: LinePieces) -> nw.Expr:
         x, chooser = self.write(node.x), self.score
         if node.places[0].found is None:
             chooser = self.sheet.add(x)
@@ -154,7 +156,7 @@ class Printer:
 
     def _chosen(
         self,
-        node: Steps | Lines,
+        node: StepPieces | LinePieces,
         columns: Sequence[Mapping[str, Array]],
         chooser: str,
         x: nw.Expr | None,
@@ -173,7 +175,7 @@ class Printer:
 class _Table:
     """Pieces that a column chooses among, and what lines are lines of (None for steps)."""
 
-    def __init__(self, sheet: Sheet, chooser: str, x: nw.Expr | None) -> None:
+    def __init__(self, sheet: FrameBuilder, chooser: str, x: nw.Expr | None) -> None:
         self.sheet, self.chooser, self.x = sheet, chooser, x
 
     def on(self, piece: Mapping[str, nw.Expr]) -> nw.Expr:
@@ -321,15 +323,15 @@ def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
 RULES: dict[type[Node], Callable[[Any, Any], nw.Expr]] = {
     Input: lambda printer, node: nw.col(printer.score),
     Constant: lambda printer, node: printer.number(node.value),
-    Clip: Printer.clip,
-    Linear: Printer.linear,
-    Sigmoid: Printer.sigmoid,
-    Logit: Printer.logit,
-    Log: Printer.log,
-    MinusLogRest: Printer.minus_log_rest,
-    Square: Printer.square,
-    Steps: Printer.steps,
-    Lines: Printer.lines,
-    Variable: Printer.variable,
+    Clip: FramePrinter.clip,
+    Linear: FramePrinter.linear,
+    Sigmoid: FramePrinter.sigmoid,
+    Logit: FramePrinter.logit,
+    Log: FramePrinter.log,
+    MinusLogRest: FramePrinter.minus_log_rest,
+    Square: FramePrinter.square,
+    StepPieces: FramePrinter.steps,
+    LinePieces: FramePrinter.lines,
+    Variable: FramePrinter.variable,
     Let: lambda printer, node: printer.write(node.body),
 }

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.segments import NewSegments
-from calibrant.engines.sheet import Sheet
+from calibrant.engines.sheet import FrameBuilder
 from calibrant.errors import InputError, ParameterError
 
 __all__ = ["ON_NEW_SEGMENT", "check_on_new_segment", "count_new", "judge_new"]
@@ -27,7 +27,7 @@ def check_on_new_segment(on_new_segment: Any) -> None:
 
 def count_new(frame: nw.LazyFrame[Any], segment: nw.Expr, keys: Sequence[Any]) -> NewSegments:
     """One aggregate of a column of segments, an expression of the type of the ``keys``."""
-    sheet = Sheet(frame)
+    sheet = FrameBuilder(frame)
     column = sheet.keep(segment)
     values = np.array(keys, dtype=np.int64) if isinstance(keys[0], int) else list(keys)
     known = sheet.look_up(column, values, {"known": np.ones(len(keys))})["known"]

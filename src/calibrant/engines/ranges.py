@@ -17,7 +17,7 @@ from calibrant.data.score_range import (
 from calibrant.errors import InputError
 from calibrant.fitted import Fitted
 
-__all__ = ["Watch", "expected_range"]
+__all__ = ["RangeWatch", "expected_range"]
 
 
 def expected_range(calibrator: Any) -> ScoreRange | None:
@@ -28,7 +28,7 @@ def expected_range(calibrator: Any) -> ScoreRange | None:
     return known if isinstance(known, ScoreRange) else None
 
 
-class Watch:
+class RangeWatch:
     """What is asked of scores while they are counted, and what is said of the answer."""
 
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:

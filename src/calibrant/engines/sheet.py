@@ -14,12 +14,12 @@ from calibrant.engines.backends import compute, literals_lose_bits, most_branche
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, listed
 
-__all__ = ["Sheet"]
+__all__ = ["FrameBuilder"]
 
 Index = NDArray[np.int64]
 
 
-class Sheet:
+class FrameBuilder:
     """A lazy frame that grows helper columns while an expression is written."""
 
     def __init__(self, frame: nw.LazyFrame[Any]) -> None:

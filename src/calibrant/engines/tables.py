@@ -14,7 +14,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.engines.rows import check_rows
 from calibrant.errors import InputError
 
-__all__ = ["Told", "ask", "segment_tables", "table"]
+__all__ = ["Answer", "ask", "segment_tables", "table"]
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ def segment_tables(
 
 
 @dataclass(frozen=True)
-class Told(Generic[T]):
+class Answer(Generic[T]):
     """An answer, how the labels were read for it, and facts worth remembering."""
 
     answer: T
@@ -128,7 +128,7 @@ class Told(Generic[T]):
 
 def ask(
     frame: Any, names: Names, question: Callable[[LazyRows], T], *, pos_label: Any = None
-) -> Told[T]:
+) -> Answer[T]:
     """The answer of all rows of a frame, or of files."""
     check_names(names)
     files = _files(frame)
@@ -140,7 +140,7 @@ def ask(
             answer, coding = rows.ask(question, pos_label)
         if isinstance(answer, Grouped):
             check_rows(answer.rows, rows.expected, rows.file_names[0])
-        return Told(answer, coding, rows.facts(None))
+        return Answer(answer, coding, rows.facts(None))
     lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(
@@ -149,7 +149,7 @@ def ask(
         )
     found = read_lazy(lazy, names, pos_label=pos_label)
     columns = {f"{role}_column": name for role, name in names._asdict().items() if name}
-    return Told(question(found), found.coding, columns)
+    return Answer(question(found), found.coding, columns)
 
 
 def _files(frame: Any) -> list[str | os.PathLike[str]] | None:

@@ -12,7 +12,7 @@ from calibrant.base import Calibrator
 from calibrant.data.table import ScoreTable
 from calibrant.errors import ParameterError
 
-__all__ = ["Deal", "Held", "out_of_fold"]
+__all__ = ["HeldOutCells", "TableFolds", "out_of_fold"]
 
 Array = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ MANY = 50
 SMALLEST = np.finfo(np.float64).tiny
 
 
-class Held(NamedTuple):
+class HeldOutCells(NamedTuple):
     """What a fold holds out: Σw and Σw² of the negatives and the positives at each score."""
 
     negative: Array
@@ -30,7 +30,7 @@ class Held(NamedTuple):
     positive_sq: Array
 
 
-class Deal:
+class TableFolds:
     """A table dealt into k folds at random, class by class; the seed is fixed.
 
     Rows are dealt whole, and without a look at their neighbours: a row of weight 100 is in one
@@ -57,19 +57,19 @@ class Deal:
         if repetitions and table.is_whole:
             squares = (table.negative, table.positive)
         columns = zip((table.negative, table.positive), squares, strict=True)
-        self._hands = [_Hand(weight, square, k, rng) for weight, square in columns]
+        self._hands = [_ClassFolds(weight, square, k, rng) for weight, square in columns]
 
-    def held(self, fold: int) -> Held:
+    def held(self, fold: int) -> HeldOutCells:
         """The part of the table that a fold holds out."""
         zero, one = (hand.share(fold) for hand in self._hands)
         table = self.table
         n0, n1 = table.negative * zero, table.positive * one
         if table.negative_sq is table.negative and table.positive_sq is table.positive:
-            return Held(n0, n1, n0, n1)
-        return Held(n0, n1, table.negative_sq * zero, table.positive_sq * one)
+            return HeldOutCells(n0, n1, n0, n1)
+        return HeldOutCells(n0, n1, table.negative_sq * zero, table.positive_sq * one)
 
 
-class _Hand:
+class _ClassFolds:
     """How the rows of one class fall to the folds."""
 
     def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
@@ -101,7 +101,7 @@ def out_of_fold(calibrator: Calibrator, table: ScoreTable, k: int = 5) -> ScoreT
     >>> out_of_fold(Isotonic(), t, k=3).total
     6.0
     """
-    deal = Deal(table, k)
+    deal = TableFolds(table, k)
     total = ScoreTable.empty()
     for fold in range(k):
         held = deal.held(fold)

@@ -18,9 +18,9 @@ from calibrant.kernels.descent import is_hidden
 
 __all__ = [
     "Band",
-    "Columns",
+    "BrokenLine",
     "Design",
-    "Lines",
+    "FewColumns",
     "Posterior",
     "bends",
     "fit_posterior",
@@ -51,7 +51,7 @@ class Design(Protocol):
         """Φᵀ·diag(w)·Φ."""
 
 
-class Columns(NamedTuple):
+class FewColumns(NamedTuple):
     """A few columns: phi has a row for each parameter."""
 
     phi: Array
@@ -102,7 +102,7 @@ def _with_line(nodes: Array, shapes: Array) -> Array:
     return np.column_stack((np.ones(len(nodes)), nodes, shapes))
 
 
-class Lines:
+class BrokenLine:
     """A broken line: straight between nodes, its values there linear in the parameters.
 
     Sums over cells need the two nodes beside each cell, not all columns of the design: O(D) to

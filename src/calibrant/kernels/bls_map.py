@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from calibrant.kernels.bls_members import MOST_ODDS, Average, Cells
+from calibrant.kernels.bls_members import MOST_ODDS, AxisCells, MemberAverage
 
 __all__ = ["expected_rate", "rising", "shift_to_rate", "spread_out", "thinned"]
 
@@ -23,7 +23,7 @@ PSEUDO_EVENTS = 3.0
 SUMMED = 1 << 15
 
 
-def rising(a: Array, v: Array, cells: Cells) -> Array:
+def rising(a: Array, v: Array, cells: AxisCells) -> Array:
     """Isotonic regression of the probabilities at places on the axis, as log-odds.
 
     Every place weighs what the cells nearest to it hold, so that places beyond the data, or between
@@ -39,7 +39,7 @@ def rising(a: Array, v: Array, cells: Cells) -> Array:
     return np.maximum.accumulate(np.repeat(block, sizes))
 
 
-def expected_rate(average: Average, cells: Cells) -> float:
+def expected_rate(average: MemberAverage, cells: AxisCells) -> float:
     """The mean probability that the map is to have on the fitted rows.
 
     The share of positives; but the fewer events (rows of the rarer class) there are, the more it is
@@ -88,7 +88,7 @@ def _grouped(f: Array, share: Array, groups: int) -> tuple[Array, Array]:
     return np.bincount(group, share * f, groups)[some] / weight[some], weight[some]
 
 
-def spread_out(a: Array, cells: Cells) -> NDArray[np.intp]:
+def spread_out(a: Array, cells: AxisCells) -> NDArray[np.intp]:
     """The indices of some 256 places among the cells, and of all beyond: there is no other hold."""
     low, high = np.searchsorted(a, cells.a[[0, -1]])
     among = np.linspace(low, min(high, len(a) - 1), BAND_PLACES).astype(np.intp)

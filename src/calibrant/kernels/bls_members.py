@@ -16,8 +16,8 @@ from scipy.special import expit, ndtr, ndtri
 
 from calibrant.kernels.bls import (
     Band,
-    Columns,
-    Lines,
+    BrokenLine,
+    FewColumns,
     Posterior,
     bends,
     fit_posterior,
@@ -25,7 +25,15 @@ from calibrant.kernels.bls import (
     ramps,
 )
 
-__all__ = ["Average", "Axis", "Cells", "Coordinates", "Fit", "between", "fit_members"]
+__all__ = [
+    "AxisCells",
+    "Coordinates",
+    "MemberAverage",
+    "MemberFit",
+    "ScoreAxis",
+    "between",
+    "fit_members",
+]
 
 Array = NDArray[np.float64]
 
@@ -53,7 +61,7 @@ MOST_ODDS = 36.0
 APART = 1e-6
 
 
-class Axis(NamedTuple):
+class ScoreAxis(NamedTuple):
     """The axis: whether it is one of log-odds, its ends in the data, and how far the linear
     coordinate goes."""
 
@@ -96,7 +104,7 @@ class Axis(NamedTuple):
         return np.asarray(inner + np.sign(beyond) * np.expm1(np.abs(beyond)))
 
 
-class Cells(NamedTuple):
+class AxisCells(NamedTuple):
     """Cells: places on the axis, both coordinates there (means of what a cell holds), shares of the
     weight, and the weight of negatives and positives."""
 
@@ -116,7 +124,7 @@ class Cells(NamedTuple):
 class Coordinates(NamedTuple):
     """The coordinates of the members as functions of the axis."""
 
-    axis: Axis
+    axis: ScoreAxis
     mean: float
     spread: float
     bowl_mean: float
@@ -126,7 +134,7 @@ class Coordinates(NamedTuple):
     rank: Array  # the mid-ranks at `even`, as normal scores
 
     @classmethod
-    def of(cls, cells: Cells, axis: Axis) -> Coordinates:
+    def of(cls, cells: AxisCells, axis: ScoreAxis) -> Coordinates:
         mean, spread = _moments(cells.linear, cells.share)
         spread = max(spread, LEAST_SPREAD) if axis.on_logit else spread or 1.0
         middle = _mid_ranks(cells.share)
@@ -185,7 +193,7 @@ EXTRA: dict[str, tuple[Callable[[Coordinates, Array], Array], float]] = {
 }
 
 
-class Fit(NamedTuple):
+class MemberFit(NamedTuple):
     """A member: its shape, the coordinate it is a function of, the prior standard deviation of its
     bends, and its posterior; without one it is the identity."""
 
@@ -204,7 +212,7 @@ class Fit(NamedTuple):
         if self.band is not None:
             ranked = self.coordinate == "rank"
             return self.band.moments(where.ranked(a) if ranked else where.standard(linear))
-        design = Columns(_columns(self.name, where, linear))
+        design = FewColumns(_columns(self.name, where, linear))
         return design.moments(self.posterior.theta, self.posterior.covariance)
 
     def corners(self, where: Coordinates) -> Array:
@@ -224,7 +232,7 @@ def _columns(name: str, where: Coordinates, linear: Array) -> Array:
     return np.array(columns)
 
 
-def fit_members(cells: Cells, where: Coordinates) -> list[Fit]:
+def fit_members(cells: AxisCells, where: Coordinates) -> list[MemberFit]:
     """All members, fitted to the cells."""
     unknown = (cells.base, SLOPE)
     if not where.axis.on_logit:
@@ -238,7 +246,7 @@ def fit_members(cells: Cells, where: Coordinates) -> list[Fit]:
     likelihood = log_likelihood(cells.linear, cells.n0, cells.n1)
     near = (TIGHT[0], TIGHT[1] * where.spread)
     return [
-        Fit("identity", "logit", None, likelihood),
+        MemberFit("identity", "logit", None, likelihood),
         _sigmoid(cells, where, "near identity", "logit", identity, near),
         *_sigmoids(cells, where, "logit", identity),
         *_bending(cells, where.standard(cells.linear), "logit", identity),
@@ -248,28 +256,30 @@ def fit_members(cells: Cells, where: Coordinates) -> list[Fit]:
 
 
 def _sigmoids(
-    cells: Cells, where: Coordinates, coordinate: str, centre: tuple[float, float]
-) -> Iterator[Fit]:
+    cells: AxisCells, where: Coordinates, coordinate: str, centre: tuple[float, float]
+) -> Iterator[MemberFit]:
     yield _sigmoid(cells, where, "platt", coordinate, centre, LOOSE)
     for name, (_, sd) in EXTRA.items():
         yield _sigmoid(cells, where, name, coordinate, centre, (*LOOSE, sd))
 
 
 def _sigmoid(
-    cells: Cells,
+    cells: AxisCells,
     where: Coordinates,
     name: str,
     coordinate: str,
     centre: tuple[float, float],
     sd: tuple[float, ...],
-) -> Fit:
-    design = Columns(_columns(name, where, cells.linear))
+) -> MemberFit:
+    design = FewColumns(_columns(name, where, cells.linear))
     mean = np.array([*centre, *(0.0 for _ in sd[2:])])
     found = fit_posterior(design, mean, np.array(sd), cells.n0, cells.n1)
-    return Fit(name, coordinate, None, found.log_evidence, found)
+    return MemberFit(name, coordinate, None, found.log_evidence, found)
 
 
-def _bending(cells: Cells, x: Array, coordinate: str, centre: tuple[float, float]) -> Iterator[Fit]:
+def _bending(
+    cells: AxisCells, x: Array, coordinate: str, centre: tuple[float, float]
+) -> Iterator[MemberFit]:
     """Lines that bend at knots at equal steps of the mid-rank, and among the events."""
     size = float(cells.n0.sum() + cells.n1.sum())
     knots = _quantiles(x, cells.share, int(min(FEWEST + np.sqrt(size) / 2.0, MOST)))
@@ -283,7 +293,7 @@ def _quantiles(x: Array, share: Array, count: int) -> Array:
     return np.asarray(np.interp(np.arange(1, count + 1) / (count + 1), _mid_ranks(share), x))
 
 
-def _event_knots(cells: Cells, x: Array, knots: Array) -> Array:
+def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
     """Knots at equal steps among the rows of the rarer class, where three or more of them lie
     between the same two knots: rare events may all lie beyond the last, where no line could bend.
     """
@@ -297,7 +307,7 @@ def _event_knots(cells: Cells, x: Array, knots: Array) -> Array:
     return np.asarray(more[np.bincount(gap, minlength=1)[gap] >= 3])
 
 
-def _rough(cells: Cells, x: Array, centre: tuple[float, float]) -> Iterator[Fit]:
+def _rough(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[MemberFit]:
     """Lines with a node at every cell, or at cells at equal steps of the rank."""
     at = np.arange(len(x))
     if len(x) > MOST + 2:
@@ -310,7 +320,7 @@ def _rough(cells: Cells, x: Array, centre: tuple[float, float]) -> Iterator[Fit]
 
 
 def _lines(
-    cells: Cells,
+    cells: AxisCells,
     x: Array,
     nodes: Array,
     shape: tuple[Array, Array],
@@ -318,9 +328,9 @@ def _lines(
     coordinate: str,
     centre: tuple[float, float],
     freedoms: tuple[float, ...],
-) -> Iterator[Fit]:
+) -> Iterator[MemberFit]:
     basis, unit = shape
-    design = Lines(nodes, basis, x)
+    design = BrokenLine(nodes, basis, x)
     mean = np.concatenate((centre, np.zeros(len(unit))))
     start = None
     for freedom in freedoms:
@@ -328,7 +338,7 @@ def _lines(
         found = fit_posterior(design, mean, sd, cells.n0, cells.n1, start)
         start = found.theta
         band = design.band(found.theta, found.covariance)
-        yield Fit(name, coordinate, freedom, found.log_evidence, found, band)
+        yield MemberFit(name, coordinate, freedom, found.log_evidence, found, band)
 
 
 def _apart(nodes: Array) -> Array:
@@ -351,11 +361,11 @@ def _apart(nodes: Array) -> Array:
 # --- the average ----------------------------------------------------------------------------------
 
 
-class Average(NamedTuple):
+class MemberAverage(NamedTuple):
     """Members with their weights, how much they are moderated, and towards which log-odds."""
 
     where: Coordinates
-    fits: tuple[Fit, ...]
+    fits: tuple[MemberFit, ...]
     weights: Array
     moderation: float
     base: float

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from calibrant.kernels._jit import jit
 from calibrant.kernels.rows import least_squares, solve_rows
 
-__all__ = ["Curve", "Curves", "curvatures", "curve_values"]
+__all__ = ["Curves", "ParabolaFit", "curvatures", "curve_values"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -126,7 +126,7 @@ def sweep(
     return where, worst
 
 
-class Curve(NamedTuple):
+class ParabolaFit(NamedTuple):
     """The solution for one λ."""
 
     at: Index  # its jumps, the first and the last point among them
@@ -149,17 +149,17 @@ class Curves:
         p = curve_values(self.x, self.ends, least_squares(hess, grad))
         return float(sweep(self.x, self.w, self.z, p, self.ends, np.zeros(2), 0.0)[1][0])
 
-    def line(self, lam: float, mu: float, before: Curve | None, tol: float) -> Curve:
+    def line(self, lam: float, mu: float, before: ParabolaFit | None, tol: float) -> ParabolaFit:
         """The curve for λ, from that for a λ nearby if there is one."""
         at = before.at if before else self.ends
-        best = Curve(at, np.zeros(len(at) + 1), 3, np.inf)
+        best = ParabolaFit(at, np.zeros(len(at) + 1), 3, np.inf)
         close = CLOSE
         for rounds in range(ROUNDS):
             coef, where, gap = self._trial(lam, at)
             jumps = np.abs(np.diff(curvatures(self.x[at], coef)))
             real = np.concatenate(([True], jumps > 1e-6 * jumps.max(initial=0.0), [True]))
             if gap < best.gap:
-                best = Curve(at, coef, int(real.sum()) + 1, gap)
+                best = ParabolaFit(at, coef, int(real.sum()) + 1, gap)
             if gap <= tol or not len(where):
                 break
             kept = at[real] if rounds < DROPS else at
@@ -172,11 +172,11 @@ class Curves:
             at = np.union1d(kept, new)
         return best
 
-    def values(self, curve: Curve) -> Array:
+    def values(self, curve: ParabolaFit) -> Array:
         """p at all points."""
         return curve_values(self.x, curve.at, curve.value)
 
-    def polygon(self, curve: Curve, tol: float) -> tuple[Array, Array]:
+    def polygon(self, curve: ParabolaFit, tol: float) -> tuple[Array, Array]:
         """Places and values of a polygon within tol of the curve."""
         t = self.x[curve.at]
         width = np.diff(t)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.kernels._jit import jit
 
-__all__ = ["Step", "Steps", "fused", "fused_lambda"]
+__all__ = ["FusedFit", "FusedPoints", "fused", "fused_lambda"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -75,7 +75,7 @@ def fused_lambda(w: Array, z: Array, mu: float) -> float:
     return top
 
 
-class Step(NamedTuple):
+class FusedFit(NamedTuple):
     """The solution for one λ and μ."""
 
     at: Index  # the first point of every step
@@ -84,7 +84,7 @@ class Step(NamedTuple):
     gap: float  # 0: there is nothing to iterate
 
 
-class Steps:
+class FusedPoints:
     """Weighted points to put steps through."""
 
     def __init__(self, x: Array, w: Array, z: Array) -> None:
@@ -94,12 +94,12 @@ class Steps:
         """λ_max, from which on there is one step."""
         return float(fused_lambda(self.w, self.z, mu))
 
-    def line(self, lam: float, mu: float, before: Step | None, tol: float) -> Step:
+    def line(self, lam: float, mu: float, before: FusedFit | None, tol: float) -> FusedFit:
         """The steps for λ and μ; there is nothing to begin from or to tolerate."""
         p = fused(self.w, self.z, lam, lam + mu)
         first = np.append(0, np.flatnonzero(p[1:] != p[:-1]) + 1)
-        return Step(first, p[first], len(first), 0.0)
+        return FusedFit(first, p[first], len(first), 0.0)
 
-    def values(self, steps: Step) -> Array:
+    def values(self, steps: FusedFit) -> Array:
         """p at all points."""
         return np.repeat(steps.value, np.diff(np.append(steps.at, len(self.x))))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from calibrant.kernels._jit import jit
 
-__all__ = ["Bins", "Tree", "bins_at", "merge_path", "pool_equal"]
+__all__ = ["PathBins", "Tree", "bins_at", "merge_path", "pool_equal"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int32]
@@ -31,7 +31,7 @@ SAME_VALUE = 1e-13
 SAME_LAMBDA = 1e-12
 
 
-class Bins(NamedTuple):
+class PathBins(NamedTuple):
     """The bins at one λ: first cell, S, W and d of each."""
 
     lambda_: float
@@ -88,10 +88,10 @@ def _directions(value: Array) -> NDArray[np.int8]:
     return d
 
 
-def pool_equal(n0: Array, n1: Array) -> Bins:
+def pool_equal(n0: Array, n1: Array) -> PathBins:
     """The bins at λ = 0: neighbouring cells of equal rate are one."""
     first, s, w = _pool(n0, n1)
-    return Bins(0.0, first, s, w, _directions(s / w))
+    return PathBins(0.0, first, s, w, _directions(s / w))
 
 
 # --- one λ ----------------------------------------------------------------------------------------
@@ -155,10 +155,10 @@ def _regroup(
     return to[:n].copy(), sums[:n].copy(), weights[:n].copy(), _directions(kept[:n])
 
 
-def bins_at(bins: Bins, lambda_: float) -> Bins:
+def bins_at(bins: PathBins, lambda_: float) -> PathBins:
     """The bins at a λ above that of the given ones. O(K)."""
     value = _solve(bins.s, bins.w, lambda_)
-    return Bins(lambda_, *_regroup(bins.first, bins.s, bins.w, value))
+    return PathBins(lambda_, *_regroup(bins.first, bins.s, bins.w, value))
 
 
 # --- every λ --------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def _merge(
     return model + 1, new
 
 
-def merge_path(bins: Bins, end: float = np.inf) -> Tree:
+def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
     """All bins and breakpoints above the λ of the given bins, up to ``end``. O(K log K).
 
     With no breakpoint the given bins are the only model.

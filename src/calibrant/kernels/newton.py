@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.kernels.descent import Descent, descend, newton_step
 
-__all__ = ["LogisticFit", "Problem", "fit_logistic", "logistic_newton"]
+__all__ = ["LogisticFit", "LogisticProblem", "fit_logistic", "logistic_newton"]
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class LogisticFit(NamedTuple):
     converged: bool
 
 
-class Problem(NamedTuple):
+class LogisticProblem(NamedTuple):
     """Minimise Σ t₁·ln(1+e^{−η}) + t₀·ln(1+e^{η}) + ½·ridge·|slopes|² with η = θ·u.
 
     u holds a 1 if there is an intercept, then every column as (f/size − mean)/spread, and the
@@ -103,7 +103,7 @@ def fit_logistic(
     return fit._replace(coefficients=own)
 
 
-def _constant(problem: Problem) -> tuple[Array, float]:
+def _constant(problem: LogisticProblem) -> tuple[Array, float]:
     """The best constant (0 where there is no intercept, or but one class), and its objective."""
     theta = np.zeros(problem.intercept + len(problem.columns))
     low, high = problem.targets
@@ -123,11 +123,11 @@ def _standardised(
     intercept: bool,
     ridge: float,
     targets: tuple[float, float],
-) -> Problem:
+) -> LogisticProblem:
     """The problem with every column brought to mean 0 (with an intercept) and size 1."""
     k = len(columns)
     sizes = np.array([max(-float(c.min()), float(c.max())) or 1.0 for c in columns])
-    plain = Problem(columns, n0, n1, False, ridge, targets, sizes, np.zeros(k), np.ones(k))
+    plain = LogisticProblem(columns, n0, n1, False, ridge, targets, sizes, np.zeros(k), np.ones(k))
     total = float(n0.sum() + n1.sum())
     if intercept:
         means = sum((u @ (t0 + t1) for u, t0, t1 in plain.blocks()), np.zeros(k)) / total
@@ -140,12 +140,14 @@ def _standardised(
     )
 
 
-def logistic_newton(problem: Problem, start: Array, max_steps: int = 200) -> LogisticFit:
+def logistic_newton(problem: LogisticProblem, start: Array, max_steps: int = 200) -> LogisticFit:
     """`descend` on the standardised problem: each step costs O(m²·D) for m parameters."""
     return _fit_of(_descent(problem, _objective(problem, start.astype(np.float64)), max_steps))
 
 
-def _descent(problem: Problem, begin: _Objective, max_steps: int = 200) -> Descent[_Objective]:
+def _descent(
+    problem: LogisticProblem, begin: _Objective, max_steps: int = 200
+) -> Descent[_Objective]:
     def at(theta: Array) -> _Objective:
         return _objective(problem, theta)
 
@@ -166,7 +168,7 @@ class _Objective(NamedTuple):
     hessian: Array
 
 
-def _objective(problem: Problem, theta: Array) -> _Objective:
+def _objective(problem: LogisticProblem, theta: Array) -> _Objective:
     """Loss, gradient and Hessian in one pass over the blocks."""
     ridge = np.full(len(theta), problem.ridge)
     ridge[: problem.intercept] = 0.0

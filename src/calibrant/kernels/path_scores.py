@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels._jit import jit
-from calibrant.kernels.near_isotonic import Bins, Tree, bins_at
+from calibrant.kernels.near_isotonic import PathBins, Tree, bins_at
 
-__all__ = ["Part", "average_leaves", "log_likelihoods", "part_that_matters", "score_models"]
+__all__ = ["PathPart", "average_leaves", "log_likelihoods", "part_that_matters", "score_models"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.signedinteger[Any]]
@@ -204,36 +204,36 @@ def _log_likelihood(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> 
     return total
 
 
-class Part(NamedTuple):
+class PathPart(NamedTuple):
     """The part of a path that can matter: the bins where it begins and the λ where it ends; the
     least criterion found on the way, and the log-likelihoods found at some λ."""
 
-    begin: Bins
+    begin: PathBins
     end: float
     best: float
     lambdas: Array
     logs: Array
 
     @classmethod
-    def whole(cls, bins: Bins) -> Part:
+    def whole(cls, bins: PathBins) -> PathPart:
         return cls(bins, np.inf, np.inf, np.zeros(1), np.zeros(1))
 
 
-class _Point(NamedTuple):
+class _PathPoint(NamedTuple):
     """The bins at a λ, and their log-likelihood."""
 
-    bins: Bins
+    bins: PathBins
     log: float
 
     @classmethod
-    def of(cls, bins: Bins) -> _Point:
+    def of(cls, bins: PathBins) -> _PathPoint:
         return cls(bins, _log_likelihood(*bins[2:], bins.lambda_))
 
     def __len__(self) -> int:
         return len(self.bins.s)
 
 
-def _meetings(bins: Bins) -> Array:
+def _meetings(bins: PathBins) -> Array:
     """The λ at which neighbours meet first, of about a thousand of them, ascending."""
     at = np.unique(np.linspace(0, len(bins.s) - 2, 1001).astype(np.intp))
     s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
@@ -243,14 +243,14 @@ def _meetings(bins: Bins) -> Array:
         return np.sort((s[at] * w[at + 1] - s[at + 1] * w[at]) / den)
 
 
-def _is_sane(bins: Bins) -> bool:
+def _is_sane(bins: PathBins) -> bool:
     """Whether all values are probabilities: weights of very different size may defeat `bins_at`."""
     with np.errstate(all="ignore"):
         p = (bins.s + bins.lambda_ * bins.d) / bins.w
     return bool(p.min() > -1e-9 and p.max() < 1.0 + 1e-9)
 
 
-def part_that_matters(bins: Bins, criterion: Criterion, slack: float) -> Part:
+def part_that_matters(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
     """The λ outside of which no model comes within ``slack`` of the least criterion.
 
     Both the log-likelihood L and the number of bins fall along the path, so between two λ the
@@ -259,13 +259,13 @@ def part_that_matters(bins: Bins, criterion: Criterion, slack: float) -> Part:
     """
     meetings = _meetings(bins) if len(bins.s) > FEW else np.empty(0)
     if not len(meetings):
-        return Part.whole(bins)
+        return PathPart.whole(bins)
     step, lambda_ = 2.0, 2.3457 * float(np.median(meetings))
     best, grid = np.inf, [bins]
     while grid[-1].d.any():  # until the isotonic fit
         grid.append(bins_at(grid[-1], lambda_))
         if not _is_sane(grid[-1]):
-            return Part.whole(bins)
+            return PathPart.whole(bins)
         if best == np.inf:
             end = bins_at(grid[-1], 2.0 * float(bins.w.sum()))
             best = criterion(_log_likelihood(end.s, end.w, end.d * np.int8(0), 0.0), len(end.s))
@@ -274,12 +274,12 @@ def part_that_matters(bins: Bins, criterion: Criterion, slack: float) -> Part:
         # heavy tails of weights: few bins meet in an octave, so go faster
         step = step * step if len(grid) > 1 and len(grid[-1].s) > 0.7 * len(grid[-2].s) else 2.0
         lambda_ *= min(step, 1e6)
-    return _narrow([_Point.of(b) for b in grid], len(bins.s), best, criterion, slack)
+    return _narrow([_PathPoint.of(b) for b in grid], len(bins.s), best, criterion, slack)
 
 
 def _narrow(
-    points: list[_Point], most: int, best: float, criterion: Criterion, slack: float
-) -> Part:
+    points: list[_PathPoint], most: int, best: float, criterion: Criterion, slack: float
+) -> PathPart:
     """From the first to the last interval of the grid that can matter; these two are halved as long
     as that spares enough merges."""
     budget = HALVINGS * len(points[0])
@@ -293,7 +293,7 @@ def _narrow(
             if len(low) > len(high) and not criterion(low.log, len(high)) > best + slack
         ]
         if not matter:
-            return Part.whole(points[0].bins)
+            return PathPart.whole(points[0].bins)
         first, last = matter[0], matter[-1]
         drops = {i: len(points[i]) - len(points[i + 1]) for i in (last, first)}
         at = max(drops, key=lambda i: drops[i])
@@ -304,12 +304,12 @@ def _narrow(
             known = points[first : last + 2]
             end = known[-1].bins.lambda_ if last + 2 < len(points) else np.inf
             lambdas, logs = [p.bins.lambda_ for p in known], [p.log for p in known]
-            return Part(known[0].bins, end, best, np.array(lambdas), np.array(logs))
-        points.insert(at + 1, _Point.of(bins_at(low, middle)))
+            return PathPart(known[0].bins, end, best, np.array(lambdas), np.array(logs))
+        points.insert(at + 1, _PathPoint.of(bins_at(low, middle)))
         budget -= len(low.s)
 
 
-def _between(low: Bins, high: float) -> float:
+def _between(low: PathBins, high: float) -> float:
     """A λ above that of the bins and below ``high`` that parts their meetings; 0 if all meet at
     once."""
     inside = _meetings(low)
@@ -319,7 +319,7 @@ def _between(low: Bins, high: float) -> float:
     return math.sqrt(max(low.lambda_, high / 4.0) * high)
 
 
-def score_models(tree: Tree, criterion: Criterion, slack: float, part: Part) -> Array:
+def score_models(tree: Tree, criterion: Criterion, slack: float, part: PathPart) -> Array:
     """The criterion of every model within ``slack`` of the least; infinite for those left out.
 
     The log-likelihood falls along the path, so a model's criterion is at least that of its number

@@ -44,7 +44,7 @@ class Penalised(NamedTuple):
     hessian: Array
 
 
-class _Problem(NamedTuple):
+class _PenalisedProblem(NamedTuple):
     design: Design
     t0: Array
     t1: Array
@@ -77,7 +77,7 @@ def fit_penalised(design: Design, t0: Array, t1: Array, prior: Prior, *starts: A
     def step(here: Penalised) -> Array:
         return newton_step(here.hessian, here.gradient)
 
-    return _least(_Problem(design, t0, t1, prior), starts, step)
+    return _least(_PenalisedProblem(design, t0, t1, prior), starts, step)
 
 
 def fit_in_cone(
@@ -88,11 +88,11 @@ def fit_in_cone(
     def step(here: Penalised) -> Array:
         return _cone_step(here, cone)
 
-    return _least(_Problem(design, t0, t1, prior), starts, step)
+    return _least(_PenalisedProblem(design, t0, t1, prior), starts, step)
 
 
 def _least(
-    problem: _Problem, starts: Sequence[Array], step: Callable[[Penalised], Array]
+    problem: _PenalisedProblem, starts: Sequence[Array], step: Callable[[Penalised], Array]
 ) -> Penalised:
     begin = min((problem.at(start) for start in starts), key=lambda point: point.objective)
     total = float(problem.t0.sum() + problem.t1.sum())

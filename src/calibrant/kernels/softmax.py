@@ -16,9 +16,9 @@ from calibrant.errors import ConvergenceError
 from calibrant.kernels.descent import descend, newton_step
 
 __all__ = [
-    "Problem",
     "SoftmaxFit",
-    "Temperature",
+    "SoftmaxProblem",
+    "TemperatureFit",
     "fit_softmax",
     "fit_temperature",
     "objective",
@@ -43,7 +43,7 @@ DENSE = 600
 # --- temperature --------------------------------------------------------------------------------
 
 
-class Temperature(NamedTuple):
+class TemperatureFit(NamedTuple):
     """1/T, the loss there, the slope of the objective there, and the passes over the rows."""
 
     factor: float
@@ -64,7 +64,7 @@ def spread(source: Source) -> float:
 
 def fit_temperature(
     source: Source, *, smoothing: float = 0.0, start: float | None = None, max_passes: int = 60
-) -> Temperature:
+) -> TemperatureFit:
     """The factor t = 1/T > 0 with the least Σ w·(lse(t·x) − t·Σ target·x).
 
     The objective is convex in t: Newton inside a bracket that shrinks with each pass, halved (on
@@ -79,11 +79,11 @@ def fit_temperature(
     for passes in range(1, max_passes + 1):
         loss, slope, curve = _along(source, t, size, smoothing)
         if t == flattest and slope >= 0.0:
-            return Temperature(t, loss, slope, passes)
+            return TemperatureFit(t, loss, slope, passes)
         low, high = (t, high) if slope < 0.0 else (low, t)
         step = -slope / curve
         if abs(step) <= 1e-6 * t or high - low <= 1e-14 * t:
-            return Temperature(max(t + step, flattest), loss, slope, passes)
+            return TemperatureFit(max(t + step, flattest), loss, slope, passes)
         new = min(t + step, 10.0 * t)
         if new <= flattest == low:
             new = flattest
@@ -121,7 +121,7 @@ def _along(source: Source, t: float, size: float, smoothing: float) -> tuple[flo
 # --- vector and matrix --------------------------------------------------------------------------
 
 
-class Problem(NamedTuple):
+class SoftmaxProblem(NamedTuple):
     """Minimise Σ w·(lse(η) − Σ target·η) + ½·Σ strength·(θ − centre)².
 
     θ is (k, k + 1) with η = W·x + b, θ = [W, b], if ``full``; else (k, 2) with η = v·x + b,
@@ -148,7 +148,7 @@ class SoftmaxFit(NamedTuple):
     steps: int
 
 
-class _Point(NamedTuple):
+class _SoftmaxPoint(NamedTuple):
     theta: Array
     objective: float
     gradient: Array
@@ -156,7 +156,7 @@ class _Point(NamedTuple):
     diagonal: Array
 
 
-def fit_softmax(problem: Problem, start: Array, max_steps: int = 200) -> SoftmaxFit:
+def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> SoftmaxFit:
     """`descend` on θ; raises where no optimum is found.
 
     Notes
@@ -166,10 +166,10 @@ def fit_softmax(problem: Problem, start: Array, max_steps: int = 200) -> Softmax
     """
     dense = start.size <= DENSE
 
-    def at(theta: Array) -> _Point:
+    def at(theta: Array) -> _SoftmaxPoint:
         return _evaluate(problem, theta, dense)
 
-    def step(here: _Point) -> Array:
+    def step(here: _SoftmaxPoint) -> Array:
         if here.hessian is None:
             return _conjugate(problem, here.theta, here)
         return newton_step(here.hessian, here.gradient)
@@ -204,7 +204,7 @@ def _collect(residual: Array, x: Array, full: bool) -> Array:
     return np.column_stack((np.einsum("ij,ij->j", residual, x), last))
 
 
-def _evaluate(problem: Problem, theta: Array, dense: bool) -> _Point:
+def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoint:
     """Loss, gradient and (if dense) Hessian in one pass over the blocks."""
     away, full, k = theta - problem.centre, problem.full, len(theta)
     loss = 0.5 * float((problem.strength * away * away).sum())
@@ -224,7 +224,7 @@ def _evaluate(problem: Problem, theta: Array, dense: bool) -> _Point:
         else:
             share = p * (1.0 - p) * w[:, None]
             diagonal += _collect(share, x * x, full)
-    return _Point(theta, loss, gradient, hessian, diagonal)
+    return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal)
 
 
 def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
@@ -247,7 +247,9 @@ def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
     return np.asarray(result)
 
 
-def _conjugate(problem: Problem, theta: Array, here: _Point, max_steps: int = 200) -> Array:
+def _conjugate(
+    problem: SoftmaxProblem, theta: Array, here: _SoftmaxPoint, max_steps: int = 200
+) -> Array:
     """The Newton direction by conjugate gradients on Hessian products, scaled by the diagonal.
 
     Solved the more exactly the nearer the optimum, so that the last steps are Newton's own.
@@ -270,7 +272,7 @@ def _conjugate(problem: Problem, theta: Array, here: _Point, max_steps: int = 20
     return direction
 
 
-def _product(problem: Problem, theta: Array, v: Array) -> Array:
+def _product(problem: SoftmaxProblem, theta: Array, v: Array) -> Array:
     """Hessian times v."""
     result = problem.strength * v
     for x, _, w in problem.source():
@@ -281,7 +283,7 @@ def _product(problem: Problem, theta: Array, v: Array) -> Array:
     return result
 
 
-def objective(problem: Problem, theta: Array) -> float:
+def objective(problem: SoftmaxProblem, theta: Array) -> float:
     """What `fit_softmax` minimises, at θ."""
     return _evaluate(problem, theta, False).objective
 

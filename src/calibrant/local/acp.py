@@ -16,10 +16,10 @@ from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.folds.models import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator
-from calibrant.local.bins import Bins, RowBins
+from calibrant.local.bins import IntervalBins, RowBins
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
-from calibrant.local.rule import Rows
-from calibrant.local.spreads import Members, Train, Work
+from calibrant.local.rule import RowInputs
+from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
 
 __all__ = ["ACP"]
 
@@ -28,7 +28,7 @@ Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Such(OneOf):
+class PassesTest(OneOf):
     """The limits of a parameter that passes a test."""
 
     what: str
@@ -132,7 +132,7 @@ class ACP(LocalCalibrator):
         "scale": (SCALE,),
         "interval": (
             OneOf(("auto", "bootstrap")),
-            Such((), "a function from a model and rows to (lower, upper)", callable),
+            PassesTest((), "a function from a model and rows to (lower, upper)", callable),
         ),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "replicates": (N_BOOT,),
@@ -140,11 +140,11 @@ class ACP(LocalCalibrator):
         "random_state": (
             OneOf((None,)),
             Number(0, 2**32 - 1, whole=True),
-            Such((), "a RandomState", lambda value: isinstance(value, np.random.RandomState)),
+            PassesTest((), "a RandomState", lambda value: isinstance(value, np.random.RandomState)),
         ),
     }
 
-    rule_: Bins
+    rule_: IntervalBins
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class ACP(LocalCalibrator):
             door.Rows(rows.scores, rows.codes == 1, weight, rows.classes, rows.pos_label)
         )
         pseudo = SMOOTHING[self.smoothing]
-        return self._keep(Bins(table.scores, table.negative, table.positive, pseudo), rows)
+        return self._keep(IntervalBins(table.scores, table.negative, table.positive, pseudo), rows)
 
     def fit_rows(
         self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
@@ -214,7 +214,7 @@ class ACP(LocalCalibrator):
         on_range : {"error", "clip", "allow"}
             As in `Calibrator`.
         """
-        return self._predict_proba(scores, Rows(lower=lower, upper=upper), on_range)
+        return self._predict_proba(scores, RowInputs(lower=lower, upper=upper), on_range)
 
     def calibrate(
         self,
@@ -225,7 +225,7 @@ class ACP(LocalCalibrator):
         on_range: OnRange = "error",
     ) -> Array:
         """The calibrated probability of ``pos_label_``, shape (n,): see `predict_proba`."""
-        return self._calibrate(scores, Rows(lower=lower, upper=upper), on_range)
+        return self._calibrate(scores, RowInputs(lower=lower, upper=upper), on_range)
 
     def predict(
         self,
@@ -236,7 +236,7 @@ class ACP(LocalCalibrator):
         on_range: OnRange = "error",
     ) -> NDArray[Any]:
         """The more probable class (the first in sorted order on ties): see `predict_proba`."""
-        return self._predict(scores, Rows(lower=lower, upper=upper), on_range)
+        return self._predict(scores, RowInputs(lower=lower, upper=upper), on_range)
 
     def bins(
         self, scores: Any, *, lower: Any = None, upper: Any = None, on_range: OnRange = "error"
@@ -246,11 +246,11 @@ class ACP(LocalCalibrator):
         Scores are those that `predict_proba` takes, and ``on_range`` says the same.
         """
         clean = self._clean(scores, on_range)
-        return self.rule_.bins(clean, Rows(lower=lower, upper=upper))
+        return self.rule_.bins(clean, RowInputs(lower=lower, upper=upper))
 
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None
-    ) -> Callable[[Any], Rows]:
+    ) -> Callable[[Any], RowInputs]:
         """The intervals of a model, as a function of new rows.
 
         What they need is computed here, once: the covariance, or the refits.
@@ -259,7 +259,7 @@ class ACP(LocalCalibrator):
         known = getattr(model, "classes_", None)
         flip = known is not None and label is not None and bool(known[0] == label)
         if callable(self.interval):
-            return Companion(Given(model, self.interval), flip)
+            return IntervalsOfModel(CustomIntervals(model, self.interval), flip)
         self._check_scores(model, train)
         chosen = choose(model, self.interval)
         if train is None and chosen != Members.name:
@@ -272,20 +272,20 @@ class ACP(LocalCalibrator):
             )
         found = Intervals.of(
             model,
-            None if train is None else Train.of(model, train, rows),
+            None if train is None else TrainingRows.of(model, train, rows),
             level=self.level,
             scale=self.scale,
             method=self.interval,
-            work=Work(self.replicates, self.random_state),
+            work=BootstrapOptions(self.replicates, self.random_state),
         )
-        return Companion(found, flip)
+        return IntervalsOfModel(found, flip)
 
     def _check_scores(self, model: Any, train: ModelRows | None) -> None:
         """Refuse scores that are not the probabilities around which the intervals are."""
         given = train is None and hasattr(model, "predict_proba")  # nobody knows: trust it
         method = "auto" if train is None else train.method
         source = "predict_proba" if given else score_method(model, method)
-        fitted: Bins | None = getattr(self, "rule_", None)
+        fitted: IntervalBins | None = getattr(self, "rule_", None)
         inside = fitted is None or (fitted.scores[0] >= 0 and fitted.scores[-1] <= 1)
         if source != "predict_proba" or not inside:
             raise ParameterError(
@@ -298,7 +298,7 @@ class ACP(LocalCalibrator):
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class CustomIntervals:
     """Somebody's own function for the intervals of a model."""
 
     model: Any
@@ -317,14 +317,14 @@ class Given:
 
 
 @dataclass(frozen=True, eq=False)
-class Companion:
+class IntervalsOfModel:
     """From rows to the intervals of the positive class's probability."""
 
     intervals: Callable[[Any], Any]
     flip: bool
 
-    def __call__(self, X: Any) -> Rows:
+    def __call__(self, X: Any) -> RowInputs:
         lower, upper = self.intervals(X)
         if self.flip:
             lower, upper = 1.0 - np.asarray(upper), 1.0 - np.asarray(lower)
-        return Rows(lower=lower, upper=upper)
+        return RowInputs(lower=lower, upper=upper)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from calibrant.data.facts import is_text, shown
 from calibrant.data.labels import plain
 from calibrant.errors import InputError, ParameterError
-from calibrant.local.columns import Column, Name, Table, read_table, title
+from calibrant.local.columns import AttributeColumn, AttributeTable, Name, read_table, title
 
-__all__ = ["MISSING", "UNSEEN", "Attribute", "Coded", "Schema"]
+__all__ = ["MISSING", "UNSEEN", "Attribute", "CodedRows", "Schema"]
 
 Array = NDArray[np.float64]
 Category = str | int | float | bool
@@ -29,7 +29,7 @@ MISSING, UNSEEN = -1, -2
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedRows:
     """Rows as numbers: numeric columns (0 where absent), who is absent, and category codes."""
 
     numeric: Array
@@ -39,16 +39,16 @@ class Coded:
     def __len__(self) -> int:
         return len(self.numeric)
 
-    def take(self, rows: Any) -> Coded:
+    def take(self, rows: Any) -> CodedRows:
         """Some of the rows."""
-        return Coded(self.numeric[rows], self.absent[rows], self.codes[rows])
+        return CodedRows(self.numeric[rows], self.absent[rows], self.codes[rows])
 
-    def with_scores(self, scores: Array) -> Coded:
+    def with_scores(self, scores: Array) -> CodedRows:
         """The same rows with further numeric columns that are never absent."""
         extra = scores.reshape(len(scores), -1)
         present = np.zeros(extra.shape, dtype=bool)
         numeric = np.column_stack((self.numeric, extra))
-        return Coded(numeric, np.column_stack((self.absent, present)), self.codes)
+        return CodedRows(numeric, np.column_stack((self.absent, present)), self.codes)
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Attribute:
     def nominal(self) -> bool:
         return self.categories is not None
 
-    def numbers(self, column: Column) -> Column:
+    def numbers(self, column: AttributeColumn) -> AttributeColumn:
         """The column as finite float64 with those absent marked, or a reason why not."""
         if column.missing.all():  # of whatever kind
-            return Column(np.zeros(len(column.missing)), column.missing, nominal=False)
+            return AttributeColumn(np.zeros(len(column.missing)), column.missing, nominal=False)
         if column.nominal:
             raise InputError(
                 f"{self.title} must hold numbers, as in the calibration rows, but categories came"
@@ -84,9 +84,9 @@ class Attribute:
                 f"are infinite (first at row {int(np.argmax(infinite))}). Cap them, or mark them "
                 "missing."
             )
-        return Column(values + 0.0, column.missing, nominal=False)
+        return AttributeColumn(values + 0.0, column.missing, nominal=False)
 
-    def codes(self, column: Column) -> NDArray[np.int32]:
+    def codes(self, column: AttributeColumn) -> NDArray[np.int32]:
         """The place of each value among the categories; UNSEEN for another, MISSING for none."""
         known = {_key(c): code for code, c in enumerate(self.categories or ())}
         distinct, inverse = column.distinct()
@@ -122,7 +122,7 @@ class Schema:
         return np.array([a.nominal for a in self.attributes], dtype=bool)
 
     @classmethod
-    def learn(cls, table: Table, nominal: Any = None) -> Schema:
+    def learn(cls, table: AttributeTable, nominal: Any = None) -> Schema:
         """The attributes of calibration rows; ``nominal`` names those that only look numeric."""
         forced = _positions(nominal, table)
         attributes = []
@@ -133,11 +133,11 @@ class Schema:
             attributes.append(Attribute(name, categories))
         return cls(tuple(attributes), table.names is not None)
 
-    def read(self, features: Any) -> Coded:
+    def read(self, features: Any) -> CodedRows:
         """Rows that come later, coded alike; other columns than at fit are refused."""
         return self.code(self._arrange(read_table(features)))
 
-    def code(self, table: Table) -> Coded:
+    def code(self, table: AttributeTable) -> CodedRows:
         """The columns as numbers and codes."""
         n, numbers, absent, codes = len(table), [], [], []
         for attribute, column in zip(self.attributes, table.columns, strict=True):
@@ -147,13 +147,13 @@ class Schema:
                 clean = attribute.numbers(column)
                 numbers.append(np.where(clean.missing, 0.0, clean.values))
                 absent.append(clean.missing)
-        return Coded(
+        return CodedRows(
             np.column_stack(numbers) if numbers else np.empty((n, 0)),
             np.column_stack(absent) if absent else np.empty((n, 0), dtype=bool),
             np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int32),
         )
 
-    def _arrange(self, table: Table) -> Table:
+    def _arrange(self, table: AttributeTable) -> AttributeTable:
         """By name where both have names, and of one kind; else by place."""
         names = [a.name for a in self.attributes]
         known = table.names if self.named else None
@@ -174,7 +174,7 @@ class Schema:
                 "the same columns; their order does not matter."
             )
         order = [known.index(name) for name in names]
-        return Table(tuple(names), [table.columns[j] for j in order], table.rows)
+        return AttributeTable(tuple(names), [table.columns[j] for j in order], table.rows)
 
     def to_state(self) -> dict[str, Any]:
         """What JSON can hold."""
@@ -218,7 +218,7 @@ def _storable(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def _categories(column: Column, name: str) -> tuple[Category, ...]:
+def _categories(column: AttributeColumn, name: str) -> tuple[Category, ...]:
     """The categories present, in order."""
     found = column.distinct()[0]
     if any(isinstance(c, float) and not math.isfinite(c) for c in found):
@@ -236,7 +236,7 @@ def _some(names: Sequence[Name], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def _positions(nominal: Any, table: Table) -> set[int]:
+def _positions(nominal: Any, table: AttributeTable) -> set[int]:
     """Names or positions of columns as positions; numbers are names where all names are."""
     if nominal is None:
         return set()

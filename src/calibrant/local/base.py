@@ -29,7 +29,7 @@ from calibrant.data.score_range import ScoreRange, check_range
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError
 from calibrant.folds.models import ModelRows
-from calibrant.local.rule import LocalFitted, Rows, Rule, check_two, read_columns
+from calibrant.local.rule import LocalFitted, RowInputs, Rule, check_two, read_columns
 
 __all__ = ["LocalCalibrator", "LocalRows"]
 
@@ -99,7 +99,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None
-    ) -> Callable[[Any], Rows]:
+    ) -> Callable[[Any], RowInputs]:
         """What finds, for new rows of a fitted model, what is needed beside the model's scores.
 
         ``train`` and ``rows`` say what the model was fitted on (rows None: all of it); train is
@@ -172,7 +172,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _positive_column(self) -> int:
         return 0 if len(self.classes_) == 2 and self.classes_[0] == self.pos_label_ else 1
 
-    def _predict_proba(self, scores: Any, rows: Rows, on_range: str = "error") -> Array:
+    def _predict_proba(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Array:
         p = self._apply(self._clean(scores, on_range), rows)
         return p if self._positive_column == 1 else p[:, ::-1]
 
@@ -182,21 +182,21 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clean = read_columns(scores, len(self.classes_), self._positive_column)
         return check_range(clean, known_range(self), on_range)
 
-    def _apply(self, scores: Array, rows: Rows) -> Array:
+    def _apply(self, scores: Array, rows: RowInputs) -> Array:
         """The rule's probabilities; a subclass that shows progress says so here."""
         return self.rule_(scores, rows)
 
-    def _calibrate(self, scores: Any, rows: Rows, on_range: str = "error") -> Array:
+    def _calibrate(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Array:
         check_is_fitted(self, "rule_")
         check_two(len(self.classes_))
         return self._predict_proba(scores, rows, on_range)[:, self._positive_column]
 
-    def _predict(self, scores: Any, rows: Rows, on_range: str = "error") -> NDArray[Any]:
+    def _predict(self, scores: Any, rows: RowInputs, on_range: str = "error") -> NDArray[Any]:
         p = self._predict_proba(scores, rows, on_range)
         labels: NDArray[Any] = self.classes_[np.argmax(p, axis=1)]
         return labels
 
-    def predict_rows(self, scores: Any, rows: Rows) -> Array:
+    def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
         """As predict_proba of scores of the model itself, given what `companion` found."""
         return self._predict_proba(scores, rows, "allow")
 

@@ -17,9 +17,9 @@ from calibrant.data.door import HEAVIEST, check_lengths
 from calibrant.data.facts import shown
 from calibrant.data.frozen import Frozen
 from calibrant.errors import CalibrationWarning, InputError, caller_level
-from calibrant.local.rule import Rows, Rule
+from calibrant.local.rule import RowInputs, Rule
 
-__all__ = ["NEAREST", "Bins", "RowBins"]
+__all__ = ["NEAREST", "IntervalBins", "RowBins"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -67,7 +67,7 @@ class RowBins(Frozen):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bins(Rule):
+class IntervalBins(Rule):
     """The frequency of the positive class among the calibration scores in each row's interval.
 
     Parameters
@@ -94,7 +94,7 @@ class Bins(Rule):
     positive: Array
     pseudo: float = 0.0
 
-    def __call__(self, scores: Array, rows: Rows) -> Array:
+    def __call__(self, scores: Array, rows: RowInputs) -> Array:
         found = self.bins(scores, rows)
         if found.empty.any():
             empty, n = int(found.empty.sum()), len(found.empty)
@@ -109,7 +109,7 @@ class Bins(Rule):
         p = found.probability
         return np.column_stack((1.0 - p, p))
 
-    def bins(self, scores: Array, rows: Rows) -> RowBins:
+    def bins(self, scores: Array, rows: RowInputs) -> RowBins:
         """The bin of each row, given its score and the ends of its interval."""
         lower, upper = _read_interval(rows, len(scores))
         first = np.searchsorted(self.scores, lower, side="left")
@@ -311,7 +311,7 @@ def _tree_sums(cells: Array) -> Sums:
     return sums
 
 
-def _read_interval(rows: Rows, n: int) -> tuple[Array, Array]:
+def _read_interval(rows: RowInputs, n: int) -> tuple[Array, Array]:
     """The ends of n intervals; they may be infinite."""
     if rows.lower is None or rows.upper is None:
         missing = " and ".join(k for k in ("lower", "upper") if getattr(rows, k) is None)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.local.search import PAIRS, TIE, Found, reach
+from calibrant.local.search import PAIRS, TIE, FoundRows, reach
 
 if TYPE_CHECKING:
     from calibrant.local.neighbours import Neighbours
 
-__all__ = ["Shares", "best", "grid", "leave_one_out"]
+__all__ = ["NeighbourShares", "best", "grid", "leave_one_out"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -43,7 +43,7 @@ def best(losses: dict[int, float]) -> int:
 
 
 @dataclass(frozen=True)
-class Shares:
+class NeighbourShares:
     """Who has how much weight, of which class, in which distinct row; in the order of these.
 
     All that one owner has is left out together: a row that was scored several times has a share
@@ -56,13 +56,15 @@ class Shares:
     owner: Index
 
     @classmethod
-    def of_counts(cls, counts: Array) -> Shares:
+    def of_counts(cls, counts: Array) -> NeighbourShares:
         """All of one class in one distinct row belongs together."""
         cell, code = np.nonzero(counts)
         return cls(cell, code, counts[cell, code], np.arange(len(cell)))
 
     @classmethod
-    def of_rows(cls, cell: Index, code: Index, weight: Array, groups: NDArray[Any]) -> Shares:
+    def of_rows(
+        cls, cell: Index, code: Index, weight: Array, groups: NDArray[Any]
+    ) -> NeighbourShares:
         """Rows of one group belong together."""
         order = np.argsort(cell, kind="stable")
         owner = np.unique(groups, return_inverse=True)[1]
@@ -119,7 +121,11 @@ def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
 
 
 def leave_one_out(
-    rule: Neighbours, ks: list[int], shares: Shares | None = None, *, progress: bool = False
+    rule: Neighbours,
+    ks: list[int],
+    shares: NeighbourShares | None = None,
+    *,
+    progress: bool = False,
 ) -> dict[int, float]:
     """The Brier score (summed over classes) of each k, one search for all of them.
 
@@ -129,7 +135,7 @@ def leave_one_out(
     """
     if not ks:
         return {}
-    shares = Shares.of_counts(rule.counts) if shares is None else shares
+    shares = NeighbourShares.of_counts(rule.counts) if shares is None else shares
     total = np.zeros(len(ks))
     for found in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
         place, held = shares.at(found.rows)
@@ -141,7 +147,12 @@ def leave_one_out(
 
 
 def _losses(
-    rule: Neighbours, found: Found, rows: Index, shares: Shares, held: Index, ks: list[int]
+    rule: Neighbours,
+    found: FoundRows,
+    rows: Index,
+    shares: NeighbourShares,
+    held: Index,
+    ks: list[int],
 ) -> Array:
     """The sum of w·Brier over some shares, for each k, given their rows in a block."""
     index, near = found.index[rows], found.near[rows]

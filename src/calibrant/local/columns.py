@@ -15,7 +15,7 @@ from calibrant.data.doubles import series_of_doubles
 from calibrant.data.labels import plain
 from calibrant.errors import InputError
 
-__all__ = ["Column", "Name", "Table", "read_table", "title"]
+__all__ = ["AttributeColumn", "AttributeTable", "Name", "read_table", "title"]
 
 Name = str | int
 
@@ -26,15 +26,15 @@ CONVERT = (
 
 
 @dataclass(frozen=True)
-class Column:
+class AttributeColumn:
     """Values, who is missing, and whether they are categories."""
 
     values: NDArray[Any]
     missing: NDArray[np.bool_]
     nominal: bool
 
-    def take(self, rows: Any) -> Column:
-        return Column(self.values[rows], self.missing[rows], self.nominal)
+    def take(self, rows: Any) -> AttributeColumn:
+        return AttributeColumn(self.values[rows], self.missing[rows], self.nominal)
 
     def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
         """The different values present, and the place of each row's (the last plus 1: missing)."""
@@ -59,11 +59,11 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class AttributeTable:
     """Columns of the same rows; names only where all are words, or all whole numbers."""
 
     names: tuple[Name, ...] | None
-    columns: list[Column]
+    columns: list[AttributeColumn]
     rows: int
 
     def __len__(self) -> int:
@@ -76,12 +76,12 @@ class Table:
             return list(self.names)
         return [title(j) for j in range(len(self.columns))]
 
-    def take(self, rows: NDArray[np.bool_]) -> Table:
+    def take(self, rows: NDArray[np.bool_]) -> AttributeTable:
         """The rows of a mask."""
-        return Table(self.names, [c.take(rows) for c in self.columns], int(rows.sum()))
+        return AttributeTable(self.names, [c.take(rows) for c in self.columns], int(rows.sum()))
 
 
-def read_table(features: Any) -> Table:
+def read_table(features: Any) -> AttributeTable:
     """Arrays, lists of rows and frames (through narwhals) as columns; the rest is refused."""
     if features is None:
         raise InputError(
@@ -118,7 +118,7 @@ def _frame(features: Any) -> Any:
     return wrapped if isinstance(wrapped, nw.DataFrame) else None
 
 
-def _from_frame(frame: Any) -> Table:
+def _from_frame(frame: Any) -> AttributeTable:
     names = [plain(name) for name in frame.columns]
     if len({(type(name), name) for name in names}) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
@@ -128,10 +128,10 @@ def _from_frame(frame: Any) -> Table:
         _series(series, title(name))
         for name, series in zip(names, frame.iter_columns(), strict=True)
     ]
-    return Table(tuple(names) if alike else None, columns, frame.shape[0])
+    return AttributeTable(tuple(names) if alike else None, columns, frame.shape[0])
 
 
-def _series(series: Any, name: str) -> Column:
+def _series(series: Any, name: str) -> AttributeColumn:
     import narwhals as nw
 
     dtype = series.dtype
@@ -143,15 +143,15 @@ def _series(series: Any, name: str) -> Column:
         return _plain_column(values, missing, name)
     if isinstance(dtype, nw.Boolean):
         values = np.asarray((series.fill_null(False) if missing.any() else series).to_numpy())
-        return Column(values.astype(bool), missing, nominal=True)
+        return AttributeColumn(values.astype(bool), missing, nominal=True)
     if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object)):
         values = np.empty(len(missing), dtype=object)
         values[:] = series.to_list()
         column = _objects(values, missing, name)
         named = not isinstance(dtype, nw.Object)
-        return Column(column.values, column.missing, nominal=column.nominal or named)
+        return AttributeColumn(column.values, column.missing, nominal=column.nominal or named)
     if missing.all():
-        return Column(np.zeros(len(missing)), missing, nominal=False)
+        return AttributeColumn(np.zeros(len(missing)), missing, nominal=False)
     known = getattr(series.to_native(), "dtype", dtype) if dtype == nw.Unknown else dtype
     raise InputError(
         f"{name} of the features must hold numbers or categories, but its type is {known}. "
@@ -162,7 +162,7 @@ def _series(series: Any, name: str) -> Column:
 # --- arrays -------------------------------------------------------------------------------------
 
 
-def _from_array(features: Any) -> Table:
+def _from_array(features: Any) -> AttributeTable:
     mask = np.ma.getmaskarray(features) if isinstance(features, np.ma.MaskedArray) else None
     array = _array(features)
     if array.ndim != 2:
@@ -172,7 +172,7 @@ def _from_array(features: Any) -> Table:
         )
     absent = np.zeros(array.shape, dtype=bool) if mask is None else mask
     columns = [_plain_column(array[:, j], absent[:, j], title(j)) for j in range(array.shape[1])]
-    return Table(None, columns, len(array))
+    return AttributeTable(None, columns, len(array))
 
 
 def _array(features: Any) -> NDArray[Any]:
@@ -200,15 +200,15 @@ def title(name: Any) -> str:
     return name if isinstance(name, str) else f"column {name}"
 
 
-def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Column:
+def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> AttributeColumn:
     """A column by the kind of its array."""
     kind = values.dtype.kind
     if kind == "f":
-        return Column(values, missing | np.isnan(values), nominal=False)
+        return AttributeColumn(values, missing | np.isnan(values), nominal=False)
     if kind in "iu":
-        return Column(values, missing, nominal=False)
+        return AttributeColumn(values, missing, nominal=False)
     if kind in "bU":
-        return Column(values, missing, nominal=True)
+        return AttributeColumn(values, missing, nominal=True)
     if kind == "O":
         return _objects(values, missing, name)
     raise InputError(
@@ -217,7 +217,7 @@ def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -
     )
 
 
-def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Column:
+def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> AttributeColumn:
     """Boxed values: numbers if all present ones are, else categories: words, numbers, booleans."""
     boxed = [_category(value) for value in values]
     gone = missing | np.fromiter((is_missing(v) for v in boxed), dtype=bool, count=len(boxed))
@@ -231,10 +231,12 @@ def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> Col
     if kinds <= {int, float}:
         numbers = [0.0 if absent else _number(v) for v, absent in zip(boxed, gone, strict=True)]
         large = any(isinstance(v, int) for v in numbers)
-        return Column(np.array(numbers, dtype=object if large else float), gone, nominal=False)
+        return AttributeColumn(
+            np.array(numbers, dtype=object if large else float), gone, nominal=False
+        )
     result = np.empty(len(boxed), dtype=object)
     result[:] = boxed
-    return Column(result, gone, nominal=True)
+    return AttributeColumn(result, gone, nominal=True)
 
 
 def _number(value: Any) -> float:

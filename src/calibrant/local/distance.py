@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.local.attributes import UNSEEN, Coded
+from calibrant.local.attributes import UNSEEN, CodedRows
 
 __all__ = ["Space"]
 
@@ -43,7 +43,7 @@ class Space:
         Distances are Σ w·diff^power: Manhattan, or squared Euclidean.
     """
 
-    cells: Coded
+    cells: CodedRows
     numeric_weight: Array
     nominal_weight: Array
     power: int
@@ -69,22 +69,22 @@ class Space:
         inverse = np.divide(1.0, high - low, out=np.zeros(len(low)), where=~flat)
         return exponent, low, inverse
 
-    def points(self, rows: Coded) -> Coded:
+    def points(self, rows: CodedRows) -> CodedRows:
         """Query rows in these units."""
         with np.errstate(over="ignore"):
             numeric = np.ldexp(rows.numeric, -self._units[0])
         numeric = np.clip(numeric, -FARTHEST, FARTHEST)
         codes = np.where(rows.codes < 0, np.int32(UNSEEN), rows.codes)
-        return Coded(numeric, rows.absent, codes)
+        return CodedRows(numeric, rows.absent, codes)
 
     @cached_property
-    def _own(self) -> Coded:
+    def _own(self) -> CodedRows:
         """The calibration rows in these units, by column."""
         numeric = np.ldexp(self.cells.numeric, -self._units[0])
         fortran = (np.asfortranarray(a) for a in (numeric, self.cells.absent, self.cells.codes))
-        return Coded(*fortran)
+        return CodedRows(*fortran)
 
-    def _scaled(self, points: Coded) -> Array:
+    def _scaled(self, points: CodedRows) -> Array:
         """Min–max scaled values."""
         _, low, inverse = self._units
         scaled: Array = (points.numeric - low) * inverse
@@ -92,16 +92,16 @@ class Space:
 
     # --- the distance ---------------------------------------------------------------------------
 
-    def all_distances(self, points: Coded) -> Array:
+    def all_distances(self, points: CodedRows) -> Array:
         """From each query to every calibration row."""
         shape = len(points), len(self)
         return self._distances(points, shape, lambda column: column[None, :])
 
-    def distances(self, points: Coded, index: NDArray[np.intp]) -> Array:
+    def distances(self, points: CodedRows, index: NDArray[np.intp]) -> Array:
         """From each query to its own candidates, index of shape (queries, candidates)."""
         return self._distances(points, index.shape, lambda column: column[index])
 
-    def _distances(self, points: Coded, shape: tuple[int, ...], pick: Pick) -> Array:
+    def _distances(self, points: CodedRows, shape: tuple[int, ...], pick: Pick) -> Array:
         own, total = self._own, np.zeros(shape)
         for a in np.flatnonzero(self.numeric_weight):
             diff = np.abs(points.numeric[:, a, None] - pick(own.numeric[:, a]))
@@ -115,7 +115,7 @@ class Space:
             total += (points.codes[:, b, None] != pick(own.codes[:, b])) * self.nominal_weight[b]
         return total
 
-    def _with_gaps(self, diff: Array, points: Coded, a: int, pick: Pick) -> Array:
+    def _with_gaps(self, diff: Array, points: CodedRows, a: int, pick: Pick) -> Array:
         """One side missing: the farthest that the other can be from; both: 1."""
         here, there = points.absent[:, a, None], pick(self._own.absent[:, a])
         diff = np.where(there, self._far(points)[:, a, None], diff)
@@ -123,7 +123,7 @@ class Space:
         diff[here & there] = 1.0
         return diff
 
-    def _far(self, points: Coded) -> Array:
+    def _far(self, points: CodedRows) -> Array:
         scaled = self._scaled(points)
         far: Array = np.maximum(scaled, 1.0 - scaled)
         return far
@@ -178,7 +178,7 @@ class Space:
             parts += [lost, penalty, np.sqrt(length.max() - length)]
         return np.column_stack(parts)
 
-    def embed_queries(self, points: Coded, gaps: NDArray[np.bool_]) -> Array:
+    def embed_queries(self, points: CodedRows, gaps: NDArray[np.bool_]) -> Array:
         """Query rows as points of the same space."""
         w = self.numeric_weight[gaps]
         parts = [self._flat(points), *self._one_hot(points.codes)]
@@ -187,7 +187,7 @@ class Space:
             parts += [penalty, np.sqrt(w / 2) * points.absent[:, gaps], np.zeros(len(points))]
         return np.column_stack(parts)
 
-    def _flat(self, points: Coded) -> Array:
+    def _flat(self, points: CodedRows) -> Array:
         used = self.numeric_weight > 0
         z = (self._scaled(points)[:, used] - 0.5) * self.numeric_weight[used] ** (1 / self.power)
         z[points.absent[:, used]] = 0.0
@@ -206,7 +206,7 @@ class Space:
                 parts.append((codes[:, b, None] == levels) * (w / 2) ** (1 / self.power))
         return parts
 
-    def _penalty(self, points: Coded, gaps: NDArray[np.bool_]) -> Array:
+    def _penalty(self, points: CodedRows, gaps: NDArray[np.bool_]) -> Array:
         """w·max(v, 1−v)² − z² where present; w/2 where absent, so that two absent are w apart."""
         w = self.numeric_weight[gaps]
         z = np.abs(self._scaled(points)[:, gaps] - 0.5)

@@ -17,12 +17,12 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.folds.models import ModelRows, weight_argument
 from calibrant.local.delta import Delta, is_logistic
 from calibrant.local.spreads import (
+    BootstrapOptions,
     Estimate,
     Members,
     Refits,
     Spread,
-    Train,
-    Work,
+    TrainingRows,
     bootstrap_estimate,
     has_members,
     refit,
@@ -220,8 +220,8 @@ def prediction_interval(
                 f"{name} of prediction_interval must be {limit}, but {value!r} came."
             )
     check_model(model)
-    rows = None if train is None else Train.read(train)
-    work = Work(replicates, random_state, n_jobs, progress)
+    rows = None if train is None else TrainingRows.read(train)
+    work = BootstrapOptions(replicates, random_state, n_jobs, progress)
     chosen = choose(model, method)
     if chosen == Refits.name:  # one copy of the model at a time, instead of all
         estimate = bootstrap_estimate(model, X, _refits(model, rows, work))
@@ -243,7 +243,14 @@ class Intervals:
 
     @classmethod
     def of(
-        cls, model: Any, train: Train | None, *, level: float, scale: str, method: str, work: Work
+        cls,
+        model: Any,
+        train: TrainingRows | None,
+        *,
+        level: float,
+        scale: str,
+        method: str,
+        work: BootstrapOptions,
     ) -> Intervals:
         """What an interval needs is computed here, once; the training rows are not kept."""
         check_model(model)
@@ -307,7 +314,7 @@ def choose(model: Any, method: str) -> str:
     )
 
 
-def _delta(model: Any, train: Train | None, work: Work) -> Spread:
+def _delta(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
     if train is None:
         raise InputError(
             "the delta method needs the rows that the model was fitted on, since the fitted model "
@@ -317,15 +324,15 @@ def _delta(model: Any, train: Train | None, work: Work) -> Spread:
     return Delta.of(model, train.X, train.weight)
 
 
-def _spread(model: Any, train: Train | None, work: Work) -> Spread:
+def _spread(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
     return Members.of(model)
 
 
-def _bootstrap(model: Any, train: Train | None, work: Work) -> Spread:
+def _bootstrap(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
     return Refits(model, tuple(_refits(model, train, work)))
 
 
-def _refits(model: Any, train: Train | None, work: Work) -> Iterator[Any]:
+def _refits(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Iterator[Any]:
     if train is None or train.y is None:
         raise InputError(
             "the bootstrap needs the rows that the model was fitted on and their labels, to fit it "
@@ -342,7 +349,7 @@ def _refits(model: Any, train: Train | None, work: Work) -> Iterator[Any]:
 
 
 #: how a spread is made, by the name of the method; "auto" is one of the others
-METHODS: dict[str, Callable[[Any, Train | None, Work], Spread]] = {
+METHODS: dict[str, Callable[[Any, TrainingRows | None, BootstrapOptions], Spread]] = {
     "auto": lambda model, train, work: METHODS[choose(model, "auto")](model, train, work),
     "delta": _delta,
     "spread": _spread,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from calibrant.local.bins import Bins
+from calibrant.local.bins import IntervalBins
 from calibrant.local.neighbours import Neighbours
 from calibrant.local.rule import Rule
 
 __all__ = ["KINDS"]
 
-KINDS: dict[str, type[Rule]] = {kind.kind: kind for kind in (Bins, Neighbours)}
+KINDS: dict[str, type[Rule]] = {kind.kind: kind for kind in (IntervalBins, Neighbours)}

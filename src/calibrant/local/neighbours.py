@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from calibrant.data import door
 from calibrant.data.facts import shown
 from calibrant.errors import InputError
-from calibrant.local.attributes import MISSING, Coded, Schema
+from calibrant.local.attributes import MISSING, CodedRows, Schema
 from calibrant.local.distance import Space
-from calibrant.local.rule import Rows, Rule
-from calibrant.local.search import Found, Search, reach
+from calibrant.local.rule import RowInputs, Rule
+from calibrant.local.search import FoundRows, Search, reach
 
 __all__ = ["METRICS", "NEIGHBOUR_WEIGHTS", "SMOOTHING", "Neighbours"]
 
@@ -92,9 +92,9 @@ class Neighbours(Rule):
         return int(self.numeric.shape[1]) - int((~self.schema.nominal).sum())
 
     @cached_property
-    def cells(self) -> Coded:
+    def cells(self) -> CodedRows:
         """The distinct calibration rows."""
-        return Coded(self.numeric, self.absent, self.codes)
+        return CodedRows(self.numeric, self.absent, self.codes)
 
     @cached_property
     def search(self) -> Search:
@@ -103,7 +103,7 @@ class Neighbours(Rule):
         space = Space(self.cells, *weights, power=METRICS[self.metric])
         return Search(space, self.counts.sum(axis=1))
 
-    def __call__(self, scores: Array, rows: Rows, *, progress: bool = False) -> Array:
+    def __call__(self, scores: Array, rows: RowInputs, *, progress: bool = False) -> Array:
         """The probabilities of the classes, shape (n, classes)."""
         queries = self.schema.read(rows.features)
         door.check_lengths(scores=len(scores), features=len(queries))
@@ -114,7 +114,7 @@ class Neighbours(Rule):
             result[found.rows] = self._frequencies(found)
         return result
 
-    def _frequencies(self, found: Found) -> Array:
+    def _frequencies(self, found: FoundRows) -> Array:
         mass = np.cumsum(self.search.weight[found.index], axis=1)
         inside = found.near <= reach(found.near, mass, self.k)[:, None]
         pull = inside * self.pull(found.near)

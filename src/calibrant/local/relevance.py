@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.columns import to_matrix
 from calibrant.errors import InputError
-from calibrant.local.attributes import Coded
+from calibrant.local.attributes import CodedRows
 
 __all__ = ["given_weights", "mutual_information", "relevance"]
 
@@ -44,7 +44,7 @@ def given_weights(weights: Any, features: int, scores: int) -> Array:
     return w
 
 
-def relevance(rows: Coded, nominal: NDArray[np.bool_], y: Index, weight: Array) -> Array:
+def relevance(rows: CodedRows, nominal: NDArray[np.bool_], y: Index, weight: Array) -> Array:
     """The mutual information of each column with the class; features in their order, then scores.
 
     All 1 where no column says anything.

@@ -18,7 +18,7 @@ from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.errors import InputError
 from calibrant.fitted import Label, check_header, check_labels, label_array
 
-__all__ = ["FORMAT", "LocalFitted", "Rows", "Rule", "check_two", "read_columns"]
+__all__ = ["FORMAT", "LocalFitted", "RowInputs", "Rule", "check_two", "read_columns"]
 
 Array = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ VERSION = 2
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowInputs:
     """What is known of each row beside its score: its features, or the ends of its interval."""
 
     features: Any = None
@@ -46,7 +46,7 @@ class Rule(Frozen):
     version: ClassVar[int] = 1
 
     @abstractmethod
-    def __call__(self, scores: Array, rows: Rows) -> Array:
+    def __call__(self, scores: Array, rows: RowInputs) -> Array:
         """The probabilities of the classes, shape (n, k)."""
 
     @property
@@ -143,7 +143,7 @@ class LocalFitted(Frozen):
         """
         clean = read_columns(scores, len(self.classes), self.positive_column)
         clean = check_range(clean, self.score_range, on_range)
-        p = self.rule(clean, Rows(features, lower, upper))
+        p = self.rule(clean, RowInputs(features, lower, upper))
         return p if self.positive_column == 1 else p[:, ::-1]
 
     def calibrate(

@@ -15,13 +15,13 @@ from calibrant.data.frozen import own
 from calibrant.data.score_range import OnRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.folds.models import ModelRows
-from calibrant.local.attributes import Coded, Schema
+from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
-from calibrant.local.choice import Shares, best, grid, leave_one_out
+from calibrant.local.choice import NeighbourShares, best, grid, leave_one_out
 from calibrant.local.columns import read_table
 from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
 from calibrant.local.relevance import given_weights, relevance
-from calibrant.local.rule import Rows
+from calibrant.local.rule import RowInputs
 from calibrant.local.search import TIE
 
 __all__ = ["SimilarityBinning"]
@@ -211,7 +211,7 @@ class SimilarityBinning(LocalCalibrator):
             check_lengths(scores=len(rows.kept), groups=len(groups))
             owners = np.asarray(groups)[rows.kept]
             if len(np.unique(owners)) < len(owners):
-                shares = Shares.of_rows(cell, rows.codes, rows.weight, owners)
+                shares = NeighbourShares.of_rows(cell, rows.codes, rows.weight, owners)
         n = len(rows.codes) if shares is None else shares.owners
         rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
         self._keep(rule, rows)
@@ -224,7 +224,7 @@ class SimilarityBinning(LocalCalibrator):
             self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
         return self
 
-    def _weigh(self, schema: Schema, coded: Coded, rows: LocalRows) -> tuple[Array, Array]:
+    def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
         scores = coded.numeric.shape[1] + coded.codes.shape[1] - len(schema)
         times = np.ones(len(schema) + scores)
@@ -245,7 +245,7 @@ class SimilarityBinning(LocalCalibrator):
         return weight * (times.sum() / (weight @ times)), times
 
     def _rule(
-        self, schema: Schema, cells: Coded, counts: Array, weight: Array, n: int
+        self, schema: Schema, cells: CodedRows, counts: Array, weight: Array, n: int
     ) -> Neighbours:
         """The rule of distinct rows, made of n rows."""
         total = float(counts.sum())
@@ -271,7 +271,7 @@ class SimilarityBinning(LocalCalibrator):
         )
 
     def _choose(
-        self, rule: Neighbours, shares: Shares | None, n: int
+        self, rule: Neighbours, shares: NeighbourShares | None, n: int
     ) -> tuple[Neighbours, dict[int, float] | None]:
         """The rule with its k, and the losses if it was chosen."""
         if self.k != "auto":
@@ -290,19 +290,19 @@ class SimilarityBinning(LocalCalibrator):
         self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
     ) -> Array:
         """The probability of each class, columns in the order of ``classes_``."""
-        return self._predict_proba(scores, Rows(features=features), on_range)
+        return self._predict_proba(scores, RowInputs(features=features), on_range)
 
     def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Array:
         """With two classes: the probability of ``pos_label_``, shape (n,)."""
-        return self._calibrate(scores, Rows(features=features), on_range)
+        return self._calibrate(scores, RowInputs(features=features), on_range)
 
     def predict(
         self, scores: Any, *, features: Any = None, on_range: OnRange = "error"
     ) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
-        return self._predict(scores, Rows(features=features), on_range)
+        return self._predict(scores, RowInputs(features=features), on_range)
 
-    def _apply(self, scores: Array, rows: Rows) -> Array:
+    def _apply(self, scores: Array, rows: RowInputs) -> Array:
         return self.rule_(scores, rows, progress=self.progress)
 
     def fit_rows(
@@ -317,7 +317,7 @@ class SimilarityBinning(LocalCalibrator):
 
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None
-    ) -> Callable[[Any], Rows]:
+    ) -> Callable[[Any], RowInputs]:
         """Rows of the model are the features."""
         return AsFeatures()
 
@@ -326,11 +326,11 @@ class SimilarityBinning(LocalCalibrator):
 class AsFeatures:
     """Rows of a model as the features of a local calibrator."""
 
-    def __call__(self, X: Any) -> Rows:
-        return Rows(features=X)
+    def __call__(self, X: Any) -> RowInputs:
+        return RowInputs(features=X)
 
 
-def _collapse(coded: Coded, rows: LocalRows) -> tuple[Coded, Index, Array]:
+def _collapse(coded: CodedRows, rows: LocalRows) -> tuple[CodedRows, Index, Array]:
     """The distinct rows in order, which each row is, and the weight of each class at each."""
     parts = (coded.numeric, coded.absent, coded.codes)
     keys = [column for part in parts for column in part.T]

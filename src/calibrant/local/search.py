@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.local.attributes import Coded
+from calibrant.local.attributes import CodedRows
 from calibrant.local.distance import Space
 from calibrant.progress import track
 
-__all__ = ["TIE", "Found", "Search", "reach"]
+__all__ = ["TIE", "FoundRows", "Search", "reach"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -38,7 +38,7 @@ ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRows:
     """For some queries their candidates in order of distance, those that count among the first.
 
     Every calibration row as near as the last needed one (or tied with it) is a candidate.
@@ -74,7 +74,7 @@ class Search:
     def _indexes(self) -> dict[bytes, tuple[Asked, float]]:
         return {}
 
-    def find(self, rows: Coded, need: float, *, progress: bool = False) -> Iterator[Found]:
+    def find(self, rows: CodedRows, need: float, *, progress: bool = False) -> Iterator[FoundRows]:
         """The calibration rows nearest to each query, in blocks of queries.
 
         As many as it takes for their weights to reach ``need``, with all that tie with the last.
@@ -88,8 +88,8 @@ class Search:
             yield from self._settle(points, block, gaps, first, need)
 
     def _settle(
-        self, points: Coded, block: Index, gaps: NDArray[np.bool_], first: int, need: float
-    ) -> Iterator[Found]:
+        self, points: CodedRows, block: Index, gaps: NDArray[np.bool_], first: int, need: float
+    ) -> Iterator[FoundRows]:
         """The same for one block: queries that are not settled ask for twice as many candidates."""
         waiting = [(block, first)]
         while waiting:
@@ -103,13 +103,13 @@ class Search:
                 rows = rows[:height]
             found, settled = self._candidates(points, rows, gaps, count, need)
             if settled.any():
-                yield Found(rows[settled], found.index[settled], found.near[settled])
+                yield FoundRows(rows[settled], found.index[settled], found.near[settled])
             if not settled.all():
                 waiting.append((rows[~settled], 2 * count))
 
     def _candidates(
-        self, points: Coded, rows: Index, gaps: NDArray[np.bool_], count: int, need: float
-    ) -> tuple[Found, NDArray[np.bool_]]:
+        self, points: CodedRows, rows: Index, gaps: NDArray[np.bool_], count: int, need: float
+    ) -> tuple[FoundRows, NDArray[np.bool_]]:
         """Candidates from the index, and for which queries no other row can matter."""
         index, longest = self._index(gaps)
         some = points.take(rows)
@@ -124,7 +124,7 @@ class Search:
         mass = np.cumsum(self.weight[found], axis=1)
         enough = mass[:, -1] >= need * (1 - TIE)
         settled = enough & (beyond > reach(near, mass, need))
-        return Found(rows, found, near), settled
+        return FoundRows(rows, found, near), settled
 
     def _index(self, gaps: NDArray[np.bool_]) -> tuple[Asked, float]:
         """An index of the calibration rows, and the largest length among them."""
@@ -138,7 +138,7 @@ class Search:
                 codes = np.asfortranarray(self.space.cells.codes[:, wide])
                 index = AllPairs(cells, length, codes, self.space.nominal_weight[wide])
             else:
-                index = Nearest.of(cells, self.space.power, tree=not gaps.any())
+                index = IndexSearch.of(cells, self.space.power, tree=not gaps.any())
             weight = float(self.space.nominal_weight[wide].sum())
             if len(self._indexes) > 1:  # the first, and the one for the gaps that came last
                 self._indexes.popitem()
@@ -149,7 +149,7 @@ class Search:
         length: Array = (np.abs(embedded) ** self.space.power).sum(axis=1)
         return length
 
-    def _measure_all(self, points: Coded, rows: Index, need: float) -> Iterator[Found]:
+    def _measure_all(self, points: CodedRows, rows: Index, need: float) -> Iterator[FoundRows]:
         """Every calibration row is measured."""
         n = len(self.space)
         height = max(1, ALL_PAIRS // n)
@@ -166,17 +166,17 @@ class Search:
                 count = min(n, 2 * count)
             within = near <= reach(some, mass, need)[:, None]
             index = _smallest(near, int(within.sum(axis=1).max()))
-            yield Found(part, index, np.take_along_axis(near, index, axis=1))
+            yield FoundRows(part, index, np.take_along_axis(near, index, axis=1))
 
 
 @dataclass(frozen=True)
-class Nearest:
+class IndexSearch:
     """scikit-learn's index of embedded rows."""
 
     index: Any
 
     @classmethod
-    def of(cls, cells: Array, power: int, *, tree: bool) -> Nearest:
+    def of(cls, cells: Array, power: int, *, tree: bool) -> IndexSearch:
         """A k-d tree for few columns, if trees are any good for them, else brute force."""
         from sklearn.neighbors import NearestNeighbors
 
@@ -214,7 +214,7 @@ class AllPairs:
         return _smallest(near, count)
 
 
-Asked = Nearest | AllPairs
+Asked = IndexSearch | AllPairs
 
 
 def _smallest(near: Array, count: int) -> Index:
@@ -236,7 +236,9 @@ def _smallest(near: Array, count: int) -> Index:
     return smallest
 
 
-def _blocks(points: Coded, space: Space, height: int) -> Iterator[tuple[Index, NDArray[np.bool_]]]:
+def _blocks(
+    points: CodedRows, space: Space, height: int
+) -> Iterator[tuple[Index, NDArray[np.bool_]]]:
     """Blocks of queries, and which numeric columns may be missing on either side.
 
     Where calibration rows are complete, complete queries go by themselves: their index is simpler.

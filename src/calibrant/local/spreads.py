@@ -24,12 +24,12 @@ from calibrant.folds.models import ModelRows, model_scores, take, weight_argumen
 from calibrant.progress import track
 
 __all__ = [
+    "BootstrapOptions",
     "Estimate",
     "Members",
     "Refits",
     "Spread",
-    "Train",
-    "Work",
+    "TrainingRows",
     "bootstrap_estimate",
     "has_members",
     "probability",
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Train:
+class TrainingRows:
     """The rows that a model was fitted on."""
 
     X: Any
@@ -63,7 +63,7 @@ class Train:
     weight: Array | None = None
 
     @staticmethod
-    def read(train: Any) -> Train:
+    def read(train: Any) -> TrainingRows:
         """From a tuple (X,), (X, y) or (X, y, sample_weight)."""
         if not isinstance(train, (tuple, list)) or not 1 <= len(train) <= 3:
             came = (
@@ -77,17 +77,17 @@ class Train:
         n = _num_samples(X)
         if y is not None:
             check_lengths(X=n, y=_num_samples(y))
-        return Train(X, y, read_weight(weight, n))
+        return TrainingRows(X, y, read_weight(weight, n))
 
     @staticmethod
-    def of(model: Any, data: ModelRows, rows: Index | None) -> Train:
+    def of(model: Any, data: ModelRows, rows: Index | None) -> TrainingRows:
         """From what a wrapped model was fitted on, with weights only if the model used them."""
         weight = data.weight if weight_argument(model) is not None else None
-        return Train(take(data.X, rows), take(data.y, rows), take(weight, rows))
+        return TrainingRows(take(data.X, rows), take(data.y, rows), take(weight, rows))
 
 
 @dataclass(frozen=True)
-class Work:
+class BootstrapOptions:
     """How the bootstrap is to be done."""
 
     replicates: int = 200

@@ -17,7 +17,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.maps.checks import Array, all_finite
-from calibrant.plan.axis import Axis, Target, start
+from calibrant.plan.axis import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node
 from calibrant.plan.rows import Row, RowAxis, start_row
 
@@ -112,11 +112,11 @@ class Map(Frozen):
 
     # --- what it becomes for other systems --------------------------------------------------------
 
-    def plan(self, target: Target, input: str = "score") -> Node:
+    def plan(self, target: PlanTarget, input: str = "score") -> Node:
         """The map as a plan that every target prints; ``input`` says what comes in."""
         return self.lowered(start(target, input))
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         """The map of what an axis holds as nodes of a plan, or an InputError that says why not."""
         raise axis.target.refuses(f"a map of kind {self.kind!r}")
 
@@ -219,7 +219,7 @@ class VectorMap(Map):
     def size(self) -> int:
         return sum(child.size for child in self.children) or 1
 
-    def plan(self, target: Target, input: str = "score") -> Node:
+    def plan(self, target: PlanTarget, input: str = "score") -> Node:
         return self.lowered_rows(start_row(self.n_columns, target, input))
 
     def lowered_rows(self, axis: RowAxis) -> Row:

@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
-from calibrant.plan.axis import Axis
+from calibrant.plan.axis import MapInput
 from calibrant.plan.nodes import Let, Node, Variable
 
 __all__ = ["Chain"]
@@ -98,7 +98,7 @@ class Chain(Map):
     def stages(self) -> tuple[Map, ...]:
         return tuple(stage for step in self.steps for stage in step.stages)
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         """Each step as a variable of the next one; what comes after steps becomes their values."""
         variables: list[Variable] = []
         node: Node = axis.score.node

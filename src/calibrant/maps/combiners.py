@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.maps.base import Array
 from calibrant.maps.simplex import (
-    Quadratic,
+    SimplexQuadratic,
     backward,
     block_size,
     factor,
@@ -165,7 +165,7 @@ def _normalize(r: Array, code: Array, weights: Array) -> Array:
 def _least_squares(r: Array, code: Array, weights: Array) -> Array:
     order = singled_out(code)
     if order is None:
-        return _blocks(r, len(code), block_size(*code.shape), Quadratic(code, weights).solve)
+        return _blocks(r, len(code), block_size(*code.shape), SimplexQuadratic(code, weights).solve)
     inverse = 1.0 / weights[order][:, None]
     return _blocks(r, len(code), _wide(code), lambda block: _project(block[order], inverse))
 
@@ -197,7 +197,7 @@ def _coupling(r: Array, code: Array, weights: Array) -> Array:
         return _blocks(r, len(code), _wide(code), lambda block: _balance(block[order], own))
     likelihood = _Likelihood(code, weights)
     size, left = block_size(*code.shape), np.arange(len(r))
-    p = _blocks(r, len(code), size, Quadratic(code, weights).solve)
+    p = _blocks(r, len(code), size, SimplexQuadratic(code, weights).solve)
     for at, rounds in enumerate(ROUNDS):
         later = []
         for begin in range(0, len(left), size):

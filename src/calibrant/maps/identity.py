@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.maps.base import Array, Map
 from calibrant.maps.logistic import rising_line
-from calibrant.plan.axis import Axis
+from calibrant.plan.axis import MapInput
 from calibrant.plan.nodes import Clip, Node
 
 __all__ = ["Identity"]
@@ -36,7 +36,7 @@ class Identity(Map):
     def knots(self, low: float, high: float) -> Array:
         return np.array([0.0, 1.0])
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         return Clip(axis.score.node, 0.0, 1.0)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.checks import finite_float
-from calibrant.plan.axis import Axis
+from calibrant.plan.axis import MapInput
 from calibrant.plan.nodes import Node
 
 __all__ = ["Interval"]
@@ -90,7 +90,7 @@ class Interval(Map):
     def stages(self) -> tuple[Map, ...]:
         return self.point.stages
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         return self.point.lowered(axis)
 
     def of_logit(self, z: Array) -> Array:

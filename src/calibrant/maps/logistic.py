@@ -14,7 +14,7 @@ from calibrant.errors import InputError
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps.base import Array, Map
 from calibrant.maps.checks import finite_float, in_blocks, pair
-from calibrant.plan.axis import Axis
+from calibrant.plan.axis import MapInput
 from calibrant.plan.nodes import Constant, Linear, Node, Sigmoid
 
 __all__ = ["FEATURES", "Logistic", "rising_line"]
@@ -145,7 +145,7 @@ class Logistic(Map):
     def knots(self, low: float, high: float) -> Array:
         return np.empty(0)
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         terms = [(name, c) for name, c in self.terms if c]
         if not terms:
             return Constant(float(sigmoid(np.array(self.intercept))))

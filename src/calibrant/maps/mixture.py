@@ -20,7 +20,7 @@ from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
-from calibrant.plan.axis import Axis
+from calibrant.plan.axis import MapInput
 from calibrant.plan.nodes import Clip, Linear, Node
 
 __all__ = ["Mixture"]
@@ -117,7 +117,7 @@ class Mixture(Map):
         opened = Mixture(self.weights, tuple(member.simple for member in self.members))
         return opened.collapsed or opened
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         whole = self.simple
         if not isinstance(whole, Mixture):
             return whole.lowered(axis)

@@ -14,7 +14,7 @@ from calibrant.losses import logit, shift_odds, sigmoid
 from calibrant.maps.base import Array, Map
 from calibrant.maps.checks import float_array, in_blocks, in_unit, one_of
 from calibrant.maps.logistic import WIDEST, rising_line
-from calibrant.plan.axis import Axis
+from calibrant.plan.axis import MapInput
 from calibrant.plan.nodes import Node, Sigmoid
 from calibrant.plan.pieces import Pieces
 
@@ -165,7 +165,7 @@ class Piecewise(Map):
     def knots(self, low: float, high: float) -> Array:
         return sigmoid(self.x) if self.input == "logit" else self.x
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         if self.is_step:
             low = self.pieces.low
             values = sigmoid(low) if self.output == "logit" else low

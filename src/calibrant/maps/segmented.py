@@ -19,7 +19,7 @@ from calibrant.maps.checks import float_array, in_unit, one_of
 from calibrant.maps.identity import Identity
 from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
-from calibrant.plan.axis import Axis, Target, start
+from calibrant.plan.axis import MapInput, PlanTarget, start
 from calibrant.plan.nodes import BySegment, Node, Variable
 
 __all__ = ["Key", "Segmented", "find_segments", "segment_codes", "segment_key"]
@@ -195,10 +195,10 @@ class Segmented(Map):
     def stages(self) -> tuple[Map, ...]:
         return self.default.stages
 
-    def lowered(self, axis: Axis) -> Node:
+    def lowered(self, axis: MapInput) -> Node:
         return self.default.lowered(axis)  # as within other maps
 
-    def plan(self, target: Target, input: str = "score") -> Node:
+    def plan(self, target: PlanTarget, input: str = "score") -> Node:
         axis = scores = start(target, input)
         default = self.default.simple
         common = Variable(default.lowered(axis))

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from calibrant.maps.base import Array
 
-__all__ = ["Quadratic", "backward", "block_size", "factor", "outer_pattern", "product", "symmetric"]
+__all__ = [
+    "SimplexQuadratic",
+    "backward",
+    "block_size",
+    "factor",
+    "outer_pattern",
+    "product",
+    "symmetric",
+]
 
 #: multiplications of one matrix product; larger ones make BLAS start threads, and threads that
 #: wait for a busy core cost far more than they bring on matrices of this size
@@ -142,7 +150,7 @@ def backward(factors: Array, b: Array) -> Array:
     return x
 
 
-class Quadratic:
+class SimplexQuadratic:
     """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1, for blocks of rows r.
 
     With Q the matrix of that form, p = y/Σy where y ≥ 0 minimises ½yᵀ(Q+c·11ᵀ)y − 1ᵀy: along a

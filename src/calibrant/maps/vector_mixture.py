@@ -17,12 +17,12 @@ from calibrant.maps.softmax import refuse_logits, softmax
 from calibrant.plan.rows import (
     LARGEST_LOGIT,
     Affine,
-    Average,
     Exponentials,
     LogSoftmax,
+    Normalised,
     Row,
+    RowAverage,
     RowAxis,
-    Shares,
     Within,
 )
 
@@ -113,7 +113,7 @@ class VectorMixture(VectorMap):
             axis = self._distribution(axis)
         pairs = zip(self.weights.tolist(), self.members, strict=True)
         terms = [(w, member.lowered_rows(axis)) for w, member in pairs if w > 0.0]
-        return Average(tuple(terms))
+        return RowAverage(tuple(terms))
 
     def _distribution(self, axis: RowAxis) -> RowAxis:
         """What the members see of a row."""
@@ -126,7 +126,7 @@ class VectorMixture(VectorMap):
             if axis.logits and self.floor == 0.0:
                 return axis
             p = axis.scores()
-        return replace(axis, row=Shares(Within(p, self.floor, 1.0)), logits=False)
+        return replace(axis, row=Normalised(Within(p, self.floor, 1.0)), logits=False)
 
     def shifted(self, factor: Array) -> Map:
         used = np.flatnonzero(self.weights)

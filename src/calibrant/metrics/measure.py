@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from calibrant.metrics.prediction_facts import PredictionFacts
     from calibrant.metrics.redrawn_tables import RedrawnTable
 
-__all__ = ["Found", "Measure", "Noted", "OfClasses", "taken"]
+__all__ = ["Found", "Measure", "OfClasses", "ValueWithNote", "taken"]
 
 
-class Noted(NamedTuple):
+class ValueWithNote(NamedTuple):
     """A value with a note about it; None where the data do not allow one, and the note says why."""
 
     value: float | None
@@ -30,12 +30,12 @@ class Noted(NamedTuple):
 
 
 #: what a measure finds
-Found = float | Noted
+Found = float | ValueWithNote
 
 
-def taken(found: Found) -> Noted:
+def taken(found: Found) -> ValueWithNote:
     """What was found, with an empty note where there is nothing to say."""
-    return found if isinstance(found, Noted) else Noted(found, "")
+    return found if isinstance(found, ValueWithNote) else ValueWithNote(found, "")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Measure:
     of_columns: Callable[[LabelColumns], float | None] | None = None
     of_classes: OfClasses | None = None
 
-    def found(self, facts: PredictionFacts) -> Noted:
+    def found(self, facts: PredictionFacts) -> ValueWithNote:
         """The value for two classes, with what there is to say about it."""
         if self.of is None:
             raise ValueError(f"{self.name} is a measure of several classes")

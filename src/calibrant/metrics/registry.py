@@ -15,7 +15,7 @@ from calibrant.metrics.change_intervals import Pairs, against_curve, curve_again
 from calibrant.metrics.class_facts import ClassFacts
 from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs
 from calibrant.metrics.intervals import IntervalCase
-from calibrant.metrics.measure import Found, Measure, Noted, OfClasses
+from calibrant.metrics.measure import Found, Measure, OfClasses, ValueWithNote
 from calibrant.metrics.prediction_facts import PredictionFacts
 from calibrant.metrics.probability_matrix import mean_surprise, share_right, surprises
 from calibrant.metrics.proper import infinite_because
@@ -31,25 +31,27 @@ __all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "OF_CLASSES", "RECORD
 
 def _log_loss(facts: PredictionFacts) -> Found:
     if math.isinf(facts.log_loss):
-        return Noted(facts.log_loss, f"log loss is infinite: {infinite_because(facts.impossible)}")
+        return ValueWithNote(
+            facts.log_loss, f"log loss is infinite: {infinite_because(facts.impossible)}"
+        )
     return facts.log_loss
 
 
 def _class_log_loss(facts: ClassFacts) -> Found:
     value = mean_surprise(facts.matrix)
     if math.isinf(value):
-        return Noted(value, f"log loss is infinite: {surprises(facts.matrix)}")
+        return ValueWithNote(value, f"log loss is infinite: {surprises(facts.matrix)}")
     return value
 
 
 def _auc(facts: PredictionFacts) -> Found:
     if reason := one_class(facts.ranked):
-        return Noted(None, reason)
+        return ValueWithNote(None, reason)
     value, hidden = area(facts.ranked), facts.hidden_area
     if not hidden:
         return value
     # a little more than the bound, so that its two digits are never too few
-    return Noted(value, f"auc is from cells: within {1.05 * hidden:.2g} of the exact one")
+    return ValueWithNote(value, f"auc is from cells: within {1.05 * hidden:.2g} of the exact one")
 
 
 def _class_auc(facts: ClassFacts) -> Found:
@@ -57,11 +59,13 @@ def _class_auc(facts: ClassFacts) -> Found:
     came = [value for value in areas if value is not None]
     absent = len(areas) - len(came)
     if len(came) < 2:
-        return Noted(None, "auc needs two classes, but only one came")
+        return ValueWithNote(None, "auc needs two classes, but only one came")
     value = float(np.mean(came))
     if not absent:
         return value
-    return Noted(value, f"{absent} of {len(areas)} classes did not come: auc is over the others")
+    return ValueWithNote(
+        value, f"{absent} of {len(areas)} classes did not come: auc is over the others"
+    )
 
 
 def _calbin(facts: PredictionFacts) -> Found:
@@ -69,13 +73,13 @@ def _calbin(facts: PredictionFacts) -> Found:
     if table is None:
         raise ValueError("CalBin needs the table")
     if reason := not_whole(table) or too_many(table.total):
-        return Noted(None, reason)
+        return ValueWithNote(None, reason)
     return window_error(table)
 
 
 def _class_calbin(facts: ClassFacts) -> Found:
     _, windows, reason = facts.columns
-    return Noted(None, reason) if reason else float(np.mean(windows))
+    return ValueWithNote(None, reason) if reason else float(np.mean(windows))
 
 
 def _discrimination(facts: PredictionFacts) -> float:

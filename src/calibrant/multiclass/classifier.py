@@ -67,7 +67,7 @@ SIDES = np.array([0, 1])
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnModel:
     """A column's model and calibrator; no model where one of its sides has no rows."""
 
     model: Any
@@ -258,7 +258,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         rows: ModelRows,
         code: Code,
-        columns: list[Column],
+        columns: list[ColumnModel],
         calibrator: Calibrator | None,
     ) -> Self:
         counts = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
@@ -347,16 +347,16 @@ def _fit_column(
     calibrator: Calibrator | None,
     pairs: list[Pair],
     kind: str,
-) -> Column:
+) -> ColumnModel:
     """The model and the calibrator of one column, from the rows that play a part in it."""
     always = one_sided(signs, rows.weight, calibrator)
     if always is not None:
-        return Column(None, None, always)
+        return ColumnModel(None, None, always)
     data = ModelRows(rows.X, (signs > 0).astype(np.intp), rows.weight, SIDES, 1, rows.method)
     used = np.flatnonzero(signs != 0)
     everyone = used if len(used) < len(signs) else None
     if calibrator is None:
-        return Column(data.fit(estimator, everyone), None, Identity())
+        return ColumnModel(data.fit(estimator, everyone), None, Identity())
     inside = [_within(pair, signs) for pair in pairs] if kind in SPLITTING else []
     whole = [(train, test) for train, test in inside if _two_sided(data, train) and len(test)]
     if whole and not _two_sided(data, np.concatenate([test for _, test in whole])):
@@ -383,7 +383,7 @@ def _fit_column(
 
     fit_pooled(one, rows.weight, parts, fit, len(signs))
     fitted = found[0]
-    return Column(model, fitted, Identity() if fitted is None else fitted.map_)
+    return ColumnModel(model, fitted, Identity() if fitted is None else fitted.map_)
 
 
 def _within(pair: Pair, signs: NDArray[np.int8]) -> tuple[Index, Index]:

@@ -14,33 +14,33 @@ from calibrant.losses import logit, sigmoid
 from calibrant.plan.borders import WHOLE, Stretches, rank
 from calibrant.plan.nodes import (
     Clip,
-    Column,
     Constant,
     Function,
     Input,
     Let,
     Linear,
-    Lines,
+    LinePieces,
     Log,
     Logit,
     MinusLogRest,
     Node,
     Number,
-    Place,
+    PieceChoice,
+    PlanColumn,
     Sigmoid,
     Softplus,
     Square,
-    Steps,
+    StepPieces,
     Variable,
 )
 from calibrant.plan.pieces import Pieces
 
-__all__ = ["Axis", "Scale", "Target", "start", "stretches"]
+__all__ = ["MapInput", "PlanTarget", "Scale", "start", "stretches"]
 
 Array = NDArray[np.float64]
 
 
-class Target(NamedTuple):
+class PlanTarget(NamedTuple):
     """What a plan is printed as, what to do with a map that cannot be, for messages; and whether
     it has words for loops."""
 
@@ -62,7 +62,7 @@ class Scale(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Axis:
+class MapInput:
     """What a map reads, on the scale of scores and on that of their logits.
 
     Parameters
@@ -77,14 +77,14 @@ class Axis:
     score: Scale
     logit: Scale
     stretches: Stretches | None
-    target: Target
+    target: PlanTarget
 
     @property
     def on_logits(self) -> bool:
         """Whether the input is the logit of what the map is for."""
         return self.logit.function is None
 
-    def after(self, node: Node, function: Function, of_logit: Function) -> Axis:
+    def after(self, node: Node, function: Function, of_logit: Function) -> MapInput:
         """The axis after a map: its value, and its function of scores and of their logits."""
         before = self.score.function
         composed = function
@@ -123,31 +123,31 @@ class Axis:
         """Values above and below knots on the scale "score" or "logit"."""
         if (values == values[0]).all():
             return Constant(float(values[0]))
-        return Steps(self.input, (self._place(knots, on, jumps=True),), (values,))
+        return StepPieces(self.input, (self._place(knots, on, jumps=True),), (values,))
 
     def lines(self, pieces: Pieces, on: str) -> Node:
         """Lines between knots on the scale "score" or "logit"."""
         place = self._place(pieces.x, on, pieces.jumps)
-        return Lines(self.input, self._scale(on).node, (place,), (pieces,))
+        return LinePieces(self.input, self._scale(on).node, (place,), (pieces,))
 
     def _scale(self, on: str) -> Scale:
         return self.logit if on == "logit" else self.score
 
-    def _place(self, knots: Array, on: str, jumps: bool) -> Place:
+    def _place(self, knots: Array, on: str, jumps: bool) -> PieceChoice:
         if self.stretches is None and jumps:
             raise self.target.refuses(
                 "a chain whose first maps neither rise nor fall and whose last one jumps",
                 "rounding could choose the wrong side of a jump",
             )
-        return Place(knots, self._scale(on).function, self.stretches)
+        return PieceChoice(knots, self._scale(on).function, self.stretches)
 
 
-def start(target: Target, input: str = "score") -> Axis:
+def start(target: PlanTarget, input: str = "score") -> MapInput:
     """The axis of scores as they come in, or of scores whose logits come in."""
     s = Input()
     if input == "logit":
-        return Axis(s, Scale(Sigmoid(s), sigmoid), Scale(s, None), WHOLE, target)
-    return Axis(s, Scale(s, None), Scale(Logit(s), logit), WHOLE, target)
+        return MapInput(s, Scale(Sigmoid(s), sigmoid), Scale(s, None), WHOLE, target)
+    return MapInput(s, Scale(s, None), Scale(Logit(s), logit), WHOLE, target)
 
 
 # --- where values rise and fall -------------------------------------------------------------------
@@ -175,17 +175,19 @@ def _of_linear(node: Linear) -> Stretches | None:
     return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
 
 
-def _of_steps(node: Steps) -> Stretches | None:
+def _of_steps(node: StepPieces) -> Stretches | None:
     [place], [values] = node.places, node.values
     return _of_pieces(place, place.stretches, np.zeros(len(values)), _trend(values))
 
 
-def _of_lines(node: Lines) -> Stretches | None:
+def _of_lines(node: LinePieces) -> Stretches | None:
     [place], [pieces] = node.places, node.pieces
     return _of_pieces(place, place.stretches, pieces.high - pieces.low, pieces.trend)
 
 
-def _of_pieces(place: Place, before: Stretches | None, rise: Array, trend: int) -> Stretches | None:
+def _of_pieces(
+    place: PieceChoice, before: Stretches | None, rise: Array, trend: int
+) -> Stretches | None:
     """The stretches before, where the whole table rises or falls; else those of each piece."""
     if before is None:
         return None
@@ -199,7 +201,7 @@ def _of_pieces(place: Place, before: Stretches | None, rise: Array, trend: int) 
 
 
 def _sign(coefficient: Number) -> int:
-    values = coefficient.values if isinstance(coefficient, Column) else np.array([coefficient])
+    values = coefficient.values if isinstance(coefficient, PlanColumn) else np.array([coefficient])
     [sign] = np.unique(np.sign(values))
     return int(sign)
 
@@ -219,8 +221,8 @@ RULES: dict[type[Node], Callable[[Any], Stretches | None]] = {
     Input: lambda node: WHOLE,
     Constant: lambda node: Stretches(WHOLE.first, np.zeros(1, dtype=np.int64)),
     Linear: _of_linear,
-    Steps: _of_steps,
-    Lines: _of_lines,
+    StepPieces: _of_steps,
+    LinePieces: _of_lines,
     Square: lambda node: None,
     Variable: lambda node: stretches(node.value),
     Let: lambda node: stretches(node.body),

@@ -1,8 +1,8 @@
 """The nodes of a plan. Every target prints these, and `evaluate` computes them with NumPy.
 
 A plan is a graph of values: the score that comes in, arithmetic, a few functions, and tables in
-which a score finds its piece. Parameters are numbers, or columns of numbers (`Column`) where many
-plans of the same form are printed as one and each row has its own.
+which a score finds its piece. Parameters are numbers, or columns of numbers (`PlanColumn`) where
+many plans of the same form are printed as one and each row has its own.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from calibrant.plan.pieces import Pieces
 __all__ = [
     "BySegment",
     "Clip",
-    "Column",
     "Constant",
     "Input",
     "Let",
+    "LinePieces",
     "Linear",
-    "Lines",
     "Log",
     "Logit",
     "MinusLogRest",
     "Node",
     "Number",
-    "Place",
+    "PieceChoice",
+    "PlanColumn",
     "Sigmoid",
     "Softplus",
     "Square",
-    "Steps",
+    "StepPieces",
     "Variable",
     "columns_of",
     "evaluate",
@@ -54,13 +54,13 @@ Function = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class PlanColumn:
     """One number for each of several plans."""
 
     values: Array
 
 
-Number = float | Column
+Number = float | PlanColumn
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Square(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class PieceChoice:
     """How the input chooses among the pieces above and below some knots.
 
     Parameters
@@ -164,21 +164,21 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps(Node):
+class StepPieces(Node):
     """A number for each piece, of one table or of one for each of several plans."""
 
     input: Input
-    places: tuple[Place, ...]
+    places: tuple[PieceChoice, ...]
     values: tuple[Array, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Lines(Node):
+class LinePieces(Node):
     """A line of x on each piece, of one table or of one for each of several plans."""
 
     input: Input
     x: Node
-    places: tuple[Place, ...]
+    places: tuple[PieceChoice, ...]
     pieces: tuple[Pieces, ...]
 
 
@@ -267,10 +267,10 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     return made
 
 
-def columns_of(node: Node) -> list[Column]:
+def columns_of(node: Node) -> list[PlanColumn]:
     """The parameters of which each row has its own, each once."""
     parts = (part for own in uses([node]) for part in parts_of(own))
-    return list(dict.fromkeys(part for part in parts if isinstance(part, Column)))
+    return list(dict.fromkeys(part for part in parts if isinstance(part, PlanColumn)))
 
 
 def uses(plans: Sequence[Node]) -> Counter[Node]:
@@ -320,7 +320,7 @@ class _Run:
 
     def number(self, number: Number) -> Array:
         """A parameter, for all rows."""
-        own = number.values[self.owner] if isinstance(number, Column) else number
+        own = number.values[self.owner] if isinstance(number, PlanColumn) else number
         return np.full(self.scores.shape, own)
 
     def constant(self, node: Constant) -> Array:
@@ -335,17 +335,17 @@ class _Run:
             total = total + self.number(coefficient) * self.value(term)
         return total
 
-    def steps(self, node: Steps) -> Array:
+    def steps(self, node: StepPieces) -> Array:
         own = self.owner if len(node.places) > 1 else 0
         return np.asarray(node.values[own][self._piece(node.places[own])])
 
-    def lines(self, node: Lines) -> Array:
+    def lines(self, node: LinePieces) -> Array:
         own, x = self.owner if len(node.places) > 1 else 0, self.value(node.x)
         if node.places[own].found is None:
             return node.pieces[own].value(x)
         return node.pieces[own].on(x, self._piece(node.places[own]))
 
-    def _piece(self, place: Place) -> Index:
+    def _piece(self, place: PieceChoice) -> Index:
         found = place.found
         assert found is not None  # what jumps where nothing is known is refused when lowered
         return found.piece[np.searchsorted(found.low, self.scores, side="right") - 1]
@@ -375,8 +375,8 @@ RULES: dict[type[Node], Callable[..., Array]] = {
     MinusLogRest: _of(lambda p: -np.log1p(-np.clip(p, SMALLEST, LARGEST))),
     Softplus: _of(lambda x: np.logaddexp(0.0, x)),
     Square: _of(np.square),
-    Steps: _Run.steps,
-    Lines: _Run.lines,
+    StepPieces: _Run.steps,
+    LinePieces: _Run.lines,
     Variable: lambda run, node: run.value(node.value),
     Let: lambda run, node: run.value(node.body),
     BySegment: _Run.by_segment,

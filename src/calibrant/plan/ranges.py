@@ -12,21 +12,21 @@ from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.plan.borders import LARGEST_DOUBLE
 from calibrant.plan.nodes import (
     Clip,
-    Column,
     Constant,
     Input,
     Let,
     Linear,
-    Lines,
+    LinePieces,
     Log,
     Logit,
     MinusLogRest,
     Node,
     Number,
+    PlanColumn,
     Sigmoid,
     Softplus,
     Square,
-    Steps,
+    StepPieces,
     Variable,
 )
 
@@ -69,7 +69,7 @@ def reach(
 
 def ends_of(number: Number) -> Range:
     """The least and the largest of a parameter."""
-    if isinstance(number, Column):
+    if isinstance(number, PlanColumn):
         return float(number.values.min()), float(number.values.max())
     return number, number
 
@@ -109,11 +109,11 @@ def _square(node: Square, inner: Inner, score: Range) -> Range:
     return about(0.0 if low <= 0.0 <= high else min(squares), max(squares))
 
 
-def _steps(node: Steps, inner: Inner, score: Range) -> Range:
+def _steps(node: StepPieces, inner: Inner, score: Range) -> Range:
     return _levels(node, node.values, node.values, score)
 
 
-def _lines(node: Lines, inner: Inner, score: Range) -> Range:
+def _lines(node: LinePieces, inner: Inner, score: Range) -> Range:
     low = tuple(own.low for own in node.pieces)
     return about(*_levels(node, low, tuple(own.high for own in node.pieces), score))
 
@@ -150,8 +150,8 @@ RULES: dict[type[Node], Callable[..., Range]] = {
     MinusLogRest: _of(lambda p: -np.log1p(-np.clip(p, SMALLEST, LARGEST))),
     Softplus: _of(lambda x: np.logaddexp(0.0, x)),
     Square: _square,
-    Steps: _steps,
-    Lines: _lines,
+    StepPieces: _steps,
+    LinePieces: _lines,
     Variable: lambda node, inner, score: inner(node.value),
     Let: lambda node, inner, score: inner(node.body),
 }

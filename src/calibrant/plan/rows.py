@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.losses import SMALLEST
-from calibrant.plan.axis import Axis, Target, start
+from calibrant.plan.axis import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node, evaluate
 
 __all__ = [
     "Affine",
     "Among",
-    "Average",
     "Combined",
-    "Each",
+    "EachColumn",
     "Exponentials",
     "LogSoftmax",
     "Logarithms",
+    "Normalised",
     "Power",
     "Relative",
     "Row",
+    "RowAverage",
     "RowAxis",
     "RowInput",
-    "Shares",
     "Within",
     "evaluate_rows",
     "start_row",
@@ -52,7 +52,7 @@ class RowInput(Row):
 
 
 @dataclass(frozen=True, eq=False)
-class Each(Row):
+class EachColumn(Row):
     """A plan of one score for each column of the result: which column it reads, and itself."""
 
     row: Row
@@ -108,7 +108,7 @@ class Exponentials(Row):
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(Row):
+class Normalised(Row):
     """Values divided by their sum, unless that is zero."""
 
     row: Row
@@ -130,7 +130,7 @@ class Power(Row):
 
 
 @dataclass(frozen=True, eq=False)
-class Average(Row):
+class RowAverage(Row):
     """Σ weight · row."""
 
     terms: tuple[tuple[float, Row], ...]
@@ -169,7 +169,7 @@ class RowAxis:
     row: Row
     k: int
     logits: bool
-    target: Target
+    target: PlanTarget
 
     def scores(self) -> Row:
         """The scores themselves."""
@@ -189,16 +189,18 @@ class RowAxis:
             return self
         if self.logits:
             return replace(self, row=Affine(self.row, np.array(power)))
-        return replace(self, row=Shares(Power(Relative(self.row), power)))
+        return replace(self, row=Normalised(Power(Relative(self.row), power)))
 
-    def each(self, lowered: list[tuple[int, Callable[[Axis], Node]]], among: bool = False) -> Row:
+    def each(
+        self, lowered: list[tuple[int, Callable[[MapInput], Node]]], among: bool = False
+    ) -> Row:
         """Maps of columns; with ``among`` each column is one of probabilities of the sum one."""
         row = Among(self.row, self.k) if among and self.logits else self.row
         kind = "logit" if self.logits else "score"
-        return Each(row, tuple((j, lower(start(self.target, kind))) for j, lower in lowered))
+        return EachColumn(row, tuple((j, lower(start(self.target, kind))) for j, lower in lowered))
 
 
-def start_row(k: int, target: Target, input: str) -> RowAxis:
+def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
     """The axis of rows of k scores as they come in, or of scores whose logits come in."""
     if input == "logit":
         return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)
@@ -217,13 +219,13 @@ def evaluate_rows(node: Row, rows: Array) -> Array:
     with np.errstate(all="ignore"):
         if isinstance(node, RowInput):
             return np.asarray(rows, dtype=np.float64)
-        if isinstance(node, Average):
+        if isinstance(node, RowAverage):
             return np.asarray(sum(w * evaluate_rows(row, rows) for w, row in node.terms))
         inner: Any = node
         return np.asarray(RULES[type(node)](node, evaluate_rows(inner.row, rows)))
 
 
-def _each(node: Each, x: Array) -> Array:
+def _each(node: EachColumn, x: Array) -> Array:
     return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
 
 
@@ -254,14 +256,14 @@ def _combined(node: Combined, r: Array) -> Array:
 
 
 RULES: dict[type[Row], Callable[..., Array]] = {
-    Each: _each,
+    EachColumn: _each,
     Among: _among,
     Within: lambda node, x: np.clip(x, node.low, node.high),
     Logarithms: lambda node, x: np.log(np.clip(x, node.floor, 1.0)),
     Affine: _affine,
     LogSoftmax: _log_softmax,
     Exponentials: lambda node, x: np.exp(x),
-    Shares: lambda node, x: _share(x, x.sum(axis=1, keepdims=True)),
+    Normalised: lambda node, x: _share(x, x.sum(axis=1, keepdims=True)),
     Relative: lambda node, x: _share(np.maximum(x, 0.0), x.max(axis=1, keepdims=True)),
     Power: lambda node, x: x**node.power,
     Combined: _combined,

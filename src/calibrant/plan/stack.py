@@ -13,31 +13,31 @@ from numpy.typing import NDArray
 
 from calibrant.plan.borders import between, borders
 from calibrant.plan.nodes import (
-    Column,
     Function,
     Input,
     Node,
-    Place,
+    PieceChoice,
+    PlanColumn,
     Variable,
     columns_of,
     names_of,
     uses,
 )
 
-__all__ = ["Stack", "find_borders", "parameter_table", "stacked"]
+__all__ = ["StackedPlans", "find_borders", "parameter_table", "stacked"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-class Stack(NamedTuple):
+class StackedPlans(NamedTuple):
     """Plans written as one: which of those given they are, and the one."""
 
     members: list[int]
     node: Node
 
 
-def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[Stack]:
+def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[StackedPlans]:
     """Plans of the same form together; ``shared`` variables are the same value for all of them.
 
     >>> from calibrant.plan.nodes import Linear
@@ -50,18 +50,21 @@ def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[Stac
     for i, plan in enumerate(plans):
         groups.setdefault(_form(plan, shared), []).append(i)
     find_borders(plans)
-    return [Stack(own, _Stacking(shared).node([plans[i] for i in own])) for own in groups.values()]
+    return [
+        StackedPlans(own, _Stacking(shared).node([plans[i] for i in own]))
+        for own in groups.values()
+    ]
 
 
 def parameter_table(
-    stacks: Sequence[Stack], shares: Array
-) -> tuple[dict[str, Array | Index], dict[Column, str]]:
+    stacks: Sequence[StackedPlans], shares: Array
+) -> tuple[dict[str, Array | Index], dict[PlanColumn, str]]:
     """A row for each plan: the number of its stack, its own number there, its share, and its
     parameters; and the columns in which those are. A plan without a parameter has another's."""
     count = len(shares)
     part, code = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     table: dict[str, Array | Index] = {"part": part, "code": code, "share": shares}
-    names: dict[Column, str] = {}
+    names: dict[PlanColumn, str] = {}
     for i, (members, node) in enumerate(stacks):
         part[members], code[members] = i, np.arange(len(members))
         for parameter in columns_of(node):
@@ -74,7 +77,7 @@ def parameter_table(
 
 def _form(value: Any, shared: Sequence[Variable]) -> Any:
     """What plans must have in common to be one."""
-    if isinstance(value, Place):
+    if isinstance(value, PieceChoice):
         return value.stretches is None
     if isinstance(value, Node) and value not in shared:
         kind = type(value)
@@ -106,7 +109,7 @@ class _Stacking:
         if isinstance(first, Node):
             return self.node(values)
         if isinstance(first, float):
-            return first if len(set(values)) == 1 else Column(np.array(values))
+            return first if len(set(values)) == 1 else PlanColumn(np.array(values))
         if first and isinstance(first[0], tuple):  # terms of a sum
             both = (zip(*term, strict=True) for term in zip(*values, strict=True))
             return tuple(tuple(map(self.value, pair)) for pair in both)
@@ -115,7 +118,7 @@ class _Stacking:
 
 def find_borders(plans: Sequence[Node]) -> None:
     """The borders of many tables at once, where all of them read the same."""
-    groups: dict[tuple[Function, int], list[Place]] = {}
+    groups: dict[tuple[Function, int], list[PieceChoice]] = {}
     for node in uses(plans):
         for place in getattr(node, "places", ()):
             known = place.stretches

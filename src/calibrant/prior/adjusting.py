@@ -18,7 +18,7 @@ from calibrant.fitted import Fitted, refuse_models
 from calibrant.losses import shift_odds
 from calibrant.maps import Map, VectorMap
 from calibrant.prior.reading import read_distributions
-from calibrant.prior.shifts import Given, Shift, Speaks, read_shift, shift_classes
+from calibrant.prior.shifts import GivenShift, Shift, Speaks, read_shift, shift_classes
 
 __all__ = ["adjust_prior", "known_rate"]
 
@@ -125,7 +125,7 @@ def adjust_prior(
             "only a fitted calibrator, what load returns, a map, or probabilities can be moved to "
             f"another rate, but {_came(calibrator_or_p)}"
         )
-    given = Given(train_rate, target_rate, kept, positive_weight)
+    given = GivenShift(train_rate, target_rate, kept, positive_weight)
     if isinstance(calibrator_or_p, Map):
         return _adjust_map(calibrator_or_p, read_shift(given, _map_speaks(calibrator_or_p)))
     if hasattr(calibrator_or_p, "to_fitted"):
@@ -165,7 +165,7 @@ def _fitted(calibrator: Any) -> Fitted:
     )
 
 
-def _adjust_fitted(fitted: Fitted, given: Given) -> Fitted:
+def _adjust_fitted(fitted: Fitted, given: GivenShift) -> Fitted:
     speaks = _map_speaks(fitted.map, fitted.classes, known_rate(fitted))
     shift = read_shift(given, speaks)
     facts = fitted.provenance
@@ -210,7 +210,7 @@ def _rate_of_fit(facts: Mapping[str, Any], *, many: bool) -> Array:
 # --- probabilities --------------------------------------------------------------------------------
 
 
-def _adjust_probabilities(p: Any, given: Given) -> Array:
+def _adjust_probabilities(p: Any, given: GivenShift) -> Array:
     matrix = to_matrix(p, "p")
     columns = matrix.shape[1] if matrix.ndim == 2 else 1
     if columns > 2 or (columns == 2 and _by_class(given)):
@@ -221,7 +221,7 @@ def _adjust_probabilities(p: Any, given: Given) -> Array:
     return np.column_stack((1.0 - moved, moved)) if columns == 2 else moved.reshape(matrix.shape)
 
 
-def _by_class(given: Given) -> bool:
+def _by_class(given: GivenShift) -> bool:
     """Whether rates are given for both of two classes."""
     target = getattr(given.target_rate, "rate", given.target_rate)
     return target is not None and np.ndim(target) > 0

@@ -18,7 +18,7 @@ from calibrant.errors import ParameterError
 from calibrant.losses import LARGEST, shift_odds
 from calibrant.prior.estimates import RateEstimate, RateEstimates
 
-__all__ = ["Given", "Shift", "Speaks", "check_rates", "read_shift", "shift_classes"]
+__all__ = ["GivenShift", "Shift", "Speaks", "check_rates", "read_shift", "shift_classes"]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ LARGEST_WEIGHT = 1e100
 SUM_TOLERANCE = 1e-6
 
 
-class Given(NamedTuple):
+class GivenShift(NamedTuple):
     """The shift as the caller said it."""
 
     train_rate: Any = None
@@ -66,7 +66,7 @@ def shift_classes(p: Array, factor: Array) -> Array:
     return np.asarray(scaled / scaled.sum(axis=-1, keepdims=True))
 
 
-def read_shift(given: Given, speaks: Speaks) -> Shift:
+def read_shift(given: GivenShift, speaks: Speaks) -> Shift:
     """The factors of a shift that is said in exactly one of the three ways."""
     ways = {
         "target_rate": given.target_rate is not None or given.train_rate is not None,
@@ -86,7 +86,7 @@ def read_shift(given: Given, speaks: Speaks) -> Shift:
 # --- the three ways -------------------------------------------------------------------------------
 
 
-def _by_rates(given: Given, speaks: Speaks) -> Shift:
+def _by_rates(given: GivenShift, speaks: Speaks) -> Shift:
     target_rate, train_rate = given.target_rate, given.train_rate
     if target_rate is None:
         raise ParameterError(
@@ -113,7 +113,7 @@ def _by_rates(given: Given, speaks: Speaks) -> Shift:
     return _recorded(factor, record, target)
 
 
-def _by_kept(given: Given, speaks: Speaks) -> Shift:
+def _by_kept(given: GivenShift, speaks: Speaks) -> Shift:
     if speaks.columns and not speaks.distribution:
         raise ParameterError(
             "kept must not be given for several labels at once: rows that are left out change the "
@@ -130,7 +130,7 @@ def _by_kept(given: Given, speaks: Speaks) -> Shift:
     return _recorded(factor, record, _moved(speaks, factor))
 
 
-def _by_weight(given: Given, speaks: Speaks) -> Shift:
+def _by_weight(given: GivenShift, speaks: Speaks) -> Shift:
     if speaks.distribution:
         raise ParameterError(
             "positive_weight must not be given for several classes. For class weights w pass "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.diagrams.bins import CORNER, window
 from calibrant.losses import logit, sigmoid
 
-__all__ = ["Axis", "Place", "linear_axis", "logit_axis", "numbered", "path_of", "ticks"]
+__all__ = ["PageAxis", "PlotArea", "linear_axis", "logit_axis", "numbered", "path_of", "ticks"]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ FURTHEST = 1e-9
 
 
 @dataclass(frozen=True)
-class Axis:
+class PageAxis:
     """A scale from ``low`` to ``high``, either as they are or by their logit, with its ticks."""
 
     low: float
@@ -86,12 +86,12 @@ def _multiples(low: float, high: float, step: float) -> tuple[int, int]:
     return math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
 
 
-def linear_axis(low: float, high: float) -> Axis:
+def linear_axis(low: float, high: float) -> PageAxis:
     """An axis of plain numbers."""
-    return Axis(low, high, ticks(low, high))
+    return PageAxis(low, high, ticks(low, high))
 
 
-def probability_axis(columns: Iterable[Array]) -> Axis:
+def probability_axis(columns: Iterable[Array]) -> PageAxis:
     """[0, 1], or the corner of it that holds all of the values."""
     low, high = _ends(columns)
     if low >= 0.0 and CORNER < high <= 0.5:
@@ -99,7 +99,7 @@ def probability_axis(columns: Iterable[Array]) -> Axis:
     return linear_axis(*window(low, high))
 
 
-def logit_axis(columns: Iterable[Array]) -> Axis:
+def logit_axis(columns: Iterable[Array]) -> PageAxis:
     """An axis of log-odds around all values inside (0, 1); 0 and 1 stand at its ends.
 
     >>> logit_axis([0.02, 0.4]).ticks
@@ -119,7 +119,7 @@ def logit_axis(columns: Iterable[Array]) -> Axis:
     written = tuple(w for w in WORDS if first <= w <= last)
     if len(written) > 8:  # quarters make way for powers of ten
         written = tuple(w for w in written if w not in (0.25, 0.75))
-    return Axis(first, last, written, logit=True)
+    return PageAxis(first, last, written, logit=True)
 
 
 def _ends(columns: Iterable[Array]) -> tuple[float, float]:
@@ -128,15 +128,15 @@ def _ends(columns: Iterable[Array]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlotArea:
     """A rectangle of a picture, in its units, with the axes along it."""
 
     left: float
     top: float
     width: float
     height: float
-    x: Axis
-    y: Axis
+    x: PageAxis
+    y: PageAxis
 
     def across(self, values: Array | float) -> Array:
         return np.asarray(self.left + self.width * self.x.part(values))

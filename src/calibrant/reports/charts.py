@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.lines import MapCurve
 from calibrant.reports.axes import (
-    Axis,
-    Place,
+    PageAxis,
+    PlotArea,
     linear_axis,
     logit_axis,
     numbered,
@@ -19,7 +19,7 @@ from calibrant.reports.axes import (
     probability_axis,
 )
 from calibrant.reports.markup import Markup, element, join
-from calibrant.reports.value import Method, Spread
+from calibrant.reports.value import Method, PredictionSpread
 
 __all__ = ["forest", "map_picture", "reliability", "small", "swatch"]
 
@@ -74,10 +74,10 @@ def reliability(
     columns = [c for m in methods for c in (m.curve.mean_p, m.curve.fraction)]
     make = logit_axis if odds else probability_axis
     axis = make(columns)
-    place = Place(LEFT, TOP, SIDE, SIDE, axis, axis)
+    place = PlotArea(LEFT, TOP, SIDE, SIDE, axis, axis)
     spreads = [m.logit_spread if odds else m.spread for m in methods]
     tallest = max(float(s.share.max(initial=0.0)) for s in spreads) or 1.0
-    below = Place(LEFT, HIST_TOP, SIDE, HIST, axis, linear_axis(0.0, tallest))
+    below = PlotArea(LEFT, HIST_TOP, SIDE, HIST, axis, linear_axis(0.0, tallest))
     series = []
     for place_of, (method, spread, number) in enumerate(zip(methods, spreads, order, strict=True)):
         series.append(
@@ -108,7 +108,7 @@ def reliability(
     )
 
 
-def _frame(place: Place, bottom: str, left: str, *, labels: bool = True) -> Markup:
+def _frame(place: PlotArea, bottom: str, left: str, *, labels: bool = True) -> Markup:
     """The square: grid, numbers, diagonal, and the name of the upright axis."""
     parts = []
     for axis, upright in ((place.x, False), (place.y, True)):
@@ -141,7 +141,7 @@ def _text(x: float, y: float, words: str, anchor: str, transform: str | None = N
     return element("text", {**place, "text-anchor": anchor}, words)
 
 
-def _histogram(spread: Spread, place: Place) -> Markup:
+def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
     """The outline of a histogram, from the ground up and down again."""
     edges, share = np.repeat(spread.edges, 2), np.repeat(spread.share, 2)
     y = np.concatenate(([0.0], share, [0.0]))
@@ -149,7 +149,7 @@ def _histogram(spread: Spread, place: Place) -> Markup:
     return element("path", {"class": "histogram", "d": d})
 
 
-def _band(curve: Curve, place: Place) -> Markup:
+def _band(curve: Curve, place: PlotArea) -> Markup:
     if curve.lower is None or curve.upper is None:
         return Markup()
     x = place.across(curve.mean_p)
@@ -162,12 +162,12 @@ def _band(curve: Curve, place: Place) -> Markup:
     return element("path", {"class": "band", "d": d})
 
 
-def _line(curve: Curve, place: Place) -> Markup:
+def _line(curve: Curve, place: PlotArea) -> Markup:
     d = path_of(place.across(curve.mean_p), place.down(curve.fraction))
     return element("path", {"class": "line", "d": d})
 
 
-def _points(method: Method, place: Place, number: int, counted: str) -> Markup:
+def _points(method: Method, place: PlotArea, number: int, counted: str) -> Markup:
     curve = method.curve
     x, y = place.across(curve.mean_p), place.down(curve.fraction)
     points = []
@@ -205,8 +205,8 @@ def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
 def small(curves: Sequence[tuple[Curve, int]], name: str) -> Markup:
     """Curves in a small square, for one method, segment or class."""
     axis = probability_axis([c for curve, _ in curves for c in (curve.mean_p, curve.fraction)])
-    place = Place(34, 6, 160, 160, axis, axis)
-    shown = Axis(axis.low, axis.high, (axis.low, axis.high))
+    place = PlotArea(34, 6, 160, 160, axis, axis)
+    shown = PageAxis(axis.low, axis.high, (axis.low, axis.high))
     series = []
     for curve, number in curves:
         x, y = place.across(curve.mean_p), place.down(curve.fraction)
@@ -226,7 +226,7 @@ def small(curves: Sequence[tuple[Curve, int]], name: str) -> Markup:
     return element(
         "svg",
         {"class": "small", "viewBox": "0 0 208 190", "role": "img", "aria-label": name},
-        _frame(Place(34, 6, 160, 160, shown, shown), "", "", labels=False),
+        _frame(PlotArea(34, 6, 160, 160, shown, shown), "", "", labels=False),
         _text(30, 14, numbered(axis.high), "end"),
         _text(30, 168, numbered(axis.low), "end"),
         _text(194, 182, numbered(axis.high), "end"),
@@ -241,7 +241,7 @@ def forest(method: Method, ends: tuple[float, float]) -> Markup:
     if method.gain is None or low is None or high is None or not np.isfinite([low, high]).all():
         return Markup()
     axis = linear_axis(*ends)
-    place = Place(6, 4, 148, 12, axis, linear_axis(0.0, 1.0))
+    place = PlotArea(6, 4, 148, 12, axis, linear_axis(0.0, 1.0))
     zero, at = float(place.across(0.0)), float(place.across(method.gain))
     first, last = place.across(np.array([low, high]))
     kind = "good" if low > 0 else "bad" if high < 0 else "even"
@@ -262,7 +262,7 @@ def map_picture(curve: MapCurve, words: tuple[str, str]) -> Markup:
     up = probability_axis(columns)
     if curve.domain == "probability" and (low, high) == (0.0, 1.0):
         up = across
-    place = Place(LEFT, TOP, SIDE, SIDE, across, up)
+    place = PlotArea(LEFT, TOP, SIDE, SIDE, across, up)
     x = place.across(curve.x)
     parts = []
     if curve.lower is not None and curve.upper is not None:

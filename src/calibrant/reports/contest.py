@@ -20,7 +20,7 @@ from calibrant.data.table import ScoreTable
 from calibrant.diagrams.trials import named_methods
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.fitted import Fitted
-from calibrant.folds.tables import Held
+from calibrant.folds.tables import HeldOutCells
 from calibrant.maps import VectorMap
 from calibrant.metrics.ranking import area
 
@@ -198,11 +198,11 @@ def _as_given(named: dict[str, Any], data: Data) -> Contest:
     return Contest(rows, tables, taken, how, _GIVEN, LEVEL, taken, len(named) == 1, unseen=False)
 
 
-def _cells(data: Data, *, rows: bool) -> tuple[Array, Held]:
+def _cells(data: Data, *, rows: bool) -> tuple[Array, HeldOutCells]:
     """The scores, and who came with each: row by row where predictions come by rows."""
     if not rows:
         t = data.table
-        return t.scores, Held(t.negative, t.positive, t.negative_sq, t.positive_sq)
+        return t.scores, HeldOutCells(t.negative, t.positive, t.negative_sq, t.positive_sq)
     if data.rows is None:
         raise InputError(
             "probabilities can only be judged beside the scores and labels of the same rows, but a "
@@ -212,7 +212,7 @@ def _cells(data: Data, *, rows: bool) -> tuple[Array, Held]:
     w = np.ones(len(data.rows.scores)) if weight is None else weight
     one = np.where(data.rows.positive, w, 0.0)
     zero = w - one
-    return data.rows.scores, Held(zero, one, zero * zero, one * one)
+    return data.rows.scores, HeldOutCells(zero, one, zero * zero, one * one)
 
 
 def _predicted(name: str, value: Any, scores: Array, data: Data) -> Array:
@@ -237,7 +237,7 @@ def _predicted(name: str, value: Any, scores: Array, data: Data) -> Array:
     return value.map(scores)
 
 
-def _judged(p: Array, held: Held, ranked: ScoreTable) -> Any:
+def _judged(p: Array, held: HeldOutCells, ranked: ScoreTable) -> Any:
     from calibrant.auto.judge import Judged
 
     zero, one = held.negative > 0, held.positive > 0

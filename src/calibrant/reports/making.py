@@ -24,7 +24,7 @@ from calibrant.maps import Identity
 from calibrant.metrics import Evaluation, evaluate
 from calibrant.metrics.out_of_fold import within_folds
 from calibrant.outputs import find_target, keep_apart
-from calibrant.reports.axes import Axis, logit_axis, probability_axis
+from calibrant.reports.axes import PageAxis, logit_axis, probability_axis
 from calibrant.reports.contest import RAW, Contest, Data, contest_behind, contest_of
 from calibrant.reports.facts import (
     data_facts,
@@ -35,7 +35,7 @@ from calibrant.reports.facts import (
 )
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.segments import segment_panels
-from calibrant.reports.value import Method, Report, Spread
+from calibrant.reports.value import Method, PredictionSpread, Report
 from calibrant.reports.words import verdict_of
 
 __all__ = ["AS_THEY_ARE", "methods_of", "report", "report_of"]
@@ -283,14 +283,14 @@ def _known(error: float) -> float | None:
     return error if np.isfinite(error) else None
 
 
-def _spread(table: ScoreTable, axis: Axis) -> Spread:
+def _spread(table: ScoreTable, axis: PageAxis) -> PredictionSpread:
     part = np.arange(CELLS + 1) / CELLS
     if axis.logit:
         low, high = logit(np.array([axis.low, axis.high]))
         edges = sigmoid(low + (high - low) * part)
     else:
         edges = axis.low + (axis.high - axis.low) * part
-    return Spread(edges, histogram_of(table, edges) / table.total)
+    return PredictionSpread(edges, histogram_of(table, edges) / table.total)
 
 
 def _evaluated(contest: Contest, chosen: str, data: Data) -> Evaluation:

@@ -22,13 +22,13 @@ from calibrant.metrics import Evaluation, MulticlassEvaluation
 from calibrant.outputs import find_target, write_whole
 from calibrant.result_tables import json_ready
 
-__all__ = ["Method", "Panel", "Recipe", "Report", "Spread"]
+__all__ = ["Method", "Panel", "PredictionSpread", "Recipe", "Report"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Spread(Frozen):
+class PredictionSpread(Frozen):
     """How predictions are spread: the share of all weight between neighbouring edges."""
 
     edges: Array
@@ -62,8 +62,8 @@ class Method(Frozen):
     log_loss: float
     brier: float
     curve: Curve
-    spread: Spread
-    logit_spread: Spread
+    spread: PredictionSpread
+    logit_spread: PredictionSpread
     log_loss_se: float | None = None
     brier_se: float | None = None
     gain: float | None = None

@@ -38,10 +38,10 @@ from calibrant.maps import Segmented
 from calibrant.maps.segmented import Key, segment_codes
 from calibrant.registry import calibrator_of
 from calibrant.segment.fits import Own, Residual, Way
-from calibrant.segment.records import Segment, Step
+from calibrant.segment.records import Segment, ShrinkageTrial
 from calibrant.segment.shrink import between, choose, cross_validate, shares, small
 from calibrant.segment.splits import RowSplits, dealt
-from calibrant.segment.stack import Stack, read_tables, stack_of
+from calibrant.segment.stack import SegmentCells, read_tables, stack_of
 
 __all__ = ["SegmentedCalibrator"]
 
@@ -159,7 +159,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     pos_label_: Any
     segments_: tuple[Segment, ...]
     shrinkage_: float
-    path_: tuple[Step, ...]
+    path_: tuple[ShrinkageTrial, ...]
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         common = way.common(whole)
         few = _few(stack, self.min_rows, self.min_events)
         able = ~few & way.readable(stack)
-        path: tuple[Step, ...] = ()
+        path: tuple[ShrinkageTrial, ...] = ()
         if self.shrinkage == "bayes":
             shrinkage, share = between(stack, common)
         else:
@@ -284,10 +284,10 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         way: Way,
         tables: dict[Key, ScoreTable],
-        stack: Stack,
+        stack: SegmentCells,
         able: Flags,
         split: RowSplits | None,
-    ) -> tuple[float, tuple[Step, ...]]:
+    ) -> tuple[float, tuple[ShrinkageTrial, ...]]:
         if not isinstance(self.shrinkage, str):
             return float(self.shrinkage), ()
         wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
@@ -373,13 +373,13 @@ def _tables(rows: Rows, keys: list[Key], codes: NDArray[np.intp]) -> dict[Key, S
     return tables
 
 
-def _few(stack: Stack, rows: float, events: float) -> Flags:
+def _few(stack: SegmentCells, rows: float, events: float) -> Flags:
     """Which segments do not reach the minimum counts, up to rounding."""
     near = 1.0 - 1e-9
     return np.asarray((stack.rows < rows * near) | (stack.events < events * near))
 
 
-def _record(stack: Stack, i: int, share: Array, few: Flags, able: Flags) -> Segment:
+def _record(stack: SegmentCells, i: int, share: Array, few: Flags, able: Flags) -> Segment:
     table = stack.table(i)
     reason = ""
     if share[i] == 0.0:

@@ -15,7 +15,7 @@ from calibrant.errors import ConvergenceError
 from calibrant.kernels.descent import is_hidden
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Logistic, Map
-from calibrant.segment.stack import Stack
+from calibrant.segment.stack import SegmentCells
 
 __all__ = ["Own", "Residual", "Way"]
 
@@ -43,14 +43,14 @@ class Own:
         fitted: Map = self._bare().fit_table(table).map_
         return fitted
 
-    def readable(self, stack: Stack) -> Flags:
+    def readable(self, stack: SegmentCells) -> Flags:
         """Which segments' scores look like those of all rows: margins, or probabilities.
 
         A few margins that happen to lie in [0, 1] would be read as probabilities.
         """
         return np.asarray(stack.within == stack.within.all())
 
-    def each(self, stack: Stack, wanted: Index, common: Map) -> list[Map]:
+    def each(self, stack: SegmentCells, wanted: Index, common: Map) -> list[Map]:
         """The maps of the wanted segments; that of all rows where one cannot be fitted."""
         readable, maps = self.readable(stack), []
         for i in wanted.tolist():
@@ -76,11 +76,11 @@ class Residual:
         """The map of all rows."""
         return BLS().fit_table(table).map_
 
-    def readable(self, stack: Stack) -> Flags:
+    def readable(self, stack: SegmentCells) -> Flags:
         """All segments: their scores are first read by the common map."""
         return np.ones(len(stack), dtype=bool)
 
-    def each(self, stack: Stack, wanted: Index, common: Map) -> list[Map]:
+    def each(self, stack: SegmentCells, wanted: Index, common: Map) -> list[Map]:
         """Sigmoids of what the common map gives, for the wanted segments."""
         found = solve(stack, logit(common(stack.scores)))
         intercept, slope = found.offset - found.tilt * found.centre, 1.0 + found.tilt
@@ -98,10 +98,10 @@ class Solution(NamedTuple):
     centre: Array
 
 
-class _Problem:
+class _SegmentProblem:
     """The losses of all segments with their priors, as functions of all offsets and tilts."""
 
-    def __init__(self, stack: Stack, z: Array) -> None:
+    def __init__(self, stack: SegmentCells, z: Array) -> None:
         unit = stack.spread(_unit(stack))
         self.stack, self.z = stack, z
         self.n0, self.n1 = stack.counts.negative * unit, stack.counts.positive * unit
@@ -133,12 +133,12 @@ class _Problem:
         return step, g0 * step[0] + g1 * step[1]
 
 
-def solve(stack: Stack, z: Array) -> Solution:
+def solve(stack: SegmentCells, z: Array) -> Solution:
     """Most probable offset and tilt of every segment, by guarded Newton on all of them at once.
 
     Raises where no optimum is found.
     """
-    problem = _Problem(stack, z)
+    problem = _SegmentProblem(stack, z)
     theta = np.zeros((2, len(stack)))
     loss = problem.loss(theta)
     moving = np.ones(len(stack), dtype=bool)
@@ -170,7 +170,7 @@ def solve(stack: Stack, z: Array) -> Solution:
     return Solution(theta[0], theta[1], problem.centre)
 
 
-def _unit(stack: Stack) -> Array:
+def _unit(stack: SegmentCells) -> Array:
     """What a unit of weight is worth in rows, so that importance weights carry no more than rows.
 
     Against the prior a segment counts by its effective number of rows.

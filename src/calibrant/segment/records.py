@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from calibrant.maps.segmented import Key
 
-__all__ = ["Segment", "Step"]
+__all__ = ["Segment", "ShrinkageTrial"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Step:
+class ShrinkageTrial:
     """A candidate for κ: its log loss on rows left out, and how sure its lag behind the best is.
 
     Parameters

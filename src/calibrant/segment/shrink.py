@@ -13,9 +13,9 @@ from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps import Map
 from calibrant.maps.segmented import Key
 from calibrant.segment.fits import Way
-from calibrant.segment.records import Step
-from calibrant.segment.splits import Fold
-from calibrant.segment.stack import Stack
+from calibrant.segment.records import ShrinkageTrial
+from calibrant.segment.splits import SegmentFold
+from calibrant.segment.stack import SegmentCells
 
 __all__ = ["between", "choose", "cross_validate", "shares", "small"]
 
@@ -54,7 +54,9 @@ class _Rows(NamedTuple):
     square: Array
 
 
-def cross_validate(way: Way, stack: Stack, folds: list[Fold], wanted: set[Key]) -> tuple[Step, ...]:
+def cross_validate(
+    way: Way, stack: SegmentCells, folds: list[SegmentFold], wanted: set[Key]
+) -> tuple[ShrinkageTrial, ...]:
     """The log loss of every κ on rows that neither map has seen; none where there is no fold."""
     chosen = np.array([i for i, key in enumerate(stack.keys) if key in wanted], dtype=np.intp)
     if not folds or not len(chosen):
@@ -75,7 +77,7 @@ def small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
     return {key: table.pool(most) for key, table in tables.items()}
 
 
-def _fold(way: Way, stack: Stack, fold: Fold, chosen: Index) -> _Rows:
+def _fold(way: Way, stack: SegmentCells, fold: SegmentFold, chosen: Index) -> _Rows:
     """Both maps fitted to what is left, and what they say of what is held out."""
     rest, held = fold
     common = way.common(rest.whole())
@@ -98,7 +100,7 @@ def _fold(way: Way, stack: Stack, fold: Fold, chosen: Index) -> _Rows:
     return _Rows(*(np.concatenate(pair) for pair in zip(*classes, strict=True)))
 
 
-def _path(held: _Rows, largest: float) -> tuple[Step, ...]:
+def _path(held: _Rows, largest: float) -> tuple[ShrinkageTrial, ...]:
     grid = [0.0]
     kappa = FINEST
     while kappa <= FURTHEST * largest:
@@ -113,7 +115,7 @@ def _path(held: _Rows, largest: float) -> tuple[Step, ...]:
     for i, kappa in enumerate(grid):
         apart = losses[i] - losses[best]
         error = 0.0 if i == best else sample.error(_loss(held, kappa) - least)
-        steps.append(Step(kappa, losses[i], apart, error))
+        steps.append(ShrinkageTrial(kappa, losses[i], apart, error))
     return tuple(steps)
 
 
@@ -124,7 +126,7 @@ def _loss(held: _Rows, shrinkage: float) -> Array:
     return np.asarray(-np.where(held.positive, np.log(p), np.log1p(-p)))
 
 
-def choose(path: tuple[Step, ...]) -> float:
+def choose(path: tuple[ShrinkageTrial, ...]) -> float:
     """The largest κ that is behind the best by no more than a standard error; infinity for none."""
     fit = [step.shrinkage for step in path if step.behind <= step.error]
     return max(fit, default=float("inf"))
@@ -133,14 +135,14 @@ def choose(path: tuple[Step, ...]) -> float:
 # --- empirical Bayes ----------------------------------------------------------------------------
 
 
-def between(stack: Stack, common: Map) -> tuple[float, Array]:
+def between(stack: SegmentCells, common: Map) -> tuple[float, Array]:
     """τ², the variance of offsets between segments (Paule–Mandel), and λ of each segment."""
     offset, variance = offsets(stack, logit(common(stack.scores)))
     tau = paule_mandel(offset, variance)
     return tau, np.asarray(tau / (tau + variance))
 
 
-def offsets(stack: Stack, z: Array) -> tuple[Array, Array]:
+def offsets(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
     """What must be added to the logits z of each segment, and the variance of that estimate.
 
     The likelihood of a unit row at probability ½, half positive, is added (the log-F(1, 1) prior),

@@ -13,29 +13,29 @@ from calibrant.data.columns import to_column
 from calibrant.data.door import Rows, check_lengths
 from calibrant.folds.models import ModelRows
 from calibrant.folds.splits import row_pairs
-from calibrant.folds.tables import Held
+from calibrant.folds.tables import HeldOutCells
 from calibrant.maps.segmented import Key
-from calibrant.segment.stack import Stack
+from calibrant.segment.stack import SegmentCells
 
-__all__ = ["Fold", "RowSplits", "dealt"]
+__all__ = ["RowSplits", "SegmentFold", "dealt"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Fold(NamedTuple):
+class SegmentFold(NamedTuple):
     """What maps are fitted to, and what they are judged on."""
 
-    rest: Stack
-    held: Held
+    rest: SegmentCells
+    held: HeldOutCells
 
 
-def dealt(stack: Stack, k: int, seed: int) -> list[Fold]:
+def dealt(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]:
     """k folds, rows dealt class by class; fewer where a class has fewer rows, none below two."""
     k = min(k, int(stack.whole().rarest + 1e-6))
     if k < 2:
         return []
-    return [Fold(stack.without(held), held) for held in stack.folds(k, seed)]
+    return [SegmentFold(stack.without(held), held) for held in stack.folds(k, seed)]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class RowSplits:
     seed: int
     counts: bool
 
-    def folds(self, stack: Stack) -> list[Fold]:
+    def folds(self, stack: SegmentCells) -> list[SegmentFold]:
         """The folds in the cells of the segments' tables; a row held out r times counts 1/r."""
         rows = self.rows
         weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
@@ -81,7 +81,7 @@ class RowSplits:
         share = 1.0 / np.maximum(times, 1)
         count = len(stack.scores)
 
-        def sums(part: Index, share: Array) -> Held:
+        def sums(part: Index, share: Array) -> HeldOutCells:
             square = weight if self.counts else weight**2
             columns = [
                 np.asarray(
@@ -93,16 +93,16 @@ class RowSplits:
                 for values in (weight, square)
                 for code in (0, 1)
             ]
-            return Held(*columns)
+            return HeldOutCells(*columns)
 
         everyone = np.ones(len(cell))
         return [
-            Fold(replace(stack, counts=sums(train, everyone)), sums(test, share))
+            SegmentFold(replace(stack, counts=sums(train, everyone)), sums(test, share))
             for train, test in pairs
             if len(train)
         ]
 
-    def _cells(self, stack: Stack) -> Index:
+    def _cells(self, stack: SegmentCells) -> Index:
         """The cell of each row."""
         place = {key: i for i, key in enumerate(stack.keys)}
         cell = np.zeros(len(self.codes), dtype=np.intp)

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.folds.tables import Deal, Held
+from calibrant.folds.tables import HeldOutCells, TableFolds
 from calibrant.maps.segmented import Key, segment_key
 
-__all__ = ["Stack", "read_tables", "stack_of"]
+__all__ = ["SegmentCells", "read_tables", "stack_of"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Stack:
+class SegmentCells:
     """Cells of all segments, those of a segment together and in ascending order of score.
 
     ``starts`` says where each segment begins and ``sizes`` how many cells it has, at least one; a
@@ -30,7 +30,7 @@ class Stack:
 
     keys: tuple[Key, ...]
     scores: Array
-    counts: Held
+    counts: HeldOutCells
     starts: Index
     sizes: Index
     error: float = 0.0
@@ -80,28 +80,28 @@ class Stack:
         table = ScoreTable.from_counts(self.scores, *self.counts)
         return replace(table, error=self.error, made=self.made) if self.error else table
 
-    def folds(self, k: int, seed: int) -> list[Held]:
+    def folds(self, k: int, seed: int) -> list[HeldOutCells]:
         """What each fold holds out of every cell: rows dealt class by class over all segments."""
         numbers = np.arange(len(self.scores), dtype=np.float64)
         numbered = ScoreTable(numbers, *self.counts)  # a cell of a segment stands for a score
-        deal = Deal(numbered, k, seed=seed)
+        deal = TableFolds(numbered, k, seed=seed)
         held = [deal.held(fold) for fold in range(k)]
         return [_rounded(part) for part in held] if numbered.is_whole else held
 
-    def without(self, held: Held) -> Stack:
+    def without(self, held: HeldOutCells) -> SegmentCells:
         """What is left when a fold is held out."""
         left = (np.maximum(a - b, 0.0) for a, b in zip(self.counts, held, strict=True))
-        return replace(self, counts=Held(*left))
+        return replace(self, counts=HeldOutCells(*left))
 
 
 def _kish(total: Array, squares: Array) -> Array:
     return np.asarray(total**2 / np.where(squares > 0.0, squares, 1.0))
 
 
-def _rounded(held: Held) -> Held:
+def _rounded(held: HeldOutCells) -> HeldOutCells:
     """Numbers of rows without the rounding of their shares."""
     near = [np.rint(column) for column in held]
-    return Held(
+    return HeldOutCells(
         *(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in zip(held, near, strict=True))
     )
 
@@ -128,17 +128,17 @@ def read_tables(tables: Any) -> dict[Key, ScoreTable]:
     return clean
 
 
-def stack_of(tables: Mapping[Key, ScoreTable]) -> Stack:
+def stack_of(tables: Mapping[Key, ScoreTable]) -> SegmentCells:
     """The tables in an order that depends on their cells alone, so that names play no part."""
     ordered = sorted(tables.items(), key=lambda item: _rank(item[1]))
     parts = [table for _, table in ordered]
     columns = ("negative", "positive", "negative_sq", "positive_sq")
     worst = max(parts, key=lambda table: table.error)
     sizes = np.array([len(table) for table in parts], dtype=np.intp)
-    return Stack(
+    return SegmentCells(
         tuple(key for key, _ in ordered),
         np.concatenate([table.scores for table in parts]),
-        Held(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
+        HeldOutCells(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
         np.cumsum(sizes) - sizes,
         sizes,
         worst.error,

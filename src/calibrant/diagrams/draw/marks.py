@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Look",
+    "CurveStyle",
     "band_key",
     "draw_axes",
     "draw_curves",
@@ -49,7 +49,7 @@ TICKS = {"large": 7, "small": 4}
 
 
 @dataclass(frozen=True)
-class Look:
+class CurveStyle:
     """How one curve is drawn; the one of the higher order in front."""
 
     name: str
@@ -59,10 +59,10 @@ class Look:
     order: float
 
 
-def looks_of(names: Sequence[str]) -> tuple[Look, ...]:
+def looks_of(names: Sequence[str]) -> tuple[CurveStyle, ...]:
     """A look for each name, the first in front."""
     return tuple(
-        Look(
+        CurveStyle(
             plain_words(name),
             COLORS[place % len(COLORS)],
             MARKERS[place % len(MARKERS)],
@@ -80,7 +80,9 @@ def name_of_band(curve: Curve) -> str:
     return f"{level} interval ({curve.band})" if plain else f"{level} {curve.band} band"
 
 
-def draw_curves(ax: Axes, curves: Sequence[Curve], looks: Sequence[Look], frame: Frame) -> None:
+def draw_curves(
+    ax: Axes, curves: Sequence[Curve], looks: Sequence[CurveStyle], frame: Frame
+) -> None:
     """The diagonal, then each curve over its band."""
     ends = [frame.low, frame.high]
     ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label="ideal")
@@ -92,7 +94,7 @@ def draw_curves(ax: Axes, curves: Sequence[Curve], looks: Sequence[Look], frame:
             _line(ax, curve, look, frame, every)
 
 
-def _points(ax: Axes, curve: Curve, look: Look, frame: Frame) -> None:
+def _points(ax: Axes, curve: Curve, look: CurveStyle, frame: Frame) -> None:
     """A curve's points, joined, over the bars of its band."""
     x, y = frame.inside(curve.x), frame.inside(curve.y)
     if curve.lower is not None and curve.upper is not None:
@@ -108,7 +110,7 @@ def _points(ax: Axes, curve: Curve, look: Look, frame: Frame) -> None:
     ax.plot(x, y, color=look.color, label=look.name, **style)
 
 
-def _line(ax: Axes, curve: Curve, look: Look, frame: Frame, every: Any) -> None:
+def _line(ax: Axes, curve: Curve, look: CurveStyle, frame: Frame, every: Any) -> None:
     """A line over the area of its band, with a marker here and there to tell it from others."""
     x = frame.inside(curve.x)
     if curve.lower is not None and curve.upper is not None:
@@ -155,7 +157,12 @@ def set_scale(ax: Axes, frame: Frame, axes: str, size: str) -> None:
 
 
 def draw_histogram(
-    ax: Axes, curves: Sequence[Curve], looks: Sequence[Look], frame: Frame, room: float, size: str
+    ax: Axes,
+    curves: Sequence[Curve],
+    looks: Sequence[CurveStyle],
+    frame: Frame,
+    room: float,
+    size: str,
 ) -> None:
     """The share of the predictions in each cell: an area, or outlines where there are several."""
     for place, (curve, look) in enumerate(zip(curves, looks, strict=True)):

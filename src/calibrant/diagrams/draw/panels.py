@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.draw.marks import (
-    Look,
+    CurveStyle,
     band_key,
     draw_axes,
     draw_curves,
@@ -129,7 +129,7 @@ class _Column:
 @dataclass(frozen=True)
 class _Grid:
     columns: tuple[_Column, ...]
-    looks: tuple[Look, ...]
+    looks: tuple[CurveStyle, ...]
     frame: Frame
 
     @property

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant.diagrams.curves import Comparison, Curve, compare_curves
+from calibrant.diagrams.curves import ComparedCurves, Curve, compare_curves
 from calibrant.diagrams.draw.maps import map_panel
 from calibrant.diagrams.draw.marks import (
-    Look,
+    CurveStyle,
     band_key,
     draw_axes,
     draw_curves,
@@ -44,7 +44,7 @@ from calibrant.diagrams.frames import Frame, frame_of
 from calibrant.diagrams.lines import MapCurve, map_curve
 from calibrant.diagrams.panels import Panels, panels_of
 from calibrant.diagrams.reading import read_several
-from calibrant.diagrams.rule import Rule, one_of
+from calibrant.diagrams.rule import CurveOptions, one_of
 from calibrant.diagrams.segments import segments_by
 from calibrant.errors import ParameterError
 
@@ -140,7 +140,7 @@ def reliability_diagram(
     apart = segments is not None and layout == "panels"
     if not apart:
         refuse_other_axes(ax)
-    rule = Rule(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     several = isinstance(p, Mapping) or isinstance(y, Mapping)
     if segments is not None:
         _refuse_beside("segments", raw=raw, names=names, fitted_map=fitted_map)
@@ -178,7 +178,7 @@ class _Drawing:
     """Curves with their looks, and a map with the panel it needs."""
 
     curves: tuple[Curve, ...]
-    looks: tuple[Look, ...]
+    looks: tuple[CurveStyle, ...]
     frame: Frame
     line: MapCurve | None = None
     apart: bool = False
@@ -193,7 +193,7 @@ def _overlay(panels: Panels, fitted_map: Any) -> _Drawing:
     return _Drawing(panels.curves, looks_of(panels.names), frame, line, apart)
 
 
-def _comparison(both: Comparison, names: tuple[str, str] | None, fitted_map: Any) -> _Drawing:
+def _comparison(both: ComparedCurves, names: tuple[str, str] | None, fitted_map: Any) -> _Drawing:
     if names is None:
         names = ("predictions" if both.before is None else "calibrated", "before")
     if isinstance(names, str) or len(names) != 2:
@@ -204,7 +204,7 @@ def _comparison(both: Comparison, names: tuple[str, str] | None, fitted_map: Any
     return _Drawing(both.curves, looks, frame, *_line(both, fitted_map, frame))
 
 
-def _line(both: Comparison, fitted_map: Any, frame: Frame) -> tuple[MapCurve | None, bool]:
+def _line(both: ComparedCurves, fitted_map: Any, frame: Frame) -> tuple[MapCurve | None, bool]:
     """The fitted map over the range of the scores before, and whether it needs its own panel."""
     if fitted_map is None:
         return None, False

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.errors import InputError, import_extra
 
 __all__ = [
-    "Output",
+    "ModelOutput",
     "labels_among",
     "load_model",
     "outputs_of",
@@ -34,7 +34,7 @@ VOID = np.dtype(np.void)
 
 
 @dataclass(frozen=True)
-class Output:
+class ModelOutput:
     """An output of a model.
 
     Parameters
@@ -141,7 +141,7 @@ def _tensors(graph: Any) -> Iterator[Any]:
                 yield from _tensors(inner)
 
 
-def outputs_of(model: Any) -> list[Output]:
+def outputs_of(model: Any) -> list[ModelOutput]:
     """The outputs of a model, with the types and shapes that are known."""
     onnx = import_extra("onnx", extra="onnx")
     makers = {name: node for node in model.graph.node for name in node.output}
@@ -152,11 +152,11 @@ def outputs_of(model: Any) -> list[Output]:
     ]
 
 
-def _output(value: Any, maker: Any) -> Output:
+def _output(value: Any, maker: Any) -> ModelOutput:
     if value.type.HasField("tensor_type"):
-        return Output(value.name, value.name, *_tensor(value.type.tensor_type))
+        return ModelOutput(value.name, value.name, *_tensor(value.type.tensor_type))
     if maker is None or maker.op_type != "ZipMap":
-        return Output(value.name, value.name, VOID, None)
+        return ModelOutput(value.name, value.name, VOID, None)
     attributes = {attribute.name: attribute for attribute in maker.attribute}
     if "classlabels_strings" in attributes:
         labels: tuple[str | int, ...] = tuple(
@@ -165,7 +165,7 @@ def _output(value: Any, maker: Any) -> Output:
     else:
         labels = tuple(attributes["classlabels_int64s"].ints)
     shape = (None, len(labels))
-    return Output(value.name, maker.input[0], np.dtype(np.float32), shape, labels)
+    return ModelOutput(value.name, maker.input[0], np.dtype(np.float32), shape, labels)
 
 
 def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
@@ -177,7 +177,7 @@ def _tensor(type_: Any) -> tuple[np.dtype[Any], tuple[int | None, ...] | None]:
     return dtype, tuple(d.dim_value if d.dim_value > 0 else None for d in type_.shape.dim)
 
 
-def scores_among(outputs: list[Output], name: str | None) -> Output:
+def scores_among(outputs: list[ModelOutput], name: str | None) -> ModelOutput:
     """The output that holds the scores, the one of that name if it is given."""
     known = ", ".join(map(str, outputs))
     fit = [output for output in outputs if output.may_be_scores]
@@ -199,7 +199,7 @@ def scores_among(outputs: list[Output], name: str | None) -> Output:
     )
 
 
-def labels_among(outputs: list[Output]) -> Output | None:
+def labels_among(outputs: list[ModelOutput]) -> ModelOutput | None:
     """The output that holds the labels, if there is one."""
     fit = [output for output in outputs if output.may_be_labels]
     if len(fit) > 1:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, import_extra
 from calibrant.export.onnx.classifier import (
-    Output,
+    ModelOutput,
     labels_among,
     load_model,
     outputs_of,
@@ -133,7 +133,7 @@ def _width(map_: Map) -> int:
     return map_.n_classes if isinstance(map_, VectorMap) else 2
 
 
-def _check_columns(map_: Map, found: Output) -> None:
+def _check_columns(map_: Map, found: ModelOutput) -> None:
     """The model must give as many scores as the calibrator takes."""
     wanted = (map_.n_columns,) if isinstance(map_, VectorMap) else (1, 2)
     if found.columns is None and not isinstance(map_, VectorMap):
@@ -149,7 +149,7 @@ def _check_columns(map_: Map, found: Output) -> None:
         )
 
 
-def _check_classes(fitted: Fitted | None, found: Output) -> None:
+def _check_classes(fitted: Fitted | None, found: ModelOutput) -> None:
     """Where both name their classes, these must be the same."""
     if fitted is not None and found.labels is not None and found.labels != fitted.classes:
         raise InputError(
@@ -158,7 +158,7 @@ def _check_classes(fitted: Fitted | None, found: Output) -> None:
         )
 
 
-def _label_table(fitted: Fitted | None, labels: Output) -> NDArray[Any]:
+def _label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
     """The classes, as the model's output of labels can hold them."""
     if fitted is None:
         raise InputError(
@@ -220,7 +220,7 @@ def _free_prefix(graph: Any) -> str:
     return f"calibrant_{count}/"
 
 
-def _set_aside(graph: Any, found: Output, labels: Output | None) -> str:
+def _set_aside(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> str:
     """Free the names that the new outputs need; returns where the scores are now."""
     if any(value.name == RESULT for value in graph.input):
         raise InputError(
@@ -235,7 +235,7 @@ def _set_aside(graph: Any, found: Output, labels: Output | None) -> str:
 
 
 def _scores(
-    graph: Graph, source: str, found: Output, map_: Map, fitted: Fitted | None, input: str
+    graph: Graph, source: str, found: ModelOutput, map_: Map, fitted: Fitted | None, input: str
 ) -> Tensor:
     """What the calibrator takes, of what the model gives."""
     x = graph.input(source)
@@ -286,7 +286,7 @@ def _labels(graph: Graph, p: Tensor, map_: Map, names: NDArray[Any], output: str
     return tensor_info(output, names.dtype, [None])
 
 
-def _join(model: Any, graph: Graph, replaced: list[Output | None], results: list[Any]) -> None:
+def _join(model: Any, graph: Graph, replaced: list[ModelOutput | None], results: list[Any]) -> None:
     """The calibrator's nodes at the end of the model's, and its outputs instead of theirs."""
     names = {output.name for output in replaced if output is not None}
     kept = [value for value in model.output if value.name not in names]

@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 def couple(r: Tensor, code: Array, weights: Array) -> Tensor:
     """min −Σ_b n_b[r_b ln A_b + (1−r_b) ln B_b − ln(A_b+B_b)], from least squares on."""
     graph, k = r.graph, len(code)
-    likelihood = _Likelihood(r, code, weights)
+    likelihood = _CouplingGraph(r, code, weights)
     begun = least_squares(r, code, weights=weights)
     open_ = ~likelihood.fits(begun)
     share = SHARE_PAIRS if likelihood.pairs else SHARE
@@ -48,7 +48,7 @@ def couple(r: Tensor, code: Array, weights: Array) -> Tensor:
     return p / graph.total(p, 1)
 
 
-class _Likelihood:
+class _CouplingGraph:
     """F(p) of the rows r, and a round of its descent; see `maps.combiners`."""
 
     def __init__(self, r: Tensor, code: Array, weights: Array) -> None:

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Graph", "Node", "Operand", "Tensor"]
+__all__ = ["Graph", "OnnxNode", "Operand", "Tensor"]
 
 Array = NDArray[Any]
 #: what stands in a formula: a tensor, a number, or an array of constants
 Operand: TypeAlias = Union["Tensor", float, np.generic, Array]
 
 
-class Node(NamedTuple):
+class OnnxNode(NamedTuple):
     """One operation; ``attributes`` may hold graphs, the bodies of loops."""
 
     op: str
@@ -121,7 +121,7 @@ class Graph:
     opset: int
     prefix: str = ""
     parent: Graph | None = None
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[OnnxNode] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     known: dict[Any, tuple[str, ...]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class Graph:
         found = home._find(key)
         if found is None:
             found = tuple(self._new(op) for _ in range(count))
-            home.nodes.append(Node(op, names, found, attributes or {}, domain))
+            home.nodes.append(OnnxNode(op, names, found, attributes or {}, domain))
             home.known[key] = found
         return [Tensor(home, name) for name in found]
 
@@ -288,5 +288,5 @@ class Graph:
 
     def name(self, x: Tensor, name: str) -> Tensor:
         """x under a name of one's choice, in this graph."""
-        self.nodes.append(Node("Identity", (x.name,), (name,), {}))
+        self.nodes.append(OnnxNode("Identity", (x.name,), (name,), {}))
         return Tensor(self, name)

@@ -10,9 +10,9 @@ import numpy as np
 from calibrant import __version__
 from calibrant.errors import ParameterError, import_extra
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.printer import ML, ONNX, Printer, key_type
+from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, key_type
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
-from calibrant.export.onnx.rows import RowPrinter
+from calibrant.export.onnx.rows import OnnxRowPrinter
 from calibrant.export.subject import fitted_of, map_of
 from calibrant.maps import VectorMap
 from calibrant.plan.nodes import BySegment, Node
@@ -111,11 +111,11 @@ def written(plan: Node, scores: Tensor, segment: Tensor | None, distribution: bo
     finite = graph.op("Abs", scores) <= graph.largest
     clean = graph.where(finite, scores, 0.0)
     if isinstance(plan, Row):
-        p = RowPrinter(clean).write(plan)
+        p = OnnxRowPrinter(clean).write(plan)
         if distribution:  # one bad score spoils its row
             finite = graph.total(graph.number(~finite), 1) <= 0.0
     else:
-        p = Printer(clean, segment).write(plan)
+        p = OnnxPrinter(clean, segment).write(plan)
     return graph.where(finite, p, np.nan)
 
 

@@ -25,36 +25,36 @@ from calibrant.export.onnx.formulas import (
 from calibrant.export.onnx.graph import Tensor
 from calibrant.export.onnx.tables import read, tables_of
 from calibrant.losses import LARGEST, SMALLEST, logit
-from calibrant.plan.axis import Target
+from calibrant.plan.axis import PlanTarget
 from calibrant.plan.nodes import (
     BySegment,
     Clip,
-    Column,
     Constant,
     Input,
     Let,
     Linear,
-    Lines,
+    LinePieces,
     Log,
     Logit,
     MinusLogRest,
     Node,
     Number,
+    PlanColumn,
     Sigmoid,
     Softplus,
     Square,
-    Steps,
+    StepPieces,
     Variable,
 )
 from calibrant.plan.stack import stacked
 
-__all__ = ["ML", "ONNX", "Printer", "key_type", "refuse_large"]
+__all__ = ["ML", "ONNX", "OnnxPrinter", "key_type", "refuse_large"]
 
 Array = NDArray[np.float64]
 
 #: the domain of operators for classical models
 ML = "ai.onnx.ml"
-ONNX = Target("ONNX", "Apply it in memory: calibrate, or predict_proba for several classes.")
+ONNX = PlanTarget("ONNX", "Apply it in memory: calibrate, or predict_proba for several classes.")
 #: the largest coefficient or end of a line whose products float32 can hold
 LARGEST_IN_FLOAT32 = 1e18
 
@@ -84,7 +84,7 @@ def key_type(keys: tuple[str | int, ...]) -> np.dtype[Any]:
     return np.dtype(np.int64)
 
 
-class Printer:
+class OnnxPrinter:
     """Writes plans of a tensor into its graph.
 
     Parameters
@@ -114,12 +114,12 @@ class Printer:
 
     def number(self, number: Number) -> Tensor:
         """A parameter: a constant, or that of each row's own plan."""
-        if isinstance(number, Column) and self.code is not None:
+        if isinstance(number, PlanColumn) and self.code is not None:
             return self.graph.gather(number.values, self.code)
         return self.graph.constant(_values(number)[0])
 
     def constant(self, node: Constant) -> Tensor:
-        if isinstance(node.value, Column):
+        if isinstance(node.value, PlanColumn):
             return self.number(node.value)
         return self.graph.like(self.score, node.value)
 
@@ -175,11 +175,11 @@ class Printer:
         z = self.write(node.x)
         return z * z
 
-    def steps(self, node: Steps) -> Tensor:
+    def steps(self, node: StepPieces) -> Tensor:
         tables = tables_of(node, self.graph.dtype)
         return read(tables, self.score, self.code, lambda: self.score)
 
-    def lines(self, node: Lines) -> Tensor:
+    def lines(self, node: LinePieces) -> Tensor:
         direct = node.places[0].function is None or node.places[0].stretches is None
         if self.graph.dtype != np.float64:
             refuse_large(*(v for own in node.pieces for v in (own.left, own.right)))
@@ -202,7 +202,7 @@ class Printer:
             place, here = np.zeros(count + 1, dtype=np.int32), np.zeros(count + 1, dtype=bool)
             place[members], here[members] = np.arange(len(members)), True
             mine = graph.gather(place, code) if len(members) > 1 else None
-            printer = Printer(self.score, code=mine, known=self.known)
+            printer = OnnxPrinter(self.score, code=mine, known=self.known)
             own = graph.where(graph.gather(here, code), printer.write(plan), own)
         shares = np.append(node.shares, 1.0)
         if (shares == 1.0).all():
@@ -224,13 +224,13 @@ def _segment_code(node: BySegment, segment: Tensor) -> Tensor:
 
 
 def _values(number: Number) -> Array:
-    return number.values if isinstance(number, Column) else np.array([number])
+    return number.values if isinstance(number, PlanColumn) else np.array([number])
 
 
 def _mapped(function: Callable[[Array], Array], number: Number) -> Number:
     """A function of a parameter."""
     values = function(_values(number))
-    return Column(values) if isinstance(number, Column) else float(values[0])
+    return PlanColumn(values) if isinstance(number, PlanColumn) else float(values[0])
 
 
 def _opened(node: Node) -> Node:
@@ -239,24 +239,24 @@ def _opened(node: Node) -> Node:
     return node
 
 
-def _of(function: Callable[[Tensor], Tensor]) -> Callable[[Printer, Any], Tensor]:
+def _of(function: Callable[[Tensor], Tensor]) -> Callable[[OnnxPrinter, Any], Tensor]:
     return lambda printer, node: function(printer.write(node.x))
 
 
 RULES: dict[type[Node], Callable[..., Tensor]] = {
     Input: lambda printer, node: printer.score,
-    Constant: Printer.constant,
-    Clip: Printer.clip,
-    Linear: Printer.linear,
+    Constant: OnnxPrinter.constant,
+    Clip: OnnxPrinter.clip,
+    Linear: OnnxPrinter.linear,
     Sigmoid: _of(sigmoid_of),
-    Logit: Printer.logit,
-    Log: Printer.log,
-    MinusLogRest: Printer.minus_log_rest,
+    Logit: OnnxPrinter.logit,
+    Log: OnnxPrinter.log,
+    MinusLogRest: OnnxPrinter.minus_log_rest,
     Softplus: _of(softplus_of),
-    Square: Printer.square,
-    Steps: Printer.steps,
-    Lines: Printer.lines,
+    Square: OnnxPrinter.square,
+    StepPieces: OnnxPrinter.steps,
+    LinePieces: OnnxPrinter.lines,
     Variable: lambda printer, node: printer.write(node.value),
     Let: lambda printer, node: printer.write(node.body),
-    BySegment: Printer.by_segment,
+    BySegment: OnnxPrinter.by_segment,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import import_extra
-from calibrant.export.onnx.graph import Graph, Node
+from calibrant.export.onnx.graph import Graph, OnnxNode
 
 __all__ = ["constant_protos", "element_type", "node_protos", "tensor_info"]
 
@@ -36,7 +36,7 @@ def constant_protos(graph: Graph) -> list[Any]:
     return [onnx.numpy_helper.from_array(value, name) for name, value in graph.constants.items()]
 
 
-def _node(node: Node, prefix: str) -> Any:
+def _node(node: OnnxNode, prefix: str) -> Any:
     """A node, named like its first output, but never as one of another graph is."""
     onnx = import_extra("onnx", extra="onnx")
     name = prefix + node.outputs[0].removeprefix(prefix)

@@ -9,31 +9,31 @@ import numpy as np
 from calibrant.export.onnx.combine import combined
 from calibrant.export.onnx.formulas import log_of, log_softmax, softmax_of, sum_of
 from calibrant.export.onnx.graph import Tensor
-from calibrant.export.onnx.printer import Printer, refuse_large
+from calibrant.export.onnx.printer import OnnxPrinter, refuse_large
 from calibrant.plan.rows import (
     Affine,
     Among,
-    Average,
     Combined,
-    Each,
+    EachColumn,
     Exponentials,
     Logarithms,
     LogSoftmax,
+    Normalised,
     Power,
     Relative,
     Row,
+    RowAverage,
     RowInput,
-    Shares,
     Within,
 )
 
-__all__ = ["RowPrinter"]
+__all__ = ["OnnxRowPrinter"]
 
 #: logits are cut at ± this in float32
 LARGEST_LOGIT_32 = 1e15
 
 
-class RowPrinter:
+class OnnxRowPrinter:
     """Writes plans of rows of scores into the graph of their tensor."""
 
     def __init__(self, scores: Tensor) -> None:
@@ -46,8 +46,8 @@ class RowPrinter:
             self.known[node] = RULES[type(node)](self, node)
         return self.known[node]
 
-    def each(self, node: Each) -> Tensor:
-        parts = [Printer(self._column(node.row, j)).write(own) for j, own in node.members]
+    def each(self, node: EachColumn) -> Tensor:
+        parts = [OnnxPrinter(self._column(node.row, j)).write(own) for j, own in node.members]
         return self.graph.columns(parts)
 
     def _column(self, row: Row, j: int) -> Tensor:
@@ -85,11 +85,11 @@ class RowPrinter:
         positive = self.graph.at_least(self.write(node.row), 0.0)
         return _share(positive, self.graph.greatest(positive, 1))
 
-    def shares(self, node: Shares) -> Tensor:
+    def shares(self, node: Normalised) -> Tensor:
         x = self.write(node.row)
         return _share(x, self.graph.total(x, 1))
 
-    def average(self, node: Average) -> Tensor:
+    def average(self, node: RowAverage) -> Tensor:
         return sum_of([self.write(row) * weight for weight, row in node.terms])
 
 
@@ -100,15 +100,15 @@ def _share(x: Tensor, whole: Tensor) -> Tensor:
 
 RULES: dict[type[Row], Callable[..., Tensor]] = {
     RowInput: lambda printer, node: printer.scores,
-    Each: RowPrinter.each,
-    Within: RowPrinter.within,
+    EachColumn: OnnxRowPrinter.each,
+    Within: OnnxRowPrinter.within,
     Logarithms: lambda printer, node: log_of(printer.write(node.row), node.floor),
-    Affine: RowPrinter.affine,
+    Affine: OnnxRowPrinter.affine,
     LogSoftmax: lambda printer, node: log_softmax(printer.write(node.row)),
-    Exponentials: RowPrinter.exponentials,
-    Shares: RowPrinter.shares,
-    Relative: RowPrinter.relative,
+    Exponentials: OnnxRowPrinter.exponentials,
+    Normalised: OnnxRowPrinter.shares,
+    Relative: OnnxRowPrinter.relative,
     Power: lambda printer, node: printer.graph.op("Pow", printer.write(node.row), node.power),
-    Average: RowPrinter.average,
+    RowAverage: OnnxRowPrinter.average,
     Combined: lambda printer, node: combined(node, printer.write(node.row)),
 }

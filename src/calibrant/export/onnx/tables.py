@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from calibrant.export.onnx.graph import Tensor
 from calibrant.plan.borders import regions
-from calibrant.plan.nodes import Lines, Place, Steps
+from calibrant.plan.nodes import LinePieces, PieceChoice, StepPieces
 from calibrant.plan.pieces import Pieces
 
-__all__ = ["Rows", "find", "read", "tables_of"]
+__all__ = ["PieceTable", "find", "read", "tables_of"]
 
 Array = NDArray[np.float64]
 Float = np.dtype[Any]
 
 
-class Rows(NamedTuple):
+class PieceTable(NamedTuple):
     """For each piece that a number of the type can lie in: its first number, and what it says."""
 
     first: NDArray[Any]
@@ -47,7 +47,7 @@ def down(values: Array, dtype: Float) -> NDArray[Any]:
     return -up(-values, dtype)
 
 
-def tables_of(node: Steps | Lines, dtype: Float) -> list[Rows]:
+def tables_of(node: StepPieces | LinePieces, dtype: Float) -> list[PieceTable]:
     """The pieces of each table of a node.
 
     Steps have the column ``value``. Lines have ``low``, ``high``, ``start``, ``width`` and
@@ -55,22 +55,22 @@ def tables_of(node: Steps | Lines, dtype: Float) -> list[Rows]:
     is how NumPy computes it, bit for bit. In float32 a line that reads the number itself starts
     and ends at the first and last float32 of its piece, however steep it is between them.
     """
-    held: Sequence[Any] = node.values if isinstance(node, Steps) else node.pieces
+    held: Sequence[Any] = node.values if isinstance(node, StepPieces) else node.pieces
     return [_rows(place, own, dtype) for place, own in zip(node.places, held, strict=True)]
 
 
-def _rows(place: Place, own: Array | Pieces, dtype: Float) -> Rows:
+def _rows(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
     """The pieces of one table that numbers of the type lie in."""
     found = regions(place.knots, None, falling=False) if place.found is None else place.found
     first, last = up(found.low, dtype), down(found.high, dtype)
     some = first <= last
     first, last, piece = first[some], last[some], found.piece[some]
     if not isinstance(own, Pieces):
-        return Rows(first, {"value": own[piece]})
+        return PieceTable(first, {"value": own[piece]})
     direct = place.found is None or place.function is None
     if direct and dtype != np.float64:
-        return Rows(first, _between_numbers(own, first, last))
-    return Rows(first, _lines(own, piece, dtype))
+        return PieceTable(first, _between_numbers(own, first, last))
+    return PieceTable(first, _lines(own, piece, dtype))
 
 
 def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
@@ -103,7 +103,7 @@ def _between_numbers(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> di
 # --- in the graph -------------------------------------------------------------------------------
 
 
-def find(tables: Sequence[Rows], chooser: Tensor, code: Tensor | None) -> Tensor:
+def find(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
     """The row of each finite number among the rows of all tables, one after the other.
 
     With ``code``, the number of a row's own table. A binary search, unrolled: the place moves
@@ -128,7 +128,7 @@ def find(tables: Sequence[Rows], chooser: Tensor, code: Tensor | None) -> Tensor
 
 
 def read(
-    tables: Sequence[Rows], chooser: Tensor, code: Tensor | None, value: Callable[[], Tensor]
+    tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None, value: Callable[[], Tensor]
 ) -> Tensor:
     """What the tables say of each number; ``value`` makes what their lines are functions of."""
     graph, at = chooser.graph, find(tables, chooser, code)

@@ -9,20 +9,20 @@ from typing import Any
 
 from calibrant import __version__
 from calibrant.errors import ParameterError
-from calibrant.export.python.printer import Printer
-from calibrant.export.python.rows import RowPrinter
+from calibrant.export.python.printer import PythonPrinter
+from calibrant.export.python.rows import PythonRowPrinter
 from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, number
 from calibrant.export.subject import fitted_of, map_of
 from calibrant.fitted import Fitted
 from calibrant.maps import Map, VectorMap
-from calibrant.plan.axis import Target
+from calibrant.plan.axis import PlanTarget
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.rows import Row
 from calibrant.plan.stack import find_borders
 
 __all__ = ["to_python"]
 
-PYTHON = Target("Python", "Save it with calibrant.save and apply it with calibrant.load.")
+PYTHON = PlanTarget("Python", "Save it with calibrant.save and apply it with calibrant.load.")
 #: the longest label or name that a docstring shows whole
 LONGEST = 80
 
@@ -97,7 +97,7 @@ def _main(plan: Node, map_: Map, fitted: Fitted | None, text: Text) -> Function:
         return _of_segment(plan, text)
     body = Function(text, ("score: float",))
     body.add("score = _finite(score)")
-    body.add(f"return {Printer(body, plan).write(plan)}")
+    body.add(f"return {PythonPrinter(body, plan).write(plan)}")
     return body
 
 
@@ -106,7 +106,7 @@ def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function
     body.add(f"scores = _row(scores, {map_.n_columns})")
     if fitted is not None and map_.reads == "probability":
         body.add("_check_distribution(scores)")
-    body.add(f"return {RowPrinter(body).write(plan)}")
+    body.add(f"return {PythonRowPrinter(body).write(plan)}")
     return body
 
 
@@ -115,7 +115,7 @@ def _of_segment(plan: BySegment, text: Text) -> Function:
     body = Function(text, ("score: float", "segment: str | int"))
     body.add("score = _finite(score)")
     body.add(f"_check_segment(segment, {_known(plan.keys)!r})")
-    common = Printer(body, plan.common).variable(plan.common, "common")
+    common = PythonPrinter(body, plan.common).variable(plan.common, "common")
     if not plan.keys:
         body.add(f"return {common}")
         return body
@@ -133,7 +133,7 @@ def _segments(plan: BySegment, text: Text) -> str:
     items = []
     for key, own, share in zip(plan.keys, plan.members, plan.shares.tolist(), strict=True):
         body = Function(text, ("score: float", "common: float"))
-        printer = Printer(body, own, known={plan.common: "common"})
+        printer = PythonPrinter(body, own, known={plan.common: "common"})
         body.add(f"return {printer.write(own)}")
         items.append(f"{key!r}: ({text.function(body)}, {number(share)})")
     return text.registry("SEGMENTS", "{", items, "}", "each segment's own map, and its share")

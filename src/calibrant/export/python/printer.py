@@ -15,7 +15,7 @@ from calibrant.plan.nodes import (
     Input,
     Let,
     Linear,
-    Lines,
+    LinePieces,
     Log,
     Logit,
     MinusLogRest,
@@ -23,12 +23,12 @@ from calibrant.plan.nodes import (
     Number,
     Sigmoid,
     Square,
-    Steps,
+    StepPieces,
     Variable,
     uses,
 )
 
-__all__ = ["Printer", "function_of"]
+__all__ = ["PythonPrinter", "function_of"]
 
 #: terms of one expression; a longer sum is several statements
 MANY = 8
@@ -39,11 +39,11 @@ HINTS: dict[type[Node], str] = {Logit: "z", Clip: "x"}
 def function_of(plan: Node, text: Text) -> str:
     """The name of a private function of one score that evaluates a plan."""
     body = Function(text, ("score: float",))
-    body.add(f"return {Printer(body, plan).write(plan)}")
+    body.add(f"return {PythonPrinter(body, plan).write(plan)}")
     return text.function(body)
 
 
-class Printer:
+class PythonPrinter:
     """Writes plans into the body of a function; ``known`` are nodes that variables hold already."""
 
     def __init__(self, body: Function, *plans: Node, known: dict[Node, str] | None = None) -> None:
@@ -87,7 +87,7 @@ class Printer:
         z = self.body.keep("z", self.write(node.x))
         return f"({z} * {z})"
 
-    def steps(self, node: Steps) -> str:
+    def steps(self, node: StepPieces) -> str:
         [place], [values] = node.places, node.values
         assert place.found is not None
         cuts = self.text.numbers(
@@ -96,7 +96,7 @@ class Printer:
         held = self.text.numbers("VALUES", values[place.found.piece], "the value of each step")
         return f"{held}[bisect.bisect_right({cuts}, {self.write(node.input)})]"
 
-    def lines(self, node: Lines) -> str:
+    def lines(self, node: LinePieces) -> str:
         [pieces] = node.pieces
         x = self.body.keep("x", self.write(node.x))
         knots = self.text.numbers("KNOTS", pieces.x, "the knots, in ascending order")
@@ -109,7 +109,7 @@ class Printer:
             chosen = f"bisect.bisect_right({knots}, {x})"
         return f"_on_line({x}, {knots}, {left}, {right}, {chosen})"
 
-    def _chosen(self, node: Lines) -> str:
+    def _chosen(self, node: LinePieces) -> str:
         """How many knots are at or below x, as an expression of the score."""
         [place] = node.places
         assert place.found is not None
@@ -127,22 +127,22 @@ def _plain(value: Number) -> str:
     return number(value)
 
 
-def _call(function: str) -> Callable[[Printer, Any], str]:
+def _call(function: str) -> Callable[[PythonPrinter, Any], str]:
     return lambda printer, node: f"{function}({printer.write(node.x)})"
 
 
 RULES: dict[type[Node], Callable[..., str]] = {
     Input: lambda printer, node: "score",
     Constant: lambda printer, node: _plain(node.value),
-    Clip: Printer.clip,
-    Linear: Printer.linear,
+    Clip: PythonPrinter.clip,
+    Linear: PythonPrinter.linear,
     Sigmoid: _call("_sigmoid"),
     Logit: _call("_logit"),
     Log: _call("_ln"),
     MinusLogRest: _call("_minus_ln_rest"),
-    Square: Printer.square,
-    Steps: Printer.steps,
-    Lines: Printer.lines,
-    Variable: Printer.variable,
-    Let: Printer.let,
+    Square: PythonPrinter.square,
+    StepPieces: PythonPrinter.steps,
+    LinePieces: PythonPrinter.lines,
+    Variable: PythonPrinter.variable,
+    Let: PythonPrinter.let,
 }

@@ -10,24 +10,24 @@ from calibrant.export.python.printer import function_of
 from calibrant.export.python.text import Function, number
 from calibrant.plan.rows import (
     Affine,
-    Average,
     Combined,
-    Each,
+    EachColumn,
     Exponentials,
     Logarithms,
     LogSoftmax,
+    Normalised,
     Power,
     Relative,
     Row,
+    RowAverage,
     RowInput,
-    Shares,
     Within,
 )
 
-__all__ = ["RowPrinter"]
+__all__ = ["PythonRowPrinter"]
 
 
-class RowPrinter:
+class PythonRowPrinter:
     """Writes plans of the variable ``scores`` into the body of a function, as lists."""
 
     def __init__(self, body: Function) -> None:
@@ -41,7 +41,7 @@ class RowPrinter:
         """The variable that holds a node."""
         return self.body.keep(hint, self.write(node))
 
-    def each(self, node: Each) -> str:
+    def each(self, node: EachColumn) -> str:
         items = [f"({column}, {function_of(own, self.text)})" for column, own in node.members]
         held = self.text.registry("MEMBERS", "(", items, ")", "a column of the row, and its map")
         return f"[member({self.kept(node.row)}[column]) for column, member in {held}]"
@@ -75,7 +75,7 @@ class RowPrinter:
         peak = self.body.keep("peak", f"max({kept}) or 1.0")
         return f"[value / {peak} for value in {kept}]"
 
-    def average(self, node: Average) -> str:
+    def average(self, node: RowAverage) -> str:
         pairs = [f"({number(weight)}, {self.kept(row, 'p')})" for weight, row in node.terms]
         rows = self.body.keep("rows", f"[{', '.join(pairs)}]")
         first = self.body.keep("first", f"{rows}[0][1]")
@@ -107,27 +107,27 @@ class RowPrinter:
 
 
 #: the arguments of each rule of `Combined`
-COMBINED: dict[str, Callable[[RowPrinter, Combined, str], str]] = {
+COMBINED: dict[str, Callable[[PythonRowPrinter, Combined, str], str]] = {
     "normalized": lambda printer, node, r: f"_normalized({r})",
-    "projected": RowPrinter._with_weights,
-    "balanced": RowPrinter._with_weights,
-    "least_squares": RowPrinter._with_columns,
-    "coupled": RowPrinter._with_columns,
+    "projected": PythonRowPrinter._with_weights,
+    "balanced": PythonRowPrinter._with_weights,
+    "least_squares": PythonRowPrinter._with_columns,
+    "coupled": PythonRowPrinter._with_columns,
 }
 
 RULES: dict[type[Row], Callable[..., str]] = {
     RowInput: lambda printer, node: "scores",
-    Each: RowPrinter.each,
-    Within: RowPrinter.within,
-    Logarithms: RowPrinter.logarithms,
-    Affine: RowPrinter.affine,
+    EachColumn: PythonRowPrinter.each,
+    Within: PythonRowPrinter.within,
+    Logarithms: PythonRowPrinter.logarithms,
+    Affine: PythonRowPrinter.affine,
     LogSoftmax: lambda printer, node: f"_log_softmax({printer.kept(node.row)})",
     Exponentials: lambda printer, node: f"[math.exp(value) for value in {printer.write(node.row)}]",
-    Shares: lambda printer, node: f"_shares({printer.write(node.row)})",
-    Relative: RowPrinter.relative,
+    Normalised: lambda printer, node: f"_shares({printer.write(node.row)})",
+    Relative: PythonRowPrinter.relative,
     Power: lambda printer, node: (
         f"[value ** {number(node.power)} for value in {printer.kept(node.row)}]"
     ),
-    Average: RowPrinter.average,
-    Combined: RowPrinter.combined,
+    RowAverage: PythonRowPrinter.average,
+    Combined: PythonRowPrinter.combined,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.errors import InputError, ParameterError
 from calibrant.export.sql.dialects import dialect_of
-from calibrant.export.sql.page import Page
+from calibrant.export.sql.page import SqlWriter
 from calibrant.export.sql.request import Request
 from calibrant.export.sql.script import Sql
 from calibrant.export.subject import fitted_of, map_of
@@ -123,7 +123,7 @@ def to_sql(
     request = Request(
         map=map_,
         fitted=fitted_of(calibrator),
-        page=Page(dialect_of(dialect), lookup=form == "lookup"),
+        page=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
         columns=(column,) if isinstance(column, str) else tuple(column),
         table=table,
         into=into,
@@ -143,7 +143,7 @@ def to_sql(
 def _faster(request: Request) -> Sql:
     """An expression, or a lookup where that is faster and there is one."""
     dialect = request.page.dialect
-    other = replace(request, page=Page(dialect, lookup=True))
+    other = replace(request, page=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
     long = request.map.size * (USUAL if several else LEAST) > dialect.longest
     plain = None if long else request.written()

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.export.sql.layout import linear
-from calibrant.export.sql.page import Page
+from calibrant.export.sql.page import SqlWriter
 from calibrant.plan.borders import Regions
-from calibrant.plan.nodes import Input, Lines, Node, evaluate
+from calibrant.plan.nodes import Input, LinePieces, Node, evaluate
 from calibrant.plan.pieces import LOST, Pieces
 
 __all__ = ["bounds", "flat_value", "is_steep", "line", "numbered_line", "numbered_values"]
@@ -42,7 +42,7 @@ def is_steep(pieces: Pieces, x: Node) -> NDArray[np.bool_]:
     return np.asarray(moved > LOST)
 
 
-def bounds(node: Lines, i: int, found: Regions) -> dict[str, Array]:
+def bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
     """The least and the largest value in memory on each piece of table i."""
     pieces = node.pieces[i]
     if node.places[i].found is None:
@@ -75,7 +75,7 @@ def numbered_values(piece: Mapping[str, float], s: Array) -> Array:
 # --- as SQL -------------------------------------------------------------------------------------
 
 
-def numbered_line(s: str, piece: Mapping[str, float], page: Page) -> str:
+def numbered_line(s: str, piece: Mapping[str, float], page: SqlWriter) -> str:
     """A line whose parameters are numbers.
 
     >>> from calibrant.export.sql.dialects import dialect_of

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.plan.borders import LARGEST_DOUBLE
-from calibrant.plan.nodes import Clip, Column, Linear, Node, Number, rebuilt
+from calibrant.plan.nodes import Clip, Linear, Node, Number, PlanColumn, rebuilt
 from calibrant.plan.ranges import Range, ends_of, reach
 
 __all__ = ["STEEPEST", "guarded", "is_bounded"]
@@ -67,7 +67,7 @@ def _limits(node: Linear, i: int) -> tuple[Number, Number]:
         low = -high
     if len(high) == 1:
         return float(low[0]), float(high[0])
-    return Column(low), Column(high)
+    return PlanColumn(low), PlanColumn(high)
 
 
 def _round_ends(level: float, base: Array, c: Array) -> Array:
@@ -79,4 +79,4 @@ def _round_ends(level: float, base: Array, c: Array) -> Array:
 
 
 def _values(number: Number) -> Array:
-    return number.values if isinstance(number, Column) else np.array([number])
+    return number.values if isinstance(number, PlanColumn) else np.array([number])

@@ -16,7 +16,7 @@ from calibrant.export.sql.literals import LARGEST
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, grid_of, listed
 
-__all__ = ["Join", "Page", "Table"]
+__all__ = ["Join", "LookupTable", "SqlWriter"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -25,7 +25,7 @@ SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Table:
+class LookupTable:
     """A table to be created and filled.
 
     Parameters
@@ -47,12 +47,12 @@ class Join:
     """A table joined to the rows: at most one of its rows meets the conditions."""
 
     alias: str
-    table: Table
+    table: LookupTable
     conditions: tuple[str, ...]
 
 
 @dataclass
-class Page:
+class SqlWriter:
     """Collects the joins of a script while its expressions are written.
 
     Parameters
@@ -119,7 +119,7 @@ class Page:
         conditions = [f"{found[own]} = {value}" for own, value in equal.items()]
         if score:
             conditions.append(f"{score} BETWEEN {alias}.score_from AND {alias}.score_to")
-        table = Table(about, suffix, columns, key)
+        table = LookupTable(about, suffix, columns, key)
         self.joins.append(Join(alias, table, tuple(conditions)))
         return found
 

@@ -25,26 +25,26 @@ from calibrant.export.sql.lines import (
     numbered_values,
 )
 from calibrant.export.sql.overflow import STEEPEST, is_bounded
-from calibrant.export.sql.page import Page
+from calibrant.export.sql.page import SqlWriter
 from calibrant.losses import LARGEST, SMALLEST, logit
-from calibrant.plan.axis import Target
+from calibrant.plan.axis import PlanTarget
 from calibrant.plan.borders import Regions, regions
 from calibrant.plan.nodes import (
     Clip,
-    Column,
     Constant,
     Input,
     Let,
     Linear,
-    Lines,
+    LinePieces,
     Log,
     Logit,
     MinusLogRest,
     Node,
     Number,
+    PlanColumn,
     Sigmoid,
     Square,
-    Steps,
+    StepPieces,
     Variable,
     evaluate,
 )
@@ -54,7 +54,7 @@ __all__ = ["SQL", "Scope", "factor", "write"]
 
 Array = NDArray[np.float64]
 
-SQL = Target(
+SQL = PlanTarget(
     "SQL",
     "Apply it in memory: calibrate, or predict_proba for several classes.",
     iterates=False,
@@ -85,12 +85,12 @@ class Scope:
     relative : whether small values must keep their digits, because something is made of them
     """
 
-    page: Page
+    page: SqlWriter
     score: str
     here: Range = EVERYWHERE
     bound: Mapping[Node, str] = field(default_factory=dict)
     ranges: Mapping[Node, Range] = field(default_factory=dict)
-    columns: Mapping[Column, str] = field(default_factory=dict)
+    columns: Mapping[PlanColumn, str] = field(default_factory=dict)
     code: str = ""
     relative: bool = False
 
@@ -101,7 +101,9 @@ class Scope:
 
     def number(self, number: Number) -> str:
         """A parameter: a literal, or a column."""
-        return self.columns[number] if isinstance(number, Column) else self.dialect.number(number)
+        return (
+            self.columns[number] if isinstance(number, PlanColumn) else self.dialect.number(number)
+        )
 
     def reach(self, node: Node) -> Range:
         """The least and the largest value of a node here."""
@@ -156,16 +158,16 @@ def _ends(node: Clip, scope: Scope) -> tuple[str | None, str | None]:
 
 def _linear(node: Linear, scope: Scope) -> str:
     numbered: list[tuple[float, str]] = []
-    parts = [scope.number(node.base)] if isinstance(node.base, Column) else []
+    parts = [scope.number(node.base)] if isinstance(node.base, PlanColumn) else []
     for coefficient, term in node.terms:
         # −ln(1 − p) is written as ln(1 − p)
         turned = isinstance(term, MinusLogRest)
         text = _factor_of(term, coefficient, scope)
-        if isinstance(coefficient, Column) or parts:
+        if isinstance(coefficient, PlanColumn) or parts:
             parts.append(f"{'-' if turned else '+'} {scope.number(coefficient)} * {text}")
         else:
             numbered.append((-coefficient if turned else coefficient, text))
-    base = 0.0 if isinstance(node.base, Column) else node.base
+    base = 0.0 if isinstance(node.base, PlanColumn) else node.base
     if not parts:
         return linear(base, numbered, scope.dialect)
     if numbered or base:
@@ -231,7 +233,7 @@ def _square(node: Square, scope: Scope) -> str:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def _steps(node: Steps, scope: Scope) -> str:
+def _steps(node: StepPieces, scope: Scope) -> str:
     if len(node.places) > 1:
         return scope.page.look_up_own(
             _all_found(node), [{"value": own} for own in node.values], scope.code, scope.score
@@ -243,7 +245,7 @@ def _steps(node: Steps, scope: Scope) -> str:
     return tree(scope.score, found.low.tolist(), texts, scope.dialect)
 
 
-def _found(node: Steps | Lines, scope: Scope) -> Regions:
+def _found(node: StepPieces | LinePieces, scope: Scope) -> Regions:
     """The regions of the only table that scores get to here."""
     [place] = node.places
     assert place.found is not None
@@ -253,11 +255,11 @@ def _found(node: Steps | Lines, scope: Scope) -> Regions:
     return Regions(np.maximum(low, first)[here], np.minimum(high, last)[here], piece[here])
 
 
-def _all_found(node: Steps | Lines) -> list[Regions]:
+def _all_found(node: StepPieces | LinePieces) -> list[Regions]:
     return [p.found or regions(p.knots, None, falling=False) for p in node.places]
 
 
-def _lines(node: Lines, scope: Scope) -> str:
+def _lines(node: LinePieces, scope: Scope) -> str:
     if scope.page.lookup and sum(len(place.knots) for place in node.places) > 1:
         return _looked_up(node, scope)
     leaves = _leaves(node, scope)
@@ -267,7 +269,7 @@ def _lines(node: Lines, scope: Scope) -> str:
     return tree(chooser, low, texts, scope.dialect)
 
 
-def _looked_up(node: Lines, scope: Scope) -> str:
+def _looked_up(node: LinePieces, scope: Scope) -> str:
     """Lines of which a join finds each row's own."""
     known = node.places[0].found is not None
     columns = [own.columns(scope.relative) for own in node.pieces]
@@ -296,7 +298,7 @@ def _are_shares(values: Array) -> bool:
 Leaf = tuple[float, str, Range]
 
 
-def _leaves(node: Lines, scope: Scope) -> list[Leaf]:
+def _leaves(node: LinePieces, scope: Scope) -> list[Leaf]:
     """Of each region here its lower end, and its line as SQL with its range."""
     [place], [pieces] = node.places, node.pieces
     known = place.found is not None
@@ -330,7 +332,7 @@ NEAR = 1e-12
 
 
 def _beyond(
-    node: Lines, piece: Mapping[str, float], here: Range | None, range_: Range
+    node: LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
 ) -> tuple[float | None, float | None]:
     """Which of 0 and 1 rounding could carry a line beyond, here; None for those it cannot."""
     if here is not None and isinstance(node.x, Input):
@@ -349,8 +351,8 @@ def _beyond(
 def _let(node: Let, scope: Scope) -> str:
     value, own = node.variable.value, replace(scope, relative=True)
     lines = value.x if isinstance(value, Sigmoid) else value
-    known = isinstance(lines, Lines) and lines.places[0].found is not None
-    if scope.page.lookup or not known or not isinstance(lines, Lines):
+    known = isinstance(lines, LinePieces) and lines.places[0].found is not None
+    if scope.page.lookup or not known or not isinstance(lines, LinePieces):
         range_ = scope.reach(value)
         return write(node.body, scope.let(node.variable, write(value, own), range_))
     leaves = _leaves(lines, own)
@@ -362,7 +364,7 @@ def _let(node: Let, scope: Scope) -> str:
     return tree(scope.score, [low for low, *_ in leaves], texts, scope.dialect)
 
 
-def _of_leaf(node: Let, leaf: Leaf, lines: Lines, scope: Scope) -> str:
+def _of_leaf(node: Let, leaf: Leaf, lines: LinePieces, scope: Scope) -> str:
     """What is made of one line, on its region."""
     low, text, range_ = leaf
     value = node.variable.value
@@ -385,8 +387,8 @@ RULES: dict[type[Node], Callable[..., str]] = {
     Log: _function,
     MinusLogRest: lambda node, scope: f"-{_function(node, scope)}",
     Square: _square,
-    Steps: _steps,
-    Lines: _lines,
+    StepPieces: _steps,
+    LinePieces: _lines,
     Variable: lambda node, scope: write(node.value, scope),
     Let: _let,
 }

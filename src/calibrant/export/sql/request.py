@@ -17,9 +17,9 @@ from calibrant.export.sql.layout import (
     table_name,
 )
 from calibrant.export.sql.overflow import guarded
-from calibrant.export.sql.page import Page
+from calibrant.export.sql.page import SqlWriter
 from calibrant.export.sql.printer import SQL, Scope, write
-from calibrant.export.sql.rows import HEADS, QuerySteps, RowPrinter
+from calibrant.export.sql.rows import HEADS, QuerySteps, SqlRowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segments import write_segmented
 from calibrant.export.subject import fingerprint
@@ -42,7 +42,7 @@ class Request:
 
     map: Map
     fitted: Fitted | None
-    page: Page
+    page: SqlWriter
     columns: tuple[str, ...]
     table: str
     into: str
@@ -133,7 +133,7 @@ class Request:
         kept = self.columns if self.keep is None else self.keep
         steps = QuerySteps(self.page, _prefix((*kept, self.table)))
         scores = [self._score(own, "r") for own in self.columns]
-        found = RowPrinter(scores, steps).write(plan)
+        found = SqlRowPrinter(scores, steps).write(plan)
         if steps.known:
             found = [case([(f"{steps.known} = 1", p)]) for p in found]
         last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]

@@ -11,27 +11,27 @@ import numpy as np
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, comment, inside, linear, shifted, total
 from calibrant.export.sql.overflow import guarded
-from calibrant.export.sql.page import Join, Page
+from calibrant.export.sql.page import Join, SqlWriter
 from calibrant.export.sql.printer import Scope, factor, write
 from calibrant.export.sql.script import from_rows
 from calibrant.plan.nodes import Node
 from calibrant.plan.rows import (
     Affine,
-    Average,
     Combined,
-    Each,
+    EachColumn,
     Exponentials,
     Logarithms,
     LogSoftmax,
+    Normalised,
     Power,
     Relative,
     Row,
+    RowAverage,
     RowInput,
-    Shares,
     Within,
 )
 
-__all__ = ["HEADS", "QuerySteps", "RowPrinter"]
+__all__ = ["HEADS", "QuerySteps", "SqlRowPrinter"]
 
 #: what columns of steps are called, before their numbers
 HEADS = ("s", "known", "r", "z", "x", "eta", "largest", "e", "total", "log_total", "step")
@@ -60,7 +60,7 @@ class QuerySteps:
     prefix : what their names begin with
     """
 
-    page: Page
+    page: SqlWriter
     prefix: str = ""
     found: list[QueryStep] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
@@ -110,7 +110,7 @@ class QuerySteps:
         return f"{first}SELECT\n{ending}\n{rows}"
 
 
-class RowPrinter:
+class SqlRowPrinter:
     """Writes plans of rows as steps; each rule returns a column for each entry of a row."""
 
     def __init__(self, columns: Sequence[str], steps: QuerySteps) -> None:
@@ -130,7 +130,7 @@ class RowPrinter:
         self.scores = self.scores or self.steps.numbers(self.raw)
         return self.scores
 
-    def each(self, node: Each, relative: bool = False) -> list[str]:
+    def each(self, node: EachColumn, relative: bool = False) -> list[str]:
         """Plans of columns; those that come in are looked at one by one."""
         single = isinstance(node.row, RowInput) and not self.scores
         columns = self.raw if single else self.write(node.row)
@@ -220,21 +220,21 @@ class RowPrinter:
             powers.append(case([(f"{x} > {zero}", _exp(log, self.dialect))], zero))
         return self.steps.add("Their powers.", {"x": powers})
 
-    def shares(self, node: Shares) -> list[str]:
+    def shares(self, node: Normalised) -> list[str]:
         """Columns divided by their sum, unless that is zero."""
         columns, zero = self.write(node.row), self.number(0.0)
         [whole] = self.steps.add("Their sum.", {"total": total(columns)})
         shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
         return self.steps.add("The same, of sum one.", {"x": shares})
 
-    def average(self, node: Average) -> list[str]:
+    def average(self, node: RowAverage) -> list[str]:
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
         return [total(own) for own in zip(*terms, strict=True)]
 
     def combined(self, node: Combined) -> list[str]:
         """Shares of the sum; the rules that iterate are refused before."""
-        assert isinstance(node.row, Each)
+        assert isinstance(node.row, EachColumn)
         own = self.each(node.row, relative=True)  # shares are made of them
         r = self.steps.add("The probability of each class against all others.", {"r": own})
         [whole] = self.steps.add("Their sum.", {"total": total(r)})
@@ -256,15 +256,15 @@ def _exp(power: str, dialect: Dialect) -> str:
 
 RULES: dict[type[Row], Callable[..., list[str]]] = {
     RowInput: lambda printer, node: printer.numbers(),
-    Each: RowPrinter.each,
-    Within: RowPrinter.within,
-    Logarithms: RowPrinter.logarithms,
-    Affine: RowPrinter.affine,
-    LogSoftmax: RowPrinter.log_softmax,
-    Exponentials: RowPrinter.exponentials,
-    Relative: RowPrinter.relative,
-    Power: RowPrinter.power,
-    Shares: RowPrinter.shares,
-    Average: RowPrinter.average,
-    Combined: RowPrinter.combined,
+    EachColumn: SqlRowPrinter.each,
+    Within: SqlRowPrinter.within,
+    Logarithms: SqlRowPrinter.logarithms,
+    Affine: SqlRowPrinter.affine,
+    LogSoftmax: SqlRowPrinter.log_softmax,
+    Exponentials: SqlRowPrinter.exponentials,
+    Relative: SqlRowPrinter.relative,
+    Power: SqlRowPrinter.power,
+    Normalised: SqlRowPrinter.shares,
+    RowAverage: SqlRowPrinter.average,
+    Combined: SqlRowPrinter.combined,
 }

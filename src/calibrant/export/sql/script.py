@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import comment, name, shifted, string, table_name
-from calibrant.export.sql.page import Join, Table
+from calibrant.export.sql.page import Join, LookupTable
 
 __all__ = ["NEW", "OLD", "Sql", "from_rows", "script", "tables"]
 
@@ -89,7 +89,7 @@ def tables(joins: Sequence[Join], lookup: str, dialect: Dialect) -> list[str]:
     return made
 
 
-def _table(table: Table, lookup: str, dialect: Dialect) -> Iterator[str]:
+def _table(table: LookupTable, lookup: str, dialect: Dialect) -> Iterator[str]:
     own = table_name(lookup, dialect, table.suffix + (NEW if dialect.swap else ""))
     names = [name(column, dialect) for column in table.columns]
     types = [_type(column, dialect) for column in table.columns.values()]

@@ -11,10 +11,10 @@ import numpy as np
 from calibrant.errors import InputError
 from calibrant.export.sql.layout import case, inside, string
 from calibrant.export.sql.overflow import guarded
-from calibrant.export.sql.page import Page
+from calibrant.export.sql.page import SqlWriter
 from calibrant.export.sql.printer import Scope, write
 from calibrant.plan.nodes import BySegment, uses
-from calibrant.plan.stack import Stack, parameter_table, stacked
+from calibrant.plan.stack import StackedPlans, parameter_table, stacked
 
 __all__ = ["write_segmented"]
 
@@ -52,7 +52,7 @@ def _check_keys(keys: Sequence[str | int]) -> None:
             )
 
 
-def _literal(key: str | int, page: Page) -> str:
+def _literal(key: str | int, page: SqlWriter) -> str:
     return str(key) if isinstance(key, int) else string(key + page.dialect.key_end, page.dialect)
 
 
@@ -66,7 +66,7 @@ def _looked_up(plan: BySegment, used: list[int], column: str, scope: Scope) -> s
     common = write(guarded(plan.common.value, dialect), precise)
     scope = scope.let(plan.common, common, scope.reach(plan.common))
     stacks = [
-        Stack(members, guarded(node, dialect))
+        StackedPlans(members, guarded(node, dialect))
         for members, node in stacked([plan.members[i] for i in used], shared=(plan.common,))
     ]
     keys = [plan.keys[i] for i in used]

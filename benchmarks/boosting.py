@@ -69,7 +69,7 @@ def lines(n: int) -> Iterator[dict[str, object]]:
     X, y = data(n)
     for name, tree in TREES.items():
         rounds = ROUNDS[name, n]
-        ours = cal.AdaBoost(name, n_estimators=rounds, random_state=0)
+        ours = cal.boosting.AdaBoost(name, n_estimators=rounds, random_state=0)
         theirs = AdaBoostClassifier(tree, n_estimators=rounds, random_state=0)
         calls: dict[str, list[Callable[[], object]]] = {
             "fit": [functools.partial(model.fit, X, y) for model in (ours, theirs)],

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from benchmarks.harness import RESULTS, cpu, setting, write
-from calibrant import BLS, InputError, Isotonic, Platt, ScoreTable
-from calibrant.drift import Drift, check_drift
+from calibrant import BLS, Isotonic, Platt, ScoreTable
+from calibrant.errors import InputError
 from calibrant.maps import Identity
+from calibrant.monitor import Drift, check_drift
 
 Array = NDArray[Any]
 Rows = tuple[Array, Array, Array | None]

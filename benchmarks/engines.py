@@ -160,11 +160,11 @@ def _baseline(place: Place) -> None:
 
 
 def _table(place: Place) -> None:
-    cal.table(place.frame, **COLUMNS)
+    cal.score_table(place.frame, **COLUMNS)
 
 
 def _cells(place: Place) -> None:
-    cal.table(place.frame, cells=CELLS, **COLUMNS)
+    cal.score_table(place.frame, cells=CELLS, **COLUMNS)
 
 
 def _isotonic(place: Place) -> None:
@@ -185,7 +185,7 @@ def _segments(place: Place) -> None:
 
 
 def _apply(name: str, segment: str | None, place: Place) -> None:
-    frame = cal.apply(
+    frame = cal.add_probabilities(
         cal.load(place.file(f"{name}.json")), place.frame, score="score", segment=segment
     )
     place.engine.save(frame, "probability", place.file("out.parquet"))
@@ -218,7 +218,7 @@ APPLIED = {"Platt": cal.Platt, "BLS": cal.BLS}
 def prepare(path: Path) -> None:
     """Fit and save the calibrators that are only applied."""
     with ExitStack() as stack:
-        table = cal.table(_read_duckdb(path, stack), cells=CELLS, **COLUMNS)
+        table = cal.score_table(_read_duckdb(path, stack), cells=CELLS, **COLUMNS)
     for name, kind in APPLIED.items():
         cal.save(kind().fit_table(table), path.parent / f"{name}.json")
 
@@ -254,7 +254,7 @@ def differences(path: Path) -> dict[str, float]:
         found = {"fit_isotonic": _fit_difference(frame, path.parent)}
         for job, (name, segment) in APPLY.items():
             fitted = cal.load(path.parent / f"{name}.json")
-            made = cal.apply(fitted, frame, score="score", segment=segment)
+            made = cal.add_probabilities(fitted, frame, score="score", segment=segment)
             rows = made.project("score, segment, probability").to_arrow_table()
             s, g, p = (rows[column].to_numpy() for column in rows.column_names)
             segments = {"segments": g} if segment else {}

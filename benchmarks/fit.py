@@ -32,7 +32,7 @@ OURS: dict[str, Any] = {
     "Platt": cal.Platt(),
     "Beta": cal.Beta(),
     "Temperature": cal.Temperature(),
-    "Identity": cal.Identity(),
+    "Identity": cal.Uncalibrated(),
     "Rescale": cal.Rescale(),
     "LogisticCorrection": cal.LogisticCorrection(),
 }

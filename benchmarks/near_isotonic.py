@@ -113,7 +113,7 @@ def kernel(rows: Rows, target: float | None) -> dict[str, object]:
     table = cal.ScoreTable.from_arrays(*rows[1:], classes=[0, 1])
     c = cal.ENIR()
     line = measure(rows, "kernel", "calibrant", functools.partial(c.fit_table, table), target)
-    whole = len(cal.near_isotonic_path(table))
+    whole = len(cal.calibrators.near_isotonic_path(table))
     return {**line, "models": whole, "scored": c.n_models_scored_}
 
 
@@ -130,7 +130,7 @@ def lines(n: int) -> Iterator[dict[str, object]]:
         c = eval(make, {"cal": cal})
         call = functools.partial(c.fit, usual.scores, usual.labels)
         yield measure(usual, part, "calibrant", call, None, make)
-    path = functools.partial(cal.near_isotonic_path, table)
+    path = functools.partial(cal.calibrators.near_isotonic_path, table)
     yield measure(usual, "whole path", "calibrant", path, None)
     yield measure(usual, "whole path and BIC", "calibrant", lambda: path().bic, None)
     if n <= 10**5:

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from benchmarks.harness import setting, write
 from calibrant import Platt
-from calibrant.prior import adjust_prior, estimate_rate, estimate_rates
+from calibrant.monitor import adjust_prior, estimate_rate, estimate_rates
 
 REPEATS = 1000
 SIZES = (500, 5000)

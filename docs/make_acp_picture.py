@@ -116,8 +116,8 @@ def draw_reliability(axes: Any, data: Calibrated) -> None:
     }
     axes.plot([0, 1], [0, 1], color="0.6", lw=0.8, zorder=0)
     for name, (p, colour, marker) in lines.items():
-        curve = cal.reliability_curve(data.y, p)
-        label = f"{name}: ECE {cal.ece(data.y, p):.3f}"
+        curve = cal.diagrams.reliability_curve(data.y, p)
+        label = f"{name}: ECE {cal.metrics.ece(data.y, p):.3f}"
         axes.fill_between(curve.mean_p, curve.lower, curve.upper, color=colour, alpha=0.2, lw=0)
         axes.plot(
             curve.mean_p, curve.fraction, color=colour, marker=marker, ms=4, lw=1.2, label=label

@@ -63,7 +63,9 @@ def main() -> None:
     three = table[["BLS", "Spline", "Platt"]]
     say(str(cal.compare.compare(three, larger_is_better=False, control="BLS")))
     say(str(cal.compare.wilcoxon_pairs(three, larger_is_better=False)))
-    figure = cal.critical_difference_diagram(whole, title="Log loss with 200 calibration rows")
+    figure = cal.diagrams.critical_difference_diagram(
+        whole, title="Log loss with 200 calibration rows"
+    )
     # without the version of matplotlib, an unchanged picture stays the same file
     figure.savefig(PICTURE, metadata={"Software": None})
     for n in (5, 10, 40):

@@ -38,7 +38,7 @@ LINES = {
 }
 
 
-def draw_code(axes: Any, name: str, code: cal.Code) -> None:
+def draw_code(axes: Any, name: str, code: cal.multiclass.Code) -> None:
     """A matrix of signs: classes down, columns across."""
     for row, column in np.ndindex(code.matrix.shape):
         entry = int(code.matrix[row, column])
@@ -52,7 +52,9 @@ def draw_code(axes: Any, name: str, code: cal.Code) -> None:
     axes.set_title(f"{name}\n{len(code)} columns, separation {code.row_separation:g}", fontsize=9)
 
 
-def draw_answers(axes: Any, name: str, code: cal.Code, others: tuple[float, float]) -> None:
+def draw_answers(
+    axes: Any, name: str, code: cal.multiclass.Code, others: tuple[float, float]
+) -> None:
     """The first class's probability by the first answer."""
     first = np.linspace(0, 1, 401)
     r = np.column_stack([first, *(np.full(len(first), value) for value in others)])

@@ -127,7 +127,7 @@ def draw_along(row: Any, path: Any, weights: Array, marks: dict[str, tuple[float
 def draw_path() -> Figure:
     example = misleading(400, seed=7)
     table = example.table
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     average = cal.ENIR(variant="paper").fit_table(table)
     weights = np.zeros(len(path))
     weights[np.searchsorted(path.lambdas, average.path_.lambdas)] = average.weights_

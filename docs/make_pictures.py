@@ -42,8 +42,8 @@ def before_and_after() -> dict[str, object]:
         ),
         "smooth": cal.reliability_diagram(y[test], p[test], curve="smooth", band="confidence"),
         "several": cal.reliability_diagram(y[test], predictions, curve="smooth"),
-        "map": cal.map_diagram(isotonic, title="Isotonic regression"),
-        "map_odds": cal.map_diagram(
+        "map": cal.diagrams.map_diagram(isotonic, title="Isotonic regression"),
+        "map_odds": cal.diagrams.map_diagram(
             venn, axes="logit", lo=0.001, hi=0.999, title="Venn–Abers on 600 rows, log-odds axes"
         ),
     }
@@ -94,14 +94,14 @@ def margins() -> dict[str, object]:
 def boosting() -> dict[str, object]:
     """Boosted trees over their steps, and at the last one before and after calibration."""
     X, y = make_classification(20_000, n_informative=8, flip_y=0.05, class_sep=0.8, random_state=1)
-    model = cal.AdaBoost("tree", max_depth=4, n_estimators=1024, random_state=0)
+    model = cal.boosting.AdaBoost("tree", max_depth=4, n_estimators=1024, random_state=0)
     model.fit(X[:2000], y[:2000])
     X, y = X[2000:], y[2000:]
     f = model.raw_score(X)
     fit, test = slice(0, 4000), slice(4000, None)
     platt = cal.Platt(scale="raw").fit(f[fit], y[fit])
     isotonic = cal.Isotonic().fit(f[fit], y[fit])
-    panels = cal.reliability_panels(
+    panels = cal.diagrams.reliability_panels(
         y[test],
         {
             "raw, Platt's sigmoid": f[test],
@@ -112,8 +112,8 @@ def boosting() -> dict[str, object]:
         maps={"raw, Platt's sigmoid": platt, "raw, isotonic steps": isotonic},
     )
     return {
-        "boosting": cal.panel_diagram(cal.boosting_panels(model, X, y)),
-        "panels": cal.panel_diagram(panels),
+        "boosting": cal.diagrams.panel_diagram(cal.diagrams.boosting_panels(model, X, y)),
+        "panels": cal.diagrams.panel_diagram(panels),
     }
 
 
@@ -126,14 +126,14 @@ def classes() -> dict[str, object]:
     z = 1.6 * z - np.array([0.0, 0.0, 0.0, 0.0, 1.8])
     p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     names = np.array(["ant", "bee", "cat", "dog", "eel"])
-    return {"classes": cal.class_diagram(names[codes], p)}
+    return {"classes": cal.diagrams.class_diagram(names[codes], p)}
 
 
 def learning() -> dict[str, object]:
     """How many rows Platt scaling and isotonic regression need for a timid model."""
     y, p = simulate(20_000, seed=11, sharpness=0.35)
     curve = cal.learning_curve([cal.Platt(), cal.Isotonic()], p, y, random_state=0)
-    return {"learning": cal.learning_diagram(curve)}
+    return {"learning": cal.diagrams.learning_diagram(curve)}
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ def simulate(n: int = 8000, seed: int = 4) -> tuple[np.ndarray, np.ndarray, np.n
 def main() -> None:
     scores, y, region = simulate()
     methods = [cal.Platt(), cal.Beta(), cal.Isotonic(smoothing="laplace"), cal.Temperature()]
-    report = cal.report(
+    report = cal.calibration_report(
         scores,
         y,
         calibrator=methods,

@@ -124,10 +124,15 @@ def picture(data: Mails) -> Figure:
 def main() -> None:
     data = mails(seed=0)
     for name, p in data.p.items():
-        say(f"{name}: Brier {cal.brier(data.y, p):.4f}, AUC {cal.auc(data.y, p):.3f}")
+        say(
+            f"{name}: Brier {cal.metrics.brier(data.y, p):.4f}, "
+            f"AUC {cal.metrics.auc(data.y, p):.3f}"
+        )
         for group, _, rows in groups(data):
             means = f"says {p[rows].mean():.2f}, is {data.y[rows].mean():.2f}"
-            say(f"  {rows.sum()} {group}: {means}, ECE {cal.ece(data.y[rows], p[rows]):.3f}")
+            say(
+                f"  {rows.sum()} {group}: {means}, ECE {cal.metrics.ece(data.y[rows], p[rows]):.3f}"
+            )
     top = data.scores == 1
     for name, p in data.p.items():
         means = ", ".join(f"{group} {p[rows & top].mean():.2f}" for group, _, rows in groups(data))

@@ -51,7 +51,7 @@ SMOOTHING = {"": "none", " laplace": "laplace"}
 CHOSEN = "ACP level by folds laplace"
 NONE = "none"
 OTHERS: dict[str, Any] = {
-    NONE: cal.Identity(),
+    NONE: cal.Uncalibrated(),
     "Platt": cal.Platt(),
     "Isotonic": cal.Isotonic(),
     "Isotonic laplace": cal.Isotonic(smoothing="laplace"),
@@ -187,16 +187,16 @@ def by_folds(known: Rows, folds: int = 5) -> str:
         for name in names:
             lower, upper = left.ends[name]
             p = fitted.bins(left.scores, lower=lower, upper=upper).probability
-            total[name] += cal.log_loss(left.y, p) * len(left.y)
+            total[name] += cal.metrics.log_loss(left.y, p) * len(left.y)
     return min(total, key=lambda name: total[name])
 
 
 def measures(y: NDArray[np.intp], p: Array) -> dict[str, float]:
     return {
-        "Brier": cal.brier(y, p),
-        "log loss": cal.log_loss(y, p, clip=CLIP),
-        "ECE": cal.ece(y, p),
-        "AUC": cal.auc(y, p),
+        "Brier": cal.metrics.brier(y, p),
+        "log loss": cal.metrics.log_loss(y, p, clip=CLIP),
+        "ECE": cal.metrics.ece(y, p),
+        "AUC": cal.metrics.auc(y, p),
         "infinite": float(np.any(np.where(y == 1, p == 0.0, p == 1.0))),
     }
 
@@ -207,7 +207,7 @@ def one_task(task: Task, seeds: int) -> pd.DataFrame:
     rows = []
     for seed in range(seeds):
         for model, pool, test in scored(X, y, seed):
-            error = cal.ece(pool.y, pool.scores)
+            error = cal.metrics.ece(pool.y, pool.scores)
             for n in sizes(len(pool.y)):
                 case = {"task": task.name, "model": model, "n": n, "seed": seed, "error": error}
                 rows += [{**case, **row} for row in compare(pool.some(n, seed), test)]

@@ -42,7 +42,7 @@ FAMILIES = {
     "ABB": {f"ABB {choice}": cal.ABB(lambda_=choice) for choice in CHOICES},
 }
 REFERENCES = {
-    "Identity": cal.Identity(),
+    "Identity": cal.Uncalibrated(),
     "Platt": cal.Platt(),
     "Isotonic": cal.Isotonic(),
     "BBQ": cal.BBQ(),
@@ -55,8 +55,8 @@ def compare(data: Scored) -> list[dict[str, Any]]:
     rows = []
     for name, calibrator in METHODS.items():
         p = calibrator.fit(data.scores, data.y).calibrate(data.new)
-        loss = cal.log_loss(data.y_new, p, clip=CLIP)
-        row = {"method": name, "log loss": loss, "Brier": cal.brier(data.y_new, p)}
+        loss = cal.metrics.log_loss(data.y_new, p, clip=CLIP)
+        row = {"method": name, "log loss": loss, "Brier": cal.metrics.brier(data.y_new, p)}
         rows.append({**row, **_where(calibrator)})
     return rows
 

@@ -46,7 +46,7 @@ def gated(make: Callable[[], Any]) -> Predict:
     def predict(data: Scored) -> Array:
         gain = np.zeros(len(data.y))
         folds = StratifiedKFold(5, shuffle=True, random_state=0)
-        before = cal.Identity().fit(data.scores, data.y)
+        before = cal.Uncalibrated().fit(data.scores, data.y)
         for fit, rest in folds.split(data.scores, data.y):
             after = make().fit(data.scores[fit], data.y[fit])
             for sign, c in ((1.0, before), (-1.0, after)):
@@ -65,7 +65,7 @@ def loss_of_rows(y: Any, p: Array) -> Array:
 
 
 PEERS: dict[str, Predict] = {
-    "Identity": plain(cal.Identity),
+    "Identity": plain(cal.Uncalibrated),
     "Platt": plain(cal.Platt),
     "Beta": plain(cal.Beta),
     "Temperature": plain(cal.Temperature),
@@ -104,7 +104,7 @@ def compare(task: Task, seed: int, predict: Predict, folder: Path) -> pd.DataFra
             seconds = time.process_time() - begin
             loss = float(loss_of_rows(some.y_new, p).mean())
             brier = float(np.mean((some.y_new - p) ** 2))
-            auc = cal.auc(some.y_new, p)
+            auc = cal.metrics.auc(some.y_new, p)
             rows.append((task.name, model, name, seed, loss, brier, auc, seconds))
     columns = ["task", "model", "n", "seed", "log loss", "Brier", "AUC", "seconds"]
     return pd.DataFrame(rows, columns=columns)

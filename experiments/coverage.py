@@ -101,7 +101,7 @@ def _endless(world: str, weights: str, cells: int) -> tuple[Array, Array, Array]
 def _windows(p: Array, mass: Array, rate: Array) -> float:
     each = 1e6 / mass.sum() * mass
     counts = np.round(each * (1.0 - rate)), np.round(each * rate)
-    return float(cal.calbin(cal.ScoreTable.from_counts(p, *counts)))
+    return float(cal.metrics.calbin(cal.ScoreTable.from_counts(p, *counts)))
 
 
 def _bin(p: Array) -> NDArray[np.intp]:
@@ -134,7 +134,7 @@ def coverage(
 
 def _evaluations(
     world: str, weights: str, n: int, runs: int, replicates: int, random: np.random.Generator
-) -> Iterator[tuple[cal.Evaluation, Array]]:
+) -> Iterator[tuple[cal.metrics.Evaluation, Array]]:
     mean, deviation = WORLDS[world]
     for _ in range(runs):
         z = random.normal(mean, deviation, n)
@@ -153,7 +153,7 @@ def _evaluations(
             replicates=replicates,
             weights="counts" if weight is None else weights,
         )
-        if isinstance(e, cal.Evaluation):
+        if isinstance(e, cal.metrics.Evaluation):
             yield e, z
 
 

@@ -79,7 +79,9 @@ def _pair(y: Array, draw: Draw, random: Random) -> tuple[Array, Array]:
 
 def _difference(loss: str) -> Callable[..., float]:
     def test(y: Array, draw: Draw, random: Random, **options: Any) -> float:
-        return float(cal.loss_difference(y, *_pair(y, draw, random), loss=loss, **options).p_value)
+        return float(
+            cal.metrics.loss_difference(y, *_pair(y, draw, random), loss=loss, **options).p_value
+        )
 
     return test
 
@@ -87,17 +89,19 @@ def _difference(loss: str) -> Callable[..., float]:
 #: the p-value of each test
 TESTS: dict[str, Callable[..., float]] = {
     "ece_test, width": lambda y, d, r, **o: (
-        cal.ece_test(y, d.p, replicates=REPLICATES, random_state=r, **o).p_value
+        cal.metrics.ece_test(y, d.p, replicates=REPLICATES, random_state=r, **o).p_value
     ),
     "ece_test, mass": lambda y, d, r, **o: (
-        cal.ece_test(y, d.p, binning="mass", replicates=REPLICATES, random_state=r, **o).p_value
+        cal.metrics.ece_test(
+            y, d.p, binning="mass", replicates=REPLICATES, random_state=r, **o
+        ).p_value
     ),
-    "ecce, range": lambda y, d, r, **o: cal.ecce(y, d.p, **o).range_p_value,
-    "ecce, maximum": lambda y, d, r, **o: cal.ecce(y, d.p, **o).maximum_p_value,
-    "spiegelhalter": lambda y, d, r, **o: cal.spiegelhalter(y, d.p, **o).p_value,
-    "hosmer_lemeshow, C": lambda y, d, r, **o: cal.hosmer_lemeshow(y, d.p, **o).p_value,
+    "ecce, range": lambda y, d, r, **o: cal.metrics.ecce(y, d.p, **o).range_p_value,
+    "ecce, maximum": lambda y, d, r, **o: cal.metrics.ecce(y, d.p, **o).maximum_p_value,
+    "spiegelhalter": lambda y, d, r, **o: cal.metrics.spiegelhalter(y, d.p, **o).p_value,
+    "hosmer_lemeshow, C": lambda y, d, r, **o: cal.metrics.hosmer_lemeshow(y, d.p, **o).p_value,
     "hosmer_lemeshow, H": lambda y, d, r, **o: (
-        cal.hosmer_lemeshow(y, d.p, binning="width", **o).p_value
+        cal.metrics.hosmer_lemeshow(y, d.p, binning="width", **o).p_value
     ),
     "loss_difference, log": _difference("log"),
     "loss_difference, brier": _difference("brier"),
@@ -201,13 +205,13 @@ def bias(times: int, sizes: tuple[int, ...] = SIZES[1:], seed: int = 2) -> list[
 def _estimates(n: int, truth: Callable[[Array], Array], random: Random) -> tuple[float, ...]:
     p = random.random(n)
     y = (random.random(n) < truth(p)).astype(int)
-    test = cal.ece_test(y, p, replicates=REPLICATES, random_state=random)
+    test = cal.metrics.ece_test(y, p, replicates=REPLICATES, random_state=random)
     return (
         test.value,
         test.debiased,
         _bootstrap_correction(y, p),
         test.value - test.expected,
-        cal.smooth_ece(y, p).value,
+        cal.metrics.smooth_ece(y, p).value,
     )
 
 

@@ -58,7 +58,7 @@ OTHERS: dict[str, Any] = {
     "ELiTE none auto, degree 2": cal.ELiTE(scale="auto", degree=2),
 }
 REFERENCES: dict[str, Any] = {
-    "Identity": cal.Identity(),
+    "Identity": cal.Uncalibrated(),
     "Platt": cal.Platt(),
     "Isotonic": cal.Isotonic(),
     "Isotonic linear jeffreys": cal.Isotonic(interpolation="linear", smoothing="jeffreys"),
@@ -83,10 +83,10 @@ def compare(data: Scored) -> list[dict[str, Any]]:
     return [
         {
             "method": name,
-            "log loss": cal.log_loss(data.y_new, value, clip=CLIP),
-            "Brier": cal.brier(data.y_new, value),
-            "ECE": cal.ece(data.y_new, value),
-            "AUC": cal.auc(data.y_new, value),
+            "log loss": cal.metrics.log_loss(data.y_new, value, clip=CLIP),
+            "Brier": cal.metrics.brier(data.y_new, value),
+            "ECE": cal.metrics.ece(data.y_new, value),
+            "AUC": cal.metrics.auc(data.y_new, value),
             "infinite": float(np.any(np.where(data.y_new == 1, value == 0.0, value == 1.0))),
         }
         for name, value in p.items()

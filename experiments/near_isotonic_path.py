@@ -38,8 +38,12 @@ def step(known: cal.ScoreTable, values: Array) -> Callable[[Array], Array]:
 def judge(data: Scored, fit: Callable[[Array], Array]) -> dict[str, float]:
     """AUC on the calibration rows, and AUC, ECE and Brier score on the test rows."""
     p = fit(data.new)
-    figures = cal.auc(data.y_new, p), cal.ece(data.y_new, p), cal.brier(data.y_new, p)
-    return dict(zip(MEASURES, (cal.auc(data.y, fit(data.scores)), *figures), strict=True))
+    figures = (
+        cal.metrics.auc(data.y_new, p),
+        cal.metrics.ece(data.y_new, p),
+        cal.metrics.brier(data.y_new, p),
+    )
+    return dict(zip(MEASURES, (cal.metrics.auc(data.y, fit(data.scores)), *figures), strict=True))
 
 
 def along(data: Scored) -> list[dict[str, Any]]:
@@ -47,7 +51,7 @@ def along(data: Scored) -> list[dict[str, Any]]:
     if len(data.y) != ROWS:
         return []
     known = cal.ScoreTable.from_arrays(data.scores, data.y)
-    path = cal.near_isotonic_path(known)
+    path = cal.calibrators.near_isotonic_path(known)
     places = {f"{share:g}": share * float(path.lambdas[-1]) for share in SHARES}
     places["least BIC"] = float(path.lambdas[np.argmin(path.bic)])
     rows = []
@@ -55,7 +59,7 @@ def along(data: Scored) -> list[dict[str, Any]]:
         values = path.at(lambda_)
         bins = 1 + int(np.count_nonzero(np.diff(values)))
         rows.append({"fit": name, "bins": bins, **judge(data, step(known, values))})
-    for name, method in {"scores": cal.Identity(), "ENIR": cal.ENIR(variant="paper")}.items():
+    for name, method in {"scores": cal.Uncalibrated(), "ENIR": cal.ENIR(variant="paper")}.items():
         rows.append({"fit": name, **judge(data, method.fit_table(known).calibrate)})
     return rows
 

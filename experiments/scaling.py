@@ -74,8 +74,8 @@ def judge(p: Array, y: NDArray[np.intp]) -> dict[str, float]:
     own = p[np.arange(len(y)), y]
     best = p.argmax(axis=1)
     square = (p * p).sum(axis=1) - 2 * own + 1
-    by_class = [cal.ece(y == c, p[:, c], bins=BINS) for c in CLASSES]
-    top = cal.ece(best == y, p.max(axis=1), bins=BINS)
+    by_class = [cal.metrics.ece(y == c, p[:, c], bins=BINS) for c in CLASSES]
+    top = cal.metrics.ece(best == y, p.max(axis=1), bins=BINS)
     figures = -np.log(own).mean(), square.mean(), top, np.mean(by_class), (best == y).mean()
     return dict(zip(MEASURES, map(float, figures), strict=True))
 

@@ -45,7 +45,7 @@ CASES = [
         keeps_rate=True,
     ),
     Case("logistic_correction", cal.LogisticCorrection(), naive.logistic_correction),
-    Case("identity", cal.Identity(), naive.identity),
+    Case("identity", cal.Uncalibrated(), naive.identity),
     Case("rescale", cal.Rescale(), naive.rescale),
     Case("rescale-minmax", cal.Rescale(formula="minmax"), partial(naive.rescale, formula="minmax")),
     Case(

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.local.bins import IntervalBins
+from calibrant.local.interval_bins import IntervalBins
 from calibrant.local.rule import LocalFitted
 from calibrant.maps import (
     Chain,
@@ -75,7 +75,7 @@ def fit_all(n: int = 60) -> dict[str, Any]:
         "auto-classes": cal.AutoCalibrator(cv=2),
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrationWarning)
+        warnings.simplefilter("ignore", cal.errors.CalibrationWarning)
         fitted = {case.name: clone(case.calibrator).fit(scores, y) for case in CASES}
         fitted |= {name: one.fit(rows, codes) for name, one in vectors.items()}
         fitted["multilabel"] = cal.MultiLabelCalibrator(cal.Platt()).fit(rows[:, :2], labels)

@@ -12,12 +12,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from calibrant.data.facts import shown
+from calibrant.data.json_facts import shown
 from calibrant.data.provenance import measures_of, read_notes, read_period
 from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted, refuse_models
 from calibrant.export.json import json_text
-from calibrant.export.subject import came
-from calibrant.fitted import Fitted, refuse_models
+from calibrant.export.map_given import came
 from calibrant.local.arrays import pack, unpack
 from calibrant.local.rule import FORMAT as LOCAL
 from calibrant.local.rule import LocalFitted

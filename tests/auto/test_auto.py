@@ -14,10 +14,10 @@ from scipy.special import expit, softmax
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, TimeSeriesSplit
 
 import calibrant as cal
-from calibrant.auto.classes import mixture_weights
-from calibrant.auto.judge import Judged, choose
-from calibrant.auto.parts import parts_of_table
-from calibrant.auto.sample import Sample
+from calibrant.auto.folds import parts_of_table
+from calibrant.auto.held_out_means import Sample
+from calibrant.auto.scoring import Judged, choose
+from calibrant.auto.several_classes import mixture_weights
 from twins import auto as naive
 
 
@@ -43,7 +43,7 @@ def test_leaderboard_against_plain_loops(weighted):
     candidates = {"platt": cal.Platt(), "steps": cal.Isotonic(smoothing="laplace")}
     auto = cal.AutoCalibrator(candidates=candidates, cv=pairs)
     auto.fit(s, y, w if weighted else None)
-    kinds = {"identity": cal.Identity(), "BLS": cal.BLS(), **candidates}
+    kinds = {"uncalibrated": cal.Uncalibrated(), "BLS": cal.BLS(), **candidates}
     order = np.concatenate([test for _, test in pairs])
     log, square, right = {}, {}, {}
     for name, kind in kinds.items():
@@ -62,10 +62,10 @@ def test_leaderboard_against_plain_loops(weighted):
         assert (row.log_loss, row.log_loss_se) == pytest.approx(expected, rel=1e-9)
         expected = naive.mean_and_error(square[row.name], weight)
         assert (row.brier, row.brier_se) == pytest.approx(expected, rel=1e-9)
-        gain = [a - b for a, b in zip(log["identity"], log[row.name], strict=True)]
+        gain = [a - b for a, b in zip(log["uncalibrated"], log[row.name], strict=True)]
         assert row.gain == pytest.approx(naive.mean_and_error(gain, weight)[0], abs=1e-12)
         assert row.auc == pytest.approx(right[row.name], abs=1e-12)
-        assert row.auc_change == pytest.approx(right[row.name] - right["identity"], abs=1e-12)
+        assert row.auc_change == pytest.approx(right[row.name] - right["uncalibrated"], abs=1e-12)
         assert row.gain_low <= row.gain <= row.gain_high
     assert auto.chosen_ == naive.taken(log, weight)
     losses = [row.log_loss for row in auto.leaderboard_.rows]
@@ -77,12 +77,12 @@ def test_groups_are_held_out_together_and_counted():
     groups = np.arange(300) // 6
     auto = cal.AutoCalibrator(cv=GroupKFold(5)).fit(s, y, groups=groups)
     folds = list(GroupKFold(5).split(s, y, groups))
-    log = {"identity": [], "BLS": []}
+    log = {"uncalibrated": [], "BLS": []}
     cluster, order = [], []
     for train, test in folds:
         assert not set(groups[train]) & set(groups[test])
-        for kind in (cal.Identity(), cal.BLS()):
-            name = {"Identity": "identity"}.get(type(kind).__name__, "BLS")
+        for kind in (cal.Uncalibrated(), cal.BLS()):
+            name = {"Identity": "uncalibrated"}.get(type(kind).__name__, "BLS")
             p = kind.fit(s[train], y[train]).calibrate(s[test])
             log[name] += naive.losses(y[test], p)[0]
         cluster += groups[test].tolist()
@@ -104,8 +104,8 @@ def test_folds_in_time_and_repeated_folds():
     once.fit(s, y)
     assert once.leaderboard_.weight == pytest.approx(400)
     plain = cal.AutoCalibrator(cv=4).fit(s, y)
-    error = once.leaderboard_["identity"].log_loss_se
-    assert error == pytest.approx(plain.leaderboard_["identity"].log_loss_se, rel=0.01)
+    error = once.leaderboard_["uncalibrated"].log_loss_se
+    assert error == pytest.approx(plain.leaderboard_["uncalibrated"].log_loss_se, rel=0.01)
 
 
 def test_a_fraction_holds_out_once():
@@ -158,7 +158,7 @@ def test_calibrated_scores_are_kept():
         rng = np.random.default_rng(seed)
         p = rng.random(500)
         auto = cal.AutoCalibrator().fit(p, rng.random(500) < p)
-        if auto.chosen_ == "identity":
+        if auto.chosen_ == "uncalibrated":
             kept += 1
             assert auto.calibrate([0.123456789]).tolist() == [0.123456789]
             assert "kept as they are" in auto.refused_
@@ -182,7 +182,7 @@ def test_exact_zeros_that_were_wrong_are_no_reason_to_keep_the_scores():
     y = np.array([0, 1] * 90 + [1, 0] * 10)
     auto = cal.AutoCalibrator().fit(s, y)
     assert auto.chosen_ == "BLS"
-    assert auto.leaderboard_["identity"].log_loss == np.inf
+    assert auto.leaderboard_["uncalibrated"].log_loss == np.inf
     assert auto.leaderboard_["BLS"].gain == np.inf
     assert "infinite" in auto.explain()
     assert "inf" in json.dumps(auto.leaderboard_.to_dict())
@@ -198,12 +198,12 @@ def test_scores_with_exact_zeros_are_not_kept_even_if_all_were_right():
     right &= (p < 1) | (y == 1)
     s, y = p[right], y[right]
     auto = cal.AutoCalibrator().fit(s, y)
-    assert auto.leaderboard_["identity"].certain
-    assert np.isfinite(auto.leaderboard_["identity"].log_loss)
+    assert auto.leaderboard_["uncalibrated"].certain
+    assert np.isfinite(auto.leaderboard_["uncalibrated"].log_loss)
     assert auto.chosen_ == "BLS"
     assert not auto.leaderboard_["BLS"].certain
     assert "exact 0 or 1" in auto.explain()
-    assert "identity gives exact 0 or 1" in str(auto.leaderboard_)
+    assert "uncalibrated gives exact 0 or 1" in str(auto.leaderboard_)
     assert 0 < auto.calibrate([0.0])[0] < auto.calibrate([1.0])[0] < 1
     step = cal.AutoCalibrator(candidates=[cal.Isotonic()]).fit(s, y)
     assert step.leaderboard_["Isotonic"].certain
@@ -217,8 +217,8 @@ def test_exact_zeros_of_several_classes_are_not_kept():
     p[(p < 0.02) & (np.arange(3) != y[:, None])] = 0.0
     p /= p.sum(axis=1, keepdims=True)
     auto = cal.AutoCalibrator().fit(p, y)
-    assert auto.leaderboard_["identity"].certain
-    assert auto.chosen_ != "identity"
+    assert auto.leaderboard_["uncalibrated"].certain
+    assert auto.chosen_ != "uncalibrated"
     assert auto.predict_proba(p).min() > 0
 
 
@@ -244,7 +244,7 @@ def test_a_constant_truth_is_found_by_a_candidate():
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_too_few_rows_are_kept(n):
     auto = cal.AutoCalibrator().fit([0.2, 0.7, 0.9][:n], [0, 1, 1][:n])
-    assert auto.chosen_ == "identity"
+    assert auto.chosen_ == "uncalibrated"
     assert auto.leaderboard_ is None
     assert "fewer than two" in auto.explain()
     assert auto.calibrate([0.25]).tolist() == [0.25]
@@ -263,7 +263,7 @@ def test_margins_are_compared_with_their_sigmoid():
     margins = 5 * (s - 0.7)
     auto = cal.AutoCalibrator().fit(margins, y)
     plain = cal.AutoCalibrator().fit(expit(margins), y)
-    ours, theirs = (a.leaderboard_["identity"].log_loss for a in (auto, plain))
+    ours, theirs = (a.leaderboard_["uncalibrated"].log_loss for a in (auto, plain))
     assert ours == pytest.approx(theirs, rel=1e-6)
     assert auto.chosen_ == "BLS"
 
@@ -285,7 +285,7 @@ def test_labels_of_any_kind_and_pos_label():
     plain = cal.AutoCalibrator().fit(s, y)
     assert auto.calibrate(s) == pytest.approx(plain.calibrate(s))
     assert auto.predict_proba(s)[:, 0] == pytest.approx(plain.calibrate(s))
-    with pytest.raises(cal.ParameterError, match="pos_label"):
+    with pytest.raises(cal.errors.ParameterError, match="pos_label"):
         cal.AutoCalibrator(
             pos_label="bad", candidates=[cal.Platt(pos_label="good")], cv=splits(400)
         ).fit(s, words)
@@ -306,7 +306,7 @@ def test_our_own_method_is_not_taken_where_it_does_not_help_itself():
     before = rng.random(n)
     noise = rng.normal(size=n)
     noise -= noise.mean()
-    luck = {"identity": before, "BLS": before + 0.001 + noise, "other": before - 0.01}
+    luck = {"uncalibrated": before, "BLS": before + 0.001 + noise, "other": before - 0.01}
     judged = {name: Judged(loss, loss, None, False) for name, loss in luck.items()}
     sample = Sample(np.ones(n), np.ones(n))
     assert sample.mean(luck["BLS"]) > sample.mean(before)  # worse than nothing,
@@ -362,12 +362,14 @@ def test_a_table_gives_the_same_as_its_rows():
     shuffled = np.random.default_rng(3).permutation(500)
     again = cal.AutoCalibrator().fit(s[shuffled], y[shuffled])
     assert again.map_ == by_rows.map_
-    with pytest.raises(cal.ParameterError, match="cv of AutoCalibrator must be a number of folds"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="cv of AutoCalibrator must be a number of folds"
+    ):
         cal.AutoCalibrator(cv=0.3).fit_table(cal.ScoreTable.from_arrays(s, y))
 
 
 def test_many_scores_are_judged_on_cells(monkeypatch):
-    from calibrant.auto import parts
+    from calibrant.auto import folds as parts
 
     monkeypatch.setattr(parts, "MOST_CELLS", 500)
     monkeypatch.setattr(parts, "POOLED_CELLS", 300)
@@ -379,7 +381,7 @@ def test_many_scores_are_judged_on_cells(monkeypatch):
     monkeypatch.undo()
     exact = cal.AutoCalibrator().fit(s, y)
     assert not exact.leaderboard_.notes
-    for name in ("identity", "BLS"):
+    for name in ("uncalibrated", "BLS"):
         one, other = auto.leaderboard_[name], exact.leaderboard_[name]
         assert one.log_loss == pytest.approx(other.log_loss, abs=2e-3)
     assert auto.map_ == exact.map_
@@ -391,10 +393,10 @@ def test_many_scores_are_judged_on_cells(monkeypatch):
 def test_out_of_fold_tables():
     s, y = rows(300)
     auto = cal.AutoCalibrator(candidates=[cal.Platt()]).fit(s, y)
-    assert set(auto.oof_) == {"identity", "BLS", "Platt"}
+    assert set(auto.oof_) == {"uncalibrated", "BLS", "Platt"}
     for name, table in auto.oof_.items():
         assert table.total == 300
-        assert cal.log_loss(table) == pytest.approx(auto.leaderboard_[name].log_loss)
+        assert cal.metrics.log_loss(table) == pytest.approx(auto.leaderboard_[name].log_loss)
 
 
 def test_save_and_load(tmp_path):
@@ -453,7 +455,7 @@ def test_progress(capsys):
         ({"candidates": [7]}, "candidates of AutoCalibrator must be a list of calibrators"),
         ({"candidates": cal.Platt}, "candidates of AutoCalibrator"),
         ({"candidates": {"BLS": cal.Platt()}}, "other names than 'BLS'"),
-        ({"candidates": {"identity": cal.Platt()}}, "none of them 'identity'"),
+        ({"candidates": {"uncalibrated": cal.Platt()}}, "none of them 'uncalibrated'"),
         ({"candidates": [cal.Platt(), cal.Platt()]}, "of different names"),
         ({"candidates": [cal.VectorScaling()]}, "candidates must be one calibrator of scores"),
         ({"level": 1.5}, "level of AutoCalibrator"),
@@ -461,13 +463,13 @@ def test_progress(capsys):
 )
 def test_bad_options(options, match):
     s, y = rows(50)
-    with pytest.raises(cal.ParameterError, match=match):
+    with pytest.raises(cal.errors.ParameterError, match=match):
         cal.AutoCalibrator(**options).fit(s, y)
 
 
 def test_bad_groups():
     s, y = rows(50)
-    with pytest.raises(cal.InputError, match="groups"):
+    with pytest.raises(cal.errors.InputError, match="groups"):
         cal.AutoCalibrator().fit(s, y, groups=[1, 2])
 
 
@@ -485,17 +487,17 @@ def test_classes_over_confident():
     z, y = classes()
     auto = cal.AutoCalibrator(candidates=[cal.VectorScaling(), cal.Platt()]).fit(z, y)
     names = {row.name for row in auto.leaderboard_.rows}
-    assert {"identity", "mixture", "temperature", "VectorScaling", "Platt"} <= names
+    assert {"uncalibrated", "mixture", "temperature", "VectorScaling", "Platt"} <= names
     assert auto.leaderboard_.chosen.gain_low > 0
     p = auto.predict_proba(z)
     assert p.shape == (900, 3)
     assert p.sum(axis=1) == pytest.approx(1.0)
     assert set(auto.predict(z)) == {"ape", "bee", "cat"}
-    with pytest.raises(cal.InputError, match="predict_proba"):
+    with pytest.raises(cal.errors.InputError, match="predict_proba"):
         auto.calibrate(z)
     new, y_new = classes(seed=1)
     before, after = (
-        cal.log_loss(y_new, q) for q in (softmax(new, axis=1), auto.predict_proba(new))
+        cal.metrics.log_loss(y_new, q) for q in (softmax(new, axis=1), auto.predict_proba(new))
     )
     assert after < before
 
@@ -504,7 +506,7 @@ def test_classes_that_are_calibrated_are_kept():
     z, y = classes(factor=1.0, seed=4)
     p = softmax(z, axis=1)
     auto = cal.AutoCalibrator().fit(p, y)
-    assert auto.chosen_ == "identity"
+    assert auto.chosen_ == "uncalibrated"
     assert auto.predict_proba(p) == pytest.approx(p, abs=1e-12)
     assert "mixture" in auto.leaderboard_.to_frame()["name"].tolist()
 
@@ -540,7 +542,7 @@ def test_classes_groups_weights_missing_classes_and_files(tmp_path):
     assert few.predict_proba(np.column_stack([z, z[:, 0]])).shape == (300, 4)
     cal.save(auto, tmp_path / "c.json")
     assert cal.load(tmp_path / "c.json").predict_proba(z).tolist() == auto.predict_proba(z).tolist()
-    with pytest.raises(cal.InputError, match="pos_label"):
+    with pytest.raises(cal.errors.InputError, match="pos_label"):
         cal.AutoCalibrator(pos_label="ape").fit(z, y)
 
 
@@ -550,10 +552,10 @@ def test_zeros_of_several_classes_are_raised():
     p[:5] = [1.0, 0.0, 0.0]
     y = rng.integers(0, 3, 300)
     auto = cal.AutoCalibrator().fit(p, y)
-    assert auto.chosen_ != "identity"
+    assert auto.chosen_ != "uncalibrated"
     q = auto.predict_proba([[1.0, 0.0, 0.0]])
     assert q.min() > 1e-3
-    with pytest.raises(cal.InputError, match=r"probabilities in \[0, 1\]"):
+    with pytest.raises(cal.errors.InputError, match=r"probabilities in \[0, 1\]"):
         auto.predict_proba([[1.0, 2.0, 0.0]])
 
 

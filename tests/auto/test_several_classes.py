@@ -13,9 +13,9 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.auto import classes as room
-from calibrant.auto.classes import members_for, mixture_weights, row_splits, view_of
-from calibrant.data.matrix import ScoreMatrix
+from calibrant.auto import several_classes as room
+from calibrant.auto.several_classes import members_for, mixture_weights, row_splits, view_of
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.maps import Softmax, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
 from twins import auto as naive
@@ -146,7 +146,7 @@ def test_many_rows_are_judged_by_some_of_them(monkeypatch):
     monkeypatch.undo()
     all_rows = cal.AutoCalibrator().fit(z, y)
     assert all_rows.leaderboard_.weight == 900
-    for name in ("identity", "temperature", "mixture"):
+    for name in ("uncalibrated", "temperature", "mixture"):
         one, other = auto.leaderboard_[name], all_rows.leaderboard_[name]
         assert abs(one.log_loss - other.log_loss) < 4 * one.log_loss_se
     kept = [np.concatenate(pair) for pair in row_splits(ScoreMatrix(z, y), None, 5, None, 0)[0]]
@@ -164,7 +164,7 @@ def test_the_size_of_logits_changes_nothing():
         losses = [board[name].log_loss for board in boards]
         assert losses == pytest.approx([losses[0]] * 3, rel=1e-4)
     alone = cal.Temperature().fit(z, y)
-    plain = cal.log_loss(y, alone.predict_proba(z))
+    plain = cal.metrics.log_loss(y, alone.predict_proba(z))
     assert boards[2]["temperature"].log_loss == pytest.approx(plain, abs=0.02)
 
 
@@ -174,7 +174,7 @@ def test_probabilities_of_naive_bayes_are_told_apart_below_the_floor():
     assert (p < 1e-12).mean() > 0.3
     auto = cal.AutoCalibrator().fit(p, y)
     raw = cal.AutoCalibrator().fit(z / 60.0, y)
-    assert auto.leaderboard_["mixture"].log_loss < raw.leaderboard_["identity"].log_loss + 0.02
+    assert auto.leaderboard_["mixture"].log_loss < raw.leaderboard_["uncalibrated"].log_loss + 0.02
 
 
 def test_timid_rows_are_seen_as_they_are():
@@ -213,9 +213,9 @@ def test_maps_are_values_and_refuse_what_makes_no_sense():
     p = a([[40.0, 0.0, 0.0]])
     assert p.max() == pytest.approx(1.0 / (1.0 + 2e-3), abs=1e-3)
     for factor in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(cal.InputError, match="factor"):
+        with pytest.raises(cal.errors.InputError, match="factor"):
             VectorMixture([1.0], (member,), "logit", 1e-3, factor)
-    with pytest.raises(cal.InputError, match="floor"):
+    with pytest.raises(cal.errors.InputError, match="floor"):
         VectorMixture([1.0], (member,), "logit", 0.5)
 
 
@@ -229,7 +229,7 @@ def check(auto, scores):
     assert p.min() >= 0
     assert p.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
     assert auto.chosen_ == auto.leaderboard_.chosen.name
-    assert (auto.refused_ is None) == (auto.chosen_ != "identity")
+    assert (auto.refused_ is None) == (auto.chosen_ != "uncalibrated")
     return p
 
 
@@ -266,7 +266,7 @@ def test_twenty_rows_of_three_classes_are_not_made_much_worse():
         z, y = draw(20, factor=1.0, seed=seed)
         auto = cal.AutoCalibrator(classes=[0, 1, 2]).fit(z, y)
         before, after = (
-            cal.log_loss(y_new, p) for p in (softmax(new, axis=1), auto.predict_proba(new))
+            cal.metrics.log_loss(y_new, p) for p in (softmax(new, axis=1), auto.predict_proba(new))
         )
         worse.append(after - before)
     assert np.mean(worse) < 0.02
@@ -277,7 +277,7 @@ def test_rows_that_are_all_alike():
     y = np.array([0, 1, 1, 2] * 150)
     auto = cal.AutoCalibrator().fit(np.full((600, 3), 1 / 3), y)
     p = check(auto, np.full((2, 3), 1 / 3))
-    assert auto.chosen_ != "identity"
+    assert auto.chosen_ != "uncalibrated"
     assert p[0] == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
     assert p[0].tolist() == p[1].tolist()
 
@@ -285,8 +285,8 @@ def test_rows_that_are_all_alike():
 def test_certain_and_always_right():
     y = np.arange(60) % 3
     auto = cal.AutoCalibrator().fit(np.eye(3)[y], y)
-    assert auto.leaderboard_["identity"].certain
-    assert auto.chosen_ != "identity"  # right so far; but the first wrong one would cost all
+    assert auto.leaderboard_["uncalibrated"].certain
+    assert auto.chosen_ != "uncalibrated"  # right so far; but the first wrong one would cost all
     p = auto.predict_proba(np.eye(3))
     assert p == pytest.approx(np.eye(3), abs=0.02)
     assert p.min() > 0
@@ -296,7 +296,7 @@ def test_certain_and_sometimes_wrong():
     y = np.arange(120) % 3
     said = np.where(np.arange(120) % 10 == 0, (y + 1) % 3, y)
     auto = cal.AutoCalibrator().fit(np.eye(3)[said], y)
-    assert auto.leaderboard_["identity"].log_loss == np.inf
+    assert auto.leaderboard_["uncalibrated"].log_loss == np.inf
     p = check(auto, np.eye(3))
     assert np.diag(p) == pytest.approx(0.9, abs=0.05)
 
@@ -307,8 +307,8 @@ def test_one_zero_that_was_wrong_is_enough():
     p = softmax(z, axis=1)
     p[7] = 0.5 * (np.arange(3) != y[7])
     auto = cal.AutoCalibrator().fit(p, y)
-    assert auto.leaderboard_["identity"].log_loss == np.inf
-    assert auto.chosen_ != "identity"
+    assert auto.leaderboard_["uncalibrated"].log_loss == np.inf
+    assert auto.chosen_ != "uncalibrated"
     assert check(auto, p)[7, y[7]] > 1e-4
 
 

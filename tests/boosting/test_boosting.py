@@ -315,10 +315,10 @@ def test_boosting_score_inside_pipelines_and_searches():
 
 def test_boosting_score_refuses_what_has_no_such_score():
     for wrong in (GradientBoostingClassifier().fit(X, Y), object(), make_pipeline(GaussianNB())):
-        with pytest.raises(cal.InputError, match="must be a fitted AdaBoost"):
+        with pytest.raises(cal.errors.InputError, match="must be a fitted AdaBoost"):
             boosting_score(wrong, NEW)
     three = AdaBoostClassifier(n_estimators=3).fit(X, np.arange(300) % 3)
-    with pytest.raises(cal.InputError, match="must know two classes, but it knows 3"):
+    with pytest.raises(cal.errors.InputError, match="must know two classes, but it knows 3"):
         boosting_score(three, NEW)
     with pytest.raises(NotFittedError):
         boosting_score(AdaBoostClassifier(), NEW)
@@ -343,7 +343,9 @@ def test_a_perfect_learner_has_a_finite_alpha_and_boosting_continues(loss, votes
 @pytest.mark.parametrize("votes", VOTES)
 def test_on_perfect_stop_keeps_the_perfect_learner_and_says_so(votes):
     model = AdaBoost(votes=votes, on_perfect="stop", n_estimators=7)
-    with pytest.warns(cal.CalibrationWarning, match="after 1 of 7 rounds: the last learner was"):
+    with pytest.warns(
+        cal.errors.CalibrationWarning, match="after 1 of 7 rounds: the last learner was"
+    ):
         model.fit(*SPLIT)
     assert model.n_steps_ == 1
     assert "never wrong" in model.stopped_
@@ -363,7 +365,9 @@ def test_epsilon_counts_the_sum_of_the_weights_but_at_least_one():
 
 def test_a_learner_worse_than_chance_stops_at_once():
     model = AdaBoost(Contrary(), n_estimators=4)
-    with pytest.warns(cal.CalibrationWarning, match="after 0 of 4 rounds.*Nothing was learnt"):
+    with pytest.warns(
+        cal.errors.CalibrationWarning, match="after 0 of 4 rounds.*Nothing was learnt"
+    ):
         model.fit(*SPLIT)
     assert model.n_steps_ == 0
     assert "no better than chance" in model.stopped_
@@ -379,7 +383,7 @@ def test_a_learner_worse_than_chance_stops_at_once():
 def test_without_features_to_split_by_the_base_rate_is_learnt(loss, votes):
     rows, y = np.zeros((10, 1)), np.array([0] * 7 + [1] * 3)
     model = AdaBoost(loss=loss, votes=votes, n_estimators=400)
-    with pytest.warns(cal.CalibrationWarning, match=r"right on 0\.5 of the weight"):
+    with pytest.warns(cal.errors.CalibrationWarning, match=r"right on 0\.5 of the weight"):
         model.fit(rows, y)
     # with the log loss α minimises a bound: steps are short, and soft votes fade with them
     assert (model.n_steps_ == 1) == (loss == "exponential")
@@ -388,7 +392,7 @@ def test_without_features_to_split_by_the_base_rate_is_learnt(loss, votes):
 
 
 def test_after_an_early_stop_later_steps_give_the_last_state():
-    with pytest.warns(cal.CalibrationWarning, match="boosting stopped"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="boosting stopped"):
         model = AdaBoost(GaussianNB(), n_estimators=4096).fit(X, Y)
     assert 1 < model.n_steps_ < 4096
     *_, before, last = model.staged_decision_function(NEW, steps=[1, model.n_steps_, 4096])
@@ -441,7 +445,7 @@ def test_steps_are_checked_before_anything_runs(steps):
         model.staged_predict_proba,
     ):
         with pytest.raises(
-            cal.ParameterError, match=r"ascending whole numbers from 1 to n_est.* 32"
+            cal.errors.ParameterError, match=r"ascending whole numbers from 1 to n_est.* 32"
         ):
             staged(NEW, steps=steps)
 
@@ -569,7 +573,9 @@ def test_resampling_boosts_what_takes_no_weights():
     again = AdaBoost(base, resample=True, n_estimators=10, random_state=0).fit(rows, y)
     assert model.n_steps_ == 10
     assert np.array_equal(model.decision_function(NEW), again.decision_function(NEW))
-    with pytest.raises(cal.ParameterError, match=r"fit of KNeighborsClassifier does not.*resample"):
+    with pytest.raises(
+        cal.errors.ParameterError, match=r"fit of KNeighborsClassifier does not.*resample"
+    ):
         AdaBoost(base).fit(rows, y)
 
 
@@ -585,7 +591,9 @@ def test_resampling_draws_by_the_weights():
 def test_resampling_tries_again_before_it_gives_up():
     model = AdaBoost(Contrary(), resample=True, n_estimators=3, random_state=0)
     rows = np.repeat(np.arange(2.0), 20)[:, None]  # each draw holds both
-    with pytest.warns(cal.CalibrationWarning, match="after 0 of 3 rounds: none of 10 learners"):
+    with pytest.warns(
+        cal.errors.CalibrationWarning, match="after 0 of 3 rounds: none of 10 learners"
+    ):
         model.fit(rows, np.repeat([0, 1], 20))
 
 
@@ -596,7 +604,7 @@ def test_draws_of_one_class_are_drawn_again(estimator):
         model = AdaBoost(estimator, resample=True, n_estimators=3, random_state=seed)
         try:
             model.fit(rows, y)
-        except cal.CalibrationWarning as stopped:
+        except cal.errors.CalibrationWarning as stopped:
             assert "none of 10" in str(stopped)  # noqa: PT017
         else:
             assert model.n_steps_ == 3
@@ -626,9 +634,9 @@ def test_frames_keep_their_names(estimator, frame):
     bare = AdaBoost(estimator, n_estimators=3, random_state=0).fit(X, Y)
     assert np.array_equal(model.raw_score(frame(new)), bare.raw_score(NEW))
     other = frame({n.upper(): v for n, v in new.items()})
-    with pytest.raises(cal.InputError, match="feature names should match"):
+    with pytest.raises(cal.errors.InputError, match="feature names should match"):
         model.raw_score(other)
-    with pytest.raises(cal.InputError, match="5 features, but AdaBoost is expecting 6"):
+    with pytest.raises(cal.errors.InputError, match="5 features, but AdaBoost is expecting 6"):
         bare.raw_score(NEW[:, :5])
 
 
@@ -663,7 +671,7 @@ def test_sparse_rows_and_missing_values_are_up_to_the_estimator():
     with pytest.raises(TypeError, match="Sparse data was passed"):
         AdaBoost(GaussianNB()).fit(sp.csr_matrix(X), Y)
     holes = np.where(np.abs(X) > 2.5, np.nan, X)
-    with pytest.raises(cal.InputError, match="NaN"):
+    with pytest.raises(cal.errors.InputError, match="NaN"):
         AdaBoost().fit(holes, Y)
     with pytest.raises(ValueError, match="NaN"):
         AdaBoost(GaussianNB()).fit(holes, Y)
@@ -751,24 +759,24 @@ def test_leaves_are_smoothed(smoothing, options, left, right):
     ],
 )
 def test_options_without_effect_and_wrong_ones_are_refused(options, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         AdaBoost(**options).fit(X, Y)
 
 
 def test_refusals_of_data():
-    with pytest.raises(cal.InputError, match=r"3 came.*code matrix"):
+    with pytest.raises(cal.errors.InputError, match=r"3 came.*code matrix"):
         AdaBoost().fit(X, np.arange(300) % 3)
-    with pytest.raises(cal.InputError, match="only one class came: 'a'"):
+    with pytest.raises(cal.errors.InputError, match="only one class came: 'a'"):
         AdaBoost().fit(X, ["a"] * 300)
-    with pytest.raises(cal.InputError, match="rows of positive weight"):
+    with pytest.raises(cal.errors.InputError, match="rows of positive weight"):
         AdaBoost().fit(X, Y, np.where(Y == 1, 1.0, 0.0))
-    with pytest.raises(cal.InputError, match="X has 300 and y has 299"):
+    with pytest.raises(cal.errors.InputError, match="X has 300 and y has 299"):
         AdaBoost().fit(X, Y[:-1])
-    with pytest.raises(cal.InputError, match="y is None"):
+    with pytest.raises(cal.errors.InputError, match="y is None"):
         AdaBoost().fit(X, None)
-    with pytest.raises(cal.InputError, match="300 are negative"):
+    with pytest.raises(cal.errors.InputError, match="300 are negative"):
         AdaBoost().fit(X, Y, -np.ones(300))
-    with pytest.raises(cal.InputError, match="Unknown label type"):
+    with pytest.raises(cal.errors.InputError, match="Unknown label type"):
         AdaBoost().fit(X, X[:, 0])
 
 
@@ -824,15 +832,15 @@ def test_1024_rounds_of_trees_on_letters(shared):
 def test_a_regressor_is_no_learner():
     from sklearn.tree import DecisionTreeRegressor
 
-    with pytest.raises(cal.ParameterError, match="an instance of a classifier"):
-        cal.AdaBoost(DecisionTreeRegressor()).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    with pytest.raises(cal.errors.ParameterError, match="an instance of a classifier"):
+        cal.boosting.AdaBoost(DecisionTreeRegressor()).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
 
 
 def test_words_and_flags_may_be_numpys():
     X, y = np.arange(20.0)[:, None], np.arange(20) % 3 == 0
-    model = cal.AdaBoost(loss=np.str_("log"), resample=np.bool_(False), n_estimators=2)
-    plain = cal.AdaBoost(loss="log", n_estimators=2)
+    model = cal.boosting.AdaBoost(loss=np.str_("log"), resample=np.bool_(False), n_estimators=2)
+    plain = cal.boosting.AdaBoost(loss="log", n_estimators=2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrationWarning)
+        warnings.simplefilter("ignore", cal.errors.CalibrationWarning)
         a, b = model.fit(X, y), plain.fit(X, y)
     assert (a.decision_function(X) == b.decision_function(X)).all()

@@ -147,7 +147,7 @@ def test_heavy_weights_are_quick_and_exact_or_refused(weight):
     assert 0.99 < p[1] <= p[2] <= 1.0
     for c in (cal.SBB(weights="counts"), cal.ABB(weights="counts")):
         if weight > 1e8 / 3:
-            with pytest.raises(cal.InputError, match="total weight N must be at most 1e"):
+            with pytest.raises(cal.errors.InputError, match="total weight N must be at most 1e"):
                 c.fit(s, y, w)
         else:
             p = c.fit(s, y, w).calibrate(s)
@@ -285,7 +285,7 @@ def test_so_many_boundaries_that_the_map_is_coarser_and_says_so(monkeypatch):
     assert np.abs(c.calibrate(x) - exact).max() <= c.map_error_
     assert cal.ABB(lambda_=10).fit(s, y).map_error_ == 1e-6
     monkeypatch.setattr("calibrant.calibrators.abb.MOST_KNOTS", 3000)
-    with pytest.warns(cal.CalibrationWarning, match="a smaller lambda_"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="a smaller lambda_"):
         coarse = cal.ABB(lambda_=1e4).fit(s, y)
     assert coarse.map_error_ > 1e-4
     assert np.abs(coarse.calibrate(x) - exact).max() <= coarse.map_error_
@@ -297,7 +297,7 @@ def test_huge_weights_in_few_cells():
         p = c.fit_table(table).calibrate([0.1, 0.5, 0.9])
         assert p == pytest.approx([1 / 11, 0.5, 0.9], abs=1e-6)
     for c in (cal.SBB(), cal.ABB()):
-        with pytest.raises(cal.InputError, match="Divide weights that are no counts"):
+        with pytest.raises(cal.errors.InputError, match="Divide weights that are no counts"):
             c.fit_table(table)
 
 
@@ -461,5 +461,5 @@ def test_bbq_equals_the_authors_program(shared):
     ],
 )
 def test_bad_parameters_name_what_is_allowed(make, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         make().fit([0.1, 0.9], [0, 1])

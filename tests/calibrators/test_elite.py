@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.calibrators import elite
 from calibrant.kernels.broken_lines import Points
-from calibrant.kernels.curves import Curves, curvatures
-from calibrant.kernels.fused import fused, fused_lambda
+from calibrant.kernels.fused_steps import fused, fused_lambda
+from calibrant.kernels.parabolas import Curves, curvatures
 from calibrant.losses import logit
 from strategies import REAL, rows
 from twins import trend as naive
@@ -260,7 +260,7 @@ def test_a_gap_left_open_is_told(monkeypatch):
     monkeypatch.setattr(elite, "WARN", 0.0)
     rng = np.random.default_rng(0)
     s = rng.random(100)
-    with pytest.warns(cal.CalibrationWarning, match="relative duality gap of a model is"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="relative duality gap of a model is"):
         cal.ELiTE().fit(s, rng.random(100) < s)
 
 
@@ -322,7 +322,9 @@ def test_degrees(degree):
 
 
 def test_parabolas_know_no_price_on_falls():
-    with pytest.raises(cal.ParameterError, match="falls of ELiTE must be 'free' with degree=2"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="falls of ELiTE must be 'free' with degree=2"
+    ):
         cal.ELiTE(degree=2, falls="priced").fit([0.1, 0.9], [0, 1])
 
 

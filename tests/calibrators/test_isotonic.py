@@ -64,7 +64,7 @@ def test_auto_goes_by_spearman(seed):
     assume(abs(rho) > 1e-9)
     unsure = abs(np.arctanh(rho)) * np.sqrt(37) <= 1.96
     if unsure:
-        with pytest.warns(cal.CalibrationWarning, match="not sure"):
+        with pytest.warns(cal.errors.CalibrationWarning, match="not sure"):
             c = cal.Isotonic(increasing="auto").fit(s, y)
     else:
         c = cal.Isotonic(increasing="auto").fit(s, y)
@@ -116,7 +116,7 @@ def test_wrong_options_are_refused():
         ({"y_max": 1.5}, "y_max of Isotonic"),
         ({"y_min": 0.7, "y_max": 0.3}, "y_min of Isotonic must be at most y_max"),
     ):
-        with pytest.raises(cal.ParameterError, match=words):
+        with pytest.raises(cal.errors.ParameterError, match=words):
             cal.Isotonic(**options).fit(s, y)
 
 
@@ -148,7 +148,7 @@ def test_falling_maps_are_saved_and_exported(kind, tmp_path):
 
 def test_falling_candidates_and_chains():
     s, y, _ = falling_sample(3000)
-    with pytest.warns(cal.AdviceWarning, match=r"Isotonic\(increasing=False\)"):
+    with pytest.warns(cal.errors.AdviceWarning, match=r"Isotonic\(increasing=False\)"):
         auto = cal.AutoCalibrator(
             candidates=[cal.Isotonic(increasing=False, smoothing="laplace")]
         ).fit(s, y)

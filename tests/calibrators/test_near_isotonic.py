@@ -49,7 +49,7 @@ def noisy(n, seed=0, shape=lambda s: 0.2 + 2.4 * (s - 0.5) ** 2):
 
 
 def agrees(n0, n1):
-    path = cal.near_isotonic_path(table_of(n0, n1))
+    path = cal.calibrators.near_isotonic_path(table_of(n0, n1))
     begin, models = naive.path(n0, n1)
     if not models:
         assert path.lambdas.tolist() == [0.0]
@@ -83,7 +83,7 @@ def test_long_paths_equal_rational_arithmetic(seed):
 def test_the_path_of_any_table(data):
     s, y, w = data
     table = cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1])
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     assert (np.diff(path.lambdas) > 0).all()
     assert (np.diff(path.df) < 0).all()
     assert np.array_equal(path.at(0), np.clip(path.at(0), 0, 1))
@@ -98,7 +98,7 @@ def test_optimality_conditions(data, share):
     """The running sums u of w(z − p) are the duals: 0 where p rises and λ where it falls."""
     s, y, w = data
     table = cal.ScoreTable.from_arrays(s, y, w, classes=[0, 1])
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     nearest = path.lambdas[int(np.argmin(np.abs(path.lambdas - share * path.lambdas[-1])))]
     for value in (share * path.lambdas[-1], nearest):
         p = path.at(value)
@@ -139,7 +139,7 @@ def test_a_convex_solver_agrees(seed):
     rng = np.random.default_rng(seed)
     n0, n1 = rng.random((2, 40)) * rng.integers(1, 5, 40)
     table = table_of(n0, n1)
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     for share in (0.01, 0.1, 0.4, 1.1):
         value = share * path.lambdas[-1]
         assert np.abs(path.at(value) - solver(table.rate, table.weight, value)).max() < 1e-6
@@ -166,7 +166,7 @@ def test_likelihoods_of_all_models_at_once():
     rare = (rng.random(4000) < 0.01).astype(float)
     tables += [(1 - rare, rare), (1 - rare + 1e-3, rare * rng.random(4000))]
     for n0, n1 in tables:
-        path = cal.near_isotonic_path(table_of(n0, n1))
+        path = cal.calibrators.near_isotonic_path(table_of(n0, n1))
         chosen = np.unique(np.linspace(0, len(path) - 1, 40).astype(int))
         expected = [log_likelihood(path.at(path.lambdas[t]), n0, n1) for t in chosen]
         scale = 1 + np.abs(expected).max()
@@ -196,8 +196,8 @@ def log_likelihood(p, n0, n1):
 def test_equal_weights_only_scale_the_path(weight):
     rng = np.random.default_rng(9)
     labels = (rng.random(800) < 0.4).astype(float)
-    plain = cal.near_isotonic_path(table_of(1 - labels, labels))
-    scaled = cal.near_isotonic_path(table_of(weight * (1 - labels), weight * labels))
+    plain = cal.calibrators.near_isotonic_path(table_of(1 - labels, labels))
+    scaled = cal.calibrators.near_isotonic_path(table_of(weight * (1 - labels), weight * labels))
     assert np.allclose(scaled.lambdas, weight * plain.lambdas, rtol=1e-11, atol=0)
     assert np.array_equal(scaled.df, plain.df)
     assert np.abs(scaled.at(weight * 0.7) - plain.at(0.7)).max() < 1e-9
@@ -206,11 +206,11 @@ def test_equal_weights_only_scale_the_path(weight):
 def test_paths_are_values():
     s, y = noisy(300)
     table = cal.ScoreTable.from_arrays(s, y)
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     again = pickle.loads(pickle.dumps(path))
     assert path == again
     assert hash(path) == hash(again)
-    assert path != cal.near_isotonic_path(cal.ScoreTable.from_arrays(s, 1 - y))
+    assert path != cal.calibrators.near_isotonic_path(cal.ScoreTable.from_arrays(s, 1 - y))
     assert repr(path).startswith(f"NearIsotonicPath({len(path)} fits of 300 scores, λ from ")
     for array in (path.lambdas, again.positive, path.bic, path.log_likelihood):
         with pytest.raises(ValueError, match="read-only"):
@@ -219,17 +219,17 @@ def test_paths_are_values():
 
 @pytest.mark.parametrize("wrong", [None, [0.1, 0.2], np.zeros(3), "table"])
 def test_only_tables_have_a_path(wrong):
-    with pytest.raises(cal.InputError, match="table must be a ScoreTable, but"):
-        cal.near_isotonic_path(wrong)
+    with pytest.raises(cal.errors.InputError, match="table must be a ScoreTable, but"):
+        cal.calibrators.near_isotonic_path(wrong)
 
 
 @pytest.mark.parametrize("wrong", [-1, math.nan, "1", None, True])
 def test_lambda_is_a_number(wrong):
-    path = cal.near_isotonic_path(table_of(np.ones(3), np.ones(3)))
-    with pytest.raises(cal.InputError, match="lambda_ must be a number of at least 0"):
+    path = cal.calibrators.near_isotonic_path(table_of(np.ones(3), np.ones(3)))
+    with pytest.raises(cal.errors.InputError, match="lambda_ must be a number of at least 0"):
         path.at(wrong)
-    with pytest.raises(cal.InputError, match="at least one score"):
-        cal.near_isotonic_path(cal.ScoreTable.empty())
+    with pytest.raises(cal.errors.InputError, match="at least one score"):
+        cal.calibrators.near_isotonic_path(cal.ScoreTable.empty())
 
 
 # --- the ensemble ---------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_lambda_is_a_number(wrong):
 
 def go_through_all(table, pseudo=0.0, criterion="bic", models="all"):
     """Every model of the whole path, scored and averaged one by one: O(N·T)."""
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     fits = [path.at(value) for value in path.lambdas]
     n0, n1 = table.negative, table.positive
     scores = [
@@ -316,7 +316,7 @@ def test_many_bins_that_meet_at_once(block, uneven):
     labels = np.repeat(np.arange(4000) % 2, length)[:4000]
     table = table_of(1.0 - labels, labels.astype(float))
     c = cal.ENIR(smoothing="laplace").fit_table(table)
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     assert np.isin(c.path_.lambdas, path.lambdas).all()
     assert np.abs(c.calibrate(table.scores) - go_through_all(table, pseudo=1)[0]).max() < 1e-9
 
@@ -334,7 +334,7 @@ def test_the_part_that_matters_holds_every_good_model():
         n1 = w * (rng.random(n) < p)
         total, start = w.sum(), pool_equal(w - n1, n1)
         part = part_that_matters(start, criterion, 30.0)
-        path = cal.near_isotonic_path(table_of(w - n1, n1))
+        path = cal.calibrators.near_isotonic_path(table_of(w - n1, n1))
         good = path.lambdas[path.bic <= path.bic.min() + 30.0]
         assert part.begin.lambda_ <= good[0]
         assert good[-1] <= part.end
@@ -346,14 +346,14 @@ def test_the_part_that_matters_holds_every_good_model():
 def test_the_path_of_a_large_fit_is_a_part():
     s, y = noisy(20_000, shape=SHAPES["rising"])
     table = cal.ScoreTable.from_arrays(s, y)
-    c, path = cal.ENIR().fit(s, y), cal.near_isotonic_path(table)
+    c, path = cal.ENIR().fit(s, y), cal.calibrators.near_isotonic_path(table)
     inner = c.path_
     assert inner.start > path.lambdas[0]
     assert path.start == 0
     assert np.isin(inner.lambdas, path.lambdas).all()
     middle = (inner.lambdas[0] + inner.lambdas[-1]) / 2
     assert np.abs(inner.at(middle) - path.at(middle)).max() < 1e-12
-    with pytest.raises(cal.InputError, match="near_isotonic_path"):
+    with pytest.raises(cal.errors.InputError, match="near_isotonic_path"):
         inner.at(inner.start / 2)
     at = np.searchsorted(path.lambdas, inner.lambdas)
     assert np.abs(inner.bic - path.bic[at]).max() < 1e-6
@@ -402,7 +402,7 @@ def test_the_default_has_a_finite_log_loss_where_the_paper_has_not():
         s = rng.random(80)
         y = (rng.random(80) < s).astype(int)
         new, truth = np.array([0.0, 1.0]), np.array([1, 0])
-        assert np.isfinite(cal.log_loss(truth, cal.ENIR().fit(s, y).calibrate(new)))
+        assert np.isfinite(cal.metrics.log_loss(truth, cal.ENIR().fit(s, y).calibrate(new)))
         p = cal.ENIR(variant="paper").fit(s, y).calibrate(new)
         infinite += p[0] == 0 or p[1] == 1
     assert infinite > 20
@@ -421,7 +421,9 @@ def test_lines_and_steps_agree_at_the_scores():
 
 @pytest.mark.parametrize("option", [{"interpolation": "step"}, {"smoothing": "none"}])
 def test_the_authors_variant_has_its_own_bins(option):
-    with pytest.raises(cal.ParameterError, match=r"of ENIR must be 'auto' with variant='authors'"):
+    with pytest.raises(
+        cal.errors.ParameterError, match=r"of ENIR must be 'auto' with variant='authors'"
+    ):
         cal.ENIR(variant="authors", **option).fit([0.1, 0.2, 0.3], [0, 1, 0])
 
 
@@ -437,7 +439,7 @@ def test_the_authors_variant_has_its_own_bins(option):
     ],
 )
 def test_bad_parameters_name_what_is_allowed(option, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         cal.ENIR(**option).fit([0.1, 0.9], [0, 1])
 
 
@@ -457,7 +459,7 @@ def test_the_path_equals_the_authors(shared):
     compared = 0
     for name, case, s, y, _ in golden(shared):
         table = cal.ScoreTable.from_arrays(s, y.astype(int), classes=[0, 1])
-        path, figures = cal.near_isotonic_path(table), case["enir"]["neariso"]
+        path, figures = cal.calibrators.near_isotonic_path(table), case["enir"]["neariso"]
         lambdas = np.atleast_1d(figures["lambda_all"])
         # their rounding splits some breakpoints in several
         distinct = lambdas[np.append(True, np.diff(lambdas) > 1e-9)]
@@ -543,7 +545,7 @@ def test_ranking_gets_worse_along_the_path_but_never_worse_than_isotonic(data):
     cross or part, the one that falls behind has the higher rate."""
     table = cal.ScoreTable.from_arrays(*data, classes=[0, 1])
     n0, n1 = table.negative, table.positive
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     between = np.append(path.lambdas[1:], 2 * path.lambdas[-1]) / 2 + path.lambdas / 2
     places = np.append(0.0, np.column_stack((path.lambdas, between)).ravel())
     areas = [area(path.at(value), n0, n1) for value in places]

@@ -282,7 +282,7 @@ def test_extreme_weights_give_probabilities_or_a_reason(case, weight):
     y, w = rng.random(60) < s, rng.integers(1, 3, 60) * 0.5 * weight
     try:
         c = clone(case.calibrator).fit(s, y, w * (s < 0.9))
-    except cal.InputError:
+    except cal.errors.InputError:
         return
     p = c.calibrate([0.0, 0.3, 0.9, 7.0], on_range="allow")
     assert ((p >= 0.0) & (p <= 1.0)).all()

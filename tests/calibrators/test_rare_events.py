@@ -179,7 +179,7 @@ def test_what_does_not_converge_raises():
     assert not found.converged
     with pytest.raises(ConvergenceError, match="after 5 steps the log loss could still fall by"):
         found.required()
-    assert isinstance(ConvergenceError(), cal.InputError)
+    assert isinstance(ConvergenceError(), cal.errors.InputError)
 
 
 @pytest.mark.parametrize("kind", ["abm", "am", "ab"])
@@ -191,7 +191,7 @@ def test_one_class_with_fractional_weights_in_any_order(kind, label):
     for _ in range(10):
         order = rng.permutation(50)
         c = cal.Beta(parameters=kind, weights="counts", classes=[0, 1])
-        with pytest.warns(cal.AdviceWarning):
+        with pytest.warns(cal.errors.AdviceWarning):
             c.fit(s[order], np.full(50, label), w[order])
         found.append(c.calibrate([0.1, 0.5, 0.9]))
     assert np.ptp(found, axis=0).max() < 1e-12

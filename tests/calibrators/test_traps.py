@@ -34,29 +34,36 @@ def test_one_nan_is_not_swallowed():
     for use in (
         lambda: cal.Platt().fit(p, y),
         lambda: c.predict_proba(p),
-        lambda: cal.ece(y, p),
-        lambda: cal.reliability_curve(y, p),
+        lambda: cal.metrics.ece(y, p),
+        lambda: cal.diagrams.reliability_curve(y, p),
         lambda: cal.evaluate(y, p),
     ):
-        with pytest.raises(cal.InputError, match=r"1 of 400 is NaN \(first at row 17\)"):
+        with pytest.raises(cal.errors.InputError, match=r"1 of 400 is NaN \(first at row 17\)"):
             use()
 
 
 def test_wrong_lengths_are_not_broadcast():
     p, y = overconfident(400)
-    for use in (cal.ece, cal.brier, cal.log_loss, cal.auc, cal.evaluate, cal.reliability_curve):
-        with pytest.raises(cal.InputError, match=r"400.*399|399.*400"):
+    for use in (
+        cal.metrics.ece,
+        cal.metrics.brier,
+        cal.metrics.log_loss,
+        cal.metrics.auc,
+        cal.evaluate,
+        cal.diagrams.reliability_curve,
+    ):
+        with pytest.raises(cal.errors.InputError, match=r"400.*399|399.*400"):
             use(y[:399], p)
 
 
 def test_percentages_soft_labels_and_nothing_are_refused():
     p, y = overconfident(400)
-    for use in (cal.ece, cal.brier, cal.evaluate):
-        with pytest.raises(cal.InputError, match="Divide percentages by 100"):
+    for use in (cal.metrics.ece, cal.metrics.brier, cal.evaluate):
+        with pytest.raises(cal.errors.InputError, match="Divide percentages by 100"):
             use(y, p * 100)
-        with pytest.raises(cal.InputError, match="soft labels"):
+        with pytest.raises(cal.errors.InputError, match="soft labels"):
             use(p, p)
-        with pytest.raises(cal.InputError, match="at least one row"):
+        with pytest.raises(cal.errors.InputError, match="at least one row"):
             use([], [])
 
 
@@ -118,7 +125,9 @@ def test_one_surprise_at_an_exact_zero_does_not_flatten_the_map(make):
     assert y[votes == 0].any()
     assert not y[votes == 1].all()
     c = make().fit(votes[:2000], y[:2000])
-    after, before = (cal.brier(y[2000:], v) for v in (c.calibrate(votes[2000:]), votes[2000:]))
+    after, before = (
+        cal.metrics.brier(y[2000:], v) for v in (c.calibrate(votes[2000:]), votes[2000:])
+    )
     assert after < before + 0.002
     inside = make().fit(np.clip(votes[:2000], 1 / 60, 59 / 60), y[:2000])
     assert np.allclose(c.calibrate(votes), inside.calibrate(np.clip(votes, 1 / 60, 59 / 60)))

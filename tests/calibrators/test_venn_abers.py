@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.data.weighing import table_in_rows
-from calibrant.folds.tables import TableFolds
+from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.venn_abers import venn_abers
 from calibrant.maps import Interval, Piecewise
 from strategies import REAL, TAME_PROBABILITIES, rows
@@ -271,12 +271,12 @@ def test_any_labels_and_a_model_around_it():
         p = c.fit(x, y).predict_proba(x)
         assert c.classes_.tolist() == [1, 2]
         assert ((p > 0) & (p < 1)).all()
-        assert cal.log_loss(y, p) < 0.6
+        assert cal.metrics.log_loss(y, p) < 0.6
 
 
 def test_it_is_drawn_with_its_bounds():
     c = fit([0.1, 0.3, 0.4, 0.6, 0.8], [0, 1, 0, 1, 1])
-    line = cal.map_curve(c)
+    line = cal.diagrams.map_curve(c)
     assert line.level is None
     assert (line.lower <= line.p).all()
     assert (line.p <= line.upper).all()
@@ -294,7 +294,7 @@ def test_it_is_drawn_with_its_bounds():
     ],
 )
 def test_wrong_options(wrong, text):
-    with pytest.raises(cal.ParameterError, match=text):
+    with pytest.raises(cal.errors.ParameterError, match=text):
         fit([0.1, 0.9], [0, 1], **wrong)
 
 

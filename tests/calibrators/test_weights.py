@@ -73,7 +73,7 @@ USES = {
     "similarity": (cal.SimilarityBinning(k=7, smoothing="ibk"), similar, True),
     "similarity, auto": (cal.SimilarityBinning(k="auto"), similar, True),
     "acp": (cal.ACP(smoothing="laplace"), inside, True),
-    "boosting": (cal.AdaBoost(n_estimators=5, random_state=0), boosted, True),
+    "boosting": (cal.boosting.AdaBoost(n_estimators=5, random_state=0), boosted, True),
 }
 EVERYONE = np.arange(N)
 ALL = pytest.mark.parametrize("name", USES)

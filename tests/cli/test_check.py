@@ -13,7 +13,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.drift import check_drift
+from calibrant.monitor import check_drift
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ from calibrant.cli.app import app
 from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
 from calibrant.engines.duckdb import read_table
-from calibrant.folds.tables import out_of_fold
+from calibrant.estimators.registry import METHODS
+from calibrant.estimators.table_folds import out_of_fold
 from calibrant.metrics import evaluate
-from calibrant.registry import METHODS
-from calibrant.reports import in_words
+from calibrant.reports.sentences import in_words
 
 COMMANDS = (
     *("fit", "compare", "report", "apply", "evaluate", "plot", "export", "check"),
@@ -213,11 +213,11 @@ def test_compare_ranks_methods_beside_doing_nothing(run, scores):
     words = ("compare", scores / "scores.csv", "-s", "score", "-l", "churned")
     code, out, err = run(*words, "-m", "platt", "-m", "temperature")
     assert (code, err) == (0, "")
-    assert all(name in out for name in ("BLS", "identity", "platt", "temperature", "log loss"))
+    assert all(name in out for name in ("BLS", "uncalibrated", "platt", "temperature", "log loss"))
     assert "was chosen." in out
     found = json.loads(run(*words, "-m", "platt", "--json")[1])
     names = [row["name"] for row in found["leaderboard"]["rows"]]
-    assert sorted(names) == ["BLS", "identity", "platt"]
+    assert sorted(names) == ["BLS", "uncalibrated", "platt"]
     assert found["chosen"] in names
     losses = [row["log_loss"] for row in found["leaderboard"]["rows"]]
     assert losses == sorted(losses)
@@ -257,7 +257,7 @@ def test_fit_keeps_what_needs_no_mending_and_says_so(run):
     assert "The scores are kept as they are" in out
     assert cal.load("calibrator.json").calibrate([0.25]).tolist() == [0.25]
     found = json.loads(run("fit", "fine.csv", "-s", "p", "-l", "y", "--json")[1])
-    assert found["chosen"] == "identity"
+    assert found["chosen"] == "uncalibrated"
     assert "kept as they are" in found["refused"]
     assert found["advice"] == []
 
@@ -437,7 +437,10 @@ REFUSED = {
         (*FIT, "-m", "platt", "--param", "scales=raw"),
         "platt takes scale, weights, but 'scales' came. Did you",
     ),
-    "no parameters": ((*FIT, "-m", "identity", "--param", "a=1"), "identity takes no parameters"),
+    "no parameters": (
+        (*FIT, "-m", "uncalibrated", "--param", "a=1"),
+        "uncalibrated takes no parameters",
+    ),
     "not key=value": ((*FIT, "--param", "raw"), "must be written key=value"),
     "its value": (
         (*FIT, "-m", "platt", "--param", "scale=log"),
@@ -500,7 +503,7 @@ def test_a_calibrator_from_python_needs_the_column(run):
 
 
 def test_mistakes_of_the_program_are_not_hidden(monkeypatch, scores):
-    from calibrant.cli import choices
+    from calibrant.cli import method_names as choices
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError
@@ -519,7 +522,7 @@ def test_the_console_script_is_main():
 
 
 def test_an_interruption_in_this_process(run, monkeypatch, scores):
-    from calibrant.cli import choices
+    from calibrant.cli import method_names as choices
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

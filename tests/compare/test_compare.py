@@ -194,7 +194,7 @@ def test_holm_is_its_twin(table, control, level):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.001, 0.999))
 def test_adjusted_p_values_say_what_the_steps_say(p_values, level):
-    from calibrant.compare.stepdown import adjust
+    from calibrant.compare.holm_test import adjust
 
     adjusted = adjust(p_values)
     near = any(
@@ -289,7 +289,7 @@ def test_exact_and_normal_p_values_meet(rng):
 def test_relative_gain_is_its_twin(rows, level):
     new, base = zip(*rows, strict=True)
     if sum(b > 0 for b in base) < 2:
-        with pytest.raises(cal.InputError, match="at least 2 datasets with a base above 0"):
+        with pytest.raises(cal.errors.InputError, match="at least 2 datasets with a base above 0"):
             compare.relative_gain(new, base)
         return
     mean, half = naive.relative_gain(new, base, lambda df: stats.t.ppf(0.5 + level / 2, df))
@@ -416,7 +416,7 @@ def test_datasets_that_nearly_agree_prove_no_more_than_those_that_do():
 def test_infinite_scores_are_ranked():
     table = [[0.3, math.inf, 0.2], [math.inf, math.inf, 0.1]]
     assert compare.average_ranks(table, larger_is_better=False).mean == (2.25, 2.75, 1.0)
-    with pytest.raises(cal.InputError, match=r"must be finite: 2 of 2 .*row 0, 'method 2'"):
+    with pytest.raises(cal.errors.InputError, match=r"must be finite: 2 of 2 .*row 0, 'method 2'"):
         compare.wilcoxon_pairs(table, larger_is_better=False)
 
 
@@ -441,7 +441,7 @@ def test_groups_are_one_unless_f_rejects():
     assert result.groups == (("a", "b", "c", "d", "e"),)
     assert set(result.verdicts.values()) == {"a"}
     for drawn, bars in ((result, 1), (result.critical, 2)):
-        lines = cal.critical_difference_diagram(drawn).axes[0].lines
+        lines = cal.diagrams.critical_difference_diagram(drawn).axes[0].lines
         assert [line.get_label() for line in lines].count("_group") == bars
 
 
@@ -495,7 +495,7 @@ def test_arrays_frames_and_mappings_are_one():
 )
 def test_bad_scores_are_refused(scores, names, words):
     for test in (compare.average_ranks, compare.compare, compare.wilcoxon_pairs):
-        with pytest.raises(cal.InputError, match=words):
+        with pytest.raises(cal.errors.InputError, match=words):
             test(scores, names=names, larger_is_better=True)
 
 
@@ -503,7 +503,7 @@ def test_a_column_of_names_is_refused_with_advice():
     import pandas as pd
 
     frame = pd.DataFrame({"dataset": ["x", "y"], "a": [1.0, 2.0], "b": [2.0, 1.0]})
-    with pytest.raises(cal.InputError, match="Keep the methods' columns only"):
+    with pytest.raises(cal.errors.InputError, match="Keep the methods' columns only"):
         compare.compare(frame, larger_is_better=True)
 
 
@@ -511,9 +511,9 @@ def test_a_column_of_names_is_refused_with_advice():
 def test_the_better_side_has_no_default(test):
     with pytest.raises(TypeError, match="larger_is_better"):
         getattr(compare, test)(DEMSAR)
-    with pytest.raises(cal.ParameterError, match="larger_is_better must be True or False"):
+    with pytest.raises(cal.errors.ParameterError, match="larger_is_better must be True or False"):
         getattr(compare, test)(DEMSAR, larger_is_better="yes")
-    with pytest.raises(cal.ParameterError, match="larger_is_better must be True or False"):
+    with pytest.raises(cal.errors.ParameterError, match="larger_is_better must be True or False"):
         getattr(compare, test)(compare.Ranks(["a", "b"], [1, 2], 5), larger_is_better=1)
 
 
@@ -521,20 +521,22 @@ def test_bad_options_are_refused():
     yes = {"larger_is_better": True}
     for level in (0, 1, 5, "5 %", None, math.nan):
         for test in (compare.nemenyi, compare.compare, compare.wilcoxon_pairs):
-            with pytest.raises(cal.ParameterError, match="level must be"):
+            with pytest.raises(cal.errors.ParameterError, match="level must be"):
                 test(DEMSAR, level=level, **yes)
-        with pytest.raises(cal.ParameterError, match="level must be"):
+        with pytest.raises(cal.errors.ParameterError, match="level must be"):
             compare.holm(DEMSAR, control=0, level=level, **yes)
-        with pytest.raises(cal.ParameterError, match="level must be"):
+        with pytest.raises(cal.errors.ParameterError, match="level must be"):
             compare.relative_gain([1, 2], [1, 2], level=level)
     for control in ("C5", -1, 4, 1.0, True, ["C4.5"]):
-        with pytest.raises(cal.ParameterError, match="control must be the name of a method"):
+        with pytest.raises(cal.errors.ParameterError, match="control must be the name of a method"):
             compare.holm(DEMSAR, control=control, names=C45, **yes)
-    with pytest.raises(cal.ParameterError, match="zeros must be 'drop' or 'pratt' or 'split'"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="zeros must be 'drop' or 'pratt' or 'split'"
+    ):
         compare.wilcoxon([1, 2], [2, 1], zeros="wilcox")
-    with pytest.raises(cal.ParameterError, match="correct_ties must be True or False"):
+    with pytest.raises(cal.errors.ParameterError, match="correct_ties must be True or False"):
         compare.friedman(DEMSAR, correct_ties=None, **yes)
-    with pytest.raises(cal.ParameterError, match="backend must be 'pandas'"):
+    with pytest.raises(cal.errors.ParameterError, match="backend must be 'pandas'"):
         compare.compare(DEMSAR, **yes).to_frame("excel")
 
 
@@ -550,19 +552,19 @@ def test_bad_options_are_refused():
     ],
 )
 def test_bad_pairs_are_refused(a, b, words):
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         compare.wilcoxon(a, b)
 
 
 def test_huge_and_tiny_figures():
-    with pytest.raises(cal.InputError, match=r"smallest base above 0, 1e-310"):
+    with pytest.raises(cal.errors.InputError, match=r"smallest base above 0, 1e-310"):
         compare.relative_gain([1.0, 2.0, 1.0], [1.0, 1.0, 1e-310])
     result = compare.wilcoxon([1e308, 1e308, 0.0], [-1e308, 0.0, 1.0])
     assert (result.plus, result.minus, result.p_value) == (5.0, 1.0, 0.5)
 
 
 def test_a_negative_base_has_no_relative_gain():
-    with pytest.raises(cal.InputError, match=r"base must be at least 0.*row 1 holds -2"):
+    with pytest.raises(cal.errors.InputError, match=r"base must be at least 0.*row 1 holds -2"):
         compare.relative_gain([1, 2, 3], [1, -2, 3])
 
 
@@ -578,7 +580,7 @@ def test_a_negative_base_has_no_relative_gain():
     ],
 )
 def test_bad_ranks_are_refused(mean, datasets, words):
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         compare.Ranks([f"m{i}" for i in range(len(mean))], mean, datasets)
 
 
@@ -594,15 +596,15 @@ def test_bad_ranks_are_refused(mean, datasets, words):
     ],
 )
 def test_bad_wins_and_ties_of_ranks_are_refused(more, words):
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         compare.Ranks(["a", "b"], [1.25, 1.75], 10, **more)
 
 
 def test_ranks_without_their_ties_cannot_be_corrected():
     ranks = compare.Ranks(["a", "b"], [1.25, 1.75], 10)
-    with pytest.raises(cal.InputError, match="sizes of the ties"):
+    with pytest.raises(cal.errors.InputError, match="sizes of the ties"):
         compare.friedman(ranks, larger_is_better=True, correct_ties=True)
-    with pytest.raises(cal.InputError, match="names are for arrays"):
+    with pytest.raises(cal.errors.InputError, match="names are for arrays"):
         compare.friedman(ranks, larger_is_better=True, names=["a", "b"])
     with pytest.raises(KeyError):
         ranks["c"]
@@ -703,13 +705,13 @@ def test_names_in_the_diagram_do_not_overlap(k, letters):
     table = np.random.default_rng(k).normal(size=(12, k)) + np.linspace(0, 2, k)
     names = [f"{i:02d} " + "W" * (letters - 3) for i in range(k)]
     result = compare.nemenyi(table, names=names, larger_is_better=True)
-    figure = cal.critical_difference_diagram(result, title="Area under the ROC curve")
+    figure = cal.diagrams.critical_difference_diagram(result, title="Area under the ROC curve")
     assert not overlaps(figure)
 
 
 def test_the_diagram_shows_every_method_group_and_the_difference():
     result = compare.nemenyi(DEMSAR, names=C45, larger_is_better=True, level=0.1)
-    figure = cal.critical_difference_diagram(result)
+    figure = cal.diagrams.critical_difference_diagram(result)
     words = [text.get_text() for text in figure.axes[0].texts]
     assert "C4.5+m+cf  1.96" in words
     assert "3.14  C4.5" in words
@@ -726,7 +728,7 @@ def test_the_diagram_shows_every_method_group_and_the_difference():
 def test_a_difference_longer_than_the_axis_is_said_but_not_drawn():
     result = compare.nemenyi(DEMSAR[2:4], names=C45, larger_is_better=True)
     assert result.critical_difference > 3
-    figure = cal.critical_difference_diagram(result)
+    figure = cal.diagrams.critical_difference_diagram(result)
     assert "_difference" not in [line.get_label() for line in figure.axes[0].lines]
     words = figure.axes[0].texts[0].get_text()
     assert words == f"critical difference {result.critical_difference:.2f}"
@@ -736,7 +738,7 @@ def test_a_difference_longer_than_the_axis_is_said_but_not_drawn():
 def test_bars_of_groups_do_not_cover_each_other():
     table = np.random.default_rng(1).normal(size=(60, 15)) + np.linspace(0, 4, 15)
     result = compare.nemenyi(table, larger_is_better=False)
-    lines = cal.critical_difference_diagram(result).axes[0].lines
+    lines = cal.diagrams.critical_difference_diagram(result).axes[0].lines
     bars = [line for line in lines if line.get_label() == "_group"]
     assert len(bars) == len(result.groups) > 5
     assert len({bar.get_ydata()[0] for bar in bars}) < len(bars)  # some share a level
@@ -752,19 +754,23 @@ def test_the_diagram_takes_axes_and_refuses_the_rest():
 
     figure = Figure(figsize=(6, 3))
     result = compare.nemenyi(DEMSAR, larger_is_better=True)
-    assert cal.critical_difference_diagram(result, ax=figure.subplots(), title="x") is figure
+    assert (
+        cal.diagrams.critical_difference_diagram(result, ax=figure.subplots(), title="x") is figure
+    )
     assert figure.axes[0].get_title() == "x"
-    with pytest.raises(cal.InputError, match="a CriticalDifference or a Comparison must come"):
-        cal.critical_difference_diagram(DEMSAR)
-    with pytest.raises(cal.ParameterError, match="ax must be"):
-        cal.critical_difference_diagram(result, ax=3)
+    with pytest.raises(
+        cal.errors.InputError, match="a CriticalDifference or a Comparison must come"
+    ):
+        cal.diagrams.critical_difference_diagram(DEMSAR)
+    with pytest.raises(cal.errors.ParameterError, match="ax must be"):
+        cal.diagrams.critical_difference_diagram(result, ax=3)
 
 
 # --- the house ----------------------------------------------------------------------------------
 
 FUNCTIONS = [
     *(getattr(compare, name) for name in compare.__all__ if name[0].islower()),
-    cal.critical_difference_diagram,
+    cal.diagrams.critical_difference_diagram,
 ]
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cal
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Piecewise, Segmented
 from lazy_frames import KINDS, frame
@@ -73,7 +73,7 @@ def test_tables_of_columns_of_any_name(kind):
     for i, (score, label, weight, segment) in enumerate(fours()):
         rows = frame(kind, named([score, label, weight, segment]))
         roles = {"score": score, "label": label, "weight": weight}
-        assert cal.table(rows, **roles) == wanted, roles
+        assert cal.score_table(rows, **roles) == wanted, roles
         if i % 4 == 0:
             assert cal.segment_tables(rows, **roles, segment=segment) == each, roles
         if i % 8 == 0:
@@ -96,7 +96,7 @@ def test_apply_to_columns_of_any_name(kind):
         into = next(n for n in turned if n not in columns) if len(columns) < len(ODD) else "p*"
         rows = frame(kind, columns)
         for map_, more in ((STEPS, {}), (BY_SEGMENT, {"segment": segment})):
-            made = cal.apply(map_, rows, score=score, into=into, **more)
+            made = cal.add_probabilities(map_, rows, score=score, into=into, **more)
             read = nw.from_native(made).lazy().collect("pyarrow")
             assert read.columns == [*columns, into]
             found = read.get_column(into).to_numpy()
@@ -108,7 +108,7 @@ def test_apply_to_columns_of_any_name(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("into", ["*", "^x$", "a.b", 'a"b', "日"])
 def test_new_columns_of_any_name(kind, into):
-    made = cal.apply(
+    made = cal.add_probabilities(
         STEPS, frame(kind, {"s": [0.1, None, 0.9]}), score="s", into=into, on_missing="null"
     )
     read = nw.from_native(made).lazy().collect("pyarrow")
@@ -119,19 +119,24 @@ def test_new_columns_of_any_name(kind, into):
 @pytest.mark.parametrize("into", ["", "  ", None])
 def test_a_new_column_needs_a_name(into):
     with pytest.raises(ParameterError, match="into must be the name"):
-        cal.apply(STEPS, pl.LazyFrame({"s": [0.1]}), score="s", into=into)
+        cal.add_probabilities(STEPS, pl.LazyFrame({"s": [0.1]}), score="s", into=into)
 
 
 def test_empty_names_of_polars():
     rows = pl.LazyFrame({"": S, "y": Y, "p": W})
-    assert cal.table(rows, score="", label="y") == ScoreTable.from_arrays(S, Y)
-    assert cal.apply(STEPS, rows, score="", into="q").collect().columns == ["", "y", "p", "q"]
+    assert cal.score_table(rows, score="", label="y") == ScoreTable.from_arrays(S, Y)
+    assert cal.add_probabilities(STEPS, rows, score="", into="q").collect().columns == [
+        "",
+        "y",
+        "p",
+        "q",
+    ]
 
 
 def test_names_that_differ_in_case():
     rows = pl.LazyFrame({"S": Y, "s": S, "Y": S, "y": Y})
-    assert cal.table(rows, score="s", label="y") == ScoreTable.from_arrays(S, Y)
-    made = cal.apply(STEPS, rows, score="s").collect()
+    assert cal.score_table(rows, score="s", label="y") == ScoreTable.from_arrays(S, Y)
+    made = cal.add_probabilities(STEPS, rows, score="s").collect()
     assert made.columns == ["S", "s", "Y", "y", "probability"]
     np.testing.assert_array_equal(made["probability"], STEPS(S))
 
@@ -146,7 +151,7 @@ def test_messages_have_the_names_of_the_user():
             ({"score": "x.y", "label": "*"}, "no column 'x.y'"),
         ):
             with pytest.raises(InputError, match=words.replace("*", r"\*").replace(".", r"\.")):
-                cal.table(frame(kind, rows), **roles)
+                cal.score_table(frame(kind, rows), **roles)
 
 
 TWICE = {
@@ -160,8 +165,8 @@ def test_names_that_come_twice(kind):
     rows = TWICE[kind]()
     words = "different names, but several are called 'y'. Rename or drop"
     for ask in (
-        lambda: cal.table(rows, score="s", label="y"),
-        lambda: cal.apply(STEPS, rows, score="s"),
+        lambda: cal.score_table(rows, score="s", label="y"),
+        lambda: cal.add_probabilities(STEPS, rows, score="s"),
         lambda: cal.evaluate(rows, "s", label="y"),
         lambda: cal.Platt().fit(rows, [0, 1]),
     ):
@@ -171,9 +176,9 @@ def test_names_that_come_twice(kind):
 
 def test_names_that_are_numbers():
     rows = pd.DataFrame({0: S, "s": S, "y": Y})
-    assert cal.table(rows, score="s", label="y") == ScoreTable.from_arrays(S, Y)
+    assert cal.score_table(rows, score="s", label="y") == ScoreTable.from_arrays(S, Y)
     with pytest.raises(InputError, match="no column 'score'"):
-        cal.table(rows, score="score", label="y")
+        cal.score_table(rows, score="score", label="y")
 
 
 # --- types of numbers ---------------------------------------------------------------------------
@@ -202,16 +207,18 @@ NOT_OBJECTS = [kind for kind in KINDS if kind != "pandas"]
 def test_decimals_are_the_nearest_doubles(kind, case):
     numbers, nearest = decimals(case)
     y = np.arange(len(nearest)) % 2
-    found = cal.table(frame(kind, {"s": numbers, "y": y}), score="s", label="y")
+    found = cal.score_table(frame(kind, {"s": numbers, "y": y}), score="s", label="y")
     assert found == ScoreTable.from_arrays(nearest, y)
     weights = frame(kind, {"s": y, "y": y, "w": numbers})
     if case != "negative":
-        found = cal.table(weights, score="s", label="y", weight="w")
+        found = cal.score_table(weights, score="s", label="y", weight="w")
         wanted = ScoreTable.from_arrays(y, y, nearest)
         assert found.total == pytest.approx(wanted.total, rel=1e-15)
     for on_missing in ("error", "null"):  # a step at each number itself
         map_ = Piecewise.step(np.unique(nearest), np.linspace(0, 1, len(np.unique(nearest)) + 1))
-        made = cal.apply(map_, frame(kind, {"s": numbers}), score="s", on_missing=on_missing)
+        made = cal.add_probabilities(
+            map_, frame(kind, {"s": numbers}), score="s", on_missing=on_missing
+        )
         p = nw.from_native(made).lazy().collect("pyarrow").get_column("probability").to_numpy()
         np.testing.assert_array_equal(np.sort(p), np.sort(map_(nearest)))
 
@@ -236,11 +243,11 @@ def test_large_whole_numbers_are_the_nearest_doubles(kind, type_):
     y = [0, 1, 0, 1, 0, 1]
     rows = frame(kind, {"s": pa.array(values, type_), "y": y})
     wanted = ScoreTable.from_arrays(np.array([float(v) for v in values]), y)
-    assert cal.table(rows, score="s", label="y") == wanted
-    weighted = cal.table(rows, score="y", label="y", weight="s")
+    assert cal.score_table(rows, score="s", label="y") == wanted
+    weighted = cal.score_table(rows, score="y", label="y", weight="s")
     assert weighted.total == pytest.approx(float(sum(values)), rel=1e-15)
     map_ = Piecewise.step([2.0**53 + 2, 2.0**53 + 4], [0.1, 0.2, 0.3])
-    made = cal.apply(map_, rows, score="s")
+    made = cal.add_probabilities(map_, rows, score="s")
     p = nw.from_native(made).lazy().collect("pyarrow").get_column("probability")
     assert p.to_list() == [0.1, 0.1, 0.1, 0.3, 0.3, 0.3]
 
@@ -250,4 +257,4 @@ def test_whole_numbers_of_128_bits_are_the_nearest_doubles():
     rows = ", ".join(f"({v}::HUGEINT, {i % 2})" for i, v in enumerate(values))
     relation = duckdb.connect().sql(f"SELECT * FROM (VALUES {rows}) t(s, y)")
     wanted = ScoreTable.from_arrays([float(v) for v in values], [0, 1, 0, 1])
-    assert cal.table(relation, score="s", label="y") == wanted
+    assert cal.score_table(relation, score="s", label="y") == wanted

@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.data import lazy
+from calibrant.data import lazy_rows as lazy
 from calibrant.data.cells import Cells
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.engines.duckdb import Session
 from calibrant.errors import InputError, ParameterError
 from lazy_frames import KINDS, LAZY, frame
@@ -37,7 +37,7 @@ EXPECTED = ScoreTable.from_arrays(S, Y)
 
 
 def table(kind, columns, **options):
-    return cal.table(frame(kind, columns), **{"score": "s", "label": "y", **options})
+    return cal.score_table(frame(kind, columns), **{"score": "s", "label": "y", **options})
 
 
 def close(found: ScoreTable, wanted: ScoreTable) -> bool:
@@ -50,7 +50,7 @@ def close(found: ScoreTable, wanted: ScoreTable) -> bool:
 def test_frames_in_memory_and_wrapped_ones():
     frames = [pl.DataFrame({"s": S, "y": Y}), nw.from_native(pl.LazyFrame({"s": S, "y": Y}))]
     for given_ in frames:
-        assert cal.table(given_, score="s", label="y") == EXPECTED
+        assert cal.score_table(given_, score="s", label="y") == EXPECTED
 
 
 # --- exact tables -------------------------------------------------------------------------------
@@ -116,15 +116,15 @@ def test_categories_and_enumerations():
     words = ["no", "yes", "no", "yes"]
     for kind in (pl.Categorical, pl.Enum(["yes", "no", "maybe"])):
         lazy_ = pl.LazyFrame({"s": S, "y": pl.Series(words, dtype=kind)})
-        assert cal.table(lazy_, score="s", label="y") == EXPECTED
+        assert cal.score_table(lazy_, score="s", label="y") == EXPECTED
     categories = pd.Categorical(words, categories=["yes", "no"], ordered=True)
     in_memory = pd.DataFrame({"s": S, "y": categories})
-    assert cal.table(in_memory, score="s", label="y") == EXPECTED
+    assert cal.score_table(in_memory, score="s", label="y") == EXPECTED
     connection = duckdb.connect()
     connection.sql("CREATE TYPE answer AS ENUM ('yes', 'no', 'maybe')")
     rows_ = ", ".join(f"({s}, '{word}'::answer)" for s, word in zip(S, words, strict=True))
     relation = connection.sql(f"SELECT * FROM (VALUES {rows_}) t(s, y)")
-    assert cal.table(relation, score="s", label="y") == EXPECTED
+    assert cal.score_table(relation, score="s", label="y") == EXPECTED
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,11 +195,11 @@ def test_columns_of_any_name(kind):
             roles = dict(zip(("score", "label", "weight"), (names + names)[i : i + 3], strict=True))
             columns = dict(zip(roles.values(), (S, Y, [1, 2, 3, 4]), strict=True))
             cells = (2**20, "exact")[i % 2]
-            assert close(cal.table(frame(kind, columns), **roles, cells=cells), wanted)
+            assert close(cal.score_table(frame(kind, columns), **roles, cells=cells), wanted)
 
 
 def test_columns_are_told_apart_by_case():
-    found = cal.table(pl.LazyFrame({"S": Y, "s": S, "Y": S, "y": Y}), score="s", label="y")
+    found = cal.score_table(pl.LazyFrame({"S": Y, "s": S, "Y": S, "y": Y}), score="s", label="y")
     assert found == EXPECTED
 
 
@@ -310,18 +310,18 @@ def test_empty_frame(kind, cells):
 def test_unusable_columns(kind):
     good = {"score": S, "y": Y, "word": ["a", "b", "c", "d"], "nested": [[1], [2], [3], [4]]}
     with pytest.raises(InputError, match=r"no column 'Scroe'.*'score', 'y'.*Did you mean 'score'"):
-        cal.table(frame(kind, good), score="Scroe", label="y")
+        cal.score_table(frame(kind, good), score="Scroe", label="y")
     for role in ("label", "weight"):
         with pytest.raises(InputError, match=f"no column 'absent' \\({role}\\)"):
-            cal.table(frame(kind, good), **{"score": "score", "label": "y", role: "absent"})
+            cal.score_table(frame(kind, good), **{"score": "score", "label": "y", role: "absent"})
     for role, name in (("score", "word"), ("weight", "word"), ("score", "nested")):
         with pytest.raises(InputError, match=f"{role} column '{name}' must be numbers, but its"):
-            cal.table(frame(kind, good), **{"score": "score", "label": "y", role: name})
+            cal.score_table(frame(kind, good), **{"score": "score", "label": "y", role: name})
     with pytest.raises(InputError, match="label column 'nested' must hold plain values"):
-        cal.table(frame(kind, good), score="score", label="nested")
+        cal.score_table(frame(kind, good), score="score", label="nested")
     for name in (None, 3, ["score"]):
         with pytest.raises(InputError, match="score must be the name of a column"):
-            cal.table(frame(kind, good), score=name, label="y")
+            cal.score_table(frame(kind, good), score=name, label="y")
 
 
 @pytest.mark.parametrize(
@@ -331,13 +331,13 @@ def test_unusable_columns(kind):
 )
 def test_unsupported_objects(odd):
     with pytest.raises(InputError, match=f"frame must be.*but {type(odd).__name__} came"):
-        cal.table(odd, score="s", label="y")
+        cal.score_table(odd, score="s", label="y")
 
 
 def test_lists_must_be_of_files():
     for odd in ([pl.LazyFrame({"s": S, "y": Y})], ["a.csv", pl.LazyFrame({"s": S, "y": Y})]):
         with pytest.raises(InputError, match="frame must be"):
-            cal.table(odd, score="s", label="y")
+            cal.score_table(odd, score="s", label="y")
 
 
 @pytest.mark.parametrize(
@@ -563,10 +563,10 @@ def test_the_connection_is_left_as_it_was():
     before = [connection.execute(query).fetchall() for query in state]
     relation = connection.sql("SELECT * FROM t")
     for cells in ("auto", "exact", 16):
-        cal.table(relation, score="s", label="y", cells=cells)
+        cal.score_table(relation, score="s", label="y", cells=cells)
     cal.fit_isotonic(relation, score="s", label="y", cells=16)
     with pytest.raises(InputError):
-        cal.table(relation, score="s", label="s", cells=16)
+        cal.score_table(relation, score="s", label="s", cells=16)
     assert [connection.execute(query).fetchall() for query in state] == before
     assert relation.columns == ["s", "y"]
 
@@ -575,7 +575,7 @@ def test_the_connection_is_left_as_it_was():
 def test_the_frame_is_left_as_it_was(kind):
     columns = {"s": S, "y": Y, "x": ["a", "b", "c", "d"]}
     given_, twin = frame(kind, columns), frame(kind, columns)
-    cal.table(given_, score="s", label="y", cells=16)
+    cal.score_table(given_, score="s", label="y", cells=16)
     assert given_.equals(twin)
 
 
@@ -586,7 +586,7 @@ def test_a_relation_of_a_filter_and_a_join():
     connection.execute("CREATE TABLE b AS SELECT range AS id, range % 3 = 0 AS y FROM range(100)")
     relation = connection.sql("SELECT s, y FROM a JOIN b USING (id) WHERE id < 50 ORDER BY s DESC")
     i = np.arange(50)
-    found = cal.table(relation, score="s", label="y")
+    found = cal.score_table(relation, score="s", label="y")
     assert found == ScoreTable.from_arrays(i / 100.0, i % 3 == 0)
 
 
@@ -599,7 +599,7 @@ def test_many_queries_at_once():
     def work(i: int) -> None:
         rows_ = pa.table({"s": data[i][0], "y": data[i][1]})
         own = duckdb.connect().from_arrow(rows_) if i % 2 else pl.from_arrow(rows_).lazy()
-        found[i] = cal.table(own, score="s", label="y", cells=(256, "exact")[i // 2])
+        found[i] = cal.score_table(own, score="s", label="y", cells=(256, "exact")[i // 2])
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
@@ -661,7 +661,7 @@ def test_files(tmp_path, name, cells):
     options = {"score": "s", "label": "y", "weight": "w", "cells": cells}
     wanted = table("polars", {"s": s, "y": y, "w": w}, weight="w", cells=cells)
     for asked_ in (path, str(path), [path], (str(path),), tmp_path / f"*{Path(name).suffix}"):
-        found = cal.table(asked_, **options)
+        found = cal.score_table(asked_, **options)
         np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-12)
         for mine, theirs in zip(found._columns(), wanted._columns(), strict=True):
             assert mine.tolist() == theirs.tolist()
@@ -678,41 +678,41 @@ def test_several_files_and_globs(tmp_path):
     ]
     s, y = (np.concatenate(column) for column in zip(*parts, strict=True))
     wanted = ScoreTable.from_arrays(s, y)
-    assert cal.table(paths, score="s", label="y") == wanted
-    assert cal.table(str(tmp_path / "part*.parquet"), score="s", label="y") == wanted
-    assert cal.table(tmp_path / "part[0-1].parquet", score="s", label="y").total == 100
+    assert cal.score_table(paths, score="s", label="y") == wanted
+    assert cal.score_table(str(tmp_path / "part*.parquet"), score="s", label="y") == wanted
+    assert cal.score_table(tmp_path / "part[0-1].parquet", score="s", label="y").total == 100
 
 
 def test_a_csv_of_messy_labels(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text('s;y\n0.1; no \n0.4;yes\n0.4;no\n0.9;"yes"\n')
-    assert cal.table(path, score="s", label="y") == EXPECTED
+    assert cal.score_table(path, score="s", label="y") == EXPECTED
     path.write_text("s,y\n0.1,0\n0.4,1.0\n0.4,0.0\n0.9,1\n")
-    assert cal.table(path, score="s", label="y", pos_label="1") == EXPECTED
+    assert cal.score_table(path, score="s", label="y", pos_label="1") == EXPECTED
     late = "".join(f"{i / 20000},{i % 2}\n" for i in range(20_000))
     path.write_text("s,y\n" + late + "0.5,1.0\n")  # another spelling, long after the first rows
-    assert cal.table(path, score="s", label="y", cells=64).total_positive == 10_001
+    assert cal.score_table(path, score="s", label="y", cells=64).total_positive == 10_001
     path.write_text("s,y\n" + late + "0.5,maybe\n")
     with pytest.raises(InputError, match="label column 'y' must hold two classes"):
-        cal.table(path, score="s", label="y", cells=64)
+        cal.score_table(path, score="s", label="y", cells=64)
 
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InputError, match="no file"):
-        cal.table(tmp_path / "absent.csv", score="s", label="y")
+        cal.score_table(tmp_path / "absent.csv", score="s", label="y")
     csv, parquet = (write(tmp_path, name, S, Y) for name in ("a.csv", "a.parquet"))
     with pytest.raises(InputError, match="files must be of one kind"):
-        cal.table([csv, parquet], score="s", label="y")
+        cal.score_table([csv, parquet], score="s", label="y")
     with pytest.raises(InputError, match=r"no column 'S '|Did you mean 's'"):
-        cal.table(parquet, score="S ", label="y")
+        cal.score_table(parquet, score="S ", label="y")
     bad = write(tmp_path, "b.csv", [0.1, "oops", 0.3, 0.4], Y)
     for cells in ("exact", 16):
         with pytest.raises(InputError, match=r"1 of 4 rows hold something else.*'oops'"):
-            cal.table(bad, score="s", label="y", cells=cells)
+            cal.score_table(bad, score="s", label="y", cells=cells)
     broken = tmp_path / "c.parquet"
     broken.write_bytes(b"PAR1 this is not a Parquet file PAR1")
     with pytest.raises(InputError):
-        cal.table(broken, score="s", label="y")
+        cal.score_table(broken, score="s", label="y")
 
 
 # --- segments -----------------------------------------------------------------------------------

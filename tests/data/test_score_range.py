@@ -46,13 +46,15 @@ def test_probabilities_times_100_are_refused(name):
     assert c.score_range_.kind == "probability"
     for one in (c, c.to_fitted(), pickle.loads(pickle.dumps(c.to_fitted()))):
         for use in (one.calibrate, one.predict_proba, one.predict):
-            with pytest.raises(cal.InputError, match=rf"{BAD}.*5 of 6 are not.*row 0: 3\).*100"):
+            with pytest.raises(
+                cal.errors.InputError, match=rf"{BAD}.*5 of 6 are not.*row 0: 3\).*100"
+            ):
                 use(PERCENT)
             inside = np.clip(PERCENT, 0, 1)
             moved, same = use(PERCENT, on_range="clip"), use(inside, on_range="clip")
             assert (moved == same).all()
         assert (one.calibrate(PERCENT, on_range="allow") == c.map_(PERCENT)).all()
-    with pytest.raises(cal.ParameterError, match="on_range must be one of"):
+    with pytest.raises(cal.errors.ParameterError, match="on_range must be one of"):
         c.calibrate([0.5], on_range="ignore")
 
 
@@ -62,9 +64,9 @@ def test_margins_may_be_any_numbers(name):
     assert c.score_range_.kind == "number"
     new = np.linspace(-9, 9, 40)
     assert (c.calibrate(new) == c.map_(new)).all()
-    with pytest.warns(cal.RangeWarning, match="most scores lie beyond.*40 of 40.*above"):
+    with pytest.warns(cal.errors.RangeWarning, match="most scores lie beyond.*40 of 40.*above"):
         c.calibrate(new + 30)
-    with pytest.warns(cal.RangeWarning, match="most of them below"):
+    with pytest.warns(cal.errors.RangeWarning, match="most of them below"):
         c.to_fitted().predict_proba(new - 30)
     assert (c.calibrate(new + 30, on_range="allow") == c.map_(new + 30)).all()
 
@@ -79,10 +81,10 @@ def test_rows_of_several_classes(name):
         assert (one.predict_proba(scores) == c.map_(scores)).all()
         if probabilities:
             for use in (one.predict_proba, one.predict):
-                with pytest.raises(cal.InputError, match=f"{BAD}.*200 of 200"):
+                with pytest.raises(cal.errors.InputError, match=f"{BAD}.*200 of 200"):
                     use(100 * scores)
         else:
-            with pytest.warns(cal.RangeWarning, match="most scores lie beyond"):
+            with pytest.warns(cal.errors.RangeWarning, match="most scores lie beyond"):
                 one.predict_proba(100 * scores + 500)
         far = 100 * scores + 500
         assert (one.predict_proba(far, on_range="allow") == c.map_(far)).all()
@@ -93,7 +95,7 @@ def test_calibrators_of_segments_and_of_rows():
     features = simulate_features(60)
     segments = ["de"] * 6
     for one in (fitted_segments(), fitted_segments().to_fitted()):
-        with pytest.raises(cal.InputError, match=BAD):
+        with pytest.raises(cal.errors.InputError, match=BAD):
             one.calibrate(PERCENT, segments=segments)
         assert len(one.predict(PERCENT, segments=segments, on_range="clip")) == 6
     similar = cal.SimilarityBinning(k=5).fit(s, y, features=features)
@@ -102,10 +104,10 @@ def test_calibrators_of_segments_and_of_rows():
     for c, known in zip((similar, acp), more, strict=True):
         for one in (c, c.to_fitted()):
             for use in (one.calibrate, one.predict_proba, one.predict):
-                with pytest.raises(cal.InputError, match=BAD):
+                with pytest.raises(cal.errors.InputError, match=BAD):
                     use(PERCENT, **known)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cal.CalibrationWarning)  # of empty bins
+            warnings.simplefilter("ignore", cal.errors.CalibrationWarning)  # of empty bins
             assert len(c.calibrate(PERCENT, **known, on_range="clip")) == 6
     rows, codes = simulate_classes(60)
     several = cal.SimilarityBinning(k=5).fit(rows, codes, features=features)
@@ -142,14 +144,16 @@ def test_the_range_is_in_the_file(tmp_path):
 
 def test_tables_know_their_range():
     table = cal.ScoreTable.from_counts([-2, 0, 3], [3, 2, 1], [1, 2, 3])
-    assert cal.Platt().fit_table(table).score_range_ == cal.ScoreRange("number", -2, 3)
+    assert cal.Platt().fit_table(table).score_range_ == cal.data.ScoreRange("number", -2, 3)
     one = cal.ScoreTable.from_counts([0.5], [3], [1])
-    assert cal.Isotonic().fit_table(one).score_range_ == cal.ScoreRange("probability", 0.5, 0.5)
+    assert cal.Isotonic().fit_table(one).score_range_ == cal.data.ScoreRange(
+        "probability", 0.5, 0.5
+    )
 
 
 def test_rows_of_weight_zero_have_no_part_in_it():
     c = cal.Platt().fit([0.1, 0.4, 0.6, 0.9, 40], [0, 1, 0, 1, 1], [1, 1, 1, 1, 0])
-    assert c.score_range_ == cal.ScoreRange("probability", 0.1, 0.9)
+    assert c.score_range_ == cal.data.ScoreRange("probability", 0.1, 0.9)
 
 
 @given(
@@ -157,25 +161,25 @@ def test_rows_of_weight_zero_have_no_part_in_it():
     st.sampled_from([True, False]),
 )
 def test_no_score_is_left_out(scores, probabilities):
-    found = cal.ScoreRange.between(min(scores), max(scores), probabilities=probabilities)
+    found = cal.data.ScoreRange.between(min(scores), max(scores), probabilities=probabilities)
     assert found.low <= min(scores) <= max(scores) <= found.high
     inside = min(scores) >= 0 and max(scores) <= 1
     assert (found.kind == "probability") == (inside and probabilities)
-    assert cal.ScoreRange.from_dict(found.to_dict()) == found
+    assert cal.data.ScoreRange.from_dict(found.to_dict()) == found
 
 
 def test_a_few_scores_beyond_are_nothing_to_talk_about():
     c = cal.Platt().fit(np.linspace(0.2, 0.8, 50), np.arange(50) % 2)
     margins = cal.Platt().fit(np.linspace(-3, 3, 50), np.arange(50) % 2)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", cal.RangeWarning)
+        warnings.simplefilter("error", cal.errors.RangeWarning)
         c.calibrate([0.81])
         c.calibrate([0.9, 0.95, 0.99])
         c.calibrate(np.append(np.full(10, 0.9), np.full(10, 0.5)))  # half, not most
         margins.calibrate([4.0])
-    with pytest.warns(cal.RangeWarning, match="10 of 12"):
+    with pytest.warns(cal.errors.RangeWarning, match="10 of 12"):
         c.calibrate(np.append(np.full(10, 0.9), [0.5, 0.5]))
-    with pytest.warns(cal.RangeWarning, match="1 of 1"):
+    with pytest.warns(cal.errors.RangeWarning, match="1 of 1"):
         margins.calibrate([31.0])
 
 
@@ -188,11 +192,12 @@ def test_the_warning_points_to_who_called(tmp_path):
         *(lambda f=f: f(far) for one in (c, c.to_fitted())
           for f in (one.calibrate, one.predict_proba, one.predict)),
         *(lambda one=one: one.predict(rows) for one in (several, several.to_fitted())),
-        *(lambda kind=kind: cal.apply(c, frame(kind, {"s": far}), score="s") for kind in KINDS),
+        *(lambda kind=kind: cal.add_probabilities(c, frame(kind, {"s": far}), score="s")
+          for kind in KINDS),
         lambda: apply_file(c.to_fitted(), [tmp_path / "in.csv"], tmp_path / "o.csv", score="s"),
     ]  # fmt: skip
     for use in uses:
-        with pytest.warns(cal.RangeWarning) as found:
+        with pytest.warns(cal.errors.RangeWarning) as found:
             use()
         assert [one.filename for one in found] == [__file__]
 
@@ -205,7 +210,7 @@ def test_updates_and_other_rates_keep_the_range():
 
 def test_maps_that_take_a_logit_are_of_probabilities_without_being_told():
     for map_ in (Identity(), Logistic(0.0, (("z", 1.0),)), Piecewise.step([0], [0, 1], "logit")):
-        with pytest.raises(cal.InputError, match=BAD):
+        with pytest.raises(cal.errors.InputError, match=BAD):
             cal.Fitted(map_, (0, 1), 1).calibrate([40.0])
     for map_ in (Logistic(0.0, (("x", 1.0),)), Piecewise.step([0.3, 0.5], [0, 0.4, 1])):
         assert cal.Fitted(map_, (0, 1), 1).calibrate([40.0]).tolist() == map_([40.0]).tolist()
@@ -243,29 +248,31 @@ def test_frames_of_percentages_are_refused(kind, name):
     more = {"score": "s", "segment": "g" if name == "segments" else None}
     for one in (c, c.to_fitted()):
         for on_missing in ("error", "null"):
-            with pytest.raises(cal.InputError, match=r"score column 's' must be prob.*5 of 8"):
-                cal.apply(one, rows, on_missing=on_missing, **more)
+            with pytest.raises(
+                cal.errors.InputError, match=r"score column 's' must be prob.*5 of 8"
+            ):
+                cal.add_probabilities(one, rows, on_missing=on_missing, **more)
     segments = {"segments": ["de"] * 8} if name == "segments" else {}
     for word in ("clip", "allow"):
         wanted = c.calibrate(scores, on_range=word, **segments)
-        found = read(cal.apply(c, rows, on_range=word, **more)).sort("i")
+        found = read(cal.add_probabilities(c, rows, on_range=word, **more)).sort("i")
         assert np.abs(found["probability"].to_numpy() - wanted).max() < 1e-12
         assert (found["s"].to_numpy() == scores).all()  # what came is as it was
-    with pytest.raises(cal.ParameterError, match="on_range"):
-        cal.apply(c, rows, on_range="x", **more)
+    with pytest.raises(cal.errors.ParameterError, match="on_range"):
+        cal.add_probabilities(c, rows, on_range="x", **more)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_frames_beyond_the_fit_are_warned_of(kind):
     c = fitted("isotonic", True)
     rows = frame(kind, {"s": np.linspace(30, 60, 20)})
-    with pytest.warns(cal.RangeWarning, match="20 of 20"):
-        cal.apply(c, rows, score="s")
+    with pytest.warns(cal.errors.RangeWarning, match="20 of 20"):
+        cal.add_probabilities(c, rows, score="s")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", cal.RangeWarning)
-        cal.apply(c, rows, score="s", on_range="allow")
+        warnings.simplefilter("error", cal.errors.RangeWarning)
+        cal.add_probabilities(c, rows, score="s", on_range="allow")
     missing = frame(kind, {"s": pl.Series([None, 0.5, 0.2] * 5)})
-    found = read(cal.apply(fitted("platt"), missing, score="s", on_missing="null"))
+    found = read(cal.add_probabilities(fitted("platt"), missing, score="s", on_missing="null"))
     assert found["probability"].null_count() == 5
 
 
@@ -279,20 +286,24 @@ def test_lazy_frames_are_not_run_where_nothing_can_be_refused(kind, monkeypatch)
         far = far.map_batches(fail, schema={"s": pl.Float64})
     monkeypatch.setattr(nw.LazyFrame, "collect", fail)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", cal.RangeWarning)
-        cal.apply(fitted("platt", True), far, score="s", on_missing="null")  # any margin is right
+        warnings.simplefilter("error", cal.errors.RangeWarning)
+        cal.add_probabilities(
+            fitted("platt", True), far, score="s", on_missing="null"
+        )  # any margin is right
         for word in ("clip", "allow"):
-            cal.apply(fitted("platt"), far, score="s", on_missing="null", on_range=word)
+            cal.add_probabilities(fitted("platt"), far, score="s", on_missing="null", on_range=word)
     for more in ({}, {"on_missing": "null"}):
         with pytest.raises(AssertionError, match="was run"):
-            cal.apply(fitted("platt"), far, score="s", **more)
+            cal.add_probabilities(fitted("platt"), far, score="s", **more)
 
 
 def test_bare_maps_are_functions_of_any_number():
     rows, bare = pl.LazyFrame({"s": [1.5]}), Logistic(0.0, (("z", 1.0),))
-    assert cal.apply(bare, rows, score="s").collect()["probability"][0] == bare([1.5])[0]
-    with pytest.raises(cal.InputError, match=BAD):  # old files know no more than their map
-        cal.apply(cal.Fitted(bare, (0, 1), 1), rows, score="s")
+    assert (
+        cal.add_probabilities(bare, rows, score="s").collect()["probability"][0] == bare([1.5])[0]
+    )
+    with pytest.raises(cal.errors.InputError, match=BAD):  # old files know no more than their map
+        cal.add_probabilities(cal.Fitted(bare, (0, 1), 1), rows, score="s")
 
 
 def test_files_of_percentages_are_refused(tmp_path, capsys):
@@ -301,7 +312,7 @@ def test_files_of_percentages_are_refused(tmp_path, capsys):
     (tmp_path / "in.csv").write_text("s\n" + "\n".join(map(str, PERCENT)) + "\n")
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     with pytest.raises(
-        cal.InputError, match=r"5 of 6 rows are not \(first: '3.0' in data row 1.*on_range"
+        cal.errors.InputError, match=r"5 of 6 rows are not \(first: '3.0' in data row 1.*on_range"
     ):
         apply_file(c.to_fitted(), [source], out, score="s")
     assert not out.exists()
@@ -324,7 +335,7 @@ def test_files_of_percentages_are_refused(tmp_path, capsys):
 def test_files_beyond_the_fit_are_warned_of(tmp_path):
     c = fitted("isotonic", True).to_fitted()
     pd.DataFrame({"s": np.linspace(30, 60, 50)}).to_csv(tmp_path / "in.csv", index=False)
-    with pytest.warns(cal.RangeWarning, match="50 of 50"):
+    with pytest.warns(cal.errors.RangeWarning, match="50 of 50"):
         apply_file(c, [tmp_path / "in.csv"], tmp_path / "out.csv", score="s")
 
 

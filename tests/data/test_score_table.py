@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import InputError, ParameterError, ScoreTable
+from calibrant import ScoreTable
+from calibrant.errors import InputError, ParameterError
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from twins import basics as naive
 

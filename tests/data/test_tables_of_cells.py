@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import calibrant as cal
-from calibrant.data.table import ScoreTable
-from calibrant.folds.tables import out_of_fold
-from calibrant.registry import METHODS
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.registry import METHODS
+from calibrant.estimators.table_folds import out_of_fold
 
 #: how far the map of a pooled table may be from that of the rows, where the map is smooth; a method
 #: that cuts or counts may cut elsewhere
@@ -35,7 +35,9 @@ def tables() -> tuple[ScoreTable, ScoreTable]:
     rng = np.random.default_rng(0)
     s = rng.beta(0.8, 3, 4000)
     frame = pl.LazyFrame({"s": s, "y": rng.random(4000) < 0.8 * s**1.3})
-    return tuple(cal.table(frame, score="s", label="y", cells=cells) for cells in ("exact", 512))
+    return tuple(
+        cal.score_table(frame, score="s", label="y", cells=cells) for cells in ("exact", 512)
+    )
 
 
 def make(name: str):
@@ -72,22 +74,24 @@ def test_the_choice_and_the_report():
     rng = np.random.default_rng(1)
     s = rng.beta(1, 2, 800)
     frame = pl.LazyFrame({"s": s, "y": rng.random(800) < s**2})
-    pooled = cal.table(frame, score="s", label="y", cells=64)
+    pooled = cal.score_table(frame, score="s", label="y", cells=64)
     assert pooled.error > 0
     auto = cal.AutoCalibrator().fit_table(pooled)
     assert auto.leaderboard_
     assert np.abs(auto.calibrate([0.3, 0.6]) - [0.09, 0.36]).max() < 0.1
-    page = cal.report(pooled).to_html()
+    page = cal.calibration_report(pooled).to_html()
     assert f"moved by up to {pooled.error:.3g}" in page
 
 
 def test_measures():
     exact, pooled = tables()
     # |Δ Brier| ≤ 2·error, since its slope in p is at most 2
-    assert abs(cal.brier(pooled) - cal.brier(exact)) <= 2 * pooled.error
-    assert abs(cal.ece(pooled) - cal.ece(exact)) <= pooled.error + 1e-12
-    assert cal.accuracy(pooled) == cal.accuracy(exact)  # no cell lies on both sides of ½
-    assert abs(cal.auc(pooled) - cal.auc(exact)) < 1e-3
+    assert abs(cal.metrics.brier(pooled) - cal.metrics.brier(exact)) <= 2 * pooled.error
+    assert abs(cal.metrics.ece(pooled) - cal.metrics.ece(exact)) <= pooled.error + 1e-12
+    assert cal.metrics.accuracy(pooled) == cal.metrics.accuracy(
+        exact
+    )  # no cell lies on both sides of ½
+    assert abs(cal.metrics.auc(pooled) - cal.metrics.auc(exact)) < 1e-3
     text = str(cal.evaluate(pooled))
     assert f"predictions were moved by up to {pooled.error:.3g}" in text
 
@@ -97,8 +101,8 @@ def test_folds():
     found = out_of_fold(cal.Platt(), pooled)
     assert found.total == pooled.total == exact.total
     assert found.total_positive == exact.total_positive
-    assert cal.log_loss(found) == pytest.approx(
-        cal.log_loss(out_of_fold(cal.Platt(), exact)), abs=2e-3
+    assert cal.metrics.log_loss(found) == pytest.approx(
+        cal.metrics.log_loss(out_of_fold(cal.Platt(), exact)), abs=2e-3
     )
 
 

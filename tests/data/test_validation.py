@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.data.door import (
+from calibrant.data.labels import read_many
+from calibrant.data.validation import (
     read_binary,
     read_labels,
     read_probabilities,
     read_scores,
     read_weight,
 )
-from calibrant.data.labels import read_many
 
 SCORES = [0.1, 0.4, 0.35, 0.8]
 LABELS = [0, 0, 1, 1]
@@ -135,7 +135,7 @@ def test_predict_proba_columns_follow_pos_label():
 
 
 def raises(message):
-    return pytest.raises(cal.InputError, match=message)
+    return pytest.raises(cal.errors.InputError, match=message)
 
 
 BAD_SCORES = {
@@ -162,7 +162,7 @@ BAD_SCORES = {
     "arrow null": (pa.array([0.1, None, 0.3, 0.4]), "1 of 4 is missing.*row 1"),
     "masked": (np.ma.masked_values([0.1, 9.0, 0.3, 0.4], 9.0), "1 of 4 is missing.*row 1"),
     "polars strings": (pl.Series(["a", "b", "c", "d"]), "must be numbers"),
-    "lazy": (pl.LazyFrame({"a": SCORES}), r"fit_table\(cal.table\(frame, score"),
+    "lazy": (pl.LazyFrame({"a": SCORES}), r"fit_table\(cal.score_table\(frame, score"),
     "dict": (dict.fromkeys(SCORES, 1), "a dict came, of which only the keys"),
     "set": (set(SCORES), "a set came, which has no order"),
     "frozen set": (frozenset(SCORES), "a frozenset came, which has no order"),
@@ -382,7 +382,7 @@ def test_a_failed_refit_leaves_the_old_fit_whole():
     with raises("three came"):
         c.fit(SCORES, ["a", "b", "c", "d"])
     c.set_params(interpolation="no such word")
-    with pytest.raises(cal.ParameterError):
+    with pytest.raises(cal.errors.ParameterError):
         c.fit(SCORES, ["a", "a", "b", "b"])
     assert c.classes_.tolist() == ["no", "yes"]
     assert c.map_ == EXPECTED.map_
@@ -429,7 +429,7 @@ def test_odd_values_are_taken_or_refused_in_our_words(seed):
             assert ((p >= 0.0) & (p <= 1.0)).all()
         else:
             cal.evaluate(y, scores, sample_weight=weight, level=None)
-    except (cal.InputError, cal.ParameterError):
+    except (cal.errors.InputError, cal.errors.ParameterError):
         return
 
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
 import calibrant as cal
-from calibrant.data.table import ScoreTable
-from calibrant.diagrams.classes import class_reliability
+from calibrant.data.score_table import ScoreTable
+from calibrant.diagrams.axes_view import Frame, frame_of
+from calibrant.diagrams.class_curves import class_reliability
+from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curves import compare_curves, reliability_curve
-from calibrant.diagrams.frames import Frame, frame_of
 from calibrant.diagrams.panels import reliability_panels
 from calibrant.diagrams.resample import cells_of
-from calibrant.diagrams.rule import CurveOptions
-from calibrant.diagrams.segments import reliability_segments
+from calibrant.diagrams.segment_curves import reliability_segments
 from twins.shapes import naive_blocks, naive_consistency, naive_smooth
 
 probabilities = st.one_of(
@@ -379,9 +379,9 @@ def test_what_auto_and_confidence_mean():
     ],
 )
 def test_bad_options(options, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         reliability_curve([0, 1], [0.2, 0.8], **options)
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         reliability_panels([0, 1], {"a": [0.2, 0.8]}, **options)
 
 
@@ -414,7 +414,7 @@ def test_cells_of_log_odds_are_equal_there():
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_frames_of_log_odds_hold_what_they_should(a, b):
-    from calibrant.diagrams.frames import round_odds
+    from calibrant.diagrams.axes_view import round_odds
 
     low, high = min(a, b), max(a, b)
     start, end = round_odds(low, high)
@@ -442,9 +442,9 @@ def test_panels_of_tables():
     y, p = simulate(300)
     tables = {name: ScoreTable.from_arrays(q, y) for name, q in (("a", p), ("b", p**2))}
     assert reliability_panels(None, tables) == reliability_panels(y, {"a": p, "b": p**2})
-    with pytest.raises(cal.InputError, match=r"predictions\['a'\] must be a ScoreTable"):
+    with pytest.raises(cal.errors.InputError, match=r"predictions\['a'\] must be a ScoreTable"):
         reliability_panels(None, {"a": p})
-    with pytest.raises(cal.InputError, match="sample_weight must not be given"):
+    with pytest.raises(cal.errors.InputError, match="sample_weight must not be given"):
         reliability_panels(None, tables, sample_weight=np.ones(300))
 
 
@@ -492,15 +492,15 @@ def test_segments_of_any_kind():
 )
 def test_bad_segments(segments, message):
     y, p = simulate(40)
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         reliability_segments(y, p, segments)
 
 
 def test_segments_need_rows():
     table = ScoreTable.from_counts([0.3], [1], [1])
-    with pytest.raises(cal.InputError, match="but a ScoreTable came"):
+    with pytest.raises(cal.errors.InputError, match="but a ScoreTable came"):
         reliability_segments(table, None, ["a"])
-    with pytest.raises(cal.InputError, match="but no prediction came"):
+    with pytest.raises(cal.errors.InputError, match="but no prediction came"):
         reliability_segments([0, 1], {}, ["a", "b"])
 
 

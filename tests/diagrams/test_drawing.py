@@ -11,10 +11,10 @@ import calibrant as cal
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.draw import map_diagram, panel_diagram, reliability_diagram, render
 from calibrant.diagrams.draw.classes import class_diagram
-from calibrant.diagrams.draw.marks import looks_of
-from calibrant.diagrams.lines import map_curve
+from calibrant.diagrams.draw.styles import looks_of
+from calibrant.diagrams.map_lines import map_curve
 from calibrant.diagrams.panels import reliability_panels
-from calibrant.diagrams.segments import reliability_segments
+from calibrant.diagrams.segment_curves import reliability_segments
 from calibrant.maps import Identity, Interval, Logistic, Piecewise
 
 STEP = Piecewise.step([0.2, 0.6], [0.0, 0.3, 0.9])
@@ -143,7 +143,7 @@ def test_a_map_over_several_predictions():
     ],
 )
 def test_bad_options_beside_several(options, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         reliability_diagram([0, 1], {"a": [0.2, 0.8], "b": [0.1, 0.9]}, **options)
 
 
@@ -253,7 +253,7 @@ def test_bands_of_maps_on_log_odds():
     ],
 )
 def test_bad_map_options(options, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         map_diagram(COOL, **options)
 
 
@@ -288,9 +288,11 @@ def test_as_many_axes_as_panels():
     from matplotlib.figure import Figure
 
     found = reliability_panels([0, 1], {"a": [0.2, 0.8], "b": [0.1, 0.9]})
-    with pytest.raises(cal.ParameterError, match="a list of 2 axes, one for each panel, but 1"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="a list of 2 axes, one for each panel, but 1"
+    ):
         panel_diagram(found, ax=Figure().subplots())
-    with pytest.raises(cal.ParameterError, match="across must be a whole number"):
+    with pytest.raises(cal.errors.ParameterError, match="across must be a whole number"):
         panel_diagram(found, across=0)
 
 
@@ -400,7 +402,7 @@ def test_a_line_of_one_point_is_seen(curve):
 
 def test_names_that_look_the_same_are_refused():
     y, p = simulate(40)
-    with pytest.raises(cal.InputError, match="two are called '1'"):
+    with pytest.raises(cal.errors.InputError, match="two are called '1'"):
         reliability_diagram(y, {1: p, "1": p})
-    with pytest.raises(cal.InputError, match="two are called '1'"):
+    with pytest.raises(cal.errors.InputError, match="two are called '1'"):
         reliability_segments(y, {1: p, "1": p}, y)

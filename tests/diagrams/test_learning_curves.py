@@ -50,10 +50,10 @@ def slow_curve(methods, scores, y, weight, sizes, repeats, seed, measure):
 
 
 def slow_measure(name):
-    """The function behind a measure; two are parts of `cal.corp`."""
+    """The function behind a measure; two are parts of `cal.metrics.corp`."""
 
     def part(y, p, sample_weight):
-        return getattr(cal.corp(y, p, sample_weight=sample_weight), name)
+        return getattr(cal.metrics.corp(y, p, sample_weight=sample_weight), name)
 
     return getattr(cal, name, part)
 
@@ -107,7 +107,7 @@ def test_maps_that_fall_are_judged_rightly():
     curve = learning_curve(
         cal.Platt(), 1 - scores, y, sizes=[100], repeats=3, measure="auc", random_state=0
     )
-    slow = slow_curve([cal.Platt()], 1 - scores, y, None, [100], 3, 0, cal.auc)
+    slow = slow_curve([cal.Platt()], 1 - scores, y, None, [100], 3, 0, cal.metrics.auc)
     np.testing.assert_allclose(curve.values, slow, rtol=1e-12)
     assert curve.mean[0, 0] < 0.5 < curve.mean[1, 0]
 
@@ -155,7 +155,7 @@ def test_functions_without_weights_and_their_sense():
         METHODS, scores, y, measure=average_precision_score, larger_is_better=True, **options
     )
     assert precision.better == "larger"
-    known = learning_curve(METHODS, scores, y, measure=cal.auc, **options)
+    known = learning_curve(METHODS, scores, y, measure=cal.metrics.auc, **options)
     assert known == learning_curve(METHODS, scores, y, measure="auc", **options)
     assert (known.measure, known.better) == ("AUC", "larger")
 
@@ -354,7 +354,9 @@ def test_differences_are_paired():
 def test_unknown_methods_are_refused():
     curve = made(np.zeros((2, 1, 2)), [10])
     for ask in (curve.difference, curve.crossing):
-        with pytest.raises(cal.ParameterError, match="one of 'uncalibrated', 'm1', but 'm2' came"):
+        with pytest.raises(
+            cal.errors.ParameterError, match="one of 'uncalibrated', 'm1', but 'm2' came"
+        ):
             ask("m1", "m2")
 
 
@@ -424,7 +426,7 @@ def test_printing():
 )
 def test_bad_options(options, message):
     scores, y = simulate(100)
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         learning_curve(cal.Platt(), scores, y, **options)
 
 
@@ -445,7 +447,7 @@ def test_bad_options(options, message):
 )
 def test_bad_calibrators(calibrators, message):
     scores, y = simulate(100)
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         learning_curve(calibrators, scores, y.astype(int), sizes=[32])
 
 
@@ -462,7 +464,7 @@ def test_bad_calibrators(calibrators, message):
     ],
 )
 def test_bad_data(scores, y, options, message):
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         learning_curve(cal.Platt(), scores, y, **options)
 
 
@@ -473,7 +475,9 @@ def test_functions_must_return_a_number(answer):
     def odd(y, p, sample_weight):
         return answer
 
-    with pytest.raises(cal.InputError, match=r"odd returned .* after calibration with 32 rows"):
+    with pytest.raises(
+        cal.errors.InputError, match=r"odd returned .* after calibration with 32 rows"
+    ):
         learning_curve(cal.Platt(), scores, y, sizes=[32], measure=odd)
 
 
@@ -595,15 +599,15 @@ def test_methods_beyond_six_are_dashed():
 
 
 def test_bad_diagrams():
-    with pytest.raises(cal.InputError, match="a LearningCurve must come, but list came"):
+    with pytest.raises(cal.errors.InputError, match="a LearningCurve must come, but list came"):
         learning_diagram([1])
-    with pytest.raises(cal.ParameterError, match="ax must be matplotlib Axes"):
+    with pytest.raises(cal.errors.ParameterError, match="ax must be matplotlib Axes"):
         learning_diagram(FIGURES["two"], ax=3)
 
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(cal.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
+    with pytest.raises(cal.errors.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
         learning_diagram(FIGURES["two"])
 
 

@@ -16,7 +16,7 @@ import calibrant as cal
 from calibrant.boosting.adaboost import AdaBoost
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.draw import panel_diagram, render
-from calibrant.diagrams.lines import map_curve
+from calibrant.diagrams.map_lines import map_curve
 from calibrant.diagrams.panels import Panels, boosting_panels, reliability_panels
 
 
@@ -136,18 +136,22 @@ def test_panels_are_a_value():
     ],
 )
 def test_bad_predictions(predictions, message):
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         reliability_panels([0, 1], predictions)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"maps": {"b": None}}, cal.ParameterError, "names of maps must be among 'a', but 'b'"),
-        ({"maps": [1]}, cal.ParameterError, "maps must be a dict"),
-        ({"maps": {"a": cal.Platt()}}, cal.InputError, "Fit it first"),
-        ({"binning": "depth"}, cal.ParameterError, "binning must be one of"),
-        ({"bins": 0}, cal.ParameterError, "bins must be a whole number"),
+        (
+            {"maps": {"b": None}},
+            cal.errors.ParameterError,
+            "names of maps must be among 'a', but 'b'",
+        ),
+        ({"maps": [1]}, cal.errors.ParameterError, "maps must be a dict"),
+        ({"maps": {"a": cal.Platt()}}, cal.errors.InputError, "Fit it first"),
+        ({"binning": "depth"}, cal.errors.ParameterError, "binning must be one of"),
+        ({"bins": 0}, cal.errors.ParameterError, "bins must be a whole number"),
     ],
 )
 def test_bad_options(options, error, message):
@@ -189,7 +193,9 @@ def test_boosting_pushes_predictions_away_from_0_and_1():
 
 
 def test_other_models_are_refused():
-    with pytest.raises(cal.InputError, match="fitted AdaBoost, with staged_raw_score, but object"):
+    with pytest.raises(
+        cal.errors.InputError, match="fitted AdaBoost, with staged_raw_score, but object"
+    ):
         boosting_panels(object(), [[1.0]], [1])
 
 
@@ -307,7 +313,7 @@ def test_nothing_global_is_touched():
 
 
 def test_bad_diagrams():
-    with pytest.raises(cal.InputError, match="Panels must come, but dict came"):
+    with pytest.raises(cal.errors.InputError, match="Panels must come, but dict came"):
         panel_diagram({"a": [0.1, 0.2]})
 
 
@@ -315,5 +321,5 @@ def test_without_matplotlib(monkeypatch):
     panels = panels_of(1)
     assert isinstance(panels, Panels)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(cal.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
+    with pytest.raises(cal.errors.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
         panel_diagram(panels)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.diagrams.curves import compare_curves, reliability_curve
 from calibrant.diagrams.draw import map_diagram, reliability_diagram, render
-from calibrant.diagrams.lines import map_curve
+from calibrant.diagrams.map_lines import map_curve
 from calibrant.maps import (
     Chain,
     Identity,
@@ -239,9 +239,9 @@ def test_printing():
     ],
 )
 def test_bad_input(arguments, message):
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         reliability_curve(*arguments)
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         reliability_diagram(*arguments)
 
 
@@ -258,15 +258,15 @@ def test_bad_input(arguments, message):
     ],
 )
 def test_bad_options(options, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         reliability_curve([0, 1], [0.2, 0.8], **options)
 
 
 def test_weights_do_not_go_with_a_table():
     table = cal.ScoreTable.from_counts([0.3], [1], [1])
-    with pytest.raises(cal.InputError, match="sample_weight must not be given"):
+    with pytest.raises(cal.errors.InputError, match="sample_weight must not be given"):
         reliability_curve(table, sample_weight=[1.0])
-    with pytest.raises(cal.InputError, match="raw must be a ScoreTable where y is one"):
+    with pytest.raises(cal.errors.InputError, match="raw must be a ScoreTable where y is one"):
         compare_curves(table, raw=[0.1, 0.2])
 
 
@@ -369,13 +369,17 @@ def test_very_many_knots_are_thinned():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"fitted": cal.Isotonic()}, cal.InputError, "Fit it first"),
-        ({"fitted": Softmax(np.eye(3), np.zeros(3))}, cal.InputError, "one score per class"),
-        ({"fitted": STEP, "lo": 1.0, "hi": 0.0}, cal.ParameterError, "lo must be below hi"),
-        ({"fitted": STEP, "lo": float("nan")}, cal.ParameterError, "lo must be a finite number"),
+        ({"fitted": cal.Isotonic()}, cal.errors.InputError, "Fit it first"),
+        ({"fitted": Softmax(np.eye(3), np.zeros(3))}, cal.errors.InputError, "one score per class"),
+        ({"fitted": STEP, "lo": 1.0, "hi": 0.0}, cal.errors.ParameterError, "lo must be below hi"),
+        (
+            {"fitted": STEP, "lo": float("nan")},
+            cal.errors.ParameterError,
+            "lo must be a finite number",
+        ),
         (
             {"fitted": STEP, "lo": 0.0, "hi": 1.0, "n": 1},
-            cal.ParameterError,
+            cal.errors.ParameterError,
             "n must be a whole number from 2",
         ),
     ],
@@ -633,7 +637,7 @@ def test_nothing_global_is_touched():
     ],
 )
 def test_bad_drawing_options(options, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         reliability_diagram([0, 1], [0.2, 0.8], **options)
 
 
@@ -641,14 +645,14 @@ def test_margins_have_no_place_on_given_axes():
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    with pytest.raises(cal.ParameterError, match="Draw it with map_diagram"):
+    with pytest.raises(cal.errors.ParameterError, match="Draw it with map_diagram"):
         reliability_diagram([0, 1], [0.2, 0.8], raw=[-3, 4], fitted_map=SIGMOID, ax=axes)
 
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for draw in (lambda: reliability_diagram([0, 1], [0.2, 0.8]), lambda: map_diagram(STEP)):
-        with pytest.raises(cal.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
+        with pytest.raises(cal.errors.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
             draw()
     assert len(reliability_curve([0, 1], [0.2, 0.8])) == 2
 

@@ -22,8 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.engines.apply import apply
+from calibrant.engines.apply import add_probabilities
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.registry import METHODS
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,
@@ -37,7 +38,6 @@ from calibrant.maps import (
 )
 from calibrant.plan.borders import number, rank, regions
 from calibrant.plan.grids import Grid, grid_of, listed, packed
-from calibrant.registry import METHODS
 from strategies import costly
 
 TOL = 1e-12
@@ -92,7 +92,9 @@ def applied(kind: str, calibrator: Any, scores: Any, **options: Any) -> np.ndarr
     """The new column, rows counted."""
     made = rows(
         kind,
-        apply(calibrator, frame(kind, score=scores), score="score", on_range="allow", **options),
+        add_probabilities(
+            calibrator, frame(kind, score=scores), score="score", on_range="allow", **options
+        ),
     )
     assert made["id"].to_list() == list(range(len(scores)))
     return made["probability"].to_numpy()
@@ -272,7 +274,7 @@ def test_random_pieces_on_duckdb(map_):
 
 def test_jumps_after_a_hill_are_refused():
     with pytest.raises(InputError, match="neither rise nor fall"):
-        apply(Chain((HILL, JUMP)), frame("polars", score=[0.1]), score="score")
+        add_probabilities(Chain((HILL, JUMP)), frame("polars", score=[0.1]), score="score")
 
 
 # --- the table of pieces ------------------------------------------------------------------------
@@ -325,7 +327,9 @@ GAPS = pa.array([0.2, None, 0.7, math.nan, math.inf, -math.inf, 0.4])
     "map_", [JUMP, MANY, CROWD, HILL, Identity(), MANY_LINES, Chain((JUMP, MANY))]
 )
 def test_missing_scores_get_null(kind, map_):
-    made = rows(kind, apply(map_, frame(kind, score=GAPS), score="score", on_missing="null"))
+    made = rows(
+        kind, add_probabilities(map_, frame(kind, score=GAPS), score="score", on_missing="null")
+    )
     p = made["probability"]
     assert len(p) == len(GAPS)
     assert p.is_null().to_list() == [False, True, False, True, True, True, False]
@@ -341,31 +345,33 @@ def test_missing_scores_cost_no_row_where_pieces_are_crowded(kind, size):
     members = Segmented(map_, ("a", "b"), (LINE, map_), [0.5, 0.7])
     for one, segment in ((map_, None), (members, "g")):
         native = frame(kind, score=GAPS, g=["a", "b", "c", "a", "b", "c", "b"])
-        made = apply(one, native, score="score", segment=segment, on_missing="null")
+        made = add_probabilities(one, native, score="score", segment=segment, on_missing="null")
         missing = rows(kind, made)["probability"].is_null().to_list()
         assert missing == [False, True, False, True, True, True, False]
 
 
 @pytest.mark.parametrize("kind", EAGER)
 def test_missing_scores_in_memory(kind):
-    made = rows(kind, apply(JUMP, frame(kind, score=GAPS), score="score", on_missing="null"))
+    made = rows(
+        kind, add_probabilities(JUMP, frame(kind, score=GAPS), score="score", on_missing="null")
+    )
     p = made["probability"].fill_nan(None)
     assert p.to_list() == [0.1, None, 0.2, None, None, None, 0.4]
     with pytest.raises(InputError, match=r"must be (complete|finite)"):
-        apply(JUMP, frame(kind, score=GAPS), score="score")
+        add_probabilities(JUMP, frame(kind, score=GAPS), score="score")
 
 
 @each_lazy
 def test_missing_scores_are_counted_and_refused(kind):
     with pytest.raises(InputError) as refused:
-        apply(JUMP, frame(kind, score=GAPS), score="score")
+        add_probabilities(JUMP, frame(kind, score=GAPS), score="score")
     for words in ("1 of 7 is NULL", "1 of 7 is NaN", "2 of 7 are infinite", "on_missing"):
         assert words in str(refused.value)
 
 
 @each
 def test_no_rows(kind):
-    made = rows(kind, apply(MANY, frame(kind, score=np.empty(0)), score="score"))
+    made = rows(kind, add_probabilities(MANY, frame(kind, score=np.empty(0)), score="score"))
     assert made.columns == ["id", "score", "probability"]
     assert len(made) == 0
 
@@ -376,7 +382,7 @@ def test_no_rows(kind):
 @each
 def test_columns_keep_their_order_and_types(kind):
     native = frame(kind, score=np.float32([0.2, 0.6]), word=["a", "b"], n=np.int16([1, 2]))
-    made = apply(MANY, native, score="score", into="p")
+    made = add_probabilities(MANY, native, score="score", into="p")
     before, after = (nw.from_native(f).collect_schema() for f in (native, made))
     assert after.names() == [*before.names(), "p"]
     assert all(after[name] == before[name] for name in before.names())
@@ -387,7 +393,9 @@ def test_columns_keep_their_order_and_types(kind):
 @each
 @pytest.mark.parametrize("dtype", [pa.int8(), pa.int64(), pa.bool_(), pa.float32()])
 def test_scores_of_any_number_type(kind, dtype):
-    made = apply(FALL, frame(kind, score=pa.array([0, 1, 1]).cast(dtype)), score="score")
+    made = add_probabilities(
+        FALL, frame(kind, score=pa.array([0, 1, 1]).cast(dtype)), score="score"
+    )
     assert np.abs(rows(kind, made)["probability"].to_numpy() - FALL([0, 1, 1])).max() <= TOL
 
 
@@ -395,7 +403,7 @@ def test_scores_of_any_number_type(kind, dtype):
 def test_odd_names(kind):
     name = "sc\"ore's; é"
     columns = {name: [0.2, 0.6], "__calibrant_1": [1, 2], "__CALIBRANT__2": [3, 4]}
-    made = rows(kind, apply(MANY, frame(kind, **columns), score=name, into='p "x"'))
+    made = rows(kind, add_probabilities(MANY, frame(kind, **columns), score=name, into='p "x"'))
     assert made.columns == ["id", *columns, 'p "x"']
     assert made['p "x"'].to_list() == MANY([0.2, 0.6]).tolist()
     assert made["__calibrant_1"].to_list() == [1, 2]
@@ -403,7 +411,7 @@ def test_odd_names(kind):
 
 def test_polars_keeps_the_order_of_rows():
     scores = np.random.default_rng(6).random(20_000)
-    lazy = apply(CROWD, frame("polars", score=scores), score="score")
+    lazy = add_probabilities(CROWD, frame("polars", score=scores), score="score")
     for engine in ("in-memory", "streaming"):
         made = lazy.collect(engine=engine)
         assert made["id"].to_list() == list(range(len(scores)))
@@ -418,7 +426,7 @@ def test_equal_rows_stay_as_many(kind):
 
 def test_pandas_with_an_index_of_its_own():
     native = pd.DataFrame({"score": [0.2, 0.6]}, index=["b", "a"])
-    made = apply(JUMP, native, score="score")
+    made = add_probabilities(JUMP, native, score="score")
     assert made.index.tolist() == ["b", "a"]
     assert made["probability"].tolist() == JUMP([0.2, 0.6]).tolist()
 
@@ -426,8 +434,8 @@ def test_pandas_with_an_index_of_its_own():
 def test_a_duckdb_relation_keeps_its_table_and_leaves_nothing():
     connection = duckdb.connect()
     relation = connection.sql("SELECT range / 100 AS score FROM range(100)")
-    made = apply(MANY, relation, score="score")
-    twice = apply(CROWD, made, score="score", into="other")
+    made = add_probabilities(MANY, relation, score="score")
+    twice = add_probabilities(CROWD, made, score="score", into="other")
     del relation, made
     gc.collect()
     connection.execute("CREATE TABLE mine AS SELECT 1 AS a")
@@ -472,7 +480,7 @@ def test_segments_as_the_map(map_, kind):
     base = telling(Chain((FALL, JUMP)), False)
     unseen = "xx" if map_ is BY_WORD else 99
     segments = rng.choice(np.array([*map_.keys, unseen]), len(base))
-    made = apply(map_, frame(kind, score=base, g=segments), score="score", segment="g")
+    made = add_probabilities(map_, frame(kind, score=base, g=segments), score="score", segment="g")
     got = rows(kind, made)
     assert len(got) == len(base)
     assert np.abs(got["probability"].to_numpy() - map_(base, segments)).max() <= TOL
@@ -482,9 +490,9 @@ def test_segments_as_the_map(map_, kind):
 def test_a_missing_segment_is_refused_or_gets_nothing(kind):
     native = frame(kind, score=[0.3, 0.3, 0.3], g=["a", None, "none of them"])
     with pytest.raises(InputError, match=r"segment column 'g'.*1 of 3"):
-        apply(BY_WORD, native, score="score", segment="g")
+        add_probabilities(BY_WORD, native, score="score", segment="g")
     options = {"on_missing": "null", "on_new_segment": "allow"}
-    made = apply(BY_WORD, native, score="score", segment="g", **options)
+    made = add_probabilities(BY_WORD, native, score="score", segment="g", **options)
     got = rows(kind, made)["probability"].to_numpy()
     assert np.isnan(got[1])
     assert got[2] == pytest.approx(float(BY_WORD.default([0.3])[0]), abs=TOL)
@@ -499,7 +507,9 @@ def test_a_thousand_segments(kind):
     )
     map_ = Segmented(LINE, tuple(range(1000)), maps, rng.random(1000))
     scores, segments = rng.random(20_000), rng.integers(0, 1010, 20_000)
-    made = apply(map_, frame(kind, score=scores, g=segments), score="score", segment="g")
+    made = add_probabilities(
+        map_, frame(kind, score=scores, g=segments), score="score", segment="g"
+    )
     got = rows(kind, made)["probability"].to_numpy()
     assert np.abs(got - map_(scores, segments)).max() <= TOL
 
@@ -509,7 +519,9 @@ def test_segments_too_long_for_a_signed_integer(kind):
     keys = (1, 2**63 + 5, "a")
     map_ = Segmented(LINE, keys, (JUMP,) * 3, [0.5, 1.0, 1.0])
     segments = np.array([1, 2**63 + 5, 2**63 + 6, 7], dtype=np.uint64)
-    made = apply(map_, frame(kind, score=[0.4] * 4, g=segments), score="score", segment="g")
+    made = add_probabilities(
+        map_, frame(kind, score=[0.4] * 4, g=segments), score="score", segment="g"
+    )
     got = rows(kind, made)["probability"].to_numpy()
     assert np.abs(got - map_(np.full(4, 0.4), segments)).max() <= TOL
     assert abs(got[1] - got[2]) > 0.01
@@ -519,7 +531,7 @@ def test_segments_too_long_for_a_signed_integer(kind):
 def test_whole_numbers_far_from_all_segments_cost_no_row(kind):
     segments = np.array([-(2**62), -1, 0, 3, 6, 2**62])
     native = frame(kind, score=[0.4] * 6, g=segments)
-    made = apply(BY_NUMBER, native, score="score", segment="g", on_new_segment="allow")
+    made = add_probabilities(BY_NUMBER, native, score="score", segment="g", on_new_segment="allow")
     got = rows(kind, made)["probability"].to_numpy()
     assert np.abs(got - BY_NUMBER(np.full(6, 0.4), segments)).max() <= TOL
 
@@ -528,16 +540,20 @@ def test_whole_numbers_far_from_all_segments_cost_no_row(kind):
 def test_the_first_and_the_last_number_of_64_bits(kind):
     ends = (-(2**63), 2**63 - 1)
     map_ = Segmented(Piecewise.constant(0.5), ends, (LINE, JUMP))
-    made = apply(map_, frame(kind, score=[0.4] * 2, g=list(ends)), score="score", segment="g")
+    made = add_probabilities(
+        map_, frame(kind, score=[0.4] * 2, g=list(ends)), score="score", segment="g"
+    )
     got = rows(kind, made)["probability"].to_numpy()
     assert np.abs(got - map_(np.full(2, 0.4), np.array(ends))).max() <= TOL
 
 
 def test_segments_of_another_kind_are_refused():
     with pytest.raises(InputError, match="segments are text, but column 'g' is whole numbers"):
-        apply(BY_WORD, frame("polars", score=[0.1], g=[1]), score="score", segment="g")
+        add_probabilities(BY_WORD, frame("polars", score=[0.1], g=[1]), score="score", segment="g")
     with pytest.raises(InputError, match="text or whole numbers, but its type is Float64"):
-        apply(BY_NUMBER, frame("polars", score=[0.1], g=[1.5]), score="score", segment="g")
+        add_probabilities(
+            BY_NUMBER, frame("polars", score=[0.1], g=[1.5]), score="score", segment="g"
+        )
 
 
 # --- refusals -----------------------------------------------------------------------------------
@@ -559,14 +575,14 @@ def test_segments_of_another_kind_are_refused():
 )
 def test_columns_that_cannot_be(kind, options, words):
     with pytest.raises(InputError) as refused:
-        apply(JUMP, frame(kind, score=[0.1], word=["a"]), **options)
+        add_probabilities(JUMP, frame(kind, score=[0.1], word=["a"]), **options)
     assert words in str(refused.value)
 
 
 def test_names_that_differ_in_case_are_the_same_to_sql():
     with pytest.raises(InputError, match="already has"):
-        apply(JUMP, frame("duckdb", score=[0.1]), score="score", into="SCORE")
-    made = apply(JUMP, frame("polars", score=[0.1]), score="score", into="SCORE")
+        add_probabilities(JUMP, frame("duckdb", score=[0.1]), score="score", into="SCORE")
+    made = add_probabilities(JUMP, frame("polars", score=[0.1]), score="score", into="SCORE")
     assert made.collect().columns == ["id", "score", "SCORE"]
 
 
@@ -580,7 +596,7 @@ def test_names_that_differ_in_case_are_the_same_to_sql():
 )
 def test_a_path_is_told_how_to_become_a_frame(path, reader, command):
     with pytest.raises(InputError) as refused:
-        apply(JUMP, path, score="score")
+        add_probabilities(JUMP, path, score="score")
     assert reader in str(refused.value)
     assert command in str(refused.value)
 
@@ -590,7 +606,7 @@ import duckdb
 import calibrant as cal
 c = cal.{method}().fit([0.1, 0.2, 0.8, 0.9, 0.4, 0.6] * 20, [0, 1, 0, 1, 0, 1] * 20)
 scores = duckdb.sql("SELECT 0.3::DOUBLE AS score UNION ALL SELECT NULL")
-lazy = cal.apply(c, scores, score="score", on_missing="null")
+lazy = cal.add_probabilities(c, scores, score="score", on_missing="null")
 assert len(lazy.fetchall()) == 2
 """
 
@@ -607,20 +623,20 @@ def test_a_script_ends_without_a_word(method):
 def test_calibrators_that_cannot_be():
     rows_ = frame("polars", score=[0.1])
     with pytest.raises(InputError, match="multiclass"):
-        apply(Softmax(1.0, [0.0, 0.0, 0.0]), rows_, score="score")
+        add_probabilities(Softmax(1.0, [0.0, 0.0, 0.0]), rows_, score="score")
     with pytest.raises(InputError, match="must be a fitted calibrator"):
-        apply("isotonic.json", rows_, score="score")
+        add_probabilities("isotonic.json", rows_, score="score")
     with pytest.raises(InputError, match="segment="):
-        apply(BY_WORD, rows_, score="score")
+        add_probabilities(BY_WORD, rows_, score="score")
     with pytest.raises(ValueError, match="fit"):
-        apply(cal.Platt(), rows_, score="score")
+        add_probabilities(cal.Platt(), rows_, score="score")
 
 
 def test_frames_and_options_that_cannot_be():
     with pytest.raises(InputError, match=r"path of a file came.*duckdb.read_parquet"):
-        apply(JUMP, "rows.parquet", score="score")
+        add_probabilities(JUMP, "rows.parquet", score="score")
     for other in ([0.1, 0.2], {"score": [0.1]}, pl.Series([0.1])):
         with pytest.raises(InputError, match="DuckDB relation, a Polars LazyFrame"):
-            apply(JUMP, other, score="score")
+            add_probabilities(JUMP, other, score="score")
     with pytest.raises(ParameterError, match="on_missing"):
-        apply(JUMP, frame("polars", score=[0.1]), score="score", on_missing="drop")
+        add_probabilities(JUMP, frame("polars", score=[0.1]), score="score", on_missing="drop")

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calibrant.data.table import ScoreTable
-from calibrant.engines.duckdb import Session, apply_file, read, read_table
+from calibrant.data.score_table import ScoreTable
+from calibrant.engines.duckdb import Session, apply_file, file_rows, read_table
 from calibrant.engines.duckdb.files import find_files, identifier, literal
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Logistic, Piecewise, Softmax
 from calibrant.outputs import whole_file
 
@@ -205,7 +205,7 @@ def test_one_known_label_has_its_partner(session, tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_labels_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(read, "HEAD", 2)
+    monkeypatch.setattr(file_rows, "HEAD", 2)
     s, y = [0.1, 0.2, 0.3, 0.4], ["no", "no", "yes", "yes"]
     path = tmp_path / f"t.{kind}"
     if kind == "csv":
@@ -217,7 +217,7 @@ def test_labels_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch, 
 
 
 def test_a_spelling_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch):
-    monkeypatch.setattr(read, "HEAD", 2)
+    monkeypatch.setattr(file_rows, "HEAD", 2)
     found = read_table(
         [make(tmp_path, "s,y\n1,0\n2,1\n3,1.0\n")], score="s", label="y", session=session
     )

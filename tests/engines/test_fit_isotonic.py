@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.data.blocks import isotonic_blocks
-from calibrant.data.lazy import read_lazy
+from calibrant.data.isotonic_blocks import isotonic_blocks
 from calibrant.data.lazy_checks import Names
+from calibrant.data.lazy_rows import read_lazy
 from calibrant.data.refine import matters, refined
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Piecewise
 from lazy_frames import KINDS, frame
@@ -236,7 +236,7 @@ def test_saved_loaded_and_applied(tmp_path):
     assert (loaded.method, loaded.params) == (same.method, same.params)
     assert (loaded.classes, loaded.pos_label) == (("no", "yes"), "yes")
     np.testing.assert_allclose(loaded.calibrate(s), near.calibrate(s), rtol=0, atol=1e-12)
-    applied = cal.apply(loaded, pl.LazyFrame({"s": s}), score="s").collect()
+    applied = cal.add_probabilities(loaded, pl.LazyFrame({"s": s}), score="s").collect()
     np.testing.assert_allclose(applied["probability"], near.calibrate(s), rtol=0, atol=1e-12)
 
 

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 import calibrant as cal
 from calibrant.cli.app import app
-from calibrant.data.segments import NewSegments
+from calibrant.data.segment_column import NewSegments
 from calibrant.engines.duckdb import apply_file
-from calibrant.engines.segments import segment_keys
+from calibrant.engines.segment_keys import segment_keys
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise, Segmented
 from lazy_frames import KINDS, frame
 
@@ -35,7 +35,7 @@ BY_WORD = Segmented(constant(0.5), ("1", "2"), tuple(map(constant, (0.1, 0.2))))
 
 def applied(kind: str, map_: Segmented, segments: Any, **options: Any) -> list[float]:
     rows = frame(kind, {"s": [0.3] * len(segments), "g": segments})
-    made = cal.apply(map_, rows, score="s", segment="g", **options)
+    made = cal.add_probabilities(map_, rows, score="s", segment="g", **options)
     return nw.from_native(made).lazy().collect("pyarrow").get_column("probability").to_list()
 
 
@@ -81,23 +81,23 @@ def test_nothing_is_run_where_missing_values_are_allowed():
     rows = pl.LazyFrame({"s": [0.3], "g": ["?"]}).map_batches(
         fail, schema={"s": pl.Float64, "g": pl.String}
     )
-    cal.apply(BY_WORD, rows, score="s", segment="g", on_missing="null")
-    known = Fitted(BY_WORD, (0, 1), 1, score_range=cal.ScoreRange("probability", 0.0, 1.0))
+    cal.add_probabilities(BY_WORD, rows, score="s", segment="g", on_missing="null")
+    known = Fitted(BY_WORD, (0, 1), 1, score_range=cal.data.ScoreRange("probability", 0.0, 1.0))
     for word in ("clip", "allow"):
-        cal.apply(known, rows, score="s", segment="g", on_missing="null", on_range=word)
+        cal.add_probabilities(known, rows, score="s", segment="g", on_missing="null", on_range=word)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_scores_are_counted_so_are_segments(kind):
-    known = Fitted(BY_WORD, (0, 1), 1, score_range=cal.ScoreRange("probability", 0.0, 1.0))
+    known = Fitted(BY_WORD, (0, 1), 1, score_range=cal.data.ScoreRange("probability", 0.0, 1.0))
     rows = frame(kind, {"s": [0.3, 0.4], "g": ["1", "?"]})
     more = {"score": "s", "segment": "g", "on_missing": "null"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cal.apply(known, rows, **more)
+        cal.add_probabilities(known, rows, **more)
     rows = frame(kind, {"s": [0.3, 0.4], "g": ["!", "?"]})
     with pytest.warns(CalibrationWarning, match=r"2 of 2 rows have a segment") as found:
-        cal.apply(known, rows, **more)
+        cal.add_probabilities(known, rows, **more)
     assert [one.filename for one in found] == [__file__]
 
 

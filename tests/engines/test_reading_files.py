@@ -21,9 +21,9 @@ import calibrant as cal
 from calibrant.engines.duckdb import Session, apply_file, parquet_files, read_table, records
 from calibrant.engines.duckdb.files import find_files
 from calibrant.engines.duckdb.json_files import set_member
-from calibrant.engines.rows import check_rows
+from calibrant.engines.rows_of_files import check_rows
 from calibrant.errors import InputError
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise
 
 STEP = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
@@ -140,7 +140,7 @@ def test_rows_that_a_reader_loses_are_an_error(session, tmp_path, monkeypatch, k
     with pytest.raises(InputError, match=message):
         read_table([path], score="s", label="y", session=session)
     with pytest.raises(InputError, match=message):
-        cal.table(path, score="s", label="y")
+        cal.score_table(path, score="s", label="y")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.csv", "s.jsonl", "s.parquet"]
 
 

@@ -24,15 +24,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import calibrant as cal
-from calibrant.data.segments import NewSegments
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.segment_column import NewSegments
 from calibrant.engines import duckdb
 from calibrant.engines.spark import Spark, apply_file, read_files, read_table, write_file
 from calibrant.engines.spark.failures import reworded, why_not_started
 from calibrant.engines.spark.read import is_url
 from calibrant.engines.spark.session import _knock, require_java
 from calibrant.errors import InputError, MissingExtraError, ParameterError
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Mixture, Piecewise, Segmented
 from sparks import needs_spark, rows, to_spark
@@ -539,17 +539,17 @@ def test_frames_with_columns_of_any_name(spark):
         named = {name: np.arange(60) for name in ODD} | {score: s, label: y, segment: g}
         plain = to_spark(spark.session, {f"n{j}": v for j, v in enumerate(named.values())})
         frame = plain.toDF(*named)
-        assert cal.table(frame, score=score, label=label) == wanted
+        assert cal.score_table(frame, score=score, label=label) == wanted
         if not i:
             each = cal.segment_tables(frame, score=score, label=label, segment=segment)
             assert each == {k: ScoreTable.from_arrays(s[g == k], y[g == k]) for k in sorted(set(g))}
-        made = cal.apply(map_, frame, score=score, into="p.q")
+        made = cal.add_probabilities(map_, frame, score=score, into="p.q")
         assert made.columns == [*named, "p.q"]
         found = made.toDF(*(f"n{j}" for j in range(len(named) + 1))).toArrow().to_pydict()
         got = dict(zip(found[f"n{list(named).index(score)}"], found[f"n{len(named)}"], strict=True))
         assert got == dict(zip(s.tolist(), map_(s).tolist(), strict=True))
     with pytest.raises(InputError, match="several are called 'a'"):
-        cal.table(frame.toDF(*["a"] * len(ODD)), score="a", label="b")
+        cal.score_table(frame.toDF(*["a"] * len(ODD)), score="a", label="b")
 
 
 def test_decimals_are_the_nearest_doubles(spark):
@@ -557,7 +557,7 @@ def test_decimals_are_the_nearest_doubles(spark):
     numbers = pa.array([Decimal(word) for word in words], pa.decimal128(38, 37))
     nearest, y = np.array([float(word) for word in words]), np.arange(len(words)) % 2
     frame = to_spark(spark.session, {"s": numbers, "y": y})
-    assert cal.table(frame, score="s", label="y") == ScoreTable.from_arrays(nearest, y)
+    assert cal.score_table(frame, score="s", label="y") == ScoreTable.from_arrays(nearest, y)
 
 
 def test_new_segments_of_files_are_counted(spark, tmp_path):
@@ -976,15 +976,15 @@ def same_table(ours, theirs):
 
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_table_of_a_frame(frame, data, weight):
-    ours = cal.table(frame, score="s", label="y", weight=weight)
+    ours = cal.score_table(frame, score="s", label="y", weight=weight)
     same_table(ours, ScoreTable.from_arrays(data["s"], data["y"], weight and data["w"]))
 
 
 def test_table_of_cells(frame, data):
     import polars as pl
 
-    ours = cal.table(frame, score="s", label="y", weight="w", cells=64)
-    theirs = cal.table(pl.LazyFrame(data), score="s", label="y", weight="w", cells=64)
+    ours = cal.score_table(frame, score="s", label="y", weight="w", cells=64)
+    theirs = cal.score_table(pl.LazyFrame(data), score="s", label="y", weight="w", cells=64)
     assert len(ours) < 65
     np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-12)
     for mine, other in zip(ours._columns(), theirs._columns(), strict=True):
@@ -997,8 +997,8 @@ def test_margins_fall_into_the_same_cells(spark):
 
     margins = np.random.default_rng(1).normal(2.0, 30.0, 3_000)
     columns = {"s": margins, "y": margins > 0.0}
-    ours = cal.table(to_spark(spark.session, columns), score="s", label="y", cells=256)
-    theirs = cal.table(pl.LazyFrame(columns), score="s", label="y", cells=256)
+    ours = cal.score_table(to_spark(spark.session, columns), score="s", label="y", cells=256)
+    theirs = cal.score_table(pl.LazyFrame(columns), score="s", label="y", cells=256)
     assert ours.total == theirs.total == 3_000
     # the mean and the spread differ in the last bits, so a score at a border may move
     assert abs(len(ours) - len(theirs)) <= 2
@@ -1033,7 +1033,7 @@ def test_columns_of_all_types(spark, name):
     np.testing.assert_allclose(fitted.calibrate(s), near.calibrate(s), rtol=0, atol=1e-12)
     if "s" not in change:
         return
-    column = cal.apply(fitted, frame.select("s"), score="s").toArrow()
+    column = cal.add_probabilities(fitted, frame.select("s"), score="s").toArrow()
     own = np.asarray(column["s"].cast(pa.float64()))
     np.testing.assert_allclose(column["probability"], near.calibrate(own), rtol=0, atol=1e-12)
 
@@ -1056,7 +1056,7 @@ MAPS = {
     "beta": lambda d: cal.Beta().fit(d["s"], d["y"]),
     "isotonic": lambda d: cal.Isotonic().fit(d["s"], d["y"]),
     "centred": lambda d: cal.Isotonic(interpolation="centred").fit(d["s"], d["y"]),
-    "identity": lambda d: cal.Identity().fit(d["s"], d["y"]),
+    "identity": lambda d: cal.Uncalibrated().fit(d["s"], d["y"]),
     "logistic": lambda d: Fitted(Logistic(0.1, (("z", 0.7),)), (0, 1), 1),
 }
 
@@ -1077,7 +1077,7 @@ def test_apply_equals_calibrate_without_python_there(spark, name):
             edges += [*inside, *np.nextafter(inside, 0.0), *np.nextafter(inside, 1.0)]
     s = np.concatenate([edges, rows(1_000, seed=8)["s"]])
     frame = to_spark(spark.session, {"i": np.arange(len(s)), "s": s})
-    done = cal.apply(calibrator, frame, score="s", into="q")
+    done = cal.add_probabilities(calibrator, frame, score="s", into="q")
     assert done.columns == ["i", "s", "q"]
     assert not any(word in plan(done) for word in ("PythonUDF", "EvalPython", "MapInArrow"))
     found = done.sort("i").toArrow()
@@ -1097,12 +1097,12 @@ def test_with_code_generation(spark):
         session.conf.set(name, value)
     data = rows(2_000, seed=9)
     frame = to_spark(session, data).cache()
-    exact = cal.table(frame, score="s", label="y", weight="w")
+    exact = cal.score_table(frame, score="s", label="y", weight="w")
     same_table(exact, ScoreTable.from_arrays(data["s"], data["y"], data["w"]))
-    assert cal.table(frame, score="s", label="y", cells=64).total == 2_000
+    assert cal.score_table(frame, score="s", label="y", cells=64).total == 2_000
     for name in ("isotonic", "logistic"):
         calibrator = MAPS[name](data)
-        done = cal.apply(calibrator, frame.select("s"), score="s", into="q")
+        done = cal.add_probabilities(calibrator, frame.select("s"), score="s", into="q")
         found = done.toArrow()
         assert "*(" in done._jdf.queryExecution().executedPlan().toString()  # compiled
         expected = calibrator.calibrate(np.asarray(found["s"]))
@@ -1152,7 +1152,7 @@ def test_methods_are_short_enough_to_be_compiled(spark, name):
     frame = to_spark(session, {"s": s, "g": np.resize(["a", "b", "c", "?"], 200)}, 1)
     map_ = LONG[name]
     segment = "g" if isinstance(map_, Segmented) else None
-    done = cal.apply(map_, frame, score="s", segment=segment, on_missing="null")
+    done = cal.add_probabilities(map_, frame, score="s", segment=segment, on_missing="null")
     assert largest_method(done) < 8_000
     found = done.toArrow()
     near = (found["s"].to_numpy(), *([found["g"].to_pylist()] if segment else []))
@@ -1179,14 +1179,14 @@ def test_missing_scores_of_frames(spark):
     bad = [0.9, None, math.nan, math.inf, 0.1]
     frame = spark.session.createDataFrame([(v,) for v in bad], "s double")
     with pytest.raises(InputError, match=r"must be finite: 1 of 5 is NULL and 1 of 5 is NaN"):
-        cal.apply(STEP, frame, score="s")
-    done = cal.apply(STEP, frame, score="s", on_missing="null").toArrow()["probability"]
+        cal.add_probabilities(STEP, frame, score="s")
+    done = cal.add_probabilities(STEP, frame, score="s", on_missing="null").toArrow()["probability"]
     assert done.to_pylist() == [0.75, None, None, None, 0.25]
     labelled = frame.selectExpr("s", "int(1) AS y")
     with pytest.raises(InputError, match=r"score column 's' must be finite: 1 of 5 is missing"):
-        cal.table(labelled, score="s", label="y")
+        cal.score_table(labelled, score="s", label="y")
     with pytest.raises(InputError, match=r"no column 'z'"):
-        cal.table(labelled, score="z", label="y")
+        cal.score_table(labelled, score="z", label="y")
 
 
 def test_segments(spark, frame, data):
@@ -1203,8 +1203,8 @@ def test_segmented_calibrators(spark, frame, data):
     unseen = {"s": [0.3, 0.3], "g": ["never", None]}
     more = frame.select("s", "g").union(to_spark(spark.session, unseen, 1))
     with pytest.raises(InputError, match="1 of 4,002 is without a segment"):
-        cal.apply(near, more, score="s", segment="g", into="q")
-    done = cal.apply(near, more, score="s", segment="g", into="q", on_missing="null")
+        cal.add_probabilities(near, more, score="s", segment="g", into="q")
+    done = cal.add_probabilities(near, more, score="s", segment="g", into="q", on_missing="null")
     assert not any(word in plan(done) for word in ("PythonUDF", "EvalPython", "MapInArrow"))
     found = done.toArrow()
     assert found.num_rows == len(data["s"]) + 2
@@ -1219,12 +1219,12 @@ def test_segmented_calibrators(spark, frame, data):
 def test_columns_with_dots_and_backticks(spark, data):
     names = {"s": "model.score", "y": "what`came", "g": "a b"}
     odd = to_spark(spark.session, {new: data[old] for old, new in names.items()})
-    table = cal.table(odd, score="model.score", label="what`came", cells="exact")
+    table = cal.score_table(odd, score="model.score", label="what`came", cells="exact")
     assert table == ScoreTable.from_arrays(data["s"], data["y"])
     with pytest.raises(InputError, match=r"has no column 'model\.scor'"):
-        cal.table(odd, score="model.scor", label="what`came")
+        cal.score_table(odd, score="model.scor", label="what`came")
     near = cal.Platt().fit_table(table)
-    done = cal.apply(near, odd, score="model.score", into="p.q")
+    done = cal.add_probabilities(near, odd, score="model.score", into="p.q")
     assert done.columns == [*names.values(), "p.q"]
     found = done.toArrow()
     expected = near.calibrate(np.asarray(found["model.score"]))
@@ -1408,11 +1408,11 @@ with Spark("local-cluster[2,1,1024]", config=config) as spark:
     slow = "n > 0 OR reflect('java.lang.Thread', 'sleep', 150L) = 'null'"
     data = read_files(spark, [folder / "in"]).frame.filter(slow)
     for mode, run in (("calm", calm), ("kill", disturbed)):
-        grouped = lambda: cal.table(data, score="s", label="y", weight="w", cells=4096)
+        grouped = lambda: cal.score_table(data, score="s", label="y", weight="w", cells=4096)
         table = run(spark, "table", grouped)
         columns = {n: getattr(table, n).tolist() for n in ("scores", "negative", "positive")}
         (folder / f"table-{mode}.json").write_text(json.dumps(columns))
-        applied = cal.apply(cal.load(folder / "map.json"), data, score="s", into="q")
+        applied = cal.add_probabilities(cal.load(folder / "map.json"), data, score="s", into="q")
         out = folder / f"out-{mode}.parquet"
         facts["rows"][mode] = run(spark, "apply", lambda: write_file(spark, applied, out))
         facts[f"{mode}_executors"] = len(processes)

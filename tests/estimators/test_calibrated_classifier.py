@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant.wrap import CalibratedClassifier
+from calibrant.classifier.calibrated_classifier import CalibratedClassifier
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -234,7 +234,7 @@ def test_prefit_with_one_class_goes_by_the_model_s_classes():
     assert alone.fit(X[ones], Y[ones]).classes_.tolist() == [0, 1]
     assert (alone.calibrate(NEW) > 0.9).all()
     assert (alone.fit(X[~ones], Y[~ones]).calibrate(NEW) < 0.1).all()
-    with pytest.raises(cal.InputError, match="classes="):
+    with pytest.raises(cal.errors.InputError, match="classes="):
         alone.fit(X[ones], NAMES[ones])
 
 
@@ -266,7 +266,7 @@ def test_defaults_are_logistic_regression_and_the_automatic_choice():
 def test_a_model_trained_on_the_calibration_rows_is_told(model):
     half = len(Y) // 2
     model.fit(X[:half], Y[:half])
-    with pytest.warns(cal.CalibrationWarning, match="was trained on the rows"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="was trained on the rows"):
         CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(X[:half], Y[:half])
     CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(X[half:], Y[half:])
 
@@ -474,7 +474,9 @@ def test_prefit_weights_reach_the_calibrator():
 
 def test_a_model_without_weights_is_named_in_a_warning():
     model = CalibratedClassifier(KNeighborsClassifier(), cal.Isotonic())
-    with pytest.warns(cal.CalibrationWarning, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.warns(
+        cal.errors.CalibrationWarning, match="KNeighborsClassifier takes no sample_weight"
+    ):
         model.fit(X, Y, sample_weight=W)
     scores = cross_val_predict(KNeighborsClassifier(), X, Y, cv=3, method="predict_proba")
     assert model.calibrator_.map_ == cal.Isotonic().fit(scores, Y, W).map_
@@ -497,7 +499,7 @@ def test_weights_reach_the_model_inside(log, wrapped):
 
 def test_a_pipeline_whose_last_step_takes_no_weights_warns():
     model = CalibratedClassifier(make_pipeline(StandardScaler(), KNeighborsClassifier()))
-    with pytest.warns(cal.CalibrationWarning, match="Pipeline takes no sample_weight"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="Pipeline takes no sample_weight"):
         model.fit(X, Y, sample_weight=W)
 
 

@@ -31,9 +31,9 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant.folds.models import weight_argument
+from calibrant.classifier.calibrated_classifier import CalibratedClassifier
+from calibrant.estimators.model_folds import weight_argument
 from calibrant.maps import Coded
-from calibrant.wrap import CalibratedClassifier
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -214,7 +214,7 @@ USES = {
     "python": cal.to_python,
     "onnx": cal.to_onnx,
     "prior": lambda c: cal.adjust_prior(c, target_rate=0.1),
-    "apply": lambda c: cal.apply(c, pd.DataFrame({"s": [0.5]}), score="s"),
+    "apply": lambda c: cal.add_probabilities(c, pd.DataFrame({"s": [0.5]}), score="s"),
     "drift": lambda c: cal.check_drift(c, cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1])),
 }
 
@@ -225,14 +225,14 @@ def test_what_takes_rows_is_not_taken_for_what_takes_scores(use, whole, tmp_path
     monkeypatch.chdir(tmp_path)
     model = clone(WHOLE[whole]).fit(X, Y)
     for one in (model, *getattr(model, "members_", [])):
-        with pytest.raises(cal.InputError, match=r"takes rows.*to_fitted\(\).*compose_onnx"):
+        with pytest.raises(cal.errors.InputError, match=r"takes rows.*to_fitted\(\).*compose_onnx"):
             USES[use](one)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_ensemble_says_what_to_save_instead():
     found = CalibratedClassifier(GaussianNB(), cal.Platt(), ensemble=True).fit(X, Y)
-    with pytest.raises(cal.InputError, match=r"ensemble=False.*members_\[i\]\.calibrators"):
+    with pytest.raises(cal.errors.InputError, match=r"ensemble=False.*members_\[i\]\.calibrators"):
         found.to_fitted()
 
 
@@ -275,7 +275,7 @@ def test_an_ensemble_says_what_to_save_instead():
     ],
 )
 def test_parameters_out_of_limits(options, words):
-    with pytest.raises(cal.ParameterError, match=words):
+    with pytest.raises(cal.errors.ParameterError, match=words):
         CalibratedClassifier(**options).fit(X, Y)
 
 
@@ -300,31 +300,31 @@ def test_bad_labels_and_weights_are_refused(cv):
 
 
 def test_one_class_cannot_train_a_model():
-    with pytest.raises(cal.InputError, match=r"at least two classes.*only one class"):
+    with pytest.raises(cal.errors.InputError, match=r"at least two classes.*only one class"):
         CalibratedClassifier().fit(X, np.ones(len(Y)))
 
 
 def test_too_few_rows_of_a_class():
     y = np.zeros(len(Y), dtype=int)
     y[:2] = 1
-    with pytest.raises(cal.InputError, match=r"3 folds need at least 3 rows.*class 1 has 2"):
+    with pytest.raises(cal.errors.InputError, match=r"3 folds need at least 3 rows.*class 1 has 2"):
         CalibratedClassifier().fit(X, y)
     assert CalibratedClassifier(cv=2).fit(X, y).classes_.tolist() == [0, 1]
     y[1] = 0
-    with pytest.raises(cal.InputError, match=r"cv=0\.25 cannot hold out rows of each class"):
+    with pytest.raises(cal.errors.InputError, match=r"cv=0\.25 cannot hold out rows of each class"):
         CalibratedClassifier(cv=0.25).fit(X, y)
 
 
 def test_rows_of_weight_zero_are_no_rows_of_a_class():
     weight = np.where(Y == 1, 0.0, 1.0)
     for cv in (3, 0.25, KFold(3)):
-        with pytest.raises(cal.InputError, match="class"):
+        with pytest.raises(cal.errors.InputError, match="class"):
             CalibratedClassifier(GaussianNB(), cal.Platt(), cv=cv).fit(X, Y, sample_weight=weight)
 
 
 def test_a_fold_that_trains_without_one_of_two_classes():
     splits = [(np.arange(100), np.arange(100, 200)), (np.flatnonzero(Y == 0), np.arange(9))]
-    with pytest.raises(cal.InputError, match="training rows of fold 2 of 2 lack 1"):
+    with pytest.raises(cal.errors.InputError, match="training rows of fold 2 of 2 lack 1"):
         CalibratedClassifier(GaussianNB(), cal.Platt(), cv=splits).fit(X, Y)
 
 
@@ -342,7 +342,7 @@ def test_a_fold_that_trains_without_one_of_several_classes_is_as_in_scikit_learn
     ours = CalibratedClassifier(
         GaussianNB(), cal.Isotonic(interpolation="linear"), cv=splits, ensemble=ensemble
     )
-    with pytest.warns(cal.CalibrationWarning, match=f"fold 1 of 2 lack {k - 1}"):
+    with pytest.warns(cal.errors.CalibrationWarning, match=f"fold 1 of 2 lack {k - 1}"):
         ours.fit(rows, y)
     theirs = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=splits, ensemble=ensemble)
     with warnings.catch_warnings():
@@ -359,14 +359,18 @@ def test_a_fold_that_lacks_a_class_is_no_probability_of_zero_where_there_are_onl
     splits = [(np.flatnonzero(y != 3), np.arange(20)), (np.arange(20, 120), np.arange(20))]
     c = CalibratedClassifier(SVC(), cv=splits)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", cal.CalibrationWarning)
-        with pytest.raises(cal.InputError, match="folds that lack a class, use stratified ones"):
+        warnings.simplefilter("error", cal.errors.CalibrationWarning)
+        with pytest.raises(
+            cal.errors.InputError, match="folds that lack a class, use stratified ones"
+        ):
             c.fit(rows, y)
 
 
 def test_leave_one_out_cannot_calibrate_each_fold():
     few = np.r_[np.flatnonzero(Y == 0)[:12], np.flatnonzero(Y == 1)[:12]]
-    with pytest.raises(cal.InputError, match=r"fold 1 of 24 has 1 row of one class.*LeaveOneOut"):
+    with pytest.raises(
+        cal.errors.InputError, match=r"fold 1 of 24 has 1 row of one class.*LeaveOneOut"
+    ):
         CalibratedClassifier(GaussianNB(), cal.Platt(), cv=LeaveOneOut(), ensemble=True).fit(
             X[few], Y[few]
         )
@@ -394,12 +398,14 @@ def test_none_is_five_folds():
 def test_columns_of_pairs_are_not_columns_of_classes(k, wrap):
     rows, y, _ = sample(k=k)
     model = SVC(decision_function_shape="ovo")
-    with pytest.raises(cal.InputError, match=r'decision_function_shape="ovr".*CodedClassifier'):
+    with pytest.raises(
+        cal.errors.InputError, match=r'decision_function_shape="ovr".*CodedClassifier'
+    ):
         CalibratedClassifier(wrap(model), cal.Platt()).fit(rows, y)
     fine = CalibratedClassifier(wrap(SVC()), cal.Platt()).fit(rows, y)
     assert fine.score(rows, y) > 0.6
     fitted = model.fit(rows, y)
-    with pytest.raises(cal.InputError, match="one column per class"):
+    with pytest.raises(cal.errors.InputError, match="one column per class"):
         CalibratedClassifier(fitted, cal.Platt(), cv="prefit").fit(rows, y)
     prefit = fitted.set_params(decision_function_shape="ovr")
     assert CalibratedClassifier(prefit, cal.Platt(), cv="prefit").fit(rows, y).score(rows, y) > 0.6
@@ -407,32 +413,32 @@ def test_columns_of_pairs_are_not_columns_of_classes(k, wrap):
 
 def test_a_function_with_a_column_for_each_of_six_pairs():
     rows, y, _ = sample(k=4)
-    with pytest.raises(cal.InputError, match="one for each pair of classes"):
+    with pytest.raises(cal.errors.InputError, match="one for each pair of classes"):
         CalibratedClassifier(lambda x: np.zeros((len(x), 6)), cal.Platt(), cv="prefit").fit(rows, y)
 
 
 def test_splits_that_are_none_or_empty():
-    with pytest.raises(cal.InputError, match="at least one split"):
+    with pytest.raises(cal.errors.InputError, match="at least one split"):
         CalibratedClassifier(cv=iter(())).fit(X, Y)
-    with pytest.raises(cal.InputError, match="fold 1 holds none"):
+    with pytest.raises(cal.errors.InputError, match="fold 1 holds none"):
         CalibratedClassifier(cv=[(np.arange(len(Y)), [])]).fit(X, Y)
 
 
 def test_groups_are_checked():
-    with pytest.raises(cal.InputError, match="3 folds need at least 3 groups, but 2 came"):
+    with pytest.raises(cal.errors.InputError, match="3 folds need at least 3 groups, but 2 came"):
         CalibratedClassifier().fit(X, Y, groups=np.arange(len(Y)) % 2)
-    with pytest.raises(cal.InputError, match="groups has 10"):
+    with pytest.raises(cal.errors.InputError, match="groups has 10"):
         CalibratedClassifier().fit(X, Y, groups=np.arange(10))
-    with pytest.raises(cal.InputError, match="groups must be complete"):
+    with pytest.raises(cal.errors.InputError, match="groups must be complete"):
         CalibratedClassifier().fit(X, Y, groups=[None] * len(Y))
 
 
 def test_labels_that_the_prefit_model_does_not_know():
     model = GaussianNB().fit(X, Y)
-    with pytest.raises(cal.InputError, match=r"only the classes \[0, 1\], but 'ham'"):
+    with pytest.raises(cal.errors.InputError, match=r"only the classes \[0, 1\], but 'ham'"):
         CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(X, NAMES)
     rows, y, _ = sample(k=3)
-    with pytest.raises(cal.InputError, match=r"only the classes \[0, 1\], but 2"):
+    with pytest.raises(cal.errors.InputError, match=r"only the classes \[0, 1\], but 2"):
         CalibratedClassifier(model, cal.Platt(), cv="prefit").fit(rows, y)
 
 
@@ -443,7 +449,7 @@ def test_a_model_that_renames_its_classes():
             self.classes_ = np.arange(len(self.classes_))
             return self
 
-    with pytest.raises(cal.InputError, match=r"must know the classes \['ham', 'spam'\]"):
+    with pytest.raises(cal.errors.InputError, match=r"must know the classes \['ham', 'spam'\]"):
         CalibratedClassifier(Renaming(), cal.Platt()).fit(X, NAMES)
 
 
@@ -467,12 +473,14 @@ def test_a_prefit_model_may_know_more_classes_than_came():
 
 def test_pos_label_means_nothing_with_several_classes():
     rows, y, _ = sample(k=3)
-    with pytest.raises(cal.ParameterError, match="pos_label of the calibrator must be None with 3"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="pos_label of the calibrator must be None with 3"
+    ):
         CalibratedClassifier(calibrator=cal.Platt(pos_label=1)).fit(rows, y)
     model = CalibratedClassifier().fit(rows, y)
-    with pytest.raises(cal.InputError, match="Use predict_proba"):
+    with pytest.raises(cal.errors.InputError, match="Use predict_proba"):
         model.calibrate(rows)
-    with pytest.raises(cal.InputError, match="pos_label must be one of the classes"):
+    with pytest.raises(cal.errors.InputError, match="pos_label must be one of the classes"):
         CalibratedClassifier(calibrator=cal.Platt(pos_label="eggs")).fit(X, NAMES)
 
 
@@ -492,7 +500,7 @@ def test_pos_label_means_nothing_with_several_classes():
     ids=["nan", "three", "not probabilities", "short", "scalar", "strings"],
 )
 def test_scores_that_are_none(function, words):
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         CalibratedClassifier(function, cv="prefit").fit(X, Y)
 
 
@@ -500,7 +508,7 @@ def test_nan_scores_are_refused_when_predicting_too():
     found = CalibratedClassifier(lambda rows: rows[:, 0], cv="prefit").fit(X, Y)
     broken = NEW.copy()
     broken[5, 0] = np.nan
-    with pytest.raises(cal.InputError, match=r"scores of <lambda> must be finite.*row 5"):
+    with pytest.raises(cal.errors.InputError, match=r"scores of <lambda> must be finite.*row 5"):
         found.predict_proba(broken)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import calibrant as cal
+from calibrant.estimators.fitted import Fitted
 from calibrant.export.json import to_json
-from calibrant.fitted import Fitted
 from chromium import BROWSER, Browser
 from estimators.test_format import SMALL, changed, labelled, refusal
 from reports.test_report_page import contrast, luminance

@@ -39,10 +39,10 @@ def test_labels_keep_their_json_type(tmp_path):
 def test_other_labels_are_refused_on_save(tmp_path):
     days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")
     c = cal.Isotonic().fit([0.1, 0.9], days)
-    with pytest.raises(cal.InputError, match="strings, numbers or booleans"):
+    with pytest.raises(cal.errors.InputError, match="strings, numbers or booleans"):
         cal.save(c, tmp_path / "c.json")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(cal.InputError, match="only a fitted calibrator"):
+    with pytest.raises(cal.errors.InputError, match="only a fitted calibrator"):
         cal.save("calibrator", tmp_path / "c.json")
 
 
@@ -123,18 +123,18 @@ def damage(document, *keys, value):
 def test_foreign_newer_and_corrupt_files_are_refused(fitted, tmp_path, change, message):
     path = tmp_path / "c.json"
     path.write_text(change(fitted.to_fitted().to_dict()))
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         cal.load(path)
 
 
 def test_binary_and_missing_files(tmp_path, monkeypatch):
     (tmp_path / "b").write_bytes(b"\x80\x04\x95pickle\xff")
-    with pytest.raises(cal.InputError, match="not a calibrator file"):
+    with pytest.raises(cal.errors.InputError, match="not a calibrator file"):
         cal.load(tmp_path / "b")
     with pytest.raises(FileNotFoundError):
         cal.load(tmp_path / "none")
     monkeypatch.setattr("calibrant.files.LARGEST_FILE", 3)
-    with pytest.raises(cal.InputError, match="larger than"):
+    with pytest.raises(cal.errors.InputError, match="larger than"):
         cal.load(tmp_path / "b")
 
 
@@ -171,7 +171,7 @@ def test_fuzzed_files_load_or_are_refused(junk, where, tmp_path_factory):
     path.write_text(damage(document, *where, value=junk))
     try:
         loaded = cal.load(path)
-    except cal.InputError:
+    except cal.errors.InputError:
         return
     p = loaded.calibrate([0.0, 0.5, 1.0])
     assert np.isfinite(p).all()
@@ -182,7 +182,7 @@ def test_vector_maps_give_distributions():
     coded = cal.Fitted(Coded.one_vs_rest((Identity(),) * 3), ("a", "b", "c"), None)
     assert np.allclose(coded.predict_proba([[0.2, 0.2, 0.4]]), [[0.25, 0.25, 0.5]])
     assert coded.predict([[0.2, 0.2, 0.4]]).tolist() == ["c"]
-    with pytest.raises(cal.InputError, match="predict_proba"):
+    with pytest.raises(cal.errors.InputError, match="predict_proba"):
         coded.calibrate([0.1])
     again = cal.Fitted.from_dict(json.loads(json.dumps(coded.to_dict())))
     assert again == coded
@@ -191,9 +191,9 @@ def test_vector_maps_give_distributions():
 
 
 def test_impossible_fitted_values():
-    with pytest.raises(cal.InputError, match="must be a Map"):
+    with pytest.raises(cal.errors.InputError, match="must be a Map"):
         cal.Fitted("map", (0, 1), 1)
-    with pytest.raises(cal.InputError, match="two labels"):
+    with pytest.raises(cal.errors.InputError, match="two labels"):
         cal.Fitted(Piecewise.constant(0.5), (0, 1), "1")
 
 
@@ -245,7 +245,7 @@ def test_equal_values_have_equal_hashes():
     ],
 )
 def test_facts_are_what_json_can_hold(facts, message):
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         cal.Fitted(Identity(), (0, 1), 1, provenance=facts)
 
 
@@ -272,14 +272,14 @@ def test_facts_are_made_plain():
     deep = {}
     for _ in range(50):
         deep = {"deep": deep}
-    with pytest.raises(cal.InputError, match="at most 20 deep"):
+    with pytest.raises(cal.errors.InputError, match="at most 20 deep"):
         cal.Fitted(Identity(), (0, 1), 1, provenance=deep)
 
 
 def test_a_class_and_a_method_that_is_no_text_are_refused(tmp_path):
-    with pytest.raises(cal.InputError, match="the class Isotonic came"):
+    with pytest.raises(cal.errors.InputError, match="the class Isotonic came"):
         cal.save(cal.Isotonic, tmp_path / "c.json")
-    with pytest.raises(cal.InputError, match="method must be text"):
+    with pytest.raises(cal.errors.InputError, match="method must be text"):
         cal.Fitted(Piecewise.constant(0.5), (0, 1), 1, None)
     half = cal.Fitted(Piecewise.constant(0.5), (0, 1), 1, "\ud800")
     cal.save(half, tmp_path / "c.json")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.folds.tables import TableFolds, out_of_fold
+from calibrant.estimators.table_folds import TableFolds, out_of_fold
 from strategies import REAL, rows
 
 
@@ -91,5 +91,5 @@ def test_automatic_bins_are_few_on_noise():
 
 def test_two_folds_at_least():
     table = cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1])
-    with pytest.raises(cal.ParameterError, match="at least 2"):
+    with pytest.raises(cal.errors.ParameterError, match="at least 2"):
         out_of_fold(cal.Platt(), table, 1)

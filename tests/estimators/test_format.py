@@ -14,8 +14,8 @@ import pytest
 import calibrant as cal
 from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
 from calibrant.export.json import to_json
-from calibrant.fitted import Fitted
 from calibrant.maps import (
     Chain,
     Coded,

@@ -112,7 +112,7 @@ def outcome(load, again):
     """The reason why it is refused; None if it works, and is the same after another save."""
     try:
         fitted = load()
-    except cal.InputError as refused:
+    except cal.errors.InputError as refused:
         return str(refused)
     use(fitted)
     twin = again(fitted)
@@ -175,7 +175,7 @@ def test_damaged_objects_are_refused_or_work(folder, data):
     assert len(reason or "") < 1000
     part = document.get("map")
     if isinstance(part, dict) and reason is not None:
-        with suppress(cal.InputError):
+        with suppress(cal.errors.InputError):
             assert isinstance(Map.from_dict(part), Map)
 
 
@@ -255,7 +255,7 @@ def good():
 
 
 def refusal(path):
-    with pytest.raises(cal.InputError) as refused:
+    with pytest.raises(cal.errors.InputError) as refused:
         cal.load(path)
     message = str(refused.value)
     assert message.startswith(str(path))
@@ -302,7 +302,7 @@ def test_places_that_are_no_files(tmp_path):
         cal.load(tmp_path / "gone.json")
     with pytest.raises(IsADirectoryError, match=tmp_path.name):
         cal.load(tmp_path)
-    with pytest.raises(cal.InputError, match="cannot be the name of a file"):
+    with pytest.raises(cal.errors.InputError, match="cannot be the name of a file"):
         cal.load("a\0b")
 
 
@@ -399,19 +399,19 @@ REASONS = {
 @pytest.mark.parametrize("name", REASONS)
 def test_the_message_says_the_reason(name):
     description, words = REASONS[name]
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         Map.from_dict(description)
 
 
 def test_long_values_are_not_repeated_at_length():
     for value in ("x" * 10**6, [1] * 10**6, 10**5000):
-        with pytest.raises(cal.InputError) as refused:
+        with pytest.raises(cal.errors.InputError) as refused:
             Map.from_dict({"kind": "identity", "version": value})
         assert len(str(refused.value)) < 300
     nested = []
     for _ in range(500):
         nested = [nested]
-    with pytest.raises(cal.InputError, match="lists in lists"):
+    with pytest.raises(cal.errors.InputError, match="lists in lists"):
         Map.from_dict(piecewise(x=nested))
 
 
@@ -420,14 +420,16 @@ def test_long_values_are_not_repeated_at_length():
 
 def test_labels_must_fit_the_map():
     three = Softmax(1.0, [0.0, 0.0, 0.0])
-    with pytest.raises(cal.InputError, match="gives 3 probabilities, so classes must be 3 labels"):
+    with pytest.raises(
+        cal.errors.InputError, match="gives 3 probabilities, so classes must be 3 labels"
+    ):
         cal.Fitted(three, (0, 1), None)
-    with pytest.raises(cal.InputError, match="and pos_label None"):
+    with pytest.raises(cal.errors.InputError, match="and pos_label None"):
         cal.Fitted(three, (0, 1, 2), 1)
-    with pytest.raises(cal.InputError, match="different labels"):
+    with pytest.raises(cal.errors.InputError, match="different labels"):
         cal.Fitted(three, ("a", "b", "a"), None)
     for label in ("\ud800", 2**64, float("nan"), None, (1,)):
-        with pytest.raises(cal.InputError, match="labels must be"):
+        with pytest.raises(cal.errors.InputError, match="labels must be"):
             cal.Fitted(Identity(), (0, label), 0)
 
 
@@ -444,12 +446,12 @@ def test_members_of_a_mixture_must_agree():
     pairs = np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]])
     coded = Coded(pairs, (Identity(),) * 3, "coupling")
     four = Coded(np.vstack((pairs, [[-1, -1, -1]])), (Identity(),) * 3, "coupling")
-    with pytest.raises(cal.InputError, match="same columns and classes"):
+    with pytest.raises(cal.errors.InputError, match="same columns and classes"):
         VectorMixture([0.5, 0.5], (coded, four))
     assert VectorMixture([1.0], (four,))([[0.1, 0.2, 0.3]]).shape == (1, 4)
     above = VectorMixture([0.5, 0.5 + 9e-10], (Softmax(1.0, [900.0, 0.0]),) * 2)
     assert above([[0.0, 0.0]]).tolist() == [[1.0, 0.0]]
-    with pytest.raises(cal.InputError, match="factor"):
+    with pytest.raises(cal.errors.InputError, match="factor"):
         VectorMixture([1.0], (coded,), "logit", 0.0, 1e300)
 
 
@@ -461,7 +463,7 @@ def test_logits_of_opposite_ends_do_not_overflow():
 
 def test_columns_that_do_not_link_the_classes_are_refused_at_once():
     pairs = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
-    with pytest.raises(cal.InputError, match="none compares classes 0, 1 with 2, 3"):
+    with pytest.raises(cal.errors.InputError, match="none compares classes 0, 1 with 2, 3"):
         Coded(pairs, (Identity(),) * 2, "least_squares")
 
 
@@ -472,18 +474,18 @@ def test_a_code_that_would_need_gigabytes_is_refused():
     code = np.ones((700, 701))
     code[:, ::2] = -1.0
     code[0] = -code[0]
-    with pytest.raises(cal.InputError, match="too large to be combined"):
+    with pytest.raises(cal.errors.InputError, match="too large to be combined"):
         Coded(code, (Identity(),) * 701, "least_squares")
     tall = np.zeros((200_000, 1))
     tall[0], tall[1] = 1.0, -1.0
-    with pytest.raises(cal.InputError, match="all pairs of classes"):
+    with pytest.raises(cal.errors.InputError, match="all pairs of classes"):
         Coded(tall, (Identity(),), "pairwise")
 
 
 def test_keys_that_share_their_hash_are_refused():
     """Integers that differ by 2⁶¹ − 1 have one hash: a dict of many would take hours."""
     keys = tuple(i * (2**61 - 1) for i in range(100))
-    with pytest.raises(cal.InputError, match="integers of 64 bits"):
+    with pytest.raises(cal.errors.InputError, match="integers of 64 bits"):
         Segmented(Identity(), keys, (Identity(),) * 100)
 
 
@@ -520,7 +522,7 @@ ARRAYS = {
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_that_are_not_what_they_say(name):
     content, words = ARRAYS[name]
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         unpack(content)
 
 
@@ -532,16 +534,16 @@ def test_archives_whose_members_share_their_bytes_are_refused():
     names = [f"{chr(97 + i)}.npy".encode() for i in range(20)]
     entries = b"".join(entry.replace(b"a.npy", name) for name in names)
     last = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 20, 20, len(entries), start, 0)
-    with pytest.raises(cal.InputError, match="larger than the file"):
+    with pytest.raises(cal.errors.InputError, match="larger than the file"):
         unpack(content[:start] + entries + last)
     assert end > start
     with pytest.warns(UserWarning, match="Duplicate name"):
         twins = archive(("a.npy", npy()), ("a.npy", npy()))
-    with pytest.raises(cal.InputError, match="different names"):
+    with pytest.raises(cal.errors.InputError, match="different names"):
         unpack(twins)
     locked = bytearray(archive(("a.npy", npy())))
     locked[locked.index(b"PK\x01\x02") + 8] |= 1
-    with pytest.raises(cal.InputError, match="encrypted"):
+    with pytest.raises(cal.errors.InputError, match="encrypted"):
         unpack(bytes(locked))
 
 
@@ -564,17 +566,17 @@ def test_arrays_of_all_shapes_survive():
 def test_rules_that_would_overflow_are_refused():
     document, arrays = saved()["acp"].to_parts()
     heavy = {**arrays, "negative": np.full(len(arrays["negative"]), 1e308)}
-    with pytest.raises(cal.InputError, match=r"at most 1e\+100"):
+    with pytest.raises(cal.errors.InputError, match=r"at most 1e\+100"):
         LocalFitted.from_parts(document, heavy)
     document["rule"]["state"]["pseudo"] = 10**400
-    with pytest.raises(cal.InputError, match="pseudo must be a number from 0"):
+    with pytest.raises(cal.errors.InputError, match="pseudo must be a number from 0"):
         LocalFitted.from_parts(document, arrays)
     document, arrays = saved()["similarity"].to_parts()
     heavy = {**arrays, "counts": arrays["counts"] * 1e200}
-    with pytest.raises(cal.InputError, match="out of range"):
+    with pytest.raises(cal.errors.InputError, match="out of range"):
         LocalFitted.from_parts(document, heavy)
     document["rule"]["state"]["attributes"][1][1] = ["\ud800", "x", "y"]
-    with pytest.raises(cal.InputError, match="is no attribute"):
+    with pytest.raises(cal.errors.InputError, match="is no attribute"):
         LocalFitted.from_parts(document, arrays)
 
 
@@ -591,6 +593,6 @@ def test_large_files_are_read_and_written(tmp_path):
 def test_what_json_cannot_hold_is_refused_on_save(tmp_path):
     features = [[1.0, "\ud800"], [2.0, "b"], [3.0, "b"], [4.0, "\ud800"]]
     c = cal.SimilarityBinning(k=2).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], features=features)
-    with pytest.raises(cal.InputError, match="cannot be written as JSON"):
+    with pytest.raises(cal.errors.InputError, match="cannot be written as JSON"):
         cal.save(c, tmp_path / "c.json")
     assert not list(tmp_path.iterdir())

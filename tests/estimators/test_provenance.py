@@ -151,7 +151,7 @@ def test_evaluations_of_all_kinds_are_kept(tmp_path):
     cal.save(local, tmp_path / "l.json", period="2024", evaluation=evaluation)
     assert cal.load(tmp_path / "l.json").provenance["period"] == "2024"
     Y = np.column_stack((y == 0, y == 1)).astype(int)
-    several = cal.multilabel_measures(Y, c.predict_proba(scores)[:, :2])
+    several = cal.metrics.multilabel_measures(Y, c.predict_proba(scores)[:, :2])
     kept = measures_of(several, "on the rows of May")
     assert set(kept) == {"how", "micro", "macro"}
 
@@ -181,7 +181,7 @@ def test_dates_of_all_kinds():
     ],
 )
 def test_what_cannot_be_kept_is_refused(fitted, tmp_path, options, message):
-    with pytest.raises(cal.ParameterError, match=message):
+    with pytest.raises(cal.errors.ParameterError, match=message):
         cal.save(fitted, tmp_path / "c.json", **options)
     assert not list(tmp_path.iterdir())
 

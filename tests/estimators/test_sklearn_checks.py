@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 import calibrant as cal
-from calibrant.wrap import CalibratedClassifier
+from calibrant.classifier.calibrated_classifier import CalibratedClassifier
 
 PUBLIC = [getattr(cal, name) for name in cal.__all__]
 CALIBRATORS = [
@@ -39,7 +39,7 @@ def one_thread():
 
 def has_fixed_middle(calibrator):
     """Whether some score keeps its probability whatever the labels, so that the base rate stays."""
-    kinds = (cal.Identity, cal.Temperature, cal.AutoCalibrator)
+    kinds = (cal.Uncalibrated, cal.Temperature, cal.AutoCalibrator)
     return isinstance(calibrator, kinds) or getattr(calibrator, "kind", None) in ("ab", "minmax")
 
 
@@ -147,7 +147,7 @@ def calibrator(request):
 
 def test_one_class_keeps_the_formula_where_the_base_rate_is_fixed():
     s = np.array([0.2, 0.4, 0.9])
-    assert cal.Identity().fit(s, [1, 1, 1]).calibrate(s).tolist() == s.tolist()
+    assert cal.Uncalibrated().fit(s, [1, 1, 1]).calibrate(s).tolist() == s.tolist()
     assert cal.Rescale(formula="minmax").fit(s, [1, 1, 1]).calibrate([0.2, 0.9]).tolist() == [0, 1]
     assert cal.Temperature().fit(s, [1, 1, 1]).calibrate([0.5]).tolist() == [0.5]
 

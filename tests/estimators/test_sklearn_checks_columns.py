@@ -89,7 +89,9 @@ class LabelsAdapter(Checked, cal.MultiLabelCalibrator):
     def _learn_from(self, X, y, sample_weight):
         names, codes = read_many(y)
         if len(names) < 2:
-            raise cal.InputError("y must hold at least two classes, but only one class came.")
+            raise cal.errors.InputError(
+                "y must hold at least two classes, but only one class came."
+            )
         one_hot = codes[:, None] == np.arange(len(names))
         cal.MultiLabelCalibrator.fit(self, per_class(X, len(names)), one_hot, sample_weight)
         self.classes_ = names

@@ -36,8 +36,8 @@ WHOLE = {
         X, Y
     ),
     "classes": lambda: cal.CodedClassifier(MODEL, calibrator=cal.Platt()).fit(X, THREE),
-    "boosting": lambda: cal.AdaBoost(n_estimators=3).fit(X, Y),
-    "boosting of others": lambda: cal.AdaBoost(MODEL, n_estimators=2).fit(X, Y),
+    "boosting": lambda: cal.boosting.AdaBoost(n_estimators=3).fit(X, Y),
+    "boosting of others": lambda: cal.boosting.AdaBoost(MODEL, n_estimators=2).fit(X, Y),
     "similarity binning": lambda: cal.SimilarityBinning().fit(SCORES, Y, features=X),
     "acp": lambda: cal.ACP().fit(SCORES, Y),
     "chain": lambda: Chain((Identity(), SHIFT)),
@@ -49,9 +49,9 @@ WHOLE = {
 def through_skops(model):
     """The model as it is read back, with none but the types that we name."""
     data = skops_io.dumps(model)
-    unknown = set(skops_io.get_untrusted_types(data=data)) - set(cal.skops_types())
+    unknown = set(skops_io.get_untrusted_types(data=data)) - set(cal.export.skops_types())
     assert not {name for name in unknown if not name.startswith("sklearn.")}
-    return skops_io.loads(data, trusted=sorted(unknown | set(cal.skops_types())))
+    return skops_io.loads(data, trusted=sorted(unknown | set(cal.export.skops_types())))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -91,7 +91,7 @@ def test_classifiers_whose_calibrators_see_more_than_the_score(name):
 
 
 def test_every_name_is_that_of_a_class_of_ours():
-    names = cal.skops_types()
+    names = cal.export.skops_types()
     assert names == sorted(set(names))
     for name in names:
         module, own = name.rsplit(".", 1)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.fitted import Fitted
 from calibrant.export.python import helpers, to_python
-from calibrant.fitted import Fitted
 from calibrant.maps import Chain, Coded, Identity, Logistic, Map, Piecewise, Segmented
 from calibrant.maps.combiners import combine_rows
 from cases import CASES

@@ -22,14 +22,14 @@ from sqlglot import exp
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import Sql, to_sql
-from calibrant.export.sql.cells import cell
+from calibrant.export.sql.cell_key import cell
 from calibrant.export.sql.dialects import DIALECTS, dialect_of
 from calibrant.export.sql.literals import by_quotient, of_normals, plain
 from calibrant.export.sql.overflow import guarded
 from calibrant.export.sql.printer import SQL
-from calibrant.export.sql.words import RESERVED
-from calibrant.fitted import Fitted
+from calibrant.export.sql.reserved_words import RESERVED
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from calibrant.kernels.rows import least_squares, row_values, settled, solve_rows
+from calibrant.kernels.banded_qp import least_squares, row_values, settled, solve_rows
 from twins import trend as naive
 
 

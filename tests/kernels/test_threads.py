@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import calibrant as cal
-from calibrant.threads import one_thread
+from calibrant.kernels.blas_threads import one_thread
 
 
 def blas_threads():

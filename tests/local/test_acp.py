@@ -18,9 +18,9 @@ from sklearn.svm import LinearSVC
 
 import calibrant as cal
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.folds.models import ModelRows
+from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.acp import ACP
-from calibrant.local.bins import IntervalBins
+from calibrant.local.interval_bins import IntervalBins
 from calibrant.local.intervals import prediction_interval
 from calibrant.local.rule import LocalFitted, RowInputs
 from strategies import MARGINS, PROBABILITIES, REAL, WHOLE, rows

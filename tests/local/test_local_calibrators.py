@@ -159,7 +159,7 @@ def test_damaged_files_are_refused(acp, tmp_path, changes, words):
     path = tmp_path / "c.json"
     cal.save(acp, path)
     _change(path, **changes)
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         cal.load(path)
 
 
@@ -175,7 +175,7 @@ def test_arrays_are_checked_and_never_executed(acp, tmp_path):
     (beside,) = tmp_path.glob("*.npz")
     good = beside.read_bytes()
     beside.write_bytes(good + b"!")
-    with pytest.raises(cal.InputError, match="checksum differs"):
+    with pytest.raises(cal.errors.InputError, match="checksum differs"):
         cal.load(path)
     for write, words in (
         (lambda s: np.savez_compressed(s, scores=np.zeros(9)), "not compressed"),
@@ -186,7 +186,7 @@ def test_arrays_are_checked_and_never_executed(acp, tmp_path):
         stream = io.BytesIO()
         write(stream)
         _put(path, stream.getvalue())
-        with pytest.raises(cal.InputError, match=words):
+        with pytest.raises(cal.errors.InputError, match=words):
             cal.load(path)
     _put(path, good)
     assert cal.load(path) == acp.to_fitted()
@@ -236,11 +236,13 @@ def test_evaluated_and_reported_like_any_other(rows, scores, sba, acp):
     for c, row in zip((sba, acp), known, strict=True):
         p = c.calibrate(scores[300:], **row)
         found = cal.evaluate(y[300:], p, raw=scores[300:])
-        assert found.after["brier"] == cal.brier(y[300:], p)
-        page = cal.report(scores[300:], y[300:], calibrator={type(c).__name__: p}).to_html()
+        assert found.after["brier"] == cal.metrics.brier(y[300:], p)
+        page = cal.calibration_report(
+            scores[300:], y[300:], calibrator={type(c).__name__: p}
+        ).to_html()
         assert type(c).__name__ in page
         assert f"{found.after['log_loss']:.4f}" in page or "∞" in page
-        assert cal.reliability_curve(y[300:], p).total == 300
+        assert cal.diagrams.reliability_curve(y[300:], p).total == 300
 
 
 # --- around a model -----------------------------------------------------------------------------
@@ -255,7 +257,7 @@ def test_similarity_binning_gets_the_rows_as_features(rows):
     assert (p == model.calibrator_.predict_proba(s, features=X[:50])).all()
     assert model.calibrator_.k == 10
     assert np.isclose(p.sum(axis=1), 1.0).all()
-    with pytest.raises(cal.InputError, match="not a map of scores"):
+    with pytest.raises(cal.errors.InputError, match="not a map of scores"):
         _ = model.members_[0].map
 
 
@@ -297,7 +299,7 @@ def test_similarity_binning_takes_many_classes_at_once():
     assert p.shape == (500, 3)
     assert np.allclose(p.sum(axis=1), 1.0)
     assert (model.predict(X) == labels).mean() > 0.8
-    with pytest.raises(cal.InputError, match="ACP calibrates two classes, but 3 came"):
+    with pytest.raises(cal.errors.InputError, match="ACP calibrates two classes, but 3 came"):
         cal.CalibratedClassifier(LogisticRegression(), cal.ACP()).fit(X, labels)
 
 
@@ -307,7 +309,7 @@ def test_frames_with_words_go_through(rows):
     base = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     model = cal.CalibratedClassifier(base, cal.SimilarityBinning()).fit(frame, y)
     assert model.predict_proba(frame).shape == (600, 2)
-    with pytest.raises((cal.InputError, ValueError), match=r"number|word"):
+    with pytest.raises((cal.errors.InputError, ValueError), match=r"number|word"):
         model.predict_proba(frame[["word"]])
 
 
@@ -340,9 +342,9 @@ def test_a_fitted_forest_needs_no_training_rows_but_a_regression_does(rows):
     X, y = rows
     forest = RandomForestClassifier(50, min_samples_leaf=10, random_state=0).fit(X[:300], y[:300])
     model = cal.CalibratedClassifier(forest, cal.ACP(), cv="prefit").fit(X[300:], y[300:])
-    assert cal.auc(y, model.calibrate(X)) > 0.8
+    assert cal.metrics.auc(y, model.calibrate(X)) > 0.8
     line = LogisticRegression().fit(X[:300], y[:300])
-    with pytest.raises(cal.ParameterError, match="interval="):
+    with pytest.raises(cal.errors.ParameterError, match="interval="):
         cal.CalibratedClassifier(line, cal.ACP(), cv="prefit").fit(X[300:], y[300:])
 
 
@@ -351,7 +353,7 @@ def test_a_fitted_forest_needs_no_training_rows_but_a_regression_does(rows):
 
 def test_boosting_is_calibrated_by_its_raw_score(rows):
     X, y = rows
-    booster = cal.AdaBoost("tree", n_estimators=30, random_state=0)
+    booster = cal.boosting.AdaBoost("tree", n_estimators=30, random_state=0)
     model = cal.CalibratedClassifier(booster, cal.Isotonic(), cv=3).fit(X, y)
     f = model.estimator_.raw_score(X)
     assert (model.calibrate(X) == model.calibrator_.calibrate(f)).all()
@@ -362,16 +364,16 @@ def test_boosting_is_calibrated_by_its_raw_score(rows):
 
 def test_logistic_correction_gets_the_sum_of_votes(rows):
     X, y = rows
-    booster = cal.AdaBoost("stump", n_estimators=30, random_state=0)
+    booster = cal.boosting.AdaBoost("stump", n_estimators=30, random_state=0)
     model = cal.CalibratedClassifier(booster, cal.LogisticCorrection(), cv="train").fit(X, y)
     assert np.allclose(model.predict_proba(X), model.estimator_.predict_proba(X), atol=1e-15)
     theirs = AdaBoostClassifier(
         DecisionTreeClassifier(max_depth=1), n_estimators=30, random_state=0
     )
     wrapped = cal.CalibratedClassifier(
-        theirs, cal.LogisticCorrection(), cv="train", response_method=cal.boosting_score
+        theirs, cal.LogisticCorrection(), cv="train", response_method=cal.boosting.boosting_score
     ).fit(X, y)
-    F = cal.boosting_score(wrapped.estimator_, X)
+    F = cal.boosting.boosting_score(wrapped.estimator_, X)
     assert np.allclose(wrapped.calibrate(X), 1.0 / (1.0 + np.exp(-2.0 * F)))
     assert not np.allclose(F, wrapped.estimator_.decision_function(X))
 
@@ -383,9 +385,11 @@ def test_a_function_may_give_the_scores(rows):
     s = model.estimator_.predict_log_proba(X)[:, 1]
     assert (model.calibrate(X) == model.calibrator_.calibrate(s)).all()
     assert model.to_fitted().provenance["input"] == "function"
-    with pytest.raises(cal.InputError, match="Leave pos_label out"):
+    with pytest.raises(cal.errors.InputError, match="Leave pos_label out"):
         cal.CalibratedClassifier(GaussianNB(), cal.Platt(pos_label=0), response_method=score).fit(
             X, y
         )
-    with pytest.raises(cal.ParameterError, match="response_method of CalibratedClassifier must be"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="response_method of CalibratedClassifier must be"
+    ):
         cal.CalibratedClassifier(GaussianNB(), response_method="magic").fit(X, y)

@@ -210,7 +210,7 @@ def test_blocks_of_rows_do_not_matter(data, monkeypatch):
     X, y = data
     model = LogisticRegression(**TIGHT).fit(X, y)
     expected = sd_logit(model, X, train=(X,))
-    monkeypatch.setattr("calibrant.local.delta.BLOCK", 7)
+    monkeypatch.setattr("calibrant.local.delta_method.BLOCK", 7)
     np.testing.assert_allclose(sd_logit(model, X, train=(X,)), expected, rtol=1e-12)
 
 
@@ -413,7 +413,7 @@ def test_what_the_delta_method_is_not_right_for(data, options, reason):
 
 def test_too_many_columns_for_a_matrix(data, monkeypatch):
     X, y = data
-    monkeypatch.setattr("calibrant.local.delta.WIDEST", 2)
+    monkeypatch.setattr("calibrant.local.delta_method.WIDEST", 2)
     with pytest.raises(InputError, match="too large for 3 columns"):
         prediction_interval(LogisticRegression().fit(X, y), X, train=(X,))
 

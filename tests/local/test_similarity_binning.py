@@ -23,7 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import calibrant as cal
 from calibrant import SimilarityBinning
-from calibrant.local import choice, distance, search
+from calibrant.local import choose_k, distance, nearest_rows
 from calibrant.local.neighbours import Neighbours
 from calibrant.local.relevance import mutual_information
 from calibrant.local.rule import LocalFitted, RowInputs
@@ -171,12 +171,12 @@ def test_the_index_finds_what_measuring_all_rows_finds(case, metric, monkeypatch
     c = SimilarityBinning(k=7, metric=metric, neighbour_weights="distance")
     c.fit(s, rng.integers(0, 2, 1500), features=train, sample_weight=w)
     asked = []
-    for kind in (search.IndexSearch, search.AllPairs):
+    for kind in (nearest_rows.IndexSearch, nearest_rows.AllPairs):
         monkeypatch.setattr(kind, "__call__", _counted(kind.__call__, asked))
     found = c.calibrate(q, features=test)
     by_index = metric == "ibk" or ("wide" not in case and case != "gaps")
     assert bool(asked) == by_index
-    monkeypatch.setattr(search, "CANDIDATES", 0)
+    monkeypatch.setattr(nearest_rows, "CANDIDATES", 0)
     asked.clear()
     np.testing.assert_allclose(c.calibrate(q, features=test), found, rtol=0, atol=1e-13)
     assert not asked
@@ -216,9 +216,9 @@ def test_blocks_do_not_matter(monkeypatch):
     c = SimilarityBinning(k=4).fit(S, y, features=train)
     whole = c.predict_proba(Q, features=test)
     chosen = SimilarityBinning(k="auto").fit(S, y, features=train).k_losses_
-    monkeypatch.setattr(search, "PAIRS", 200)
-    monkeypatch.setattr(search, "ALL_PAIRS", 500)
-    monkeypatch.setattr(choice, "PAIRS", 200)
+    monkeypatch.setattr(nearest_rows, "PAIRS", 200)
+    monkeypatch.setattr(nearest_rows, "ALL_PAIRS", 500)
+    monkeypatch.setattr(choose_k, "PAIRS", 200)
     np.testing.assert_array_equal(c.predict_proba(Q, features=test), whole)
     again = SimilarityBinning(k="auto").fit(S, y, features=train).k_losses_
     assert again == pytest.approx(chosen, rel=1e-13)
@@ -383,7 +383,7 @@ def test_auto_leaves_out_a_row_with_all_of_its_scores(p, times, data):
         np.full(n * r, times / r),
         groups=groups,
     )
-    assert list(c.k_losses_) == choice.grid(n * times)
+    assert list(c.k_losses_) == choose_k.grid(n * times)
     w = [Fraction(times) / r] * (n * r)
     want = _leave_groups_out({**p, **copies}, groups, w, list(c.k_losses_))
     assert c.k_losses_ == pytest.approx(want, rel=1e-9, abs=1e-11)
@@ -396,7 +396,7 @@ def test_groups_of_one_row_each_change_nothing():
     plain = SimilarityBinning(k="auto").fit(s, y, features=X, sample_weight=w)
     same = SimilarityBinning(k="auto").fit_rows(s, y, X, w, groups=np.arange(60))
     assert same.k_losses_ == plain.k_losses_
-    with pytest.raises(cal.InputError, match="scores has 60 and groups has 59"):
+    with pytest.raises(cal.errors.InputError, match="scores has 60 and groups has 59"):
         SimilarityBinning(k="auto").fit_rows(s, y, X, w, groups=np.arange(59))
 
 
@@ -416,11 +416,15 @@ def test_auto_refuses_counts_that_leave_no_choice(total):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     w = np.full(50, total / 50)
     few = {"weights": "counts"}
-    with pytest.raises(cal.InputError, match=f"the 50 rows with their weights count as {total:g}"):
+    with pytest.raises(
+        cal.errors.InputError, match=f"the 50 rows with their weights count as {total:g}"
+    ):
         SimilarityBinning(k="auto", **few).fit(X[:, 0], y, features=X, sample_weight=w)
-    with pytest.raises(cal.InputError, match=rf"k is 5 and the 50 rows .* count as {total:g}"):
+    with pytest.raises(
+        cal.errors.InputError, match=rf"k is 5 and the 50 rows .* count as {total:g}"
+    ):
         SimilarityBinning(k=5, **few).fit(X[:, 0], y, features=X, sample_weight=w)
-    with pytest.raises(cal.InputError, match=r"count as 50. Use a smaller k or more rows.$"):
+    with pytest.raises(cal.errors.InputError, match=r"count as 50. Use a smaller k or more rows.$"):
         SimilarityBinning(k=51).fit(X[:, 0], y, features=X)
     again = SimilarityBinning(k="auto").fit(X[:, 0], y, features=X, sample_weight=w)
     assert again.k_losses_ == pytest.approx(
@@ -640,11 +644,11 @@ def test_columns_named_by_numbers_are_matched_by_these(tmp_path):
     for part in (c, cal.load(tmp_path / "c.json")):
         for same in (X, X[[7, 5, 0]], X.to_numpy(), words):  # names of another kind: by position
             np.testing.assert_array_equal(part.calibrate(s, features=same), want)
-        with pytest.raises(cal.InputError, match=r"columns of .*: 7 missing, 9 unexpected"):
+        with pytest.raises(cal.errors.InputError, match=r"columns of .*: 7 missing, 9 unexpected"):
             part.calibrate(s, features=X.rename(columns={7: 9}))
-        with pytest.raises(cal.InputError, match="column 7 must hold numbers"):
+        with pytest.raises(cal.errors.InputError, match="column 7 must hold numbers"):
             part.calibrate(s, features=X.astype({7: str}))
-    with pytest.raises(cal.ParameterError, match="names 2, but of the columns 5, 0, 7"):
+    with pytest.raises(cal.errors.ParameterError, match="names 2, but of the columns 5, 0, 7"):
         SimilarityBinning(k=3, nominal=[2]).fit(s, y, features=X)
     mixed = X.rename(columns={5: "a"})  # neither words nor numbers: by position
     c = SimilarityBinning(k=3, nominal=[1]).fit(s, y, features=mixed)
@@ -663,7 +667,7 @@ def test_large_whole_numbers_are_categories_of_their_own():
     assert Neighbours.from_parts(*c.rule_.to_parts()) == c.rule_
     numbers = SimilarityBinning(k=1, use_scores=False).fit(np.zeros(5), y[:5], features=X[:5])
     assert numbers.calibrate([0.0], features=[[b]])[0] == pytest.approx(1 / 3)
-    with pytest.raises(cal.InputError, match="column 0 must be finite or missing: 1 of 6"):
+    with pytest.raises(cal.errors.InputError, match="column 0 must be finite or missing: 1 of 6"):
         SimilarityBinning(k=1).fit(np.zeros(6), y, features=X)
 
 
@@ -710,7 +714,7 @@ GOOD = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "y"]})
     ],
 )
 def test_features_that_cannot_be_used(features, text):
-    with pytest.raises(cal.InputError, match=text):
+    with pytest.raises(cal.errors.InputError, match=text):
         SimilarityBinning(k=1).fit(S3, Y3, features=features)
 
 
@@ -731,31 +735,35 @@ def test_features_that_cannot_be_used(features, text):
 def test_features_that_do_not_fit_the_calibration_rows(features, text):
     c = SimilarityBinning(k=1).fit(S3, Y3, features=GOOD)
     for part in (c, c.to_fitted()):
-        with pytest.raises(cal.InputError, match=text):
+        with pytest.raises(cal.errors.InputError, match=text):
             part.predict_proba(S3, features=features)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"k": 0}, cal.ParameterError, "k of SimilarityBinning must be a whole number"),
-        ({"k": "best"}, cal.ParameterError, "'auto'"),
-        ({"k": 4}, cal.InputError, r"k is 4 and the 3 rows with their weights count as 3"),
-        ({"metric": "cosine"}, cal.ParameterError, "'ibk' or 'manhattan'"),
-        ({"neighbour_weights": "no"}, cal.ParameterError, "'uniform' or 'distance'"),
-        ({"smoothing": "no"}, cal.ParameterError, "'none' or 'ibk'"),
-        ({"use_scores": 1}, cal.ParameterError, "True or False"),
-        ({"attribute_weights": "no"}, cal.ParameterError, "None, 'mutual_info' or an array"),
-        ({"attribute_weights": [1]}, cal.InputError, "hold 2 weights.* or 3 .* but 1 came"),
-        ({"attribute_weights": [1, -1]}, cal.InputError, "at least 0"),
-        ({"attribute_weights": [1, np.nan]}, cal.InputError, "attribute_weights must be finite"),
-        ({"attribute_weights": [0, 0, 0]}, cal.InputError, "must not all be 0"),
-        ({"attribute_weights": ["x", "y"]}, cal.InputError, "list of numbers"),
-        ({"nominal": ["c"]}, cal.ParameterError, "names 'c', but .* 'a', 'b'"),
-        ({"nominal": [2]}, cal.ParameterError, "positions from 0 to 1, but 2 came"),
-        ({"nominal": "a"}, cal.ParameterError, "list of names or positions"),
-        ({"nominal": [1.5]}, cal.ParameterError, "names or positions, but 1.5"),
-        ({"pos_label": 7}, cal.InputError, "pos_label must be one of"),
+        ({"k": 0}, cal.errors.ParameterError, "k of SimilarityBinning must be a whole number"),
+        ({"k": "best"}, cal.errors.ParameterError, "'auto'"),
+        ({"k": 4}, cal.errors.InputError, r"k is 4 and the 3 rows with their weights count as 3"),
+        ({"metric": "cosine"}, cal.errors.ParameterError, "'ibk' or 'manhattan'"),
+        ({"neighbour_weights": "no"}, cal.errors.ParameterError, "'uniform' or 'distance'"),
+        ({"smoothing": "no"}, cal.errors.ParameterError, "'none' or 'ibk'"),
+        ({"use_scores": 1}, cal.errors.ParameterError, "True or False"),
+        ({"attribute_weights": "no"}, cal.errors.ParameterError, "None, 'mutual_info' or an array"),
+        ({"attribute_weights": [1]}, cal.errors.InputError, "hold 2 weights.* or 3 .* but 1 came"),
+        ({"attribute_weights": [1, -1]}, cal.errors.InputError, "at least 0"),
+        (
+            {"attribute_weights": [1, np.nan]},
+            cal.errors.InputError,
+            "attribute_weights must be finite",
+        ),
+        ({"attribute_weights": [0, 0, 0]}, cal.errors.InputError, "must not all be 0"),
+        ({"attribute_weights": ["x", "y"]}, cal.errors.InputError, "list of numbers"),
+        ({"nominal": ["c"]}, cal.errors.ParameterError, "names 'c', but .* 'a', 'b'"),
+        ({"nominal": [2]}, cal.errors.ParameterError, "positions from 0 to 1, but 2 came"),
+        ({"nominal": "a"}, cal.errors.ParameterError, "list of names or positions"),
+        ({"nominal": [1.5]}, cal.errors.ParameterError, "names or positions, but 1.5"),
+        ({"pos_label": 7}, cal.errors.InputError, "pos_label must be one of"),
     ],
 )
 def test_options_out_of_range(options, error, text):
@@ -765,7 +773,7 @@ def test_options_out_of_range(options, error, text):
 
 def test_scores_of_a_class_that_y_lacks():
     P, X = np.full((3, 3), 1 / 3), [[1], [2], [3]]
-    with pytest.raises(cal.InputError, match=r"3 columns.* only \[0, 1\] .*all: classes="):
+    with pytest.raises(cal.errors.InputError, match=r"3 columns.* only \[0, 1\] .*all: classes="):
         SimilarityBinning(k=1).fit(P, [0, 1, 1], features=X)
     c = SimilarityBinning(k=1, classes=[0, 1, 2]).fit(P, [0, 1, 1], features=X)
     assert c.predict_proba(P, features=X).shape == (3, 3)
@@ -783,7 +791,7 @@ def test_only_ratios_of_given_weights_matter_where_scores_have_one_too():
 
 
 def test_scores_must_be_an_attribute_where_there_is_no_other():
-    with pytest.raises(cal.InputError, match="must have columns where scores are not used"):
+    with pytest.raises(cal.errors.InputError, match="must have columns where scores are not used"):
         SimilarityBinning(k=1, use_scores=False).fit(S3, Y3, features=np.empty((3, 0)))
 
 
@@ -791,7 +799,9 @@ def test_rows_of_weight_zero_are_absent():
     X = [[1.0], [2.0], [np.inf]]
     c = SimilarityBinning(k=2).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
     assert c.rule_ == SimilarityBinning(k=2).fit(S3[:2], Y3[:2], features=X[:2]).rule_
-    with pytest.raises(cal.InputError, match="k is 3 and the 2 rows with their weights count as 2"):
+    with pytest.raises(
+        cal.errors.InputError, match="k is 3 and the 2 rows with their weights count as 2"
+    ):
         SimilarityBinning(k=3).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
 
 
@@ -906,7 +916,7 @@ def test_damaged_files_are_refused(damage):
     else:
         with np.errstate(invalid="ignore"):
             arrays[key] = change(arrays[key])
-    with pytest.raises(cal.InputError):
+    with pytest.raises(cal.errors.InputError):
         LocalFitted.from_parts(document, arrays)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import InputError, ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
     Chain,

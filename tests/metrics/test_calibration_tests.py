@@ -13,10 +13,11 @@ from scipy.integrate import quad
 from scipy.stats import binom, kstest, norm, ttest_rel
 
 import calibrant as cal
-from calibrant import InputError, ParameterError, ScoreTable, metrics
+from calibrant import ScoreTable, metrics
+from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import redrawn_labels
 from calibrant.metrics.cumulative import maximum_beyond, range_beyond
-from calibrant.metrics.smooth import smooth_error
+from calibrant.metrics.kernel_smoothed import smooth_error
 from calibrant.metrics.weighted_cells import WeightedCells, cells_of
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from studies import experiment

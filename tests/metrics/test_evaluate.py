@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from calibrant import InputError, ScoreTable, metrics
-from calibrant.metrics import windows
+from calibrant import ScoreTable, metrics
+from calibrant.errors import InputError
+from calibrant.metrics import calbin_windows as windows
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.registry import MEASURES
 

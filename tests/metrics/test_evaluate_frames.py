@@ -12,9 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from calibrant import InputError, ParameterError, metrics
-from calibrant.data.lazy import lazy_frame, read_lazy
+from calibrant import metrics
 from calibrant.data.lazy_checks import Names
+from calibrant.data.lazy_rows import lazy_frame, read_lazy
+from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows, measure_rows
 from calibrant.metrics.registry import MEASURES, REDRAWN
 from lazy_frames import KINDS
@@ -180,7 +181,7 @@ def test_few_predictions_are_measured_as_their_table():
 
 
 def test_one_side_from_cells_and_the_other_exact(monkeypatch):
-    monkeypatch.setattr("calibrant.data.lazy.EXACT", 100)
+    monkeypatch.setattr("calibrant.data.lazy_rows.EXACT", 100)
     frame = FRAME.with_columns(q=pl.col("p").round(1))
     e = metrics.evaluate(frame.lazy(), "q", label="y", raw="p", level=None)
     plain = metrics.evaluate(Y, P.round(1), raw=P, level=None)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibrant import InputError, ParameterError, ScoreTable, metrics
+from calibrant import ScoreTable, metrics
+from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import interval_formulas
 from calibrant.metrics.redrawn_tables import RedrawnTable, chance_of
 from calibrant.metrics.registry import MEASURES, REDRAWN

@@ -60,7 +60,9 @@ def test_names_differ_and_every_value_and_interval_lies_in_its_range():
 def test_the_measures_of_labels_and_of_drawn_tables_are_measures_of_two_classes():
     assert list(LABEL_MEASURES) == ["log_loss", "brier", "ece", "auc"]
     assert set(LABEL_MEASURES) | set(REDRAWN) <= set(MEASURES)
-    found = cal.multilabel_measures(np.column_stack((Y, 1 - Y)), np.column_stack((P, 1 - P)))
+    found = cal.metrics.multilabel_measures(
+        np.column_stack((Y, 1 - Y)), np.column_stack((P, 1 - P))
+    )
     assert list(found.micro) == list(found.macro) == list(LABEL_MEASURES)
 
 
@@ -146,7 +148,7 @@ def test_a_new_record_is_known_where_rows_are_grouped(frame):
 
 @pytest.mark.usefixtures("new")
 def test_a_new_record_is_known_to_the_report_the_command_line_and_learning_curves():
-    report = cal.report(P, Y, calibrator=cal.Platt())
+    report = cal.calibration_report(P, Y, calibrator=cal.Platt())
     assert "mean error<br><small>|mean prediction − base rate|</small>" in report.to_html()
     e = cal.evaluate(Y, P, level=None)
     assert "mean error" in [column.header for column in segment_table({"a": e}, "s").columns]
@@ -154,7 +156,9 @@ def test_a_new_record_is_known_to_the_report_the_command_line_and_learning_curve
         cal.Platt(), P, Y, sizes=(50,), repeats=2, measure="mean_error", random_state=0
     )
     assert curve.measure == "mean error"
-    with pytest.raises(cal.InputError, match="widest needs three predictions in the rows left"):
+    with pytest.raises(
+        cal.errors.InputError, match="widest needs three predictions in the rows left"
+    ):
         cal.learning_curve(
             cal.Histogram(bins=1), P, Y, sizes=(50,), repeats=2, measure="widest", random_state=0
         )
@@ -175,7 +179,7 @@ def test_notes_that_others_look_for_have_a_topic():
 
 
 def test_a_page_leaves_out_why_the_change_has_no_intervals():
-    report = cal.report(P, Y, calibrator=cal.Isotonic())
+    report = cal.calibration_report(P, Y, calibrator=cal.Isotonic())
     hidden = [note for note in report.evaluation.notes if topic_of(note) == CHANGE]
     assert len(hidden) == 1
     page = report.to_html()
@@ -186,8 +190,10 @@ def test_a_page_leaves_out_why_the_change_has_no_intervals():
 
 def test_a_report_on_a_saved_calibrator_takes_margins():
     margins = np.log(np.clip(P, 0.01, 0.99) / (1 - np.clip(P, 0.01, 0.99)))
-    report = cal.report(margins, Y, calibrator=cal.Platt().fit(margins, Y).to_fitted())
-    assert report.raw.auc == pytest.approx(cal.auc(Y, 1 / (1 + np.exp(-margins))), abs=1e-12)
+    report = cal.calibration_report(margins, Y, calibrator=cal.Platt().fit(margins, Y).to_fitted())
+    assert report.raw.auc == pytest.approx(
+        cal.metrics.auc(Y, 1 / (1 + np.exp(-margins))), abs=1e-12
+    )
 
 
 # --- what is written once -----------------------------------------------------------------------

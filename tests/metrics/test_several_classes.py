@@ -18,13 +18,14 @@ from scipy.special import log_softmax, softmax
 from sklearn.metrics import accuracy_score, brier_score_loss, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from calibrant import CalibrationWarning, InputError, ParameterError, metrics
-from calibrant.data.matrix import ScoreMatrix
-from calibrant.diagrams.classes import class_reliability
+from calibrant import metrics
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.diagrams.class_curves import class_reliability
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.diagrams.draw.classes import class_diagram
 from calibrant.diagrams.draw.panels import panel_diagram
-from calibrant.metrics import multilabel, windows
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.metrics import calbin_windows, multilabel
 from calibrant.metrics.registry import CLASS_MEASURES
 from strategies import PROBABILITIES
 from twins import metrics as binary
@@ -269,7 +270,7 @@ def test_blocks_give_what_one_block_gives(monkeypatch):
     codes, p = simulate(500, k=7)
     w = np.random.default_rng(0).random(500)
     whole = everything(codes, p, w)
-    monkeypatch.setattr("calibrant.data.matrix.BLOCK", 64)
+    monkeypatch.setattr("calibrant.data.score_matrix.BLOCK", 64)
     assert len(list(ScoreMatrix(p, codes).blocks())) > 50
     assert everything(codes, p, w) == close(whole)
 
@@ -432,7 +433,7 @@ def test_what_the_data_do_not_allow_is_said():
 
 
 def test_calbin_is_left_out_of_endless_data(monkeypatch):
-    monkeypatch.setattr(windows, "MOST_WINDOWS", 1199)
+    monkeypatch.setattr(calbin_windows, "MOST_WINDOWS", 1199)
     e = metrics.evaluate(CODES, P)
     assert "calbin" not in e.after
     assert "looks at each of 1.2e+03 cases" in e.notes[0]
@@ -651,9 +652,9 @@ def test_the_diagram_is_that_of_the_panels():
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys; from calibrant import metrics; from calibrant.diagrams import classes;"
+        "import sys; from calibrant import metrics; from calibrant import diagrams;"
         "p = [[0.2, 0.3, 0.5], [0.5, 0.3, 0.2], [0.1, 0.8, 0.1]];"
-        "metrics.evaluate([2, 0, 1], p); classes.class_reliability([2, 0, 1], p);"
+        "metrics.evaluate([2, 0, 1], p); diagrams.class_reliability([2, 0, 1], p);"
         "metrics.multilabel_measures([[0, 1, None]], p[:1]);"
         "heavy = {'sklearn', 'numba', 'pandas', 'matplotlib', 'duckdb', 'rich'} & set(sys.modules);"
         "sys.exit(repr(heavy) if heavy else 0)"

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from calibrant import CalibrationWarning, ScoreTable, metrics
-from calibrant.metrics import windows
+from calibrant import ScoreTable, metrics
+from calibrant.errors import CalibrationWarning
+from calibrant.metrics import calbin_windows as windows
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from twins import metrics as naive
 

@@ -13,7 +13,8 @@ import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from calibrant import CalibrationWarning, InputError, ParameterError, ScoreTable, metrics
+from calibrant import ScoreTable, metrics
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
 
 # --- the authors' programs ----------------------------------------------------------------------
 

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.drift import Drift, Remedy, check_drift
-from calibrant.drift.words import in_words, table_of
 from calibrant.maps import Chain, Identity, Interval, Logistic, Piecewise
+from calibrant.monitor import Drift, check_drift
+from calibrant.monitor.drift_value import Remedy
+from calibrant.monitor.drift_words import in_words, table_of
 from strategies import REAL, costly, rows
 from twins import drift as naive
 
@@ -272,7 +273,7 @@ def test_any_tables_give_an_answer_or_a_reason(a, b, by_map):
         reference = Logistic(0.1, (("x", 0.5),))
     try:
         drift = check_drift(reference, new)
-    except cal.InputError as refused:
+    except cal.errors.InputError as refused:
         assert str(refused)[-1] == "."  # noqa: PT017
         return
     document = json.dumps(drift.to_dict(), allow_nan=False)
@@ -301,7 +302,7 @@ def test_degenerate_tables():
     odd = check_drift(table(1, 2000) + wild, table(2, 2000) + wild)
     assert odd.recommendation == "none"  # one wild score does not hide the others
     far = ScoreTable.from_counts([0.0, 1.0], [0, 5], [5, 0])
-    with pytest.raises(cal.InputError, match="gives all of them 0 or 1"):
+    with pytest.raises(cal.errors.InputError, match="gives all of them 0 or 1"):
         check_drift(Identity(), far)
     note = check_drift(Identity(), far + one).notes[0]
     assert "9.09 % of the new rows" in note
@@ -368,7 +369,7 @@ def test_degenerate_tables():
     ids=range(13),
 )
 def test_bad_input(reference, new, options, words):
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         check_drift(reference, new, **options)
 
 
@@ -386,17 +387,17 @@ def test_bad_input(reference, new, options, words):
     ids=str,
 )
 def test_bad_options(options):
-    with pytest.raises(cal.ParameterError, match="must be"):
+    with pytest.raises(cal.errors.ParameterError, match="must be"):
         check_drift(table(0, 50), table(1, 50), **options)
 
 
 def test_maps_of_more_than_a_score_are_refused():
     s, y = draw(0, 60)
     many = cal.SegmentedCalibrator(cal.Platt()).fit(s, y, segments=np.arange(60) % 2)
-    with pytest.raises(cal.InputError, match="Check each segment's table"):
+    with pytest.raises(cal.errors.InputError, match="Check each segment's table"):
         check_drift(many, table(1, 60))
     vector = cal.Temperature().fit(np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3)
-    with pytest.raises(cal.InputError, match="Check a class at a time"):
+    with pytest.raises(cal.errors.InputError, match="Check a class at a time"):
         check_drift(vector, table(1, 60))
 
 
@@ -435,7 +436,7 @@ def test_update_adds_the_intercept():
         assert updated.provenance["updated"][-1]["remedy"] == "intercept"
         assert updated.provenance["weight"] == 20_000
         before, after = (
-            cal.log_loss(ScoreTable.from_counts(m(new.scores), new.negative, new.positive))
+            cal.metrics.log_loss(ScoreTable.from_counts(m(new.scores), new.negative, new.positive))
             for m in (c.map_, updated.map)
         )
         assert after < before
@@ -467,7 +468,7 @@ def test_an_updated_calibrator_is_adjusted_from_the_rate_of_the_update():
     assert last["train_rate"] == pytest.approx(rate)
     assert cal.adjust_prior(moved, target_rate=0.5).provenance["prior"][-1]["train_rate"] == 0.01
     none = check_drift(c, ScoreTable.from_counts(new.scores, new.weight, 0 * new.weight)).update(c)
-    with pytest.raises(cal.ParameterError, match="train_rate must be given"):
+    with pytest.raises(cal.errors.ParameterError, match="train_rate must be given"):
         cal.adjust_prior(none, target_rate=0.5)
 
 
@@ -583,7 +584,7 @@ def test_update_corrects_by_a_line_where_it_knows_the_calibrator():
         assert after.change < 0.01 < drift.change
     unknown = check_drift(old, new)
     assert "Refit the calibrator" in in_words(unknown)[1]
-    with pytest.raises(cal.InputError, match=r"Check again with calibrator="):
+    with pytest.raises(cal.errors.InputError, match=r"Check again with calibrator="):
         unknown.update(c)
 
 
@@ -592,12 +593,12 @@ def test_update_where_there_is_nothing_or_too_much_to_do():
     c = cal.Platt().fit_table(old)
     assert check_drift(old, table(2, 20_000)).update(c) == c.to_fitted()
     bent = check_drift(c, table(2, 20_000, change=CHANGES["new map"]))
-    with pytest.raises(cal.InputError, match="Fit a calibrator to new rows"):
+    with pytest.raises(cal.errors.InputError, match="Fit a calibrator to new rows"):
         bent.update(c)
-    with pytest.raises(cal.InputError, match="must be fitted"):
+    with pytest.raises(cal.errors.InputError, match="must be fitted"):
         bent.update("c.json")
     turned = check_drift(c, table(2, 2000, change=lambda z: -z))
-    with pytest.raises(cal.InputError, match="upside down"):
+    with pytest.raises(cal.errors.InputError, match="upside down"):
         turned.update(c)
 
 
@@ -647,11 +648,11 @@ def test_scores_of_another_kind_than_the_calibrators_are_refused():
     platt = cal.Platt().fit(p, y)
     said = r"scores of the {} table must be probabilities in \[0, 1\].* Divide percentages by 100"
     for calibrator in (platt, platt.to_fitted()):
-        with pytest.raises(cal.InputError, match=said.format("new")):
+        with pytest.raises(cal.errors.InputError, match=said.format("new")):
             cal.check_drift(calibrator, percent)
-        with pytest.raises(cal.InputError, match=said.format("new")):
+        with pytest.raises(cal.errors.InputError, match=said.format("new")):
             cal.check_drift(table, percent, calibrator=calibrator)
-        with pytest.raises(cal.InputError, match=said.format("reference")):
+        with pytest.raises(cal.errors.InputError, match=said.format("reference")):
             cal.check_drift(percent, table, calibrator=calibrator)
     cal.check_drift(platt.map_, percent)  # a map is for any scores
     margins = cal.Platt().fit(p - 0.5, y)

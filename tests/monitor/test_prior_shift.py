@@ -31,7 +31,7 @@ from calibrant.maps import (
     Softmax,
     VectorMixture,
 )
-from calibrant.prior import (
+from calibrant.monitor import (
     RateEstimate,
     RateEstimates,
     adjust_prior,
@@ -270,7 +270,9 @@ def test_several_labels_are_moved_one_by_one():
         is_shift(moved(ROWS)[:, j], member(ROWS[:, j]), factor)
     weighted = adjust_prior(map_, positive_weight=4.0)
     is_shift(weighted(ROWS)[:, 1], BENT(ROWS[:, 1]), 0.25)
-    with pytest.raises(cal.ParameterError, match="kept must not be given for several labels"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="kept must not be given for several labels"
+    ):
         adjust_prior(map_, kept=0.5)
 
 
@@ -286,7 +288,9 @@ def test_classes_by_label():
     again = adjust_prior(f, target_rate=train)  # the record knows where it stands
     assert again.predict_proba(ROWS) == pytest.approx(c.predict_proba(ROWS), abs=1e-13)
     assert cal.Fitted.from_dict(again.to_dict()) == again
-    with pytest.raises(cal.ParameterError, match=r"entry for each of the labels \['a', 'b', 'c'\]"):
+    with pytest.raises(
+        cal.errors.ParameterError, match=r"entry for each of the labels \['a', 'b', 'c'\]"
+    ):
         adjust_prior(c, train_rate={"a": 1.0}, target_rate=target)
     shares = np.unique(y, return_counts=True)[1] / 200
     own = adjust_prior(c, target_rate=target)  # from the rows of the fit
@@ -305,7 +309,7 @@ PAIRS = [[1.0, 1.0, 0.0], [-1.0, 0.0, 1.0], [0.0, -1.0, -1.0]]
     ids=["coupling", "mixture"],
 )
 def test_maps_that_have_no_shift_say_so(map_, words):
-    with pytest.raises(cal.InputError, match=words) as refused:
+    with pytest.raises(cal.errors.InputError, match=words) as refused:
         adjust_prior(map_, train_rate=TRAIN, target_rate=TARGET)
     assert "adjust_prior(calibrator.predict_proba(scores), ...)" in str(refused.value)
 
@@ -358,7 +362,7 @@ def test_what_is_adjusted_is_applied_elsewhere():
     frame = pl.LazyFrame({"s": s})
     for kind in (cal.Platt, cal.Isotonic, cal.ABB, cal.Spline):
         f = adjust_prior(kind().fit(s, y), target_rate=0.01)
-        found = cal.apply(f, frame, score="s").collect()
+        found = cal.add_probabilities(f, frame, score="s").collect()
         assert found[:, -1].to_numpy() == pytest.approx(f.calibrate(s), abs=1e-12)
 
 
@@ -388,32 +392,38 @@ WRONG = {
 def test_wrong_parameters_are_refused_in_words(name):
     options, words = WRONG[name]
     for subject in ([0.2, 0.3], LINES):
-        with pytest.raises(cal.ParameterError, match=words):
+        with pytest.raises(cal.errors.ParameterError, match=words):
             adjust_prior(subject, **options)
 
 
 def test_wrong_rates_of_classes():
-    with pytest.raises(cal.ParameterError, match=r"sum 1 over the 3 classes, but it is 0\.9"):
+    with pytest.raises(
+        cal.errors.ParameterError, match=r"sum 1 over the 3 classes, but it is 0\.9"
+    ):
         adjust_prior(ROWS, train_rate=TRAIN, target_rate=[0.3, 0.3, 0.3])
-    with pytest.raises(cal.ParameterError, match=r"kept=w / max\(w\)"):
+    with pytest.raises(cal.errors.ParameterError, match=r"kept=w / max\(w\)"):
         adjust_prior(ROWS, positive_weight=2.0)
-    with pytest.raises(cal.ParameterError, match=r"must be 3 numbers, but the number 0\.5 came"):
+    with pytest.raises(
+        cal.errors.ParameterError, match=r"must be 3 numbers, but the number 0\.5 came"
+    ):
         adjust_prior(ROWS, train_rate=0.5, target_rate=0.5)
-    with pytest.raises(cal.InputError, match=r"each row in .* 40 of 40 rows are not"):
+    with pytest.raises(cal.errors.InputError, match=r"each row in .* 40 of 40 rows are not"):
         adjust_prior(2 * ROWS, train_rate=TRAIN, target_rate=TARGET)
 
 
 def test_wrong_probabilities_and_calibrators():
-    with pytest.raises(cal.InputError, match=r"p must be probabilities in \[0, 1\]"):
+    with pytest.raises(cal.errors.InputError, match=r"p must be probabilities in \[0, 1\]"):
         adjust_prior([0.2, 1.2], kept=0.1)
-    with pytest.raises(cal.InputError, match="p must be finite"):
+    with pytest.raises(cal.errors.InputError, match="p must be finite"):
         adjust_prior([0.2, np.nan], kept=0.1)
     s, y = data(n=60)
     local = cal.SimilarityBinning(k=5).fit(s, y, features=s[:, None])
-    with pytest.raises(cal.InputError, match="SimilarityBinning is no function of the score"):
+    with pytest.raises(
+        cal.errors.InputError, match="SimilarityBinning is no function of the score"
+    ):
         adjust_prior(local, kept=0.1)
     bare = cal.Fitted(STEPS, (0, 1), 1)
-    with pytest.raises(cal.ParameterError, match="train_rate must be given"):
+    with pytest.raises(cal.errors.ParameterError, match="train_rate must be given"):
         adjust_prior(bare, target_rate=0.1)
 
 
@@ -508,12 +518,12 @@ def test_the_interval_holds_as_often_as_it_says():
 
 
 def test_equal_probabilities_tell_nothing():
-    with pytest.warns(cal.CalibrationWarning, match=r"all p are equal \(0.2\)"):
+    with pytest.warns(cal.errors.CalibrationWarning, match=r"all p are equal \(0.2\)"):
         found = estimate_rate([0.2] * 10, train_rate=0.2)
     assert (found.rate, found.low, found.high) == (0.2, 0.0, 1.0)
-    with pytest.warns(cal.CalibrationWarning, match="all p are equal"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="all p are equal"):
         assert estimate_rate([0.3] * 10, train_rate=0.2).rate == 1.0
-    with pytest.warns(cal.CalibrationWarning, match="all p are equal"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="all p are equal"):
         found = estimate_rates([TRAIN] * 10, train_rate=TRAIN)
     assert found.rate == pytest.approx(TRAIN)
     assert (found.low.tolist(), found.high.tolist()) == ([0.0] * 3, [1.0] * 3)
@@ -536,23 +546,23 @@ def test_estimates_are_targets():
     assert adjust_prior(p, target_rate=found) == pytest.approx(f.calibrate(posterior(x, 0.3)))
     nobody = estimate_rate([0.01] * 50 + [0.02] * 50, train_rate=0.3)
     assert nobody.rate == 0.0
-    with pytest.raises(cal.ParameterError, match="Pass a rate inside its interval"):
+    with pytest.raises(cal.errors.ParameterError, match="Pass a rate inside its interval"):
         adjust_prior(c, target_rate=nobody)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, True, "0.95"], ids=str)
 def test_levels(level):
-    with pytest.raises(cal.ParameterError, match="level must be a number between 0 and 1"):
+    with pytest.raises(cal.errors.ParameterError, match="level must be a number between 0 and 1"):
         estimate_rate([0.1, 0.2], train_rate=0.1, level=level)
 
 
 def test_wrong_tables():
     table = cal.ScoreTable.from_arrays([0.2, 3.0], [0, 1])
-    with pytest.raises(cal.InputError, match="p must be probabilities"):
+    with pytest.raises(cal.errors.InputError, match="p must be probabilities"):
         estimate_rate(table, train_rate=0.1)
-    with pytest.raises(cal.InputError, match="sample_weight must not be given with a table"):
+    with pytest.raises(cal.errors.InputError, match="sample_weight must not be given with a table"):
         estimate_rate(table, train_rate=0.1, sample_weight=[1, 1])
-    with pytest.raises(cal.InputError, match="it is empty"):
+    with pytest.raises(cal.errors.InputError, match="it is empty"):
         estimate_rate(cal.ScoreTable.empty(), train_rate=0.1)
 
 
@@ -663,7 +673,7 @@ def _array(value):
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys, calibrant.prior as p; p.adjust_prior([0.2], kept=0.5);"
+        "import sys, calibrant.monitor as p; p.adjust_prior([0.2], kept=0.5);"
         "print([m for m in ('sklearn', 'numba', 'pandas', 'polars') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -710,9 +720,9 @@ def test_the_page_has_the_figures_of_the_benchmark(root):
 
 def test_what_holds_no_probabilities_is_refused_with_a_reason():
     table = cal.ScoreTable.from_counts([0.2, 0.6], [1e-300, 0], [0, 1e-300])
-    with pytest.raises(cal.InputError, match=r"adjust_prior\(table.scores"):
+    with pytest.raises(cal.errors.InputError, match=r"adjust_prior\(table.scores"):
         cal.adjust_prior(table, kept=0.1)
-    with pytest.raises(cal.InputError, match="the class Platt came"):
+    with pytest.raises(cal.errors.InputError, match="the class Platt came"):
         cal.adjust_prior(cal.Platt, kept=0.1)
-    with pytest.raises(cal.InputError, match="Rescale them"):
+    with pytest.raises(cal.errors.InputError, match="Rescale them"):
         cal.estimate_rate(table, train_rate=0.5)

@@ -69,7 +69,7 @@ def test_each_column_is_calibrated_on_the_rows_of_its_classes(name, combine):
     assert c.classes_.tolist() == ["ant", "bee", "cat", "dog"]
     assert (c.predict(scores) == c.classes_[np.argmax(expected, axis=1)]).all()
     assert len(c.calibrators_) == len(code)
-    assert cal.accuracy(NAMES, c.predict_proba(scores)) > 0.6
+    assert cal.metrics.accuracy(NAMES, c.predict_proba(scores)) > 0.6
 
 
 @pytest.mark.parametrize("make", [cal.ABB, cal.ENIR, cal.Isotonic, cal.Beta, cal.BBQ])
@@ -77,7 +77,7 @@ def test_any_binary_calibrator_becomes_multiclass(make):
     code = multiclass.one_vs_rest(4)
     p = cal.CodedCalibrator(make()).fit(scores_for(code), Y).predict_proba(scores_for(code, 1))
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
-    assert cal.accuracy(Y, p) > 0.6
+    assert cal.metrics.accuracy(Y, p) > 0.6
 
 
 def test_weights_are_repetitions_and_zero_is_absent():
@@ -101,9 +101,9 @@ def test_saved_and_loaded_without_the_calibrators(tmp_path):
         new = scores_for(code, 3)
         assert (loaded.predict_proba(new) == c.predict_proba(new)).all()
         assert (loaded.predict(new) == c.predict(new)).all()
-        with pytest.raises(cal.InputError, match="must be finite"):
+        with pytest.raises(cal.errors.InputError, match="must be finite"):
             loaded.predict_proba(np.full_like(new, np.nan))
-        with pytest.raises(cal.InputError, match="columns"):
+        with pytest.raises(cal.errors.InputError, match="columns"):
             loaded.predict_proba(new[:, :2])
 
 
@@ -137,22 +137,38 @@ def test_two_classes_and_one_column():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (cal.CodedCalibrator, cal.ParameterError, "calibrator must be given"),
-        (lambda: cal.CodedCalibrator(GaussianNB()), cal.ParameterError, "Calibrator of one score"),
-        (lambda: cal.CodedCalibrator(cal.Platt(pos_label=1)), cal.ParameterError, "pos_label of"),
-        (lambda: cal.CodedCalibrator(cal.Platt(), combine="sum"), cal.ParameterError, "combine of"),
+        (cal.CodedCalibrator, cal.errors.ParameterError, "calibrator must be given"),
+        (
+            lambda: cal.CodedCalibrator(GaussianNB()),
+            cal.errors.ParameterError,
+            "Calibrator of one score",
+        ),
+        (
+            lambda: cal.CodedCalibrator(cal.Platt(pos_label=1)),
+            cal.errors.ParameterError,
+            "pos_label of",
+        ),
+        (
+            lambda: cal.CodedCalibrator(cal.Platt(), combine="sum"),
+            cal.errors.ParameterError,
+            "combine of",
+        ),
         (
             lambda: cal.CodedCalibrator(cal.Platt(), code="pairs"),
-            cal.ParameterError,
+            cal.errors.ParameterError,
             "code must be",
         ),
         (
             lambda: cal.CodedCalibrator(cal.Platt(), code="ecoc", combine="normalize"),
-            cal.ParameterError,
+            cal.errors.ParameterError,
             "one_vs_rest",
         ),
-        (lambda: cal.CodedCalibrator(cal.Platt(), code=np.eye(4)), cal.InputError, "both"),
-        (lambda: cal.CodedCalibrator(cal.Platt(), classes=["x", "y"]), cal.InputError, "'ant'"),
+        (lambda: cal.CodedCalibrator(cal.Platt(), code=np.eye(4)), cal.errors.InputError, "both"),
+        (
+            lambda: cal.CodedCalibrator(cal.Platt(), classes=["x", "y"]),
+            cal.errors.InputError,
+            "'ant'",
+        ),
     ],
 )
 def test_refusals(make, error, words):
@@ -165,21 +181,21 @@ def test_refusals(make, error, words):
 def test_wrong_scores_are_refused():
     c = cal.CodedCalibrator(cal.Platt())
     both = np.column_stack((Y % 2, 1 - Y % 2)).astype(float)
-    with pytest.raises(cal.InputError, match="must have one column"):
+    with pytest.raises(cal.errors.InputError, match="must have one column"):
         cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(both, Y % 2)
-    with pytest.raises(cal.InputError, match="must have one column"):
+    with pytest.raises(cal.errors.InputError, match="must have one column"):
         cal.MultiLabelCalibrator(cal.Platt()).fit(both, both[:, :1])
-    with pytest.raises(cal.InputError, match="sorted order"):
+    with pytest.raises(cal.errors.InputError, match="sorted order"):
         cal.CodedCalibrator(cal.Platt(), classes=["dog", "cat", "bee", "ant"]).fit(
             np.zeros((len(Y), 4)), NAMES
         )
-    with pytest.raises(cal.InputError, match="4 columns"):
+    with pytest.raises(cal.errors.InputError, match="4 columns"):
         c.fit(np.zeros((len(Y), 3)), Y)
-    with pytest.raises(cal.InputError, match="only one class"):
+    with pytest.raises(cal.errors.InputError, match="only one class"):
         c.fit(np.zeros((3, 4)), [1, 1, 1])
-    with pytest.raises(cal.InputError, match="NaN"):
+    with pytest.raises(cal.errors.InputError, match="NaN"):
         c.fit(np.full((len(Y), 4), np.nan), Y)
-    with pytest.raises(cal.InputError, match="one entry per row"):
+    with pytest.raises(cal.errors.InputError, match="one entry per row"):
         c.fit(np.zeros((5, 4)), Y)
 
 
@@ -194,7 +210,7 @@ def test_the_top_label_and_one_class_at_a_time(make):
     assert (labels == c.predict(scores)).all()
     assert (confidence == p.max(axis=1)).all()
     assert (c.class_wise(scores, "cat") == p[:, 2]).all()
-    with pytest.raises(cal.InputError, match="one of the classes"):
+    with pytest.raises(cal.errors.InputError, match="one of the classes"):
         c.class_wise(scores, "cow")
 
 
@@ -257,7 +273,7 @@ def test_without_calibrator_the_models_are_taken_at_their_word():
     r = np.column_stack([GaussianNB().fit(X, c == Y).predict_proba(NEW)[:, 1] for c in range(4)])
     np.testing.assert_allclose(model.predict_proba(NEW), multiclass.normalize(r, model.code_))
     assert model.calibrators_ == [None] * 4
-    with pytest.raises(cal.ParameterError, match="predict_proba"):
+    with pytest.raises(cal.errors.ParameterError, match="predict_proba"):
         cal.CodedClassifier(RidgeClassifier(), calibrator=None).fit(X, Y)
     margins = cal.CodedClassifier(RidgeClassifier()).fit(X, Y)
     assert margins.predict_proba(NEW).shape == (50, 4)
@@ -267,12 +283,12 @@ def test_sparse_rows_and_rare_classes():
     random = np.random.default_rng(0)
     counts = random.poisson(1.0 + 2.0 * (np.arange(12) % 4 == Y[:, None]))
     y = np.where(np.arange(len(Y)) == 7, "once", NAMES)
-    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="too few rows of one side"):
         model = cal.CodedClassifier(MultinomialNB()).fit(sparse.csr_matrix(counts), y)
     p = model.predict_proba(sparse.csr_matrix(counts))
     assert model.classes_.tolist() == ["ant", "bee", "cat", "dog", "once"]
     assert np.isfinite(p).all()
-    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="too few rows of one side"):
         dense = cal.CodedClassifier(MultinomialNB()).fit(counts, y)
     np.testing.assert_allclose(dense.predict_proba(counts), p, atol=1e-12)
 
@@ -280,7 +296,7 @@ def test_sparse_rows_and_rare_classes():
 def test_a_side_that_cannot_be_held_out_is_said():
     y = np.where(np.arange(60) == 7, "once", np.where(np.arange(60) % 2, "even", "odd"))
     split = [(np.arange(8, 60), np.arange(8))]
-    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="too few rows of one side"):
         model = cal.CodedClassifier(GaussianNB(), code="all_pairs", cv=split).fit(X[:60], y)
     assert np.isfinite(model.predict_proba(X[:60])).all()
 
@@ -291,17 +307,17 @@ def test_a_class_smaller_than_the_folds_is_no_obstacle(cv, grouped):
     y = np.where(np.arange(len(Y)) == 7, "once", NAMES)
     groups = np.arange(len(Y)) // 4 if grouped else None
     model = cal.CodedClassifier(GaussianNB(var_smoothing=1e-2), cv=cv, random_state=0)
-    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="too few rows of one side"):
         p = model.fit(X, y, groups=groups).predict_proba(X)
     assert np.isfinite(p).all()
     assert (model.predict(X) == y).mean() > 0.6
-    with pytest.raises(cal.InputError, match="class"):
+    with pytest.raises(cal.errors.InputError, match="class"):
         cal.CalibratedClassifier(GaussianNB(), cv=cv).fit(X, y, groups=groups)
 
 
 def test_rows_held_out_that_have_one_side_only_do_not_calibrate():
     iris, species = load_iris(return_X_y=True)
-    with pytest.warns(cal.CalibrationWarning, match="too few rows of one side"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="too few rows of one side"):
         model = cal.CodedClassifier(GaussianNB(), cv=KFold(3)).fit(iris, species)  # sorted by class
     assert (model.predict(iris) == species).mean() > 0.9
 
@@ -345,7 +361,7 @@ def test_saving_keeps_the_map_of_the_models_scores(tmp_path):
     ],
 )
 def test_parameters_out_of_limits(options, words):
-    with pytest.raises(cal.ParameterError, match=words):
+    with pytest.raises(cal.errors.ParameterError, match=words):
         cal.CodedClassifier(**options).fit(X, Y)
 
 
@@ -354,7 +370,7 @@ def test_weights_that_a_model_cannot_take_are_said():
         def fit(self, X, y):
             return super().fit(X, y)
 
-    with pytest.warns(cal.CalibrationWarning, match="takes no sample_weight"):
+    with pytest.warns(cal.errors.CalibrationWarning, match="takes no sample_weight"):
         cal.CodedClassifier(Bare()).fit(X, Y, sample_weight=np.ones(len(Y)))
 
 
@@ -408,11 +424,13 @@ def test_two_classes_do_not_depend_on_the_other_rows(model, make):
     single = np.vstack([fitted.predict_proba(rows[i : i + 1]) for i in range(100)])
     np.testing.assert_allclose(single, whole[:100], atol=1e-12)
     plain = cal.CalibratedClassifier(model, cal.Platt()).fit(rows, y)
-    assert cal.log_loss(y, whole) < cal.log_loss(y, plain.predict_proba(rows)) + 0.02
+    assert (
+        cal.metrics.log_loss(y, whole) < cal.metrics.log_loss(y, plain.predict_proba(rows)) + 0.02
+    )
 
 
 def test_only_one_score_per_class_can_be_calibrated_around_a_model():
-    with pytest.raises(cal.ParameterError, match="one score per class"):
+    with pytest.raises(cal.errors.ParameterError, match="one score per class"):
         cal.CalibratedClassifier(
             GaussianNB(), cal.CodedCalibrator(cal.Platt(), code="all_pairs")
         ).fit(*load_iris(return_X_y=True))
@@ -462,8 +480,8 @@ def test_multilabel_frames_names_and_files(tmp_path):
     assert loaded.classes == ("a", "b", "c")
     assert (loaded.predict_proba(p) == plain.predict_proba(p)).all()
     assert (loaded.predict(p) == plain.predict(p)).all()
-    found = cal.multilabel_measures(target, plain.predict_proba(p))
-    raw = cal.multilabel_measures(target, p)
+    found = cal.metrics.multilabel_measures(target, plain.predict_proba(p))
+    raw = cal.metrics.multilabel_measures(target, p)
     assert found.macro["log_loss"] < raw.macro["log_loss"]
 
 
@@ -478,11 +496,11 @@ def test_multilabel_frames_names_and_files(tmp_path):
     ],
 )
 def test_multilabel_refusals(target, words):
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         cal.MultiLabelCalibrator(cal.Platt()).fit([[0.1, 0.2], [0.8, 0.7]], target)
-    with pytest.raises(cal.ParameterError, match="calibrator must be given"):
+    with pytest.raises(cal.errors.ParameterError, match="calibrator must be given"):
         cal.MultiLabelCalibrator().fit([[0.1, 0.2]], [[0, 1]])
-    with pytest.raises(cal.ParameterError, match="different names"):
+    with pytest.raises(cal.errors.ParameterError, match="different names"):
         cal.MultiLabelCalibrator(cal.Platt(), labels=["a"]).fit([[0.1, 0.2]], [[0, 1]])
 
 

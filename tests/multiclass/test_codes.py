@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import InputError, ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.multiclass import Code, all_pairs, codes, ecoc, one_vs_rest, read_code
 from strategies import costly
 

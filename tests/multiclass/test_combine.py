@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from calibrant import InputError, ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Coded, Identity
 from calibrant.maps.combiners import _Likelihood, combine_rows
 from calibrant.multiclass import (

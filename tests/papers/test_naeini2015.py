@@ -195,7 +195,7 @@ def test_every_method_is_scored_by_every_measure(part):
     y = (rng.random(300) < s).astype(int)
     found = methods.row(y, methods.calibrated(s, y, s))
     assert len(found) == len(methods.METHODS) * (len(methods.MEASURES) + len(methods.READINGS))
-    assert found["base RMSE"] == pytest.approx(cal.rmse(y, s))
+    assert found["base RMSE"] == pytest.approx(cal.metrics.rmse(y, s))
     assert all(math.isfinite(value) for value in found.values())
 
 
@@ -258,7 +258,7 @@ def test_flat_predictions_keep_the_order(part):
     found = adult.EXTRAS["SVM"](None, known, known, known, new)
     for p in found.values():
         assert np.ptp(p) < 1e-8
-        assert cal.auc(y, p) == pytest.approx(cal.auc(y, new))
+        assert cal.metrics.auc(y, p) == pytest.approx(cal.metrics.auc(y, new))
     assert found[adult.STUCK].mean() == pytest.approx(y.mean())
 
 

@@ -207,7 +207,7 @@ def test_models_know_nothing_of_the_test_rows(part, mixed, model):
     asked = ask(model, X, y, train, test)
     assert ((asked.own >= 0) & (asked.own <= 1)).all()
     assert (len(asked.own), len(asked.new)) == (100, 60)
-    assert cal.auc(y[test], asked.new) > 0.7
+    assert cal.metrics.auc(y[test], asked.new) > 0.7
     other = X.copy()
     other.loc[110:, "z"] = 1e3  # other test rows, and other labels of them
     again = ask(model, other, np.where(np.arange(160) < 100, y, 1 - y), train, test)
@@ -246,9 +246,9 @@ def test_a_run_is_deterministic_and_judges_left_out_rows(crossval, toy):
     splits = StratifiedKFold(10, shuffle=True, random_state=4)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     p = cross_val_predict(model, X, y, cv=splits, method="predict_proba")[:, 1]
-    assert row["none RMSE"] == pytest.approx(cal.rmse(y, p))
-    assert row["none ECE, equal width"] == pytest.approx(cal.ece(y, p))
-    areas = [cal.auc(y[test], p[test]) for _, test in splits.split(X, y)]
+    assert row["none RMSE"] == pytest.approx(cal.metrics.rmse(y, p))
+    assert row["none ECE, equal width"] == pytest.approx(cal.metrics.ece(y, p))
+    areas = [cal.metrics.auc(y[test], p[test]) for _, test in splits.split(X, y)]
     assert row["none AUC, folds"] == pytest.approx(np.mean(np.maximum(areas, 1 - np.array(areas))))
 
 
@@ -270,7 +270,7 @@ def test_a_fold_of_one_class_has_no_area(crossval):
     found = crossval.in_folds(y, p, [np.arange(3), np.arange(3, 6)])
     assert found["AUC"] == 1.0
     assert found["ACC"] == 1.0
-    parts = [cal.rmse(y[:3], p[:3]), math.sqrt(np.mean(p[3:] ** 2))]
+    parts = [cal.metrics.rmse(y[:3], p[:3]), math.sqrt(np.mean(p[3:] ** 2))]
     assert found["RMSE"] == pytest.approx(np.mean(parts))
 
 

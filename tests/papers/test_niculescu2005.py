@@ -113,13 +113,15 @@ def test_the_figures_are_those_of_the_one_line_protocol(part, rows):
     """Three pooled folds, as `CalibratedClassifier` has them."""
     row = part("table2").staged_figures(rows, "stumps", "gini", 8, 0)
     folds = part("problems").folds(rows.train.y, 0)
-    booster = cal.AdaBoost("stump", n_estimators=8, random_state=0)
+    booster = cal.boosting.AdaBoost("stump", n_estimators=8, random_state=0)
     model = cal.CalibratedClassifier(booster, cal.Platt(scale="raw"), cv=folds)
     p = model.fit(rows.train.X, rows.train.y).calibrate(rows.test.X)
-    assert row["Platt 8 squared test"] == pytest.approx(cal.brier(rows.test.y, p), rel=1e-9)
+    assert row["Platt 8 squared test"] == pytest.approx(cal.metrics.brier(rows.test.y, p), rel=1e-9)
     plain = booster.fit(rows.train.X, rows.train.y)
     p = cal.LogisticCorrection().fit(plain.decision_function(rows.train.X), rows.train.y)
-    bits = cal.log_loss(rows.test.y, p.calibrate(plain.decision_function(rows.test.X)), base=2)
+    bits = cal.metrics.log_loss(
+        rows.test.y, p.calibrate(plain.decision_function(rows.test.X)), base=2
+    )
     assert row["logistic correction 8 bits test"] == pytest.approx(bits, rel=1e-9)
 
 

@@ -138,7 +138,7 @@ def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 4
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrationWarning)  # a few empty intervals
+        warnings.simplefilter("ignore", cal.errors.CalibrationWarning)  # a few empty intervals
         for code in blocks:
             exec(code, names)
     assert names["same"] is True

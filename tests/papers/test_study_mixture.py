@@ -8,7 +8,7 @@ import pytest
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.auto.classes import PSEUDO, members_for, mixture_weights
+from calibrant.auto.several_classes import PSEUDO, members_for, mixture_weights
 from studies import experiment, write_toy
 
 
@@ -88,8 +88,10 @@ def test_lines_tell_log_loss_and_brier(study, rows, found):
     assert not lines.duplicated("method").any()
     one = lines.set_index("method").loc["identity"]
     p = softmax(rows.new, axis=1)
-    assert one["log loss"] == pytest.approx(cal.log_loss(rows.y_new, p), abs=1e-6)
-    assert one["Brier"] == pytest.approx(cal.brier(rows.y_new, p, normalise="sum"), abs=1e-6)
+    assert one["log loss"] == pytest.approx(cal.metrics.log_loss(rows.y_new, p), abs=1e-6)
+    assert one["Brier"] == pytest.approx(
+        cal.metrics.brier(rows.y_new, p, normalise="sum"), abs=1e-6
+    )
     assert {"gate of 0", "gate of 1", "first mixture", "equal shares", "Dirichlet"} <= set(
         lines["method"]
     )

@@ -135,10 +135,10 @@ def test_in_sample_ranking_falls_to_the_isotonic_fit(path_study, rows_along):
     assert (np.diff(shares["AUC in sample"]) <= 1e-12).all()
     assert (np.diff(shares["bins"]) <= 0).all()
     isotonic = cal.Isotonic().fit(data.scores, data.y)
-    area = cal.auc(data.y, isotonic.calibrate(data.scores))
+    area = cal.metrics.auc(data.y, isotonic.calibrate(data.scores))
     assert found.loc["1", "AUC in sample"] == pytest.approx(area, abs=1e-12)
     assert found.loc["1", "Brier"] == pytest.approx(
-        cal.brier(data.y_new, isotonic.calibrate(data.new)), abs=1e-12
+        cal.metrics.brier(data.y_new, isotonic.calibrate(data.new)), abs=1e-12
     )
     assert found.loc["scores", "AUC in sample"] <= area
 
@@ -146,7 +146,7 @@ def test_in_sample_ranking_falls_to_the_isotonic_fit(path_study, rows_along):
 def test_steps_of_a_fit_give_back_the_fit(path_study):
     rng = np.random.default_rng(4)
     table = cal.ScoreTable.from_arrays(rng.random(80), rng.integers(0, 2, 80))
-    path = cal.near_isotonic_path(table)
+    path = cal.calibrators.near_isotonic_path(table)
     for lambda_ in (0.0, float(path.lambdas[len(path) // 2]), float(path.lambdas[-1])):
         fit = path.at(lambda_)
         np.testing.assert_array_equal(path_study.step(table, fit)(table.scores), fit)

@@ -128,7 +128,7 @@ def test_scores_of_naive_bayes_are_its_probabilities(parts, people, root, coding
     model = experiment(root, "naive_bayes").MixedNaiveBayes().fit(X, people.y)
     np.testing.assert_allclose(found.new, model.predict_proba(X_new)[:, 1], atol=1e-12)
     assert found.base_new is found.new
-    assert cal.auc(people.y_new, found.new) > 0.75
+    assert cal.metrics.auc(people.y_new, found.new) > 0.75
 
 
 # --- two classes ----------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def test_donors_give_as_often_as_their_probability_says(parts):
     profit = parts["profit"]
     found = profit.donors(100_000, np.random.default_rng(0))
     assert found.y.mean() == pytest.approx(0.05, abs=0.003)
-    assert abs(cal.spiegelhalter(found.y, found.p).statistic) < 4
+    assert abs(cal.metrics.spiegelhalter(found.y, found.p).statistic) < 4
     assert np.corrcoef(found.p, np.log(found.amount))[0, 1] < -0.2
     assert (found.amount > 0).all()
 

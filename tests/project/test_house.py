@@ -18,7 +18,7 @@ import calibrant.calibrators
 import calibrant.local
 import calibrant.multiclass
 import calibrant.scaling
-from calibrant.registry import METHODS
+from calibrant.estimators.registry import METHODS
 from cases import CASES
 
 CALIBRATORS = sorted(
@@ -93,7 +93,7 @@ def test_every_calibrator_of_many_classes_has_a_public_name():
 
 
 def test_public_names_of_models_and_local_calibrators():
-    assert {*BEYOND, *PARTS} <= set(cal.__all__)
+    assert {*BEYOND, *PARTS} <= {*cal.__all__, *cal.boosting.__all__}
 
 
 def test_every_file_of_a_method_has_a_public_name():
@@ -150,7 +150,7 @@ def test_limits_are_declared_and_kept(name):
         for wrong in ("no such word", -1, None, [], float("nan")):
             if any(limit.allows(wrong) for limit in kind._limits[parameter]):
                 continue
-            with pytest.raises(cal.ParameterError, match=rf"{parameter} of {name} must be"):
+            with pytest.raises(cal.errors.ParameterError, match=rf"{parameter} of {name} must be"):
                 kind(**{parameter: wrong}).fit([0.1, 0.9], [0, 1])
 
 

@@ -59,7 +59,7 @@ def test_public_names_are_there_and_typed():
 def test_a_missing_extra_names_the_pip_command():
     from calibrant.errors import import_extra
 
-    with pytest.raises(cal.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
+    with pytest.raises(cal.errors.MissingExtraError, match=r"pip install 'calibrant\[cli\]'"):
         import_extra("no_such_package.inside", extra="cli")
 
 

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import calibrant as cal
 from calibrant import compare, metrics, multiclass
-from calibrant.registry import METHODS, OF_MORE, calibrator_of
+from calibrant.estimators.registry import METHODS, OF_MORE, calibrator_of
 
 #: what may come by place although it has a default: rows, their parts, and what is wrapped
 BY_PLACE = {"y", "Y", "p", "sample_weight", "segments", "estimator", "calibrator"}
@@ -98,7 +98,7 @@ def test_names_are_taken_wherever_a_calibrator_is():
     assert {row.name for row in board.rows} == {"identity", "BLS", "Platt", "Isotonic"}
     curve = cal.learning_curve(["platt", "isotonic"], s, t, sizes=(50, 100), repeats=2)
     assert {"Platt", "Isotonic"} <= set(curve.names)
-    assert cal.report(s, t, calibrator="platt").methods
+    assert cal.calibration_report(s, t, calibrator="platt").methods
     flowers, kinds = load_iris(return_X_y=True)
     coded = [
         cal.CodedClassifier(GaussianNB(), calibrator=c).fit(flowers, kinds).map_
@@ -128,10 +128,12 @@ def test_names_are_taken_wherever_a_calibrator_is():
         lambda c, s, y: cal.SegmentedCalibrator(c).fit(s, y, segments=y),
         lambda c, s, y: cal.AutoCalibrator(candidates=[c]).fit(s, y),
         cal.learning_curve,
-        lambda c, s, y: cal.report(s, y, calibrator=c),
+        lambda c, s, y: cal.calibration_report(s, y, calibrator=c),
         lambda c, s, y: cal.advise(s, y, c),
     ],
 )
 def test_an_unknown_name_is_told_which_was_meant(use):
-    with pytest.raises(cal.ParameterError, match=r"one of auto, bls.*Did you mean 'isotonic'\?"):
+    with pytest.raises(
+        cal.errors.ParameterError, match=r"one of auto, bls.*Did you mean 'isotonic'\?"
+    ):
         use("isotonc", *rows())

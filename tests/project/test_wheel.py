@@ -17,7 +17,7 @@ cal.save(c, "c.json")
 print(cal.__file__, cal.load("c.json").calibrate([0.5]).round(3).tolist())
 try:
     cal.reliability_diagram([0, 1], [0.2, 0.7])
-except cal.MissingExtraError as missing:
+except cal.errors.MissingExtraError as missing:
     print(missing)
 """
 
@@ -113,5 +113,7 @@ def test_the_wheel_is_typed(wheel, tmp_path):
         env={"MYPYPATH": "", "PYTHONPATH": str(site), "PATH": ""},
         check=False,
     )
-    assert 'Revealed type is "calibrant.fitted.Fitted |' in done.stdout, done.stdout + done.stderr
+    assert 'Revealed type is "calibrant.estimators.fitted.Fitted |' in done.stdout, (
+        done.stdout + done.stderr
+    )
     assert "ndarray" in done.stdout

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.cli.places import OutputOption, check_places
+from calibrant.cli.paths import OutputOption, check_places
 from calibrant.engines.spark.write import _Local
 from calibrant.errors import InputError
 from calibrant.outputs import (
@@ -389,7 +389,7 @@ def test_a_report_is_refused_before_the_work(tmp_path, monkeypatch):
             if output != data and source != str(data):
                 continue
             with pytest.raises(InputError, match=said):
-                cal.report(s, y, calibrator=_Unwanted(), source=source, output=output)
+                cal.calibration_report(s, y, calibrator=_Unwanted(), source=source, output=output)
     assert data.read_text() == "precious"
     assert names(tmp_path) == ["data.csv"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.reports import report
+from calibrant.reports.make import calibration_report
 from chromium import BROWSER, Browser
 from reports.test_reports import NASTY, nasty_report
 
@@ -37,7 +37,9 @@ def data():
 @pytest.fixture(scope="module")
 def made(data):
     named = {"Platt": cal.Platt(), "steps": cal.Isotonic(smoothing="laplace"), "beta": cal.Beta()}
-    return report(*data, calibrator=named, segments=np.arange(2000) % 3, source="scores.csv")
+    return calibration_report(
+        *data, calibrator=named, segments=np.arange(2000) % 3, source="scores.csv"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -304,9 +306,9 @@ def test_several_classes_and_margins_have_pages_too(browser, data, tmp_path):
     codes = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     p, y = data
     pages = {
-        "classes": report(2 * z, codes, calibrator=cal.Temperature()),
-        "margins": report(np.log(p) - np.log1p(-p), y, calibrator=cal.Isotonic()),
-        "rare": report(p / 50, rng.random(len(p)) < p / 50, calibrator=cal.Platt()),
+        "classes": calibration_report(2 * z, codes, calibrator=cal.Temperature()),
+        "margins": calibration_report(np.log(p) - np.log1p(-p), y, calibrator=cal.Isotonic()),
+        "rare": calibration_report(p / 50, rng.random(len(p)) < p / 50, calibrator=cal.Platt()),
     }
     for name, made in pages.items():
         page = browser.open(made.save(tmp_path / f"{name}.html"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
 import calibrant as cal
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import (
     Chain,
     Interval,
@@ -24,12 +24,13 @@ from calibrant.maps import (
     Piecewise,
     Segmented,
 )
-from calibrant.reports import Method, Recipe, Report, in_words, report, report_of
 from calibrant.reports.axes import linear_axis, logit_axis, path_of, ticks
-from calibrant.reports.facts import source_facts
+from calibrant.reports.key_facts import source_facts
+from calibrant.reports.make import calibration_report, report_of
 from calibrant.reports.markup import element, join, script_json
 from calibrant.reports.recipes import recipes_for
-from calibrant.reports.words import verdict_of
+from calibrant.reports.report_value import Method, Recipe, Report
+from calibrant.reports.sentences import in_words, verdict_of
 
 NASTY = (
     "</script><script>alert(1)</script>",
@@ -55,23 +56,25 @@ def data():
 @pytest.fixture(scope="module")
 def many(data):
     methods = {"Platt": cal.Platt(), "steps": cal.Isotonic(), "bins": cal.Histogram(bins=20)}
-    return report(*data, calibrator=methods, segments=np.arange(3000) % 3, source="scores.csv")
+    return calibration_report(
+        *data, calibrator=methods, segments=np.arange(3000) % 3, source="scores.csv"
+    )
 
 
 # --- what it says -------------------------------------------------------------------------------
 
 
 def test_one_calibrator_is_judged_out_of_fold(data):
-    from calibrant.folds.tables import out_of_fold
+    from calibrant.estimators.table_folds import out_of_fold
 
     p, y = data
-    r = report(p, y, calibrator=cal.Platt(), pos_label="yes")
+    r = calibration_report(p, y, calibrator=cal.Platt(), pos_label="yes")
     table = cal.ScoreTable.from_arrays(p, y, pos_label="yes")
     oof = out_of_fold(cal.Platt(), table)
     assert r.chosen.name == "Platt"
-    assert r.chosen.log_loss == pytest.approx(cal.log_loss(oof), rel=1e-12)
-    assert r.raw.log_loss == pytest.approx(cal.log_loss(table), rel=1e-12)
-    assert r.chosen.brier == pytest.approx(cal.brier(oof), rel=1e-12)
+    assert r.chosen.log_loss == pytest.approx(cal.metrics.log_loss(oof), rel=1e-12)
+    assert r.raw.log_loss == pytest.approx(cal.metrics.log_loss(table), rel=1e-12)
+    assert r.chosen.brier == pytest.approx(cal.metrics.brier(oof), rel=1e-12)
     assert r.chosen.gain == pytest.approx(r.raw.log_loss - r.chosen.log_loss, rel=1e-9)
     assert r.chosen.gain_low < r.chosen.gain < r.chosen.gain_high
     assert r.evaluation.after["log_loss"] == pytest.approx(r.chosen.log_loss, rel=1e-12)
@@ -80,7 +83,7 @@ def test_one_calibrator_is_judged_out_of_fold(data):
 
 
 def test_the_verdict_says_what_to_do_and_how_much_better(data):
-    first, second = report(*data, calibrator=cal.Platt()).verdict
+    first, second = calibration_report(*data, calibrator=cal.Platt()).verdict
     assert first == "Calibrate these scores with Platt before using them as probabilities."
     assert re.fullmatch(
         r"On rows it had not seen, log loss fell from 0\.\d+ to 0\.\d+, 0\.\d+ better \(95 % "
@@ -93,14 +96,14 @@ def test_good_scores_are_kept():
     rng = np.random.default_rng(3)
     p = rng.random(2000)
     y = (rng.random(2000) < p).astype(int)
-    r = report(p, y, calibrator=[cal.Platt(), cal.Histogram(bins=4)])
+    r = calibration_report(p, y, calibrator=[cal.Platt(), cal.Histogram(bins=4)])
     assert r.chosen is r.raw
     assert r.verdict[0] == "Keep the scores as they are: no method improves on them beyond noise."
     assert "against" in r.verdict[1]
     assert r.evaluation.before is None
     assert r.map_curve is None
     assert [recipe.title for recipe in r.recipes] == ["Nothing to do"]
-    alone = report(p, y, calibrator=cal.Histogram(bins=4))
+    alone = calibration_report(p, y, calibrator=cal.Histogram(bins=4))
     assert alone.chosen.name == "Histogram"
     assert alone.verdict[0] == "Keep the scores as they are: Histogram makes them worse."
     assert " worse (95 % interval" in alone.verdict[1]
@@ -109,19 +112,19 @@ def test_good_scores_are_kept():
 def test_no_difference_is_called_so():
     rng = np.random.default_rng(8)
     p = rng.random(300)
-    r = report(p, (rng.random(300) < p).astype(int), calibrator=cal.Temperature())
+    r = calibration_report(p, (rng.random(300) < p).astype(int), calibrator=cal.Temperature())
     assert "shows no gain beyond noise" in r.verdict[0]
 
 
 def test_the_automatic_choice_is_the_default(data):
     p, y = data
-    r = report(p[:400], y[:400])
+    r = calibration_report(p[:400], y[:400])
     auto = cal.AutoCalibrator(classes=["no", "yes"]).fit(p[:400], y[:400])
     assert r.chosen.name == auto.chosen_
     board = {row.name: row for row in auto.leaderboard_.rows}
     assert r.chosen.log_loss == board[auto.chosen_].log_loss
-    assert r.raw.log_loss == board["identity"].log_loss
-    assert {m.name for m in r.methods[1:]} == {*board} - {"identity"}
+    assert r.raw.log_loss == board["uncalibrated"].log_loss
+    assert {m.name for m in r.methods[1:]} == {*board} - {"uncalibrated"}
     assert (r.fitted.calibrate(p[:50]) == auto.calibrate(p[:50])).all()
 
 
@@ -133,34 +136,34 @@ def test_the_page_says_what_the_automatic_choice_did():
         p = rng.beta(1, 3, 150)
         y, s = rng.random(150) < p, p**1.4 / (p**1.4 + (1 - p) ** 1.4)
         auto = cal.AutoCalibrator().fit_table(cal.ScoreTable.from_arrays(s, y))
-        first = report(s, y).verdict[0]
-        assert first.startswith("Keep") == (auto.chosen_ == "identity")
+        first = calibration_report(s, y).verdict[0]
+        assert first.startswith("Keep") == (auto.chosen_ == "uncalibrated")
         seen.add((auto.chosen_, auto.leaderboard_["BLS"].gain_low > 0, "likely" in first))
     assert ("BLS", False, True) in seen
 
 
 def test_folds_in_time_reach_the_page(data):
     s, y = data
-    made = report(s, y, calibrator=cal.AutoCalibrator(cv=TimeSeriesSplit(3)))
+    made = calibration_report(s, y, calibrator=cal.AutoCalibrator(cv=TimeSeriesSplit(3)))
     auto = cal.AutoCalibrator(cv=TimeSeriesSplit(3)).fit(s, y)
     assert made.chosen.log_loss == auto.leaderboard_.chosen.log_loss
     assert made.evaluation.weight == auto.leaderboard_.weight == 2250
     assert "3 folds" in made.how
-    other = report(s, y, pos_label="no", calibrator=cal.AutoCalibrator(cv=0.25))
+    other = calibration_report(s, y, pos_label="no", calibrator=cal.AutoCalibrator(cv=0.25))
     assert "1 fold)" in other.how
     assert other.fitted.pos_label == "no"
 
 
 def test_the_order_is_that_within_folds(data):
     """Maps of several folds thrown together tie and swap rows that no map ties or swaps."""
-    e = report(*data, calibrator=cal.Platt()).evaluation
+    e = calibration_report(*data, calibrator=cal.Platt()).evaluation
     assert e.after["auc"] == pytest.approx(e.before["auc"], abs=1e-12)
     assert e.change["auc"][0] == pytest.approx(0, abs=1e-12)
     assert e.distinct == e.distinct_before
     for spans, values in ((e.intervals, e.after), (e.intervals_before, e.before)):
         assert spans["auc"][0] < values["auc"] < spans["auc"][1]
     assert not any("ties are new" in note for note in e.notes)
-    steps = report(*data, calibrator=cal.Histogram(bins=5)).evaluation
+    steps = calibration_report(*data, calibrator=cal.Histogram(bins=5)).evaluation
     assert steps.distinct == 5
     assert any("become 5 distinct" in note for note in steps.notes)
 
@@ -168,14 +171,16 @@ def test_the_order_is_that_within_folds(data):
 def test_what_was_judged_already_is_not_judged_again(data, monkeypatch):
     p, y = data
     auto = cal.AutoCalibrator(candidates=[cal.Platt()]).fit(p[:400], y[:400])
-    whole = report(p[:400], y[:400], calibrator=cal.AutoCalibrator(candidates=[cal.Platt()]))
+    whole = calibration_report(
+        p[:400], y[:400], calibrator=cal.AutoCalibrator(candidates=[cal.Platt()])
+    )
     monkeypatch.setattr(cal.Platt, "_fit", lambda self, table: 1 / 0)
     table = cal.ScoreTable.from_arrays(p[:400], y[:400])
     made = report_of(auto, table, source="a.csv")
     assert made.methods == whole.methods
     assert made.verdict == whole.verdict
     assert made.facts["source"] == "a.csv"
-    with pytest.raises(cal.InputError, match="fitted and could be judged"):
+    with pytest.raises(cal.errors.InputError, match="fitted and could be judged"):
         report_of(cal.AutoCalibrator(), table)
 
 
@@ -190,15 +195,15 @@ def test_the_first_method_is_the_scores_and_the_others_are_best_first(many):
 def test_a_fitted_calibrator_is_judged_as_it_is(data):
     p, y = data
     fitted = cal.Platt().fit(p[:1500], y[:1500]).to_fitted()
-    r = report(p[1500:], y[1500:], calibrator=fitted)
+    r = calibration_report(p[1500:], y[1500:], calibrator=fitted)
     assert r.chosen.name == "Platt"
     assert r.fitted is fitted
-    expected = cal.log_loss(y[1500:], fitted.calibrate(p[1500:]), pos_label="yes")
+    expected = cal.metrics.log_loss(y[1500:], fitted.calibrate(p[1500:]), pos_label="yes")
     assert r.chosen.log_loss == pytest.approx(expected, rel=1e-12)
     assert "On these rows" in r.verdict[1]
     assert "must be other rows" in r.how
     table = cal.ScoreTable.from_arrays(p[1500:], y[1500:])
-    again = report(table, calibrator=fitted)
+    again = calibration_report(table, calibrator=fitted)
     assert again.chosen.gain == pytest.approx(r.chosen.gain, rel=1e-9)
     assert again.chosen.gain_low == pytest.approx(r.chosen.gain_low, rel=1e-9)
 
@@ -207,7 +212,7 @@ def test_probabilities_made_elsewhere_are_judged_row_by_row(data):
     p, y = data
     rng = np.random.default_rng(0)
     made = np.clip(p * rng.uniform(0.9, 1.0, len(p)), 0.01, 0.99)  # no function of the score
-    r = report(p, y, calibrator={"mine": made})
+    r = calibration_report(p, y, calibrator={"mine": made})
     hit = y == "yes"
     gains = np.log(np.where(hit, made, 1 - made)) - np.log(np.where(hit, p, 1 - p))
     assert r.chosen.gain == pytest.approx(gains.mean(), rel=1e-9)
@@ -221,15 +226,17 @@ def test_probabilities_made_elsewhere_are_judged_row_by_row(data):
 def test_weights_and_row_order(data):
     p, y = data
     w = np.random.default_rng(5).integers(0, 4, len(p))
-    one = report(p, y, sample_weight=w, calibrator=cal.Platt())
+    one = calibration_report(p, y, sample_weight=w, calibrator=cal.Platt())
     order = np.random.default_rng(6).permutation(len(p))
-    two = report(p[order], y[order], sample_weight=w[order], calibrator=cal.Platt())
+    two = calibration_report(p[order], y[order], sample_weight=w[order], calibrator=cal.Platt())
     assert one == two
     assert one.to_html() == two.to_html()
     assert one.facts["rows"] == f"{(w > 0).sum():,}"
     assert one.facts["weight"] == f"{w.sum():,}"
-    heavy = report(p, y, sample_weight=np.full(len(p), 100.0), calibrator=cal.Temperature())
-    light = report(p, y, calibrator=cal.Temperature())
+    heavy = calibration_report(
+        p, y, sample_weight=np.full(len(p), 100.0), calibrator=cal.Temperature()
+    )
+    light = calibration_report(p, y, calibrator=cal.Temperature())
     assert heavy.chosen.gain_low == pytest.approx(light.chosen.gain_low, rel=1e-6)
     for name, ends in light.evaluation.intervals.items():
         if name in heavy.evaluation.intervals:
@@ -239,8 +246,10 @@ def test_weights_and_row_order(data):
 def test_a_table_gives_the_same_report_as_its_rows(data):
     p, y = data
     table = cal.ScoreTable.from_arrays(p, y)
-    one = report(table, classes=["no", "yes"], calibrator=cal.Isotonic(interpolation="centred"))
-    two = report(p, y, calibrator=cal.Isotonic(interpolation="centred"))
+    one = calibration_report(
+        table, classes=["no", "yes"], calibrator=cal.Isotonic(interpolation="centred")
+    )
+    two = calibration_report(p, y, calibrator=cal.Isotonic(interpolation="centred"))
     assert one.methods == two.methods
     assert one.verdict == two.verdict
     assert one.facts["fingerprint of the data"] == two.facts["fingerprint of the data"]
@@ -249,9 +258,9 @@ def test_a_table_gives_the_same_report_as_its_rows(data):
 def test_margins_are_compared_with_their_sigmoid(data):
     p, y = data
     z = np.log(p) - np.log1p(-p)
-    r = report(z, y, calibrator=cal.Platt())
+    r = calibration_report(z, y, calibrator=cal.Platt())
     q = 1 / (1 + np.exp(-z))
-    assert r.raw.log_loss == pytest.approx(cal.log_loss(y, q, pos_label="yes"), rel=1e-9)
+    assert r.raw.log_loss == pytest.approx(cal.metrics.log_loss(y, q, pos_label="yes"), rel=1e-9)
     assert r.map_curve.domain == "score"
     assert any("margins" in note for note in r.evaluation.notes)
     assert "margins" in r.to_html()
@@ -260,7 +269,7 @@ def test_margins_are_compared_with_their_sigmoid(data):
 def test_surely_wrong_probabilities_have_no_interval():
     p = np.array([0.0, 0.0, 0.2, 0.8, 1.0, 1.0] * 20)
     y = np.array([0, 1, 0, 1, 1, 1] * 20)
-    r = report(p, y, calibrator=cal.Platt())
+    r = calibration_report(p, y, calibrator=cal.Platt())
     assert r.raw.log_loss == np.inf
     assert r.chosen.gain == np.inf
     assert "since a probability of 0 or 1 was wrong" in r.verdict[1]
@@ -277,7 +286,7 @@ def test_segments_show_where_one_map_does_not_fit():
     south = rng.random(n) < 0.3
     y = (rng.random(n) < 1 / (1 + np.exp(-z + 1.2 * south))).astype(int)
     where = np.where(south, "South", "North")
-    r = report(1 / (1 + np.exp(-z)), y, calibrator=cal.Platt(), segments=where)
+    r = calibration_report(1 / (1 + np.exp(-z)), y, calibrator=cal.Platt(), segments=where)
     assert [panel.name for panel in r.panels] == ["North", "South"]
     for panel in r.panels:
         f = panel.figures
@@ -299,18 +308,18 @@ def test_advice_is_given_with_figures():
     y = (rng.random(4000) < p / 3).astype(int)
     odd = np.array(["a", 7, "<b>"], dtype=object)[np.arange(4000) % 3]
     y[odd == 7] = 0
-    r = report(p, y, calibrator=cal.Platt(), segments=odd)
+    r = calibration_report(p, y, calibrator=cal.Platt(), segments=odd)
     assert any(line.startswith("The scores expect") for line in r.advice)
     assert any("'7'" in line for line in r.advice)
     assert "What deserves a look" in r.to_html()
     assert {panel.name for panel in r.panels} == {"a", "7", "<b>"}
-    few = report(p[:80], y[:80], calibrator=cal.Isotonic())
+    few = calibration_report(p[:80], y[:80], calibrator=cal.Isotonic())
     assert any("exactly 0 or 1" in line for line in few.advice)
 
 
 def test_very_many_segments_are_put_together(data):
     p, y = data
-    r = report(p, y, calibrator=cal.Platt(), segments=np.arange(3000) % 200)
+    r = calibration_report(p, y, calibrator=cal.Platt(), segments=np.arange(3000) % 200)
     assert len(r.panels) == 24
     assert "all others" in {panel.name for panel in r.panels}
     assert sum(panel.figures["weight"] for panel in r.panels) == 3000
@@ -330,7 +339,7 @@ def five():
 
 def test_several_classes(five):
     z, y = five
-    r = report(z, y, calibrator=[cal.Temperature(), cal.VectorScaling()])
+    r = calibration_report(z, y, calibrator=[cal.Temperature(), cal.VectorScaling()])
     assert {m.name for m in r.methods[1:]} == {"Temperature", "VectorScaling"}
     assert r.chosen.gain_low > 0
     assert [panel.name for panel in r.panels] == sorted(set(y))
@@ -347,15 +356,15 @@ def test_several_classes(five):
 def test_several_classes_made_elsewhere(five):
     z, y = five
     fitted = cal.Temperature().fit(z[:700], y[:700]).to_fitted()
-    r = report(z[700:], y[700:], calibrator=fitted)
+    r = calibration_report(z[700:], y[700:], calibrator=fitted)
     p = fitted.predict_proba(z[700:])
-    assert r.chosen.log_loss == pytest.approx(cal.log_loss(y[700:], p), rel=1e-12)
-    s = report(z[700:], y[700:], calibrator={"mine": p})
+    assert r.chosen.log_loss == pytest.approx(cal.metrics.log_loss(y[700:], p), rel=1e-12)
+    s = calibration_report(z[700:], y[700:], calibrator={"mine": p})
     assert s.chosen.gain == pytest.approx(r.chosen.gain, rel=1e-12)
-    with pytest.raises(cal.InputError, match="must be probabilities"):
-        report(z[700:], y[700:], calibrator={"mine": z[700:]})
-    with pytest.raises(cal.InputError, match="segments are for scores of two classes"):
-        report(z, y, segments=y)
+    with pytest.raises(cal.errors.InputError, match="must be probabilities"):
+        calibration_report(z[700:], y[700:], calibrator={"mine": z[700:]})
+    with pytest.raises(cal.errors.InputError, match="segments are for scores of two classes"):
+        calibration_report(z, y, segments=y)
 
 
 # --- the value ----------------------------------------------------------------------------------
@@ -368,7 +377,7 @@ def test_it_is_a_value(many):
         many.title = "other"
     with pytest.raises(TypeError):
         many.facts["rows"] = "1"
-    with pytest.raises(cal.InputError, match="exactly one"):
+    with pytest.raises(cal.errors.InputError, match="exactly one"):
         Report("t", ("a", "b"), "", (), many.evaluation)
     assert repr(many) == "Report('Calibration of score', 3 methods, 'Platt' chosen)"
     assert str(many) == " ".join(many.verdict)
@@ -400,26 +409,30 @@ def test_save_writes_the_page_whole_or_not_at_all(many, tmp_path, monkeypatch):
         many.save(path)
     assert path.stat().st_size > 10_000
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(cal.InputError, match="is a folder"):
+    with pytest.raises(cal.errors.InputError, match="is a folder"):
         many.save(tmp_path)
-    with pytest.raises(cal.InputError, match="does not exist"):
+    with pytest.raises(cal.errors.InputError, match="does not exist"):
         many.save(tmp_path / "no" / "r.html")
 
 
 def test_output_writes_it_at_once(data, tmp_path):
-    r = report(*data, calibrator=cal.Platt(), output=tmp_path / "r.html")
+    r = calibration_report(*data, calibrator=cal.Platt(), output=tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == r.to_html()
 
 
 def test_the_same_data_give_the_same_page(data):
-    pages = {report(*data, calibrator=cal.Isotonic()).to_html() for _ in range(2)}
+    pages = {calibration_report(*data, calibrator=cal.Isotonic()).to_html() for _ in range(2)}
     assert len(pages) == 1
 
 
 def test_a_date_stands_there_only_if_given(data):
-    made = report(*data, calibrator=cal.Platt(), source={"file": "a.csv", "date": "2026-03-01"})
+    made = calibration_report(
+        *data, calibrator=cal.Platt(), source={"file": "a.csv", "date": "2026-03-01"}
+    )
     assert made.facts["date"] == "2026-03-01"
-    assert not re.search(r"20[2-9]\d-\d\d", report(*data, calibrator=cal.Platt()).to_html())
+    assert not re.search(
+        r"20[2-9]\d-\d\d", calibration_report(*data, calibrator=cal.Platt()).to_html()
+    )
     assert source_facts(["a", "b"]) == {"source": "a, b"}
 
 
@@ -429,7 +442,7 @@ def test_many_methods_stay_below_one_and_a_half_megabytes():
     y = (rng.random(3000) < p**2).astype(int)
     named = {f"bins {k}": cal.Histogram(bins=k, binning="width") for k in range(1, 41)}
     named["steps"] = cal.Isotonic()
-    page = report(p, y, calibrator=named, segments=rng.integers(0, 50, 3000)).to_html()
+    page = calibration_report(p, y, calibrator=named, segments=rng.integers(0, 50, 3000)).to_html()
     assert 100_000 < len(page.encode()) < 1_500_000
 
 
@@ -443,8 +456,9 @@ import sys
 for name in ("matplotlib", "duckdb", "jinja2", "rich", "typer", "pyarrow"):
     sys.modules[name] = None
 import calibrant as cal
-from calibrant.reports import report
-report([0.1, 0.2, 0.7, 0.9] * 9, [0, 0, 1, 0] * 9, calibrator=cal.Platt(), output="r.html")
+from calibrant.reports.make import calibration_report
+scores, y = [0.1, 0.2, 0.7, 0.9] * 9, [0, 0, 1, 0] * 9
+calibration_report(scores, y, calibrator=cal.Platt(), output="r.html")
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
     assert (tmp_path / "r.html").stat().st_size > 30_000
@@ -456,33 +470,33 @@ report([0.1, 0.2, 0.7, 0.9] * 9, [0, 0, 1, 0] * 9, calibrator=cal.Platt(), outpu
 def test_refusals(data):
     p, y = data
     table = cal.ScoreTable.from_arrays(p, y)
-    with pytest.raises(cal.InputError, match="y must be given"):
-        report(p)
-    with pytest.raises(cal.InputError, match="y must not be given beside a ScoreTable"):
-        report(table, y)
-    with pytest.raises(cal.InputError, match="empty"):
-        report(cal.ScoreTable.empty())
-    with pytest.raises(cal.InputError, match="segments need the rows"):
-        report(table, calibrator=cal.Platt(), segments=y)
-    with pytest.raises(cal.InputError, match="segments"):
-        report(p, y, calibrator=cal.Platt(), segments=y[:5])
-    with pytest.raises(cal.InputError, match="at least two rows of each class"):
-        report([0.1, 0.2, 0.9], [0, 0, 1], calibrator=cal.Platt())
-    with pytest.raises(cal.ParameterError, match="calibrator must be one calibrator"):
-        report(p, y, calibrator=7)
-    with pytest.raises(cal.ParameterError, match="the class Platt"):
-        report(p, y, calibrator={"a": cal.Platt})
-    with pytest.raises(cal.ParameterError, match="both came"):
-        report(p, y, calibrator={"a": cal.Platt(), "b": p})
-    with pytest.raises(cal.InputError, match="which has no rows"):
-        report(table, calibrator={"b": p})
-    with pytest.raises(cal.ParameterError, match="title must be a str"):
-        report(p, y, calibrator=cal.Platt(), title=7)
-    with pytest.raises(cal.InputError, match="source must be"):
-        report(p, y, calibrator=cal.Platt(), source=7)
+    with pytest.raises(cal.errors.InputError, match="y must be given"):
+        calibration_report(p)
+    with pytest.raises(cal.errors.InputError, match="y must not be given beside a ScoreTable"):
+        calibration_report(table, y)
+    with pytest.raises(cal.errors.InputError, match="empty"):
+        calibration_report(cal.ScoreTable.empty())
+    with pytest.raises(cal.errors.InputError, match="segments need the rows"):
+        calibration_report(table, calibrator=cal.Platt(), segments=y)
+    with pytest.raises(cal.errors.InputError, match="segments"):
+        calibration_report(p, y, calibrator=cal.Platt(), segments=y[:5])
+    with pytest.raises(cal.errors.InputError, match="at least two rows of each class"):
+        calibration_report([0.1, 0.2, 0.9], [0, 0, 1], calibrator=cal.Platt())
+    with pytest.raises(cal.errors.ParameterError, match="calibrator must be one calibrator"):
+        calibration_report(p, y, calibrator=7)
+    with pytest.raises(cal.errors.ParameterError, match="the class Platt"):
+        calibration_report(p, y, calibrator={"a": cal.Platt})
+    with pytest.raises(cal.errors.ParameterError, match="both came"):
+        calibration_report(p, y, calibrator={"a": cal.Platt(), "b": p})
+    with pytest.raises(cal.errors.InputError, match="which has no rows"):
+        calibration_report(table, calibrator={"b": p})
+    with pytest.raises(cal.errors.ParameterError, match="title must be a str"):
+        calibration_report(p, y, calibrator=cal.Platt(), title=7)
+    with pytest.raises(cal.errors.InputError, match="source must be"):
+        calibration_report(p, y, calibrator=cal.Platt(), source=7)
     fitted = cal.Platt().fit(p, y == "yes").to_fitted()
-    with pytest.raises(cal.InputError, match="gives the probability of True"):
-        report(p, y, calibrator=fitted)
+    with pytest.raises(cal.errors.InputError, match="gives the probability of True"):
+        calibration_report(p, y, calibrator=fitted)
 
 
 # --- nothing is markup by accident --------------------------------------------------------------
@@ -513,7 +527,7 @@ def nasty_report(data):
     p, y = data
     labels = np.where(y == "yes", NASTY[0], NASTY[3])
     named = {name: cal.Platt() for name in NASTY[:4]} | {NASTY[4]: cal.Histogram()}
-    return report(
+    return calibration_report(
         p,
         labels,
         calibrator=named,
@@ -530,7 +544,7 @@ def test_user_strings_never_become_markup(data):
     made = nasty_report(data)
     page = made.to_html()
     page.encode("utf-8")
-    reader, plain = read(page), read(report(*data, calibrator=cal.Platt()).to_html())
+    reader, plain = read(page), read(calibration_report(*data, calibrator=cal.Platt()).to_html())
     assert reader.tags.count("script") == plain.tags.count("script") == 2
     assert reader.tags.count("style") == 1
     assert reader.tags.count("title") == 1 + 2 * sum(len(m.curve) for m in made.methods)

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant import affine, vector_base
-from calibrant.data import matrix as matrix_module
-from calibrant.data.matrix import ScoreMatrix, read_matrix
+from calibrant.data import score_matrix as matrix_module
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.errors import ConvergenceError
 from calibrant.kernels import softmax as kernel
 from calibrant.maps import Softmax, map_from_dict
 from calibrant.maps import softmax as softmax_map
+from calibrant.scaling import base as vector_base
+from calibrant.scaling import regularised as affine
 from calibrant.scaling.dirichlet import Dirichlet
 from calibrant.scaling.matrix import MatrixScaling
 from calibrant.scaling.structured import StructuredScaling
@@ -352,7 +353,7 @@ def test_probabilities_are_read_by_their_logarithm(method):
     logs = fit_all(method, np.log(p), y)
     assert logs.map_.input == "logit"
     assert np.allclose(fitted.predict_proba(p), logs.predict_proba(np.log(p)), atol=1e-7)
-    with pytest.raises(cal.InputError, match=r"3 of 4 are not \(first at row 1"):
+    with pytest.raises(cal.errors.InputError, match=r"3 of 4 are not \(first at row 1"):
         fitted.predict_proba(np.vstack((p[:1], z[:3] + 9)))
 
 
@@ -370,9 +371,9 @@ def test_scale_says_what_scores_are(name):
     y = np.arange(40) % 3
     method = clone(PLAIN[name])
     assert fit_all(method.set_params(scale="raw"), p, y).map_.input == "logit"
-    with pytest.raises(cal.InputError, match="must be probabilities"):
+    with pytest.raises(cal.errors.InputError, match="must be probabilities"):
         fit_all(method.set_params(scale="logit"), 2 * p, y)
-    with pytest.raises(cal.ParameterError, match="'auto' or 'logit' or 'raw'"):
+    with pytest.raises(cal.errors.ParameterError, match="'auto' or 'logit' or 'raw'"):
         fit_all(method.set_params(scale="probability"), p, y)
 
 
@@ -405,20 +406,20 @@ def test_two_columns_are_two_classes():
     ],
 )
 def test_refusals_say_what_to_do(scores, y, options, message):
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         VectorScaling(**options).fit(scores, y)
 
 
 def test_refusals_of_temperature():
     z, y = draw_rows(20, 3, 0)
-    with pytest.raises(cal.InputError, match="pos_label must be None"):
+    with pytest.raises(cal.errors.InputError, match="pos_label must be None"):
         cal.Temperature(pos_label=1).fit(z, y)
     fitted = cal.Temperature().fit(z, y)
-    with pytest.raises(cal.InputError, match="use predict_proba"):
+    with pytest.raises(cal.errors.InputError, match="use predict_proba"):
         fitted.calibrate(z)
-    with pytest.raises(cal.InputError, match="must have 3 columns"):
+    with pytest.raises(cal.errors.InputError, match="must have 3 columns"):
         fitted.predict_proba(z[:, :2])
-    with pytest.raises(cal.InputError, match="at least 0"):
+    with pytest.raises(cal.errors.InputError, match="at least 0"):
         fitted.fit(z, y, -np.ones(20))
     binary = fitted.fit(z[:, 0], y > 0)  # the same object, fitted to two classes
     assert binary.predict_proba(z[:, 0]).shape == (20, 2)
@@ -706,9 +707,9 @@ def test_a_matrix_is_a_value_that_cannot_change():
     assert m.total == 36
     assert m.effective_size == pytest.approx(36**2 / (np.arange(9.0) ** 2).sum())
     assert m.class_weight.tolist() == np.bincount(y, np.arange(9.0)).tolist()
-    with pytest.raises(cal.InputError, match="places of the 3 columns"):
+    with pytest.raises(cal.errors.InputError, match="places of the 3 columns"):
         ScoreMatrix(z, y + 1)
-    with pytest.raises(cal.InputError, match="float32 or float64"):
+    with pytest.raises(cal.errors.InputError, match="float32 or float64"):
         ScoreMatrix(z.astype(int), y)
 
 
@@ -796,7 +797,7 @@ def test_the_map_follows_its_definition():
     ],
 )
 def test_the_map_refuses(make, message):
-    with pytest.raises(cal.InputError, match=message):
+    with pytest.raises(cal.errors.InputError, match=message):
         make()
 
 

@@ -18,13 +18,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, StratifiedKFold
 
 import calibrant as cal
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.maps import Identity, Logistic, Map, Piecewise, Segmented
-from calibrant.segment import Segment, SegmentedCalibrator, Step
+from calibrant.segment import Segment, SegmentedCalibrator, ShrinkageTrial
 from calibrant.segment.fits import OFFSET, SLOPE, Own, solve
+from calibrant.segment.segment_cells import stack_of
 from calibrant.segment.shrink import choose, cross_validate, offsets, paule_mandel
 from calibrant.segment.splits import dealt
-from calibrant.segment.stack import stack_of
 from strategies import REAL, TAME_PROBABILITIES, WHOLE, rows
 from studies import experiment
 from twins import segment as naive
@@ -142,9 +142,13 @@ def test_the_path_is_the_naive_log_loss_out_of_fold():
 
 
 def test_the_largest_shrinkage_within_an_error_is_taken():
-    path = (Step(0.0, 0.5, 0.1, 0.05), Step(1.0, 0.4, 0.0, 0.0), Step(2.0, 0.41, 0.01, 0.02))
+    path = (
+        ShrinkageTrial(0.0, 0.5, 0.1, 0.05),
+        ShrinkageTrial(1.0, 0.4, 0.0, 0.0),
+        ShrinkageTrial(2.0, 0.41, 0.01, 0.02),
+    )
     assert choose(path) == 2.0
-    assert choose((*path, Step(math.inf, 0.45, 0.05, 0.04))) == 2.0
+    assert choose((*path, ShrinkageTrial(math.inf, 0.45, 0.05, 0.04))) == 2.0
     assert choose(()) == math.inf
 
 
@@ -353,7 +357,7 @@ def test_floats_that_cannot_tell_segments_apart_are_refused():
     c.fit([0.1, 0.9, 0.4], [0, 1, 1], segments=far)
     assert c.map_.keys == (5, 2**53 + 1, 2**53 + 2)
     for floats in (far.astype(float), [1, 2**63 + 5], np.array([1.0, 1e300], dtype=object)):
-        with pytest.raises(cal.InputError, match="beyond 2⁵³"):
+        with pytest.raises(cal.errors.InputError, match="beyond 2⁵³"):
             c.map_([0.5] * len(floats), floats)
 
 
@@ -373,7 +377,7 @@ def test_thousands_of_segments():
     keys = g.astype(str)
     p = again.calibrate(s, segments=keys)
     assert (p == c.calibrate(s, keys)).all()
-    assert cal.log_loss(y, p) < cal.log_loss(y, c.map_.default(s)) - 0.02
+    assert cal.metrics.log_loss(y, p) < cal.metrics.log_loss(y, c.map_.default(s)) - 0.02
 
 
 # --- labels, keys and refusals ------------------------------------------------------------------
@@ -481,35 +485,35 @@ def test_segments_that_cannot_be(how, segments, words):
         "fit": lambda: SegmentedCalibrator().fit(s, y, segments=segments),
         "map": lambda: m(s, segments),
     }
-    with pytest.raises(cal.InputError, match=words):
+    with pytest.raises(cal.errors.InputError, match=words):
         doors[how]()
 
 
 def test_segments_must_be_given_where_there_are_any():
     s, y, g, _ = simulate(11, segments=3)
-    with pytest.raises(cal.InputError, match="requires segments"):
+    with pytest.raises(cal.errors.InputError, match="requires segments"):
         SegmentedCalibrator().fit(s, y)
     with pytest.raises(NotFittedError):
         SegmentedCalibrator().calibrate(s, g)
     c = SegmentedCalibrator(shrinkage=1.0).fit(s, y, segments=g)
     for method in (c.calibrate, c.predict_proba, c.predict):
-        with pytest.raises(cal.InputError, match="requires segments"):
+        with pytest.raises(cal.errors.InputError, match="requires segments"):
             method(s)
     fitted = c.to_fitted()
     for method in (fitted.calibrate, fitted.predict_proba, fitted.predict):
-        with pytest.raises(cal.InputError, match="a map for each segment"):
+        with pytest.raises(cal.errors.InputError, match="a map for each segment"):
             method(s)
     plain = cal.Platt().fit(s, y).to_fitted()
     for method in (plain.calibrate, plain.predict_proba, plain.predict):
-        with pytest.raises(cal.InputError, match="segments must not be given"):
+        with pytest.raises(cal.errors.InputError, match="segments must not be given"):
             method(s, segments=g)
     with pytest.raises(
-        cal.InputError, match=r"segments must be numbers.*but text came \(such as '0'"
+        cal.errors.InputError, match=r"segments must be numbers.*but text came \(such as '0'"
     ):
         c.calibrate(s, g.astype(str))
-    with pytest.raises(cal.InputError, match="must be text, as the 1 known"):
+    with pytest.raises(cal.errors.InputError, match="must be text, as the 1 known"):
         Segmented(Identity(), ("0",), (Identity(),))([0.1], [0])
-    with pytest.raises(cal.InputError, match="one segment per score"):
+    with pytest.raises(cal.errors.InputError, match="one segment per score"):
         c.calibrate(s, g[:-1])
 
 
@@ -524,7 +528,7 @@ def test_wrong_tables():
         ({}, "at least one row"),
         ({"a": ScoreTable.empty()}, "at least one row"),
     ):
-        with pytest.raises(cal.InputError, match=words):
+        with pytest.raises(cal.errors.InputError, match=words):
             SegmentedCalibrator().fit_tables(tables)
 
 
@@ -534,7 +538,9 @@ def test_limits_are_declared_and_kept(parameter):
     for wrong in (*words, -1, None, [], float("nan"), float("inf"), cal.Platt):
         if any(limit.allows(wrong) for limit in SegmentedCalibrator._limits[parameter]):
             continue
-        with pytest.raises(cal.ParameterError, match=f"{parameter} of SegmentedCalibrator must be"):
+        with pytest.raises(
+            cal.errors.ParameterError, match=f"{parameter} of SegmentedCalibrator must be"
+        ):
             SegmentedCalibrator(**{parameter: wrong}).fit([0.1, 0.9], [0, 1], segments=[1, 2])
 
 
@@ -678,5 +684,7 @@ def test_groups_are_held_out_together():
 
 def test_tables_have_no_rows_to_split():
     table = cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1])
-    with pytest.raises(cal.ParameterError, match="cv of SegmentedCalibrator must be a number"):
+    with pytest.raises(
+        cal.errors.ParameterError, match="cv of SegmentedCalibrator must be a number"
+    ):
         cal.SegmentedCalibrator(cv=KFold(2)).fit_tables({"a": table})

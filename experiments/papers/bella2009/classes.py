@@ -47,7 +47,7 @@ def rows_of(dataset: str) -> tuple[Rows, Labels]:
     return coded(X), y
 
 
-def pair_scores(P: Array, code: cal.Code) -> Array:
+def pair_scores(P: Array, code: cal.multiclass.Code) -> Array:
     """The share of each column's positives among its classes; ½ where the model rules out both."""
     positive, negative = P @ (code.matrix > 0), P @ (code.matrix < 0)
     total = positive + negative
@@ -81,11 +81,11 @@ def run(dataset: str, model: str, seed: int) -> dict[str, float]:
         P, P_new = (fitted.predict_proba(part) for part in (known, X_new))
         for method, p in calibrated(P, y[hold], known, P_new, X_new):
             found = {
-                "MSE": cal.brier(
+                "MSE": cal.metrics.brier(
                     y[test], p, normalise="mean_over_classes", classes=range(p.shape[1])
                 ),
-                "CalBin": cal.calbin(y[test], p, classes=range(p.shape[1])),
-                "error": 1.0 - cal.accuracy(y[test], p, classes=range(p.shape[1])),
+                "CalBin": cal.metrics.calbin(y[test], p, classes=range(p.shape[1])),
+                "error": 1.0 - cal.metrics.accuracy(y[test], p, classes=range(p.shape[1])),
             }
             row |= {f"{method} {setting} {name}": round(v, 6) for name, v in found.items()}
     return row

@@ -30,7 +30,7 @@ VARIANTS: dict[str, Callable[..., Any]] = {
     ),
     "k by leave-one-out": lambda **more: cal.SimilarityBinning(k="auto", **more),
 }
-MEASURES = {"MSE": cal.brier, "CalBin": cal.calbin}
+MEASURES = {"MSE": cal.metrics.brier, "CalBin": cal.metrics.calbin}
 
 
 def run(dataset: str, model: str, seed: int) -> dict[str, float]:

@@ -87,11 +87,11 @@ def measures(y: Labels, p: Array) -> dict[str, float]:
     """
     place = np.arange(len(y))
     found = (
-        cal.brier(y, p),
-        cal.calbin(y, p),
+        cal.metrics.brier(y, p),
+        cal.metrics.calbin(y, p),
         (calbin_of_rows(y, p, y) + calbin_of_rows(y, p, -y)) / 2,
         (calbin_of_rows(y, p, place) + calbin_of_rows(y, p, -place)) / 2,
-        cal.auc(y, p),
+        cal.metrics.auc(y, p),
     )
     return dict(zip(MEASURES, found, strict=True))
 

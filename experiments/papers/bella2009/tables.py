@@ -201,7 +201,7 @@ datasets of each:"""
 AFTER_TIES = """The published figures are approached only where tied rows stand in the order of
 their labels (the mean of both such orders, one for each class). That fills windows with rows of one
 class, and makes methods that give few distinct values look uncalibrated, with few test rows most of
-all. Ties together is what `cal.calbin` does: no order of rows can matter."""
+all. Ties together is what `cal.metrics.calbin` does: no order of rows can matter."""
 DUELS = """Wins are datasets with the smaller figure; Wilcoxon's signed ranks over datasets,
 two-sided, not corrected for their number."""
 MODELS = """Each of the four kinds of model by itself: MSE / CalBin (ties together) / AUC, means

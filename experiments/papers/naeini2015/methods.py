@@ -25,7 +25,7 @@ MORE = frozenset({"AUC", "ACC"})
 BASE = "base"
 
 METHODS: dict[str, Callable[[], Any]] = {
-    BASE: cal.Identity,
+    BASE: cal.Uncalibrated,
     "IsoReg": cal.Isotonic,
     "Platt": lambda: cal.Platt(scale="raw"),
     "Hist": lambda: cal.Histogram(bins=10),
@@ -54,7 +54,7 @@ class Rows(NamedTuple):
 def calibrated(scores: Array, y: Labels, new: Array) -> dict[str, Array]:
     """Each method, fitted to scores with labels: the probabilities of new scores."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrationWarning)  # few rows, as in the paper
+        warnings.simplefilter("ignore", cal.errors.CalibrationWarning)  # few rows, as in the paper
         return {name: make().fit(scores, y).calibrate(new) for name, make in METHODS.items()}
 
 
@@ -67,7 +67,7 @@ def by_intervals(model: Any, train: Rows, known: Rows, new: Any) -> dict[str, Ar
             model, new, level=level, scale=scale, train=(train.X, train.y)
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cal.CalibrationWarning)  # empty intervals
+            warnings.simplefilter("ignore", cal.errors.CalibrationWarning)  # empty intervals
             found[name] = acp.calibrate(ends.probability, lower=ends.lower, upper=ends.upper)
     return found
 
@@ -75,14 +75,14 @@ def by_intervals(model: Any, train: Rows, known: Rows, new: Any) -> dict[str, Ar
 def measures(y: Labels, p: Array) -> dict[str, float]:
     """The paper's five measures as published, and MCE and ECE in readings of our own."""
     return {
-        "AUC": cal.auc(y, p),
+        "AUC": cal.metrics.auc(y, p),
         "ACC": float(np.mean((p >= 0.5) == y)),
-        "RMSE": cal.rmse(y, p),
-        "MCE": cal.mce(y, p, binning="mass", ties="labels"),
-        "ECE": math.sqrt(cal.ece(y, p, binning="mass", ties="labels") / 10),
-        "MCE, ties together": cal.mce(y, p, binning="mass"),
-        "ECE, plain": cal.ece(y, p, binning="mass"),
-        "ECE, equal width": cal.ece(y, p),
+        "RMSE": cal.metrics.rmse(y, p),
+        "MCE": cal.metrics.mce(y, p, binning="mass", ties="labels"),
+        "ECE": math.sqrt(cal.metrics.ece(y, p, binning="mass", ties="labels") / 10),
+        "MCE, ties together": cal.metrics.mce(y, p, binning="mass"),
+        "ECE, plain": cal.metrics.ece(y, p, binning="mass"),
+        "ECE, equal width": cal.metrics.ece(y, p),
     }
 
 

@@ -181,7 +181,7 @@ def run_variants(model: str, variant: str) -> dict[str, float]:
     known, new = scored(model, variant)[1:]
     y = part("train").y
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.CalibrationWarning)  # few rows, as in the paper
+        warnings.simplefilter("ignore", cal.errors.CalibrationWarning)  # few rows, as in the paper
         cuts = {f"IsoReg {cut}": cal.Isotonic(cut=cut).fit(known, y).calibrate(new) for cut in CUTS}
     gap, inside = widest_gap(known, new)
     found = row(part("test").y, {**predictions(model, variant), **cuts})

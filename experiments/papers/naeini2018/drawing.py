@@ -102,5 +102,5 @@ def critical_differences(frame: pd.DataFrame, measure: str, path: Path) -> str:
         found = grid(frame, model, list(RANKED), measure).rename(columns=RANKED)
         told = cal.compare.nemenyi(found, larger_is_better=measure in LARGER)
         title = f"{measure.replace(IN_FOLDS, ', mean over folds')}: {WORDS[model]}"
-        cal.critical_difference_diagram(told, ax=axes, title=title)
+        cal.diagrams.critical_difference_diagram(told, ax=axes, title=title)
     return save(figure, path)

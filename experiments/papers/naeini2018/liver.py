@@ -34,7 +34,7 @@ def run(model: str, seed: int) -> dict[str, float]:
     p["own rows"] = ask(model, X, y, whole, whole).own
     row: dict[str, float] = {}
     for kind in KINDS:
-        row[f"{kind} AUC"] = cal.auc(y, p[kind])
+        row[f"{kind} AUC"] = cal.metrics.auc(y, p[kind])
         order = np.argsort(p[kind], kind="stable")
         for i, part in enumerate(np.array_split(order, BINS), start=1):
             row[f"{kind} predicted {i}"] = float(p[kind][part].mean())

@@ -21,7 +21,7 @@ Labels = NDArray[np.intp]
 BASE = "none"
 #: "paper" is the text to the letter, "authors" their program, and no word the library's default
 METHODS: dict[str, Callable[[], Any]] = {
-    BASE: cal.Identity,
+    BASE: cal.Uncalibrated,
     "Isotonic": cal.Isotonic,
     "BBQ": cal.BBQ,
     "ENIR paper": lambda: cal.ENIR(variant="paper"),
@@ -46,7 +46,7 @@ def area(table: cal.ScoreTable) -> float:
     """The larger of AUC and 1 − AUC, as the authors' program; NaN where there is one class only."""
     if not (table.positive.any() and table.negative.any()):
         return math.nan
-    found = cal.auc(table)
+    found = cal.metrics.auc(table)
     return max(found, 1.0 - found)
 
 
@@ -54,14 +54,14 @@ PAPERS_MEASURES = ("AUC", "ACC", "RMSE", "ECE", "MCE")
 #: every measure, and how it is read off a table of probabilities
 MEASURES: dict[str, Callable[[cal.ScoreTable], float]] = {
     "AUC": area,
-    "ACC": cal.accuracy,
-    "RMSE": cal.rmse,
-    "ECE": lambda table: cal.ece(table, binning="mass", ties="labels"),
-    "MCE": lambda table: cal.mce(table, binning="mass", ties="labels"),
-    "ECE, ties together": lambda table: cal.ece(table, binning="mass"),
-    "MCE, ties together": lambda table: cal.mce(table, binning="mass"),
-    "ECE, equal width": cal.ece,
-    "MCE, equal width": cal.mce,
+    "ACC": cal.metrics.accuracy,
+    "RMSE": cal.metrics.rmse,
+    "ECE": lambda table: cal.metrics.ece(table, binning="mass", ties="labels"),
+    "MCE": lambda table: cal.metrics.mce(table, binning="mass", ties="labels"),
+    "ECE, ties together": lambda table: cal.metrics.ece(table, binning="mass"),
+    "MCE, ties together": lambda table: cal.metrics.mce(table, binning="mass"),
+    "ECE, equal width": cal.metrics.ece,
+    "MCE, equal width": cal.metrics.mce,
 }
 
 

@@ -76,12 +76,12 @@ def run(dataset: str, style: str, steps: int, seed: int) -> dict[str, float]:
 
 def least(part: Part, staged: list[Array]) -> tuple[list[float], list[float]]:
     """Squared errors of each stage, as it is and after Platt's method on the same rows."""
-    raw = [cal.brier(part.y, f) for f in staged]
+    raw = [cal.metrics.brier(part.y, f) for f in staged]
     platt = FITTED["Platt"]
-    return raw, [cal.brier(part.y, platt().fit(f, part.y).calibrate(f)) for f in staged]
+    return raw, [cal.metrics.brier(part.y, platt().fit(f, part.y).calibrate(f)) for f in staged]
 
 
-def learning(scores: Array, part: Part, seed: int) -> cal.LearningCurve:
+def learning(scores: Array, part: Part, seed: int) -> cal.diagrams.LearningCurve:
     named = {name: make() for name, make in CALIBRATORS.items()}
     return cal.learning_curve(named, scores, part.y, sizes=SIZES, repeats=TRIALS, random_state=seed)
 

@@ -72,7 +72,7 @@ def calibrated(
     """Raw (margins: scaled by their extremes), and by maps fitted on the rows to select on."""
     parts = (("validation", rows.validation), ("test", rows.test))
     y = rows.validation.y
-    before = cal.Rescale(formula="minmax") if margins else cal.Identity()
+    before = cal.Rescale(formula="minmax") if margins else cal.Uncalibrated()
     maps = {"raw": before, **{name: make() for name, make in FITTED.items()}}
     row: dict[str, float] = {}
     for name, map_ in maps.items():

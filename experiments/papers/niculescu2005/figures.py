@@ -19,8 +19,8 @@ Index = NDArray[np.intp]
 #: so, but not how near
 CLIP = 1e-6
 MEASURES: dict[str, Callable[[Index, Array], float]] = {
-    "bits": lambda y, p: cal.log_loss(y, p, base=2, clip=CLIP),
-    "squared": cal.brier,
+    "bits": lambda y, p: cal.metrics.log_loss(y, p, base=2, clip=CLIP),
+    "squared": cal.metrics.brier,
 }
 #: the paper's two fitted methods: a sigmoid of the raw score, and steps (f_i, f_j]
 FITTED: dict[str, Callable[[], Any]] = {

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 class Style(NamedTuple):
-    """Options of `cal.AdaBoost`, and what they stand for."""
+    """Options of `cal.boosting.AdaBoost`, and what they stand for."""
 
     options: dict[str, Any]
     stands_for: str
@@ -82,11 +82,13 @@ LEARNERS = {
 }
 
 
-def booster(learner: str, style: str, steps: int, seed: int, loss: str) -> cal.AdaBoost:
+def booster(learner: str, style: str, steps: int, seed: int, loss: str) -> cal.boosting.AdaBoost:
     """A booster of so many steps; fewer of them are its stages."""
     kind = LEARNERS[learner]
     options = kind.styles[style].options
-    return cal.AdaBoost(kind.estimator, loss=loss, n_estimators=steps, random_state=seed, **options)
+    return cal.boosting.AdaBoost(
+        kind.estimator, loss=loss, n_estimators=steps, random_state=seed, **options
+    )
 
 
 def steps_to(most: int) -> list[int]:
@@ -95,7 +97,7 @@ def steps_to(most: int) -> list[int]:
 
 
 def pooled_scores(
-    train: Part, fit: Callable[[Part], cal.AdaBoost], steps: Sequence[int], seed: int
+    train: Part, fit: Callable[[Part], cal.boosting.AdaBoost], steps: Sequence[int], seed: int
 ) -> Array:
     """Raw scores of each training row by the booster of the other two folds, steps × rows."""
     found = np.empty((len(steps), len(train.y)))
@@ -113,7 +115,7 @@ def styles_table() -> str:
         for learner, kind in LEARNERS.items()
         for name, style in kind.styles.items()
     ]
-    return table(("learner", "style", "`cal.AdaBoost` options", "stands for"), rows)
+    return table(("learner", "style", "`cal.boosting.AdaBoost` options", "stands for"), rows)
 
 
 def _words(options: dict[str, Any]) -> str:

@@ -43,7 +43,7 @@ def staged_figures(rows: Rows, learner: str, style: str, steps: int, seed: int) 
     """One booster per loss and one per fold, each gone through once."""
     wanted = steps_to(steps)
 
-    def boosted(train: Part, loss: str) -> cal.AdaBoost:
+    def boosted(train: Part, loss: str) -> cal.boosting.AdaBoost:
         return booster(learner, style, steps, seed, loss).fit(train.X, train.y)
 
     found: dict[str, float] = {}

@@ -36,8 +36,8 @@ def run(model: str, reading: str, size: int) -> Row:
     return {
         "MSE": squared(found.y_new, p),
         "PAV MSE": squared(found.y_new, q),
-        "error": 1 - cal.accuracy(found.y_new, p),
-        "PAV error": 1 - cal.accuracy(found.y_new, q),
+        "error": 1 - cal.metrics.accuracy(found.y_new, p),
+        "PAV error": 1 - cal.metrics.accuracy(found.y_new, q),
         "above": float(gap.mean()),
         "standard error": float(gap.std(ddof=1) / math.sqrt(len(gap))),
     }

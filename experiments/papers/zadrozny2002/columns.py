@@ -32,9 +32,9 @@ class Rows(NamedTuple):
     y_new: Labels
 
 
-def boosted(model: Any, rounds: int) -> cal.AdaBoost:
+def boosted(model: Any, rounds: int) -> cal.boosting.AdaBoost:
     """AdaBoost of naive Bayes, whose votes are its probabilities."""
-    return cal.AdaBoost(model, votes="soft", n_estimators=rounds)
+    return cal.boosting.AdaBoost(model, votes="soft", n_estimators=rounds)
 
 
 def score(model: Any, X: Any) -> Array:
@@ -65,7 +65,7 @@ def as_printed(r: Array) -> Array:
 
 def probabilities(
     rows: Rows, estimator: Any, code: str, on: str
-) -> Iterator[tuple[str, cal.Code, Array]]:
+) -> Iterator[tuple[str, cal.multiclass.Code, Array]]:
     """The columns' probabilities of the new rows, at their word ("raw") and by PAV."""
     model = cal.CodedClassifier(
         estimator,
@@ -81,7 +81,7 @@ def probabilities(
     yield "PAV", model.code_, np.column_stack(calibrated)
 
 
-def combined(r: Array, code: cal.Code, y: Labels) -> Iterator[tuple[str, Array]]:
+def combined(r: Array, code: cal.multiclass.Code, y: Labels) -> Iterator[tuple[str, Array]]:
     """The distributions that each combiner makes of r; y are the training labels."""
     if code == cal.multiclass.one_vs_rest(code.n_classes):
         for name, combine in COMBINERS.items():
@@ -101,8 +101,8 @@ def figures(rows: Rows, estimator: Any, code: str, on: str, divide: int = 1) -> 
     found: dict[str, float | str | int] = {}
     for calibration, matrix, r in probabilities(rows, estimator, code, on):
         for combine, p in combined(r, matrix, rows.y):
-            found[f"{calibration} {combine} MSE"] = cal.brier(rows.y_new, p) / divide
-            found[f"{calibration} {combine} error"] = 1 - cal.accuracy(rows.y_new, p)
+            found[f"{calibration} {combine} MSE"] = cal.metrics.brier(rows.y_new, p) / divide
+            found[f"{calibration} {combine} error"] = 1 - cal.metrics.accuracy(rows.y_new, p)
         tied = ((r == 1.0).sum(axis=1) > 1) | (r == 0.0).all(axis=1)
         found[f"{calibration} tied"] = float(tied.mean())
     return found

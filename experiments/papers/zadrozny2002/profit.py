@@ -1,7 +1,7 @@
 """The mailing-profit evaluation, on simulated donors: KDD-98's terms keep its rows out.
 
 The paper solicits a person if P(donation)·amount exceeds the cost of mailing, and judges
-probabilities by the profit. `cal.profit` is that policy; here it meets donors whose true
+probabilities by the profit. `cal.metrics.profit` is that policy; here it meets donors whose true
 probabilities are known.
 """
 
@@ -68,10 +68,10 @@ def run(model: str, seed: int) -> Row:
     ways |= {name: fitted(name, found).calibrate(found.new) for name in ("Sigmoid", "PAV")}
     row: dict[str, float | str | int] = {}
     for name, p in {**ways, "true": new.p}.items():
-        got = cal.profit(new.y, p, benefit=new.amount, cost=COST)
+        got = cal.metrics.profit(new.y, p, benefit=new.amount, cost=COST)
         row[f"{name} profit"] = got.profit
         row[f"{name} mailed"] = got.acted / PEOPLE
-        row[f"{name} MSE"] = cal.brier(new.y, p, normalise="sum")
+        row[f"{name} MSE"] = cal.metrics.brier(new.y, p, normalise="sum")
     row["everyone profit"], row["donors profit"] = got.act_on_all, got.optimum
     return row
 

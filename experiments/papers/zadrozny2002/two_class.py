@@ -29,7 +29,7 @@ CALLED = {"base": "{}", "Sigmoid": "Sigmoid {}", "PAV": "PAV {}"}
 
 def squared(y: Array, p: Array) -> float:
     """MSE as in the paper: summed over both classes."""
-    return cal.brier(y, p, normalise="sum")
+    return cal.metrics.brier(y, p, normalise="sum")
 
 
 def run(dataset: str, model: str, coding: str, seed: int) -> Row:
@@ -43,8 +43,8 @@ def run(dataset: str, model: str, coding: str, seed: int) -> Row:
     for name, (p, p_new) in pairs.items():
         row[f"{name} MSE training"] = squared(found.y, p)
         row[f"{name} MSE test"] = squared(found.y_new, p_new)
-        row[f"{name} error training"] = 1 - cal.accuracy(found.y, p)
-        row[f"{name} error test"] = 1 - cal.accuracy(found.y_new, p_new)
+        row[f"{name} error training"] = 1 - cal.metrics.accuracy(found.y, p)
+        row[f"{name} error test"] = 1 - cal.metrics.accuracy(found.y_new, p_new)
     return row
 
 

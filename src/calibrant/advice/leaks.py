@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.advice.value import Advice
-from calibrant.data.table import ScoreTable
+from calibrant.advice.piece import Advice
+from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.ranking import area, one_class
 
 __all__ = ["auc_error", "better_than_held_out", "known_rows", "trained_on"]

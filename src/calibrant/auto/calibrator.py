@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import Advice, advise_table, warn_of
-from calibrant.auto.classes import MIXTURE, count_distinct, judge_classes, row_splits
-from calibrant.auto.judge import choose, judge, standings
-from calibrant.auto.leaderboard import BEFORE, Leaderboard
-from calibrant.auto.parts import (
+from calibrant.auto.explain import explanation, refusal
+from calibrant.auto.folds import (
     Fold,
     Splits,
     for_present,
@@ -22,23 +20,25 @@ from calibrant.auto.parts import (
     parts_of_table,
     table_cv,
 )
-from calibrant.auto.words import explanation, refusal
-from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
+from calibrant.auto.leaderboard import Leaderboard
+from calibrant.auto.scoring import choose, judge, standings
+from calibrant.auto.several_classes import MIXTURE, count_distinct, judge_classes, row_splits
 from calibrant.calibrators.bls import BLS
-from calibrant.calibrators.identity import Identity
-from calibrant.data.columns import to_column
-from calibrant.data.door import check_lengths, read_binary, read_weight
-from calibrant.data.matrix import read_matrix
-from calibrant.data.table import ScoreTable
+from calibrant.calibrators.uncalibrated import Uncalibrated
+from calibrant.data.score_matrix import read_matrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import check_lengths, read_binary, read_weight
 from calibrant.data.weighing import table_in_rows
-from calibrant.diagrams.trials import check_orientation, named_methods
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitted import Fitted
-from calibrant.folds.splits import FOLDS
+from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.named_methods import BEFORE, check_orientation, named_methods
+from calibrant.estimators.registry import calibrators_of
+from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Map
-from calibrant.multiclass.calibrator import CodedCalibrator
-from calibrant.registry import calibrators_of
-from calibrant.vector_base import (
+from calibrant.multiclass.coded_calibrator import CodedCalibrator
+from calibrant.scaling.base import (
     OneOrMany,
     VectorCalibrator,
     count_columns,
@@ -103,7 +103,7 @@ class AutoCalibrator(OneOrMany):
         Log loss and Brier score of each candidate out of fold, with standard errors; the gain over
         the scores as they came, with an interval; AUC; values; seconds. Prints as a table.
     chosen_ : str
-        The name of the candidate that was taken; ``"identity"`` for none.
+        The name of the candidate that was taken; ``"uncalibrated"`` for none.
     refused_ : str or None
         Where the scores are kept as they are: why, with the figures.
     calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
@@ -142,7 +142,7 @@ class AutoCalibrator(OneOrMany):
     ('BLS', [0.1, 0.9])
     >>> auto = AutoCalibrator().fit(p, rng.random(2000) < p)
     >>> auto.chosen_, auto.refused_.split(":")[0], auto.calibrate([0.5]).tolist()
-    ('identity', 'The scores are kept as they are', [0.5])
+    ('uncalibrated', 'The scores are kept as they are', [0.5])
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
@@ -238,7 +238,7 @@ class AutoCalibrator(OneOrMany):
         return named
 
     def _judge(self, table: ScoreTable, parts: list[Fold], notes: tuple[str, ...] = ()) -> Map:
-        named = {BEFORE: Identity(), "BLS": BLS(), **self._named((Calibrator,))}
+        named = {BEFORE: Uncalibrated(), "BLS": BLS(), **self._named((Calibrator,))}
         if not parts:
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
@@ -262,7 +262,7 @@ class AutoCalibrator(OneOrMany):
         return [one for one in self.advice_ if one.code not in guesses]
 
     def _cannot_judge(self, table: ScoreTable) -> Map:
-        self.calibrator_ = Identity().fit_table(table)
+        self.calibrator_ = Uncalibrated().fit_table(table)
         self.chosen_, self.leaderboard_, self.oof_, self.advice_ = BEFORE, None, {}, ()
         rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
         self.refused_ = (

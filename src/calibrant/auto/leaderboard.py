@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.provenance import OUT_OF_FOLD
+from calibrant.estimators.named_methods import BEFORE
 from calibrant.result_tables import (
     PrintsAsTable,
     ResultTable,
@@ -17,10 +18,8 @@ from calibrant.result_tables import (
     shown_value,
 )
 
-__all__ = ["BEFORE", "Leaderboard", "Standing"]
+__all__ = ["Leaderboard", "Standing"]
 
-#: what the scores are called as they came
-BEFORE = "identity"
 #: the longest name that a terminal shows whole
 LONGEST = 30
 
@@ -94,7 +93,7 @@ class Leaderboard(PrintsAsTable):
     method  log loss     ±   Brier     ±          gain (95 %)     AUC  change  values      s
     ──────  ────────  ────  ──────  ────  ───────────────────  ──────  ──────  ──────  ─────
     BLS *     0.3100  0.01  0.1000  0.01  0.02 (0.01 to 0.03)  0.9000       0      50  0.200
-    * chosen; out of fold, 5 folds, weight 400; gain in log loss over identity, ± standard errors
+    * chosen; out of fold, 5 folds, weight 400; gain in log loss over uncalibrated, ± standard error
     """
 
     rows: tuple[Standing, ...]
@@ -134,7 +133,7 @@ class Leaderboard(PrintsAsTable):
         """What the choice did on rows held out, as `save` keeps it: before, after and the change.
 
         >>> losses, gain = (0.3, 0.01, 0.1, 0.01), (0.0, 0.0, 0.0)
-        >>> one = Standing("identity", *losses, *gain, None, None, 50, 0.2, True, True)
+        >>> one = Standing("uncalibrated", *losses, *gain, None, None, 50, 0.2, True, True)
         >>> Leaderboard((one,), 5, 0.95, 400.0).measures()["after"]
         {'log_loss': 0.3, 'brier': 0.1}
         """
@@ -178,7 +177,7 @@ class Leaderboard(PrintsAsTable):
     def _below(self) -> list[str]:
         how = (
             f"* chosen; out of fold, {self.folds} fold{'s' * (self.folds != 1)}, weight "
-            f"{self.weight:.10g}; gain in log loss over {BEFORE}, ± standard errors"
+            f"{self.weight:.10g}; gain in log loss over {BEFORE}, ± standard error"
         )
         notes = [f"note: {note}" for note in self.notes]
         sure = [row.name for row in self.rows if row.certain]

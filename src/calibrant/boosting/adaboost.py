@@ -14,14 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.base import WEIGHTS, Limit, Number, OneOf, check_parameters
 from calibrant.boosting.learners import SMOOTHINGS, Learner, make_learner
 from calibrant.boosting.rounds import VOTE_WEIGHTS, BoostingRows, boost
-from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
+from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.folds.models import take
+from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf, check_parameters
+from calibrant.estimators.model_folds import take
 from calibrant.losses import EXPONENTIAL, LOG, Loss
 
 __all__ = ["AdaBoost"]

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from calibrant.errors import InputError, ParameterError
-from calibrant.folds.models import model_scores, weight_argument
+from calibrant.estimators.model_folds import model_scores, weight_argument
 
 __all__ = ["SMOOTHINGS", "Learner", "Models", "Trees", "make_learner"]
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from calibrant.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.estimators.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
-from calibrant.kernels.maxima import average_of_maxima
+from calibrant.kernels.highest_scores import average_of_maxima
 from calibrant.kernels.poisson import GRID, choose_lambda, unit_gaps
 from calibrant.kernels.simplify import simplify
 from calibrant.maps import Interval, Map, Piecewise

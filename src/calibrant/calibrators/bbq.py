@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from calibrant.base import WEIGHTS, Calibrator, Limit, OneOf
-from calibrant.data.table import ScoreTable
-from calibrant.ensemble import SELECT
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf
+from calibrant.kernels.model_weights import SELECT
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 

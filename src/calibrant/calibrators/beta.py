@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import WEIGHTS, Calibrator, Limit, OneOf, inner_interval
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf, inner_interval
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
 from calibrant.maps import Chain, Logistic, Map

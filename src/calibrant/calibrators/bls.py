@@ -9,8 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf, inner_interval
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import (
+    WEIGHTS,
+    Calibrator,
+    Each,
+    Limit,
+    Number,
+    OneOf,
+    inner_interval,
+)
+from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.bls_map import (
     expected_rate,
     rising,
@@ -33,7 +42,6 @@ from calibrant.losses import logit, sigmoid
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
 from calibrant.maps.checks import in_blocks
-from calibrant.threads import one_thread
 
 __all__ = ["BLS", "BLSMember"]
 

@@ -9,15 +9,23 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SCALES, WEIGHTS, Calibrator, Limit, Number, OneOf, on_logit_scale
-from calibrant.data.table import ScoreTable
-from calibrant.ensemble import CRITERIA, SELECT, shares
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.estimators.base import (
+    SCALES,
+    WEIGHTS,
+    Calibrator,
+    Limit,
+    Number,
+    OneOf,
+    on_logit_scale,
+)
 from calibrant.kernels.broken_lines import Line, Points
-from calibrant.kernels.curves import Curves, ParabolaFit
-from calibrant.kernels.fused import FusedFit, FusedPoints
+from calibrant.kernels.fused_steps import FusedFit, FusedPoints
 from calibrant.kernels.likelihood import log_likelihood
-from calibrant.kernels.lines import spread
+from calibrant.kernels.model_weights import CRITERIA, SELECT, shares
+from calibrant.kernels.parabolas import Curves, ParabolaFit
+from calibrant.kernels.polyline import spread
 from calibrant.kernels.simplify import simplify
 from calibrant.losses import logit
 from calibrant.maps import Map, Mixture, Piecewise

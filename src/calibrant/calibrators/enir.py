@@ -10,13 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, WEIGHTS, Calibrator, Limit, OneOf
 from calibrant.data.frozen import Frozen, own
-from calibrant.data.table import ScoreTable
-from calibrant.ensemble import CRITERIA, SELECT, shares
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, OneOf
 from calibrant.kernels import path_scores
 from calibrant.kernels.authors_path import authors_models
+from calibrant.kernels.model_weights import CRITERIA, SELECT, shares
 from calibrant.kernels.near_isotonic import Tree, merge_path, pool_equal
 from calibrant.kernels.path_scores import PathPart, average_leaves, part_that_matters
 from calibrant.maps import Chain, Logistic, Map, Piecewise

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.folds.tables import TableFolds
+from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.estimators.table_folds import TableFolds
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Map, Piecewise
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
-from calibrant.data.blocks import isotonic_blocks, isotonic_cuts
-from calibrant.data.table import ScoreTable
+from calibrant.data.isotonic_blocks import isotonic_blocks, isotonic_cuts
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.maps import Map, Piecewise
 
 __all__ = ["Isotonic"]

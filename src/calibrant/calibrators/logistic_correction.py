@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from calibrant.base import Calibrator
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import Calibrator
 from calibrant.maps import Logistic, Map
 
 __all__ = ["LogisticCorrection"]

@@ -8,8 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SCALES, WEIGHTS, Calibrator, Limit, inner_interval, on_logit_scale
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import (
+    SCALES,
+    WEIGHTS,
+    Calibrator,
+    Limit,
+    inner_interval,
+    on_logit_scale,
+)
 from calibrant.kernels.newton import fit_logistic
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map

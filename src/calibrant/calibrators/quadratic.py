@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
 from calibrant.kernels.penalised import Penalised, Prior, fit_penalised
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Logistic, Map

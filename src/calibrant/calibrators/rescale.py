@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.base import Calibrator, Limit, OneOf
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import Calibrator, Limit, OneOf
 from calibrant.maps import Logistic, Map, Piecewise
 
 __all__ = ["Rescale"]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.kernels.poisson import choose_lambda, unit_gaps
 from calibrant.kernels.sbb import best_binning, log_factorials
 from calibrant.maps import Map, Mixture, Piecewise

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
 from calibrant.data.frozen import own
-from calibrant.data.table import ScoreTable
-from calibrant.folds.tables import TableFolds
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
+from calibrant.estimators.table_folds import TableFolds
+from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.cubic import Basis, Cubic, spline_basis
 from calibrant.kernels.penalised import (
     Penalised,
@@ -24,7 +25,6 @@ from calibrant.kernels.penalised import (
 from calibrant.losses import logit
 from calibrant.maps import Map, Piecewise
 from calibrant.maps.checks import in_blocks
-from calibrant.threads import one_thread
 
 __all__ = ["Spline"]
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import WEIGHTS, Calibrator, Limit, Number, OneOf
-from calibrant.data.table import ScoreTable
-from calibrant.folds.tables import TableFolds
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf
+from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.venn_abers import venn_abers
 from calibrant.maps import Interval, Map, Piecewise
 

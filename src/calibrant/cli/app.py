@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant import __version__
-from calibrant.cli import choices
+from calibrant.cli import method_names
 from calibrant.cli.applying import apply
 from calibrant.cli.checking import check
 from calibrant.cli.console import Guarded, command, say, say_json, say_pairs
-from calibrant.cli.evidence import compare, report
 from calibrant.cli.exporting import export
 from calibrant.cli.fitting import fit
 from calibrant.cli.measuring import evaluate, plot
 from calibrant.cli.options import CalibratorFile, Json
-from calibrant.registry import METHODS
+from calibrant.cli.reporting import compare, report
+from calibrant.estimators.registry import METHODS
+from calibrant.version import __version__
 
 __all__ = ["app"]
 
@@ -84,7 +84,7 @@ def methods(json: Json = False) -> None:
 
 def _method(name: str) -> dict[str, Any]:
     _, cls, line = METHODS[name]
-    return {"name": name, "class": cls, "summary": line, "params": choices.parameters(name)}
+    return {"name": name, "class": cls, "summary": line, "params": method_names.parameters(name)}
 
 
 @app.command(name="show")
@@ -96,8 +96,8 @@ def show_file(calibrator: CalibratorFile, json: Json = False) -> None:
       calibrant show calibrator.json
     """
     from calibrant.cli import results
+    from calibrant.estimators.fitted import Fitted
     from calibrant.files import load
-    from calibrant.fitted import Fitted
 
     fitted = load(calibrator)
     if json:

@@ -19,8 +19,8 @@ from calibrant.cli.options import (
     Threads,
     engine_for,
 )
-from calibrant.cli.places import OutputOption, check_places
-from calibrant.data.segments import NewSegments
+from calibrant.cli.paths import OutputOption, check_places
+from calibrant.data.segment_column import NewSegments
 from calibrant.errors import InputError
 
 __all__ = ["apply"]

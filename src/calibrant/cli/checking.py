@@ -24,13 +24,13 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
-from calibrant.cli.places import OutputOption, check_places
+from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from calibrant.drift import Drift
-    from calibrant.engines.rows import FileTable
-    from calibrant.fitted import Fitted
+    from calibrant.engines.rows_of_files import FileTable
+    from calibrant.estimators.fitted import Fitted
+    from calibrant.monitor import Drift
 
 __all__ = ["check"]
 
@@ -111,7 +111,7 @@ def check(
     Each check may raise a false alarm: for n of them, a nightly job say,
     give each the level 0.05/n, and only rows that came since the last.
     """
-    from calibrant.drift import check_drift
+    from calibrant.monitor import check_drift
 
     if reference is None and calibrator is None:
         raise ParameterError(
@@ -213,7 +213,7 @@ def _updated(drift: Drift, fitted: Fitted | None, output: Path | None) -> Path |
 
 def _document(result: _Result) -> dict[str, Any]:
     """The machine's answer."""
-    from calibrant.drift.words import in_words
+    from calibrant.monitor.drift_words import in_words
 
     labels = {"classes": list(result.new.classes), "pos_label": result.new.pos_label}
     written = None if result.written is None else str(result.written)
@@ -236,7 +236,7 @@ def _doer(result: _Result) -> str:
 
 def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None:
     """The table, the figures, what was found and what to do."""
-    from calibrant.drift.words import facts, in_words, table_of
+    from calibrant.monitor.drift_words import facts, in_words, table_of
 
     drift = result.drift
     for line in table_of(drift):

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.cli import choices, jobs
+from calibrant.cli import jobs, method_names
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
-from calibrant.cli.places import OutputOption, check_places
-from calibrant.engines.opening import open_engine
+from calibrant.cli.paths import OutputOption, check_places
+from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError
 from calibrant.metrics import evaluate
 from calibrant.outputs import write_whole
-from calibrant.reports import in_words
+from calibrant.reports.sentences import in_words
 
 __all__ = ["example", "run"]
 
@@ -96,7 +96,7 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
     with open_engine() as engine:
         columns = jobs.ColumnRoles("score", "churned")
         read = jobs.read_files(engine, [scores], columns)
-        auto = jobs.compare_read(read, choices.REPORTED, folds=5)
+        auto = jobs.compare_read(read, method_names.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read, saved)
         engine.apply(jobs.load_map(saved), [new], calibrated, score="score")
         columns = jobs.ColumnRoles("probability", "churned")

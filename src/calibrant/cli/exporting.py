@@ -13,9 +13,9 @@ import typer
 from calibrant.cli import jobs
 from calibrant.cli.console import say, say_json
 from calibrant.cli.options import CalibratorFile, Json
-from calibrant.cli.places import OutputOption, check_places
+from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 from calibrant.outputs import write_whole
 

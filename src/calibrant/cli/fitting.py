@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import choices, jobs
+from calibrant.cli import jobs, method_names
 from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.options import (
     Cells,
@@ -27,9 +27,9 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
-from calibrant.cli.places import PAGES, PICTURES, OutputOption, check_places
+from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
-from calibrant.registry import DEFAULT
+from calibrant.estimators.registry import DEFAULT
 
 __all__ = ["fit"]
 
@@ -96,7 +96,7 @@ def fit(
 
     What it prints is out of fold: no row is judged by a calibrator that has seen it.
     """
-    from calibrant.cli import results, segments
+    from calibrant.cli import results, segment_jobs
 
     written = {"calibrator": output, "plot": plot, "report": report}
     places = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
@@ -112,13 +112,13 @@ def fit(
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
     if segment:
-        many = segments.make(method, param or [], shrinkage)
+        many = segment_jobs.make(method, param or [], shrinkage)
         with engine_for("reading", json, place) as opened:
-            tables = segments.read(opened, files, columns, read_cells(cells))
+            tables = segment_jobs.read(opened, files, columns, read_cells(cells))
         title = f"fitting {len(tables.by_key):,} segments"
-        result = run_with_status(lambda: segments.fit(tables, many, cv), title, json)
+        result = run_with_status(lambda: segment_jobs.fit(tables, many, cv), title, json)
     else:
-        calibrator = choices.make_calibrator(method, param or [])
+        calibrator = method_names.make_calibrator(method, param or [])
         with engine_for("reading", json, place) as opened:
             read = jobs.read_files(opened, files, columns, cells=read_cells(cells))
         title = (

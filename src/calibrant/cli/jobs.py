@@ -9,24 +9,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from calibrant.cli.choices import ALWAYS, REPORTED, make_calibrator
+from calibrant.cli.method_names import ALWAYS, REPORTED, make_calibrator
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.provenance import OUT_OF_FOLD, measures_of, read_period
-from calibrant.data.table import ScoreTable
-from calibrant.engines.rows import FileTable, read_rows
+from calibrant.data.score_table import ScoreTable
+from calibrant.engines.rows_of_files import FileTable, read_rows
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.fitted import Fitted
 from calibrant.files import load, save
-from calibrant.fitted import Fitted
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
     from calibrant.auto import AutoCalibrator
-    from calibrant.base import Calibrator
-    from calibrant.data.lazy import LazyRows
-    from calibrant.engines.opening import Engine
+    from calibrant.data.lazy_rows import LazyRows
+    from calibrant.engines.open_engine import Engine
+    from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
     from calibrant.metrics.intervals import IntervalOptions
-    from calibrant.reports.value import Report
+    from calibrant.reports.report_value import Report
 
 __all__ = [
     "ColumnRoles",
@@ -188,16 +188,16 @@ def _unseen(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
     """What the calibrator says of rows that it has not seen; the automatic choice knows already."""
     from sklearn.base import clone
 
-    from calibrant.auto.judge import judge_maps
-    from calibrant.auto.parts import parts_of_table
-    from calibrant.calibrators.identity import Identity
+    from calibrant.auto.folds import parts_of_table
+    from calibrant.auto.scoring import judge_maps
+    from calibrant.calibrators.uncalibrated import Uncalibrated
 
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
-        aucs = (board["identity"].auc, board.chosen.auc)
+        aucs = (board["uncalibrated"].auc, board.chosen.auc)
         return Unseen(calibrator.oof_[calibrator.chosen_], aucs, board.folds)
     parts, _ = parts_of_table(table, folds, 0)
-    before = Identity().fit_table(table).map_
+    before = Uncalibrated().fit_table(table).map_
     first, _ = judge_maps([before] * len(parts), parts, ranks=True)
     maps = [clone(calibrator).fit_table(part.rest).map_ for part in parts]
     judged, after = judge_maps(maps, parts)
@@ -237,7 +237,7 @@ def page_of(
     saved_as: Path | None = None,
 ) -> Report:
     """The page on a calibrator that was fitted to a table of files."""
-    from calibrant.reports.making import report, report_of
+    from calibrant.reports.make import calibration_report, report_of
 
     name = "calibrator.json" if saved_as is None else str(saved_as)
     source = {"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"}
@@ -248,7 +248,7 @@ def page_of(
     if getattr(calibrator, "leaderboard_", None) is not None:
         return report_of(calibrator, read.table, **options)
     options |= {"classes": list(read.classes), "pos_label": read.pos_label}
-    return report(read.table, calibrator=calibrator, **options)
+    return calibration_report(read.table, calibrator=calibrator, **options)
 
 
 def save_fitted(

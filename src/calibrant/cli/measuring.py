@@ -31,7 +31,7 @@ from calibrant.cli.options import (
     engine_for,
     read_cells,
 )
-from calibrant.cli.places import PICTURES, OutputOption, check_places
+from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
 
@@ -67,7 +67,7 @@ def evaluate(
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
     """
     from calibrant.metrics.intervals import read_interval_options
-    from calibrant.reports import in_words
+    from calibrant.reports.sentences import in_words
 
     columns = jobs.ColumnRoles(prob, label, weight, pos_label, segment)
     place, wanted = EngineOptions(engine, master, threads, memory_limit), read_cells(cells)
@@ -101,12 +101,12 @@ def _each_segment(
     json: bool,
 ) -> None:
     """Print the measures of each segment."""
-    from calibrant.cli import segments
+    from calibrant.cli import segment_jobs
     from calibrant.cli.results import segment_table
 
     with engine_for("measuring", json, place) as opened:
-        tables = segments.read(opened, files, columns, cells, probabilities=True)
-    found = segments.evaluate_each(tables.by_key, bins)
+        tables = segment_jobs.read(opened, files, columns, cells, probabilities=True)
+    found = segment_jobs.evaluate_each(tables.by_key, bins)
     if json:
         labels = {"classes": list(tables.read.classes), "pos_label": tables.read.pos_label}
         each = {name: one.to_dict() for name, one in found.items()}

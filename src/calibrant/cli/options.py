@@ -13,7 +13,7 @@ from calibrant.cli.console import Bar
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
-    from calibrant.engines.opening import Engine
+    from calibrant.engines.open_engine import Engine
 
 __all__ = [
     "Bins",
@@ -131,7 +131,7 @@ class EngineOptions(NamedTuple):
 @contextmanager
 def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine]:
     """An engine for one job, with a progress bar."""
-    from calibrant.engines.opening import open_engine
+    from calibrant.engines.open_engine import open_engine
 
     with (
         Bar(title, quiet) as bar,

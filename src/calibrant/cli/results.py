@@ -12,16 +12,16 @@ from rich import box
 
 from calibrant.cli.console import command, say, say_pairs, show, tell
 from calibrant.cli.jobs import FitResult, draw, page_of
-from calibrant.cli.terminal import reliability_text
+from calibrant.cli.letter_diagram import reliability_text
 from calibrant.data.frozen import thaw
 from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
 from calibrant.files import save
-from calibrant.fitted import Fitted
 from calibrant.local.rule import LocalFitted
 from calibrant.metrics import Evaluation
 from calibrant.metrics.registry import MEASURES
 from calibrant.outputs import write_whole
-from calibrant.reports import in_words
+from calibrant.reports.sentences import in_words
 from calibrant.result_tables import ResultTable, TableColumn, TableRow, rich_table, shown_value
 
 __all__ = ["apply_command", "facts", "fit_document", "print_fit", "segment_table", "write_fit"]

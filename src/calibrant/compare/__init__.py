@@ -1,18 +1,18 @@
 """Methods over datasets: who is better, and is it more than chance? Paired and rank tests."""
 
-from calibrant.compare.critical import CriticalDifference, nemenyi
+from calibrant.compare.friedman_test import FriedmanResult, friedman
 from calibrant.compare.gain import RelativeGain, relative_gain
-from calibrant.compare.omnibus import FriedmanResult, friedman
+from calibrant.compare.holm_test import HolmResult, holm
+from calibrant.compare.nemenyi_test import CriticalDifference, nemenyi
 from calibrant.compare.ranks import Ranks, average_ranks
-from calibrant.compare.signed import (
+from calibrant.compare.summary import Comparison, compare
+from calibrant.compare.wilcoxon_test import (
     WilcoxonPair,
     WilcoxonPairs,
     WilcoxonResult,
     wilcoxon,
     wilcoxon_pairs,
 )
-from calibrant.compare.stepdown import HolmResult, holm
-from calibrant.compare.summary import Comparison, compare
 
 __all__ = [
     "Comparison",

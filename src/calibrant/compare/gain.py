@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from calibrant.compare.reading import read_pair
-from calibrant.compare.tables import Result
+from calibrant.compare.method_scores import read_pair
+from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_number
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.compare.reading import check_flag, check_names, read_scores
-from calibrant.compare.tables import Result
+from calibrant.compare.method_scores import check_flag, check_names, read_scores
+from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
 
 __all__ = ["Ranks", "average_ranks", "rank_error", "rank_rows", "see_ranks"]

@@ -6,11 +6,11 @@ import string
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.compare.critical import CriticalDifference, nemenyi
-from calibrant.compare.omnibus import FriedmanResult, friedman
+from calibrant.compare.friedman_test import FriedmanResult, friedman
+from calibrant.compare.holm_test import HolmResult, holm
+from calibrant.compare.nemenyi_test import CriticalDifference, nemenyi
 from calibrant.compare.ranks import Ranks, see_ranks
-from calibrant.compare.stepdown import HolmResult, holm
-from calibrant.compare.tables import Tabular, percent, shown_number, shown_p
+from calibrant.compare.result_base import Tabular, percent, shown_number, shown_p
 from calibrant.metrics.arguments import check_number
 
 __all__ = ["Comparison", "compare"]

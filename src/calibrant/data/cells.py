@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import narwhals as nw
 
-    from calibrant.data.table import ScoreTable
+    from calibrant.data.score_table import ScoreTable
 
 __all__ = ["Cells", "cell_facts", "cells_for", "fine_cells_for", "segment_cells_for"]
 

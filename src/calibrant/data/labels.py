@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import plain, to_column
-from calibrant.data.facts import shown
+from calibrant.data.json_facts import shown
+from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError
 
 __all__ = ["Labels", "plain", "read_classes", "read_labels", "read_many"]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from calibrant.data.columns import is_missing
-from calibrant.data.door import HEAVIEST
 from calibrant.data.labels import plain, read_labels
 from calibrant.data.naming import unknown_column
+from calibrant.data.to_numpy import is_missing
+from calibrant.data.validation import HEAVIEST
 from calibrant.errors import InputError, ParameterError
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.door import HEAVIEST
-from calibrant.data.grouped import Columns
-from calibrant.data.lazy import LazyRows
+from calibrant.data.grouped_sums import Columns
 from calibrant.data.lazy_checks import BadRowsError
+from calibrant.data.lazy_rows import LazyRows
+from calibrant.data.validation import HEAVIEST
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from calibrant.data.facts import shown
+from calibrant.data.json_facts import shown
 from calibrant.data.labels import plain
 from calibrant.errors import ParameterError
 

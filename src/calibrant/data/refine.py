@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.cell_pieces import PieceFinder, PieceScores, PieceSums
 from calibrant.data.cells import Cells, fine_cells_for
-from calibrant.data.grouped import SUMS, Columns, Grouped, columns_of
-from calibrant.data.lazy import LazyRows
+from calibrant.data.grouped_sums import SUMS, Columns, Grouped, columns_of
 from calibrant.data.lazy_checks import CellsOption
+from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.passes import Steps, together
-from calibrant.data.pieces import PieceFinder, PieceScores, PieceSums
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 
 if TYPE_CHECKING:
     import narwhals as nw

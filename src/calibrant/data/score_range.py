@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.facts import shown
 from calibrant.data.frozen import Frozen
+from calibrant.data.json_facts import shown
 from calibrant.errors import InputError, ParameterError, RangeWarning, caller_level
 
 __all__ = ["ON_RANGE", "OnRange", "ScoreRange", "check_on_range", "check_range"]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import own
-from calibrant.data.matrix import ScoreMatrix
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable
 
 __all__ = ["WEIGHTS", "matrix_in_rows", "table_in_rows", "weight_in_rows"]
 

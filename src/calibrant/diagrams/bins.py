@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.resample import cells_of
-from calibrant.diagrams.rule import CurveOptions
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.interval_formulas import clopper_pearson
 
@@ -36,10 +36,10 @@ def bins_of(table: ScoreTable, rule: CurveOptions) -> tuple[Index, Array]:
     """Where every non-empty bin begins in the table, and its edges, shape (m, 2).
 
     >>> table = ScoreTable.from_counts([0.1, 0.25, 0.3], [1, 1, 1], [1, 0, 0])
-    >>> starts, edges = bins_of(table, Rule(bins=10))
+    >>> starts, edges = bins_of(table, CurveOptions(bins=10))
     >>> starts.tolist(), edges.tolist()
     ([0, 1, 2], [[0.1, 0.2], [0.2, 0.3], [0.3, 0.4]])
-    >>> starts, edges = bins_of(table, Rule(bins=2, binning="mass"))
+    >>> starts, edges = bins_of(table, CurveOptions(bins=2, binning="mass"))
     >>> starts.tolist(), edges.tolist()
     ([0, 1], [[0.0, 0.175], [0.175, 1.0]])
     """

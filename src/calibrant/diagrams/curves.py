@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.frozen import Frozen
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.diagrams.axes_view import cells_over, frame_of, span_of
 from calibrant.diagrams.bins import histogram_of
-from calibrant.diagrams.frames import cells_over, frame_of, span_of
-from calibrant.diagrams.points import Curve
-from calibrant.diagrams.reading import read_raw, read_table
-from calibrant.diagrams.rule import CurveOptions
+from calibrant.diagrams.curve_options import CurveOptions
+from calibrant.diagrams.curve_value import Curve
+from calibrant.diagrams.predictions import read_raw, read_table
 from calibrant.diagrams.shapes import shape_of
 
 __all__ = ["ComparedCurves", "Curve", "compare_curves", "curve_of", "reliability_curve"]

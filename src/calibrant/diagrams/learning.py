@@ -11,21 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from calibrant.data.door import read_binary
 from calibrant.data.frozen import Frozen
-from calibrant.diagrams.trials import (
-    BEFORE,
+from calibrant.data.validation import read_binary
+from calibrant.diagrams.learning_trials import (
     Judge,
     Trials,
-    bare,
-    check_orientation,
     checked_sizes,
     judge_of,
-    named_methods,
     present_rows,
     random_orders,
 )
 from calibrant.errors import ParameterError
+from calibrant.estimators.named_methods import BEFORE, bare, check_orientation, named_methods
 from calibrant.metrics.arguments import check_number, check_whole
 from calibrant.progress import track
 from calibrant.result_tables import aligned, json_ready

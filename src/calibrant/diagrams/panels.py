@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.frozen import Frozen
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.diagrams.axes_view import frame_of, span_of
+from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curves import Curve, curve_of
-from calibrant.diagrams.frames import frame_of, span_of
-from calibrant.diagrams.lines import MapCurve, map_curve
-from calibrant.diagrams.reading import read_several
-from calibrant.diagrams.rule import CurveOptions
+from calibrant.diagrams.map_lines import MapCurve, map_curve
+from calibrant.diagrams.predictions import read_several
 from calibrant.errors import InputError, ParameterError
 
 __all__ = ["Panels", "boosting_panels", "panels_of", "reliability_panels"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 
 __all__ = ["MergedCells", "cells_of"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of, means_of
+from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.resample import MergedCells, cells_of
-from calibrant.diagrams.rule import CurveOptions
 from calibrant.losses import logit
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.interval_formulas import clopper_pearson

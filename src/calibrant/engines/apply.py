@@ -8,28 +8,28 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from calibrant.data.door import read_scores
 from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.lazy_checks import refuse_streams
 from calibrant.data.naming import plain_names, renamed, unknown_column
 from calibrant.data.score_range import OnRange, check_range
-from calibrant.data.segments import NewSegments
+from calibrant.data.segment_column import NewSegments
+from calibrant.data.validation import read_scores
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment, usable_keys
 from calibrant.engines.expressions import EXPRESSION, FramePrinter
+from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.engines.new_segments import (
     check_on_new_segment,
     count_new,
     judge_new,
 )
-from calibrant.engines.ranges import RangeWatch, expected_range
-from calibrant.engines.sheet import FrameBuilder
+from calibrant.engines.range_watch import RangeWatch, expected_range
 from calibrant.errors import InputError, ParameterError
-from calibrant.export.subject import map_of
+from calibrant.export.map_given import map_of
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment
 
-__all__ = ["apply"]
+__all__ = ["add_probabilities"]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Keys = tuple[str | int, ...]
@@ -39,7 +39,7 @@ ON_MISSING = ("error", "null")
 LONG = (nw.UInt64, nw.Int128, nw.UInt128)
 
 
-def apply(
+def add_probabilities(
     calibrator: Any,
     frame: Any,
     *,
@@ -102,7 +102,7 @@ def apply(
     >>> import calibrant as cal
     >>> import polars as pl
     >>> c = cal.Platt(scale="raw").fit([-1.0, 0.0, 1.0, 2.0], [0, 1, 0, 1])
-    >>> lazy = apply(c, pl.LazyFrame({"margin": [-1.0, 2.0]}), score="margin", into="p")
+    >>> lazy = add_probabilities(c, pl.LazyFrame({"margin": [-1.0, 2.0]}), score="margin", into="p")
     >>> lazy.collect()["p"].round(3).to_list() == c.calibrate([-1.0, 2.0]).round(3).tolist()
     True
     """

@@ -13,9 +13,9 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.engines.expressions import FramePrinter
-from calibrant.engines.sheet import FrameBuilder
+from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.plan.nodes import BySegment
-from calibrant.plan.stack import parameter_table, stacked
+from calibrant.plan.stacked_plans import parameter_table, stacked
 
 __all__ = ["by_segment", "usable_keys"]
 

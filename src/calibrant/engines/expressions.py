@@ -14,11 +14,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.engines.sheet import FrameBuilder
+from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.plan.axis import PlanTarget
 from calibrant.plan.borders import Regions, regions
 from calibrant.plan.grids import Grid, grid_of, packed
+from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import (
     Clip,
     Constant,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibrant import __version__
-from calibrant.data.blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
-from calibrant.data.lazy import LazyRows
+from calibrant.data.isotonic_blocks import SMOOTHING, isotonic_blocks, isotonic_cuts
 from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.refine import refined_table
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import WEIGHTS
-from calibrant.engines.tables import ask
+from calibrant.engines.score_tables import ask
 from calibrant.errors import ParameterError
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise
+from calibrant.version import __version__
 
 __all__ = ["fit_isotonic"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from calibrant.data.segments import NewSegments
-from calibrant.engines.sheet import FrameBuilder
+from calibrant.data.segment_column import NewSegments
+from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.errors import InputError, ParameterError
 
 __all__ = ["ON_NEW_SEGMENT", "check_on_new_segment", "count_new", "judge_new"]

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.export.subject import came
-from calibrant.fitted import Fitted, refuse_models
+from calibrant.estimators.fitted import Fitted, refuse_models
+from calibrant.export.map_given import came
 
 __all__ = ["json_text", "to_json"]
 

@@ -17,7 +17,7 @@ TYPES = {
     "calibrators.elite": "ELiTE",
     "calibrators.enir": "ENIR NearIsotonicPath",
     "calibrators.histogram": "Histogram",
-    "calibrators.identity": "Identity",
+    "calibrators.uncalibrated": "Uncalibrated",
     "calibrators.isotonic": "Isotonic",
     "calibrators.logistic_correction": "LogisticCorrection",
     "calibrators.platt": "Platt",

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels.lines import line_values
-from calibrant.kernels.rows import row_values, settled, solve_rows
-from calibrant.kernels.trend import (
+from calibrant.kernels.banded_qp import row_values, settled, solve_rows
+from calibrant.kernels.polyline import line_values
+from calibrant.kernels.trend_filter import (
     block_sums,
     bounded,
     interval_moments,

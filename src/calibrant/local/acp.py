@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
-from calibrant.data import door
+from calibrant.data import validation as door
 from calibrant.data.score_range import OnRange
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
-from calibrant.folds.models import ModelRows, score_method
+from calibrant.estimators.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
+from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator
-from calibrant.local.bins import IntervalBins, RowBins
+from calibrant.local.interval_bins import IntervalBins, RowBins
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.facts import is_text, shown
+from calibrant.data.json_facts import is_text, shown
 from calibrant.data.labels import plain
 from calibrant.errors import InputError, ParameterError
-from calibrant.local.columns import AttributeColumn, AttributeTable, Name, read_table, title
+from calibrant.local.attribute_table import AttributeColumn, AttributeTable, Name, read_table, title
 
 __all__ = ["MISSING", "UNSEEN", "Attribute", "CodedRows", "Schema"]
 

@@ -13,7 +13,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.base import (
+from calibrant.data.labels import plain, read_labels, read_many
+from calibrant.data.score_range import ScoreRange, check_range
+from calibrant.data.to_numpy import to_matrix
+from calibrant.data.validation import check_lengths, read_weight
+from calibrant.data.weighing import weight_in_rows
+from calibrant.errors import InputError
+from calibrant.estimators.base import (
     NOT_ROUTED,
     Limit,
     check_parameters,
@@ -22,13 +28,7 @@ from calibrant.base import (
     require_labels,
     row_facts,
 )
-from calibrant.data.columns import to_matrix
-from calibrant.data.door import check_lengths, read_weight
-from calibrant.data.labels import plain, read_labels, read_many
-from calibrant.data.score_range import ScoreRange, check_range
-from calibrant.data.weighing import weight_in_rows
-from calibrant.errors import InputError
-from calibrant.folds.models import ModelRows
+from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.rule import LocalFitted, RowInputs, Rule, check_two, read_columns
 
 __all__ = ["LocalCalibrator", "LocalRows"]

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
-from calibrant.base import Limit, Number, OneOf
 from calibrant.data.frozen import Frozen
 from calibrant.data.labels import plain, read_many
 from calibrant.errors import InputError, ParameterError
-from calibrant.folds.models import ModelRows, weight_argument
-from calibrant.local.delta import Delta, is_logistic
+from calibrant.estimators.base import Limit, Number, OneOf
+from calibrant.estimators.model_folds import ModelRows, weight_argument
+from calibrant.local.delta_method import Delta, is_logistic
 from calibrant.local.spreads import (
     BootstrapOptions,
     Estimate,

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data import door
-from calibrant.data.facts import shown
+from calibrant.data import validation as door
+from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.local.attributes import MISSING, CodedRows, Schema
 from calibrant.local.distance import Space
+from calibrant.local.nearest_rows import FoundRows, Search, reach
 from calibrant.local.rule import RowInputs, Rule
-from calibrant.local.search import FoundRows, Search, reach
 
 __all__ = ["METRICS", "NEIGHBOUR_WEIGHTS", "SMOOTHING", "Neighbours"]
 

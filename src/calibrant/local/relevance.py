@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import to_matrix
+from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError
 from calibrant.local.attributes import CodedRows
 

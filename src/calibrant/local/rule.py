@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import to_matrix
-from calibrant.data.door import read_scores
-from calibrant.data.facts import freeze_facts, shown
 from calibrant.data.frozen import Frozen, thaw
+from calibrant.data.json_facts import freeze_facts, shown
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.to_numpy import to_matrix
+from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
-from calibrant.fitted import Label, check_header, check_labels, label_array
+from calibrant.estimators.fitted import Label, check_header, check_labels, label_array
 
 __all__ = ["FORMAT", "LocalFitted", "RowInputs", "Rule", "check_two", "read_columns"]
 
@@ -201,7 +201,7 @@ class LocalFitted(Frozen):
     @staticmethod
     def from_parts(document: Any, arrays: Mapping[str, NDArray[Any]]) -> LocalFitted:
         """Read what `to_parts` made; anything else is refused with a reason."""
-        from calibrant.local.kinds import KINDS
+        from calibrant.local.rule_kinds import KINDS
 
         check_header(document, FORMAT, VERSION)
         rule = document.get("rule")

@@ -9,20 +9,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import WEIGHTS, Limit, Number, OneOf
-from calibrant.data.door import check_lengths
 from calibrant.data.frozen import own
 from calibrant.data.score_range import OnRange
+from calibrant.data.validation import check_lengths
 from calibrant.errors import InputError, ParameterError
-from calibrant.folds.models import ModelRows
+from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
+from calibrant.estimators.model_folds import ModelRows
+from calibrant.local.attribute_table import read_table
 from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
-from calibrant.local.choice import NeighbourShares, best, grid, leave_one_out
-from calibrant.local.columns import read_table
+from calibrant.local.choose_k import NeighbourShares, best, grid, leave_one_out
+from calibrant.local.nearest_rows import TIE
 from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
 from calibrant.local.relevance import given_weights, relevance
 from calibrant.local.rule import RowInputs
-from calibrant.local.search import TIE
 
 __all__ = ["SimilarityBinning"]
 

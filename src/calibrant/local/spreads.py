@@ -18,9 +18,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from calibrant.data.door import check_lengths, read_weight
+from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
-from calibrant.folds.models import ModelRows, model_scores, take, weight_argument
+from calibrant.estimators.model_folds import ModelRows, model_scores, take, weight_argument
 from calibrant.progress import track
 
 __all__ = [

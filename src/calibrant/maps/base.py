@@ -12,14 +12,14 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.facts import shown
 from calibrant.data.frozen import Frozen
+from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.maps.checks import Array, all_finite
-from calibrant.plan.axis import MapInput, PlanTarget, start
+from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node
-from calibrant.plan.rows import Row, RowAxis, start_row
+from calibrant.plan.row_nodes import Row, RowAxis, start_row
 
 __all__ = ["Array", "Map", "VectorMap", "map_from_dict", "maps_of_one_score"]
 

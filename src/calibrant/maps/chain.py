@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
-from calibrant.plan.axis import MapInput
+from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Let, Node, Variable
 
 __all__ = ["Chain"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.facts import shown
+from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 
 __all__ = [

@@ -22,7 +22,7 @@ from calibrant.maps.combiners import (
     some,
 )
 from calibrant.maps.simplex import DENSE
-from calibrant.plan.rows import Combined, Row, RowAxis
+from calibrant.plan.row_nodes import Combined, Row, RowAxis
 
 __all__ = ["Coded"]
 

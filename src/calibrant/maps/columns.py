@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
-from calibrant.plan.rows import Row, RowAxis
+from calibrant.plan.row_nodes import Row, RowAxis
 
 __all__ = ["Columns"]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.maps.base import Array, Map
 from calibrant.maps.logistic import rising_line
-from calibrant.plan.axis import MapInput
+from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Clip, Node
 
 __all__ = ["Identity"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.checks import finite_float
-from calibrant.plan.axis import MapInput
+from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Node
 
 __all__ = ["Interval"]

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.data.facts import shown
+from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps.base import Array, Map
 from calibrant.maps.checks import finite_float, in_blocks, pair
-from calibrant.plan.axis import MapInput
+from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Constant, Linear, Node, Sigmoid
 
 __all__ = ["FEATURES", "Logistic", "rising_line"]

@@ -20,7 +20,7 @@ from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
-from calibrant.plan.axis import MapInput
+from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Clip, Linear, Node
 
 __all__ = ["Mixture"]

@@ -14,9 +14,9 @@ from calibrant.losses import logit, shift_odds, sigmoid
 from calibrant.maps.base import Array, Map
 from calibrant.maps.checks import float_array, in_blocks, in_unit, one_of
 from calibrant.maps.logistic import WIDEST, rising_line
-from calibrant.plan.axis import MapInput
+from calibrant.plan.line_pieces import Pieces
+from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Node, Sigmoid
-from calibrant.plan.pieces import Pieces
 
 __all__ = ["Piecewise"]
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.columns import to_column
-from calibrant.data.facts import fits_64_bits, is_text, shown
+from calibrant.data.json_facts import fits_64_bits, is_text, shown
+from calibrant.data.to_numpy import to_column
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, maps_of_one_score
 from calibrant.maps.chain import Chain
@@ -19,7 +19,7 @@ from calibrant.maps.checks import float_array, in_unit, one_of
 from calibrant.maps.identity import Identity
 from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
-from calibrant.plan.axis import MapInput, PlanTarget, start
+from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import BySegment, Node, Variable
 
 __all__ = ["Key", "Segmented", "find_segments", "segment_codes", "segment_key"]

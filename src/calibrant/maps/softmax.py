@@ -12,7 +12,7 @@ from calibrant.errors import InputError
 from calibrant.losses import SMALLEST
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of
-from calibrant.plan.rows import (
+from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
     Exponentials,

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.data.matrix import row_blocks
+from calibrant.data.score_matrix import row_blocks
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of, shares_of_one
 from calibrant.maps.softmax import refuse_logits, softmax
-from calibrant.plan.rows import (
+from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
     Exponentials,

@@ -1,6 +1,7 @@
 """Measures of probabilities: every function takes labels and probabilities, or a score table."""
 
 from calibrant.metrics.binned import ece, mce
+from calibrant.metrics.calbin_windows import calbin
 from calibrant.metrics.cumulative import ECCE, ecce
 from calibrant.metrics.decisions import Profit, profit
 from calibrant.metrics.decompose import DeGrootFienberg, Murphy, degroot_fienberg, murphy
@@ -20,6 +21,7 @@ from calibrant.metrics.hull import (
     corp,
     flach_matsubara,
 )
+from calibrant.metrics.kernel_smoothed import SmoothECE, smooth_ece
 from calibrant.metrics.multiclass import (
     classwise_ece,
     classwise_mce,
@@ -30,8 +32,6 @@ from calibrant.metrics.multilabel import MultilabelMeasures, multilabel_measures
 from calibrant.metrics.paired_losses import LossDifference, loss_difference
 from calibrant.metrics.proper import brier, log_loss, rmse
 from calibrant.metrics.ranking import accuracy, auc
-from calibrant.metrics.smooth import SmoothECE, smooth_ece
-from calibrant.metrics.windows import calbin
 
 __all__ = [
     "ECCE",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.door import (
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import (
     Labels,
     Rows,
     check_lengths,
@@ -18,7 +19,6 @@ from calibrant.data.door import (
     read_probabilities,
     read_weight,
 )
-from calibrant.data.table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.probability_matrix import LabelledMatrix, has_several, read_classes
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.matrix import ScoreMatrix
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, check_word, read_predictions, read_rows
 from calibrant.metrics.probability_matrix import has_several, top_labels, top_table

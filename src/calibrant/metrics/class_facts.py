@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import NamedTuple
 
-from calibrant.data.matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.metrics.binned import Groups, group
+from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
 from calibrant.metrics.multiclass import class_groups
 from calibrant.metrics.probability_matrix import class_tables, square_sum, top_table
 from calibrant.metrics.ranking import area
-from calibrant.metrics.windows import not_whole, too_many, window_error
 
 __all__ = ["ClassColumns", "ClassFacts"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.metrics.binned import group_starts
 from calibrant.metrics.change_intervals import Pairs, Side, placements, share_change
 from calibrant.metrics.interval_formulas import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.door import Rows, check_lengths, read_counts
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows, check_lengths, read_counts
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import read_rows, read_table
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.metrics.arguments import check_whole, check_word, read_table
 from calibrant.metrics.binned import group_starts

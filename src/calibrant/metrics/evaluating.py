@@ -6,9 +6,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from calibrant.data.door import Labels, Rows, check_lengths, read_scores
 from calibrant.data.lazy_checks import CellsOption
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Labels, Rows, check_lengths, read_scores
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import (
     check_whole,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from calibrant.data.labels import plain
-from calibrant.data.matrix import ScoreMatrix, read_score_matrix, row_blocks
+from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix, row_blocks
 from calibrant.errors import InputError
 from calibrant.metrics.class_facts import ClassFacts
 from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs, by_row

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.cells import fine_cells_for
-from calibrant.data.columns import is_lazy
-from calibrant.data.grouped import Grouped, zoomed
-from calibrant.data.lazy import LazyRows, lazy_frame, read_lazy
+from calibrant.data.grouped_sums import Grouped, zoomed
 from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.lazy_rows import LazyRows, lazy_frame, read_lazy
 from calibrant.data.passes import Steps, together
+from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
 from calibrant.metrics.binned import Groups
 from calibrant.metrics.evaluating_tables import Measured, alone, compared, measure_all, measured

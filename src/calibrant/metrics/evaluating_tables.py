@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from calibrant.data.door import Rows
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows
 from calibrant.losses import sigmoid
 from calibrant.metrics.change_intervals import Pairs, Side
 from calibrant.metrics.evaluation_results import Changes, Evaluation, Spans

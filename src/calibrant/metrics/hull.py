@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_word, read_table
 from calibrant.metrics.decompose import RULES, mean_change, spread
 

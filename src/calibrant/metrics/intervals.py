@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole, check_word
 from calibrant.metrics.interval_formulas import (

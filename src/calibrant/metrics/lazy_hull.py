@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.cells import Cells
-from calibrant.data.grouped import Grouped, columns_of
+from calibrant.data.grouped_sums import Grouped, columns_of
 from calibrant.data.passes import Steps
 from calibrant.data.refine import narrowed, ties
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.decompose import spread
 from calibrant.metrics.hull import FlachMatsubara
 from calibrant.metrics.lazy_sums import Sums, link_of, predicted

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from calibrant.data.cell_pieces import FEW
 from calibrant.data.cells import Cells
-from calibrant.data.grouped import APART, Columns, columns_of
-from calibrant.data.lazy import LazyRows
+from calibrant.data.grouped_sums import APART, Columns, columns_of
+from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.passes import Batch
-from calibrant.data.pieces import FEW
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
 from calibrant.metrics.probability_matrix import class_tables, read_classes
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import to_matrix
-from calibrant.data.door import Rows, check_lengths, read_probabilities, read_weight
 from calibrant.data.frozen import Frozen
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import to_matrix
+from calibrant.data.validation import Rows, check_lengths, read_probabilities, read_weight
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.prediction_facts import TableFacts

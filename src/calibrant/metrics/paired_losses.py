@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from calibrant.data.columns import to_column
-from calibrant.data.door import check_lengths, read_labels, read_probabilities, read_weight
-from calibrant.data.matrix import ScoreMatrix
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import check_lengths, read_labels, read_probabilities, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_number, check_word, positive_column, refuse_positive
 from calibrant.metrics.probability_matrix import has_several, read_classes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.binned import Groups, group
 from calibrant.metrics.hull import FlachMatsubara, split_on_hull
 from calibrant.metrics.proper import mean_log_loss, mean_square

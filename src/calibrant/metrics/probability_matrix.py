@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import to_column, to_matrix
-from calibrant.data.door import Rows, check_lengths, read_weight
 from calibrant.data.labels import plain, read_many
-from calibrant.data.matrix import SUM_TOLERANCE, ScoreMatrix, read_score_matrix, row_blocks
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_matrix import SUM_TOLERANCE, ScoreMatrix, read_score_matrix, row_blocks
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import to_column, to_matrix
+from calibrant.data.validation import Rows, check_lengths, read_weight
 from calibrant.errors import InputError
 
 __all__ = [

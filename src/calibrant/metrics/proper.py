@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.metrics.arguments import check_number, check_word, read_predictions
 from calibrant.metrics.probability_matrix import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import plain
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_word, read_predictions
 from calibrant.metrics.probability_matrix import LabelledMatrix, class_tables, share_right

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.interval_formulas import SampleCells, weighing
 
 __all__ = ["FEWEST", "Chance", "RedrawnTable", "chance_of", "isotonic_curve"]

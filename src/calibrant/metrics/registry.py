@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
 from calibrant.metrics.change_intervals import Pairs, against_curve, curve_against_base
 from calibrant.metrics.class_facts import ClassFacts
 from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs
@@ -21,7 +22,6 @@ from calibrant.metrics.probability_matrix import mean_surprise, share_right, sur
 from calibrant.metrics.proper import infinite_because
 from calibrant.metrics.ranking import area, one_class
 from calibrant.metrics.redrawn_tables import RedrawnTable
-from calibrant.metrics.windows import not_whole, too_many, window_error
 
 __all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "OF_CLASSES", "RECORDS", "REDRAWN"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.columns import to_matrix
+from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps.combiners import combine_rows, is_all_pairs, singled_out
 from calibrant.multiclass.codes import Code, read_code

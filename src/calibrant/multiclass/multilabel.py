@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.base import NOT_ROUTED, Calibrator, jsonable, known_range, row_facts
-from calibrant.data.columns import refuse_unordered, to_incomplete
-from calibrant.data.door import check_lengths, read_weight
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.to_numpy import refuse_unordered, to_incomplete
+from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
-from calibrant.fitted import Fitted
+from calibrant.estimators.base import NOT_ROUTED, Calibrator, jsonable, known_range, row_facts
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Columns
-from calibrant.multiclass.columns import (
+from calibrant.multiclass.code_columns import (
     column_calibrator,
     fit_column,
     range_of_columns,

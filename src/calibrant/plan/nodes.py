@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.plan.borders import Regions, Stretches, on_stretches
-from calibrant.plan.pieces import Pieces
+from calibrant.plan.line_pieces import Pieces
 
 __all__ = [
     "BySegment",

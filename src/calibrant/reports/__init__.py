@@ -1,7 +1,5 @@
 """What a calibration did, in words and as a page for people."""
 
-from calibrant.reports.making import report, report_of
-from calibrant.reports.value import Method, Panel, Recipe, Report
-from calibrant.reports.words import in_words
+from calibrant.lazy_names import lazy_names
 
-__all__ = ["Method", "Panel", "Recipe", "Report", "in_words", "report", "report_of"]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

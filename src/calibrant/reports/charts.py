@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.diagrams.curves import Curve
-from calibrant.diagrams.lines import MapCurve
+from calibrant.diagrams.map_lines import MapCurve
 from calibrant.reports.axes import (
     PageAxis,
     PlotArea,
@@ -19,7 +19,7 @@ from calibrant.reports.axes import (
     probability_axis,
 )
 from calibrant.reports.markup import Markup, element, join
-from calibrant.reports.value import Method, PredictionSpread
+from calibrant.reports.report_value import Method, PredictionSpread
 
 __all__ = ["forest", "map_picture", "reliability", "small", "swatch"]
 

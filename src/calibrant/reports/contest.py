@@ -12,28 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.base import Calibrator
-from calibrant.calibrators.identity import Identity
-from calibrant.data.door import Rows, check_lengths, read_probabilities
+from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.labels import plain
-from calibrant.data.table import ScoreTable
-from calibrant.diagrams.trials import named_methods
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows, check_lengths, read_probabilities
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.fitted import Fitted
-from calibrant.folds.tables import HeldOutCells
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.named_methods import BEFORE, named_methods
+from calibrant.estimators.table_folds import HeldOutCells
 from calibrant.maps import VectorMap
 from calibrant.metrics.ranking import area
 
 if TYPE_CHECKING:
     from calibrant.auto import Standing
-from calibrant.registry import calibrators_of
+from calibrant.estimators.registry import calibrators_of
 
-__all__ = ["RAW", "Contest", "Data", "contest_behind", "contest_of", "out_of_fold_words"]
+__all__ = ["Contest", "Data", "contest_behind", "contest_of", "out_of_fold_words"]
 
 Array = NDArray[np.float64]
 
-#: what the leaderboard calls the scores as they came
-RAW = "identity"
 FOLDS = 5
 LEVEL = 0.95
 
@@ -83,7 +81,7 @@ def contest_of(calibrator: Any, data: Data) -> Contest:
         not isinstance(c, (Calibrator, type)) for c in calibrator.values()
     ):
         return _as_given({str(name): c for name, c in calibrator.items()}, data)
-    return _fitted(named_methods(calibrator, word="calibrator", taken=RAW), data)
+    return _fitted(named_methods(calibrator, word="calibrator", taken=BEFORE), data)
 
 
 # --- fitted here, judged out of fold ------------------------------------------------------------
@@ -123,11 +121,11 @@ def out_of_fold_words(folds: int) -> str:
 
 
 def _fitted(named: dict[str, Calibrator], data: Data) -> Contest:
-    from calibrant.auto.judge import choose, judge, standings
-    from calibrant.auto.parts import parts_of_table
+    from calibrant.auto.folds import parts_of_table
+    from calibrant.auto.scoring import choose, judge, standings
 
     parts, _ = parts_of_table(data.table, FOLDS, 0)
-    trials, sample = judge({RAW: Identity(), **named}, data.table, parts, progress=False)
+    trials, sample = judge({BEFORE: Uncalibrated(), **named}, data.table, parts, progress=False)
     if sample is None:
         raise InputError(_TOO_FEW)
     judged = {name: trial.judged for name, trial in trials.items() if trial.judged is not None}
@@ -164,14 +162,14 @@ def _named_after(fitted: Fitted, data: Data) -> Fitted:
 
 def _as_given(named: dict[str, Any], data: Data) -> Contest:
     """Fitted maps, or probabilities of the same rows."""
-    from calibrant.auto.judge import choose, standings
-    from calibrant.auto.sample import Sample
+    from calibrant.auto.held_out_means import Sample
+    from calibrant.auto.scoring import choose, standings
 
-    if RAW in named:
-        raise ParameterError(f"calibrator must not hold the name {RAW!r}: it is always there.")
+    if BEFORE in named:
+        raise ParameterError(f"calibrator must not hold the name {BEFORE!r}: it is always there.")
     maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
     scores, held = _cells(data, rows=len(maps) < len(named))
-    outputs = {RAW: Identity().fit_table(data.table).map_(scores)}
+    outputs = {BEFORE: Uncalibrated().fit_table(data.table).map_(scores)}
     outputs |= {name: _predicted(name, value, scores, data) for name, value in named.items()}
     zero, one = held.negative > 0, held.positive > 0
     sample = Sample(
@@ -179,7 +177,7 @@ def _as_given(named: dict[str, Any], data: Data) -> Contest:
         np.concatenate((held.negative_sq[zero], held.positive_sq[one])),
     )
     tables = {name: ScoreTable.from_counts(p, *held) for name, p in outputs.items()}
-    ranked = {**tables, RAW: ScoreTable.from_counts(scores, *held)}
+    ranked = {**tables, BEFORE: ScoreTable.from_counts(scores, *held)}
     judged = {name: _judged(p, held, ranked[name]) for name, p in outputs.items()}
     chosen, tied = choose(judged, sample)
     if len(named) == 1:
@@ -238,7 +236,7 @@ def _predicted(name: str, value: Any, scores: Array, data: Data) -> Array:
 
 
 def _judged(p: Array, held: HeldOutCells, ranked: ScoreTable) -> Any:
-    from calibrant.auto.judge import Judged
+    from calibrant.auto.scoring import Judged
 
     zero, one = held.negative > 0, held.positive > 0
     with np.errstate(divide="ignore"):

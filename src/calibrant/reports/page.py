@@ -12,8 +12,8 @@ from typing import Any
 from calibrant.metrics.notes import CHANGE, topic_of
 from calibrant.reports.charts import map_picture, reliability, small, swatch
 from calibrant.reports.markup import Markup, element, join, script_json
-from calibrant.reports.tables import leaderboard, measures, panel_table, points, tiles
-from calibrant.reports.value import Method, Report
+from calibrant.reports.page_tables import leaderboard, measures, panel_table, points, tiles
+from calibrant.reports.report_value import Method, Report
 
 __all__ = ["to_html"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import to_sql
-from calibrant.fitted import Fitted
 from calibrant.maps import Identity, VectorMap
-from calibrant.reports.value import Recipe
+from calibrant.reports.report_value import Recipe
 
 __all__ = ["recipes_for"]
 

@@ -1,1 +1,5 @@
-"""One file per method; the public names are those of the package."""
+"""Calibrators of several classes at once: softmax of scaled logits."""
+
+from calibrant.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

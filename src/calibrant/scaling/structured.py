@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from calibrant.affine import AffineCalibrator, Family
-from calibrant.base import WEIGHTS, Limit, Number, OneOf
-from calibrant.data.matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.kernels.softmax import fit_temperature
 from calibrant.maps import VectorMap
-from calibrant.vector_base import GATE, SCALES, SMOOTHED, reading
+from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
+from calibrant.scaling.regularised import AffineCalibrator, Family
 
 __all__ = ["StructuredScaling"]
 

@@ -8,21 +8,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.base import (
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.base import (
     SCALES,
     Limit,
     check_parameters,
     inner_interval,
     on_logit_scale,
 )
-from calibrant.data.matrix import ScoreMatrix, read_matrix
-from calibrant.data.table import ScoreTable
 from calibrant.kernels.newton import STEEPEST, fit_logistic
 from calibrant.kernels.softmax import RIDGE, fit_temperature
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.checks import in_blocks
-from calibrant.vector_base import (
+from calibrant.scaling.base import (
     SMOOTHED,
     OneOrMany,
     Reading,

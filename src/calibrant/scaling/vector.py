@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.affine import AffineCalibrator, Family
-from calibrant.base import Limit
-from calibrant.data.matrix import ScoreMatrix
+from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.estimators.base import Limit
 from calibrant.maps import VectorMap
-from calibrant.vector_base import GATE, SCALES, SMOOTHED, reading
+from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
+from calibrant.scaling.regularised import AffineCalibrator, Family
 
 __all__ = ["VectorScaling"]
 

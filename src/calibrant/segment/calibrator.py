@@ -11,8 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.auto.parts import Splits, table_cv
-from calibrant.base import (
+from calibrant.auto.folds import Splits, table_cv
+from calibrant.data.labels import plain, read_classes
+from calibrant.data.score_range import OnRange, ScoreRange
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows, check_lengths, read_binary
+from calibrant.data.weighing import table_in_rows
+from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.base import (
     NOT_ROUTED,
     WEIGHTS,
     Calibrator,
@@ -26,22 +32,16 @@ from calibrant.base import (
     require_labels,
     table_facts,
 )
-from calibrant.data.door import Rows, check_lengths, read_binary
-from calibrant.data.labels import plain, read_classes
-from calibrant.data.score_range import OnRange, ScoreRange
-from calibrant.data.table import ScoreTable
-from calibrant.data.weighing import table_in_rows
-from calibrant.errors import InputError, ParameterError
-from calibrant.fitted import Fitted
-from calibrant.folds.splits import FOLDS
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.registry import calibrator_of
+from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Segmented
 from calibrant.maps.segmented import Key, segment_codes
-from calibrant.registry import calibrator_of
 from calibrant.segment.fits import Own, Residual, Way
 from calibrant.segment.records import Segment, ShrinkageTrial
+from calibrant.segment.segment_cells import SegmentCells, read_tables, stack_of
 from calibrant.segment.shrink import between, choose, cross_validate, shares, small
 from calibrant.segment.splits import RowSplits, dealt
-from calibrant.segment.stack import SegmentCells, read_tables, stack_of
 
 __all__ = ["SegmentedCalibrator"]
 

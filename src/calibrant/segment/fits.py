@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.base import Calibrator
 from calibrant.calibrators.bls import BLS
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError
+from calibrant.estimators.base import Calibrator
 from calibrant.kernels.descent import is_hidden
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Logistic, Map
-from calibrant.segment.stack import SegmentCells
+from calibrant.segment.segment_cells import SegmentCells
 
 __all__ = ["Own", "Residual", "Way"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.data.table import ScoreTable
+from calibrant.data.score_table import ScoreTable
 from calibrant.segment.calibrator import SegmentedCalibrator
-from calibrant.segment.stack import read_tables, stack_of
+from calibrant.segment.segment_cells import read_tables, stack_of
 
 __all__ = ["held_out"]
 

@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.auto.sample import Sample
-from calibrant.data.table import ScoreTable
+from calibrant.auto.held_out_means import Sample
+from calibrant.data.score_table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps import Map
 from calibrant.maps.segmented import Key
 from calibrant.segment.fits import Way
 from calibrant.segment.records import ShrinkageTrial
+from calibrant.segment.segment_cells import SegmentCells
 from calibrant.segment.splits import SegmentFold
-from calibrant.segment.stack import SegmentCells
 
 __all__ = ["between", "choose", "cross_validate", "shares", "small"]
 

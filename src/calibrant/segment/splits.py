@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.auto.parts import for_present
-from calibrant.data.columns import to_column
-from calibrant.data.door import Rows, check_lengths
-from calibrant.folds.models import ModelRows
-from calibrant.folds.splits import row_pairs
-from calibrant.folds.tables import HeldOutCells
+from calibrant.auto.folds import for_present
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import Rows, check_lengths
+from calibrant.estimators.model_folds import ModelRows
+from calibrant.estimators.splits import row_pairs
+from calibrant.estimators.table_folds import HeldOutCells
 from calibrant.maps.segmented import Key
-from calibrant.segment.stack import SegmentCells
+from calibrant.segment.segment_cells import SegmentCells
 
 __all__ = ["RowSplits", "SegmentFold", "dealt"]
 

@@ -1,9 +1,9 @@
 """Drawing, the only room that knows matplotlib. It reads curves and lays them out, no more."""
 
+from calibrant.diagrams.draw.figures import render
 from calibrant.diagrams.draw.learning import learning_diagram
 from calibrant.diagrams.draw.maps import map_diagram
 from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.reliability import reliability_diagram
-from calibrant.diagrams.draw.sheet import render
 
 __all__ = ["learning_diagram", "map_diagram", "panel_diagram", "reliability_diagram", "render"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calibrant.diagrams.classes import class_reliability
+from calibrant.diagrams.class_curves import class_reliability
 from calibrant.diagrams.draw.panels import panel_diagram
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from calibrant.diagrams.draw.sheet import (
+from calibrant.diagrams.draw.figures import (
     BLUE,
     BOTTOM,
     CLOSE,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calibrant.diagrams.draw.marks import draw_axes, set_scale
-from calibrant.diagrams.draw.sheet import (
+from calibrant.diagrams.draw.figures import (
     BOTTOM,
     CLOSE,
     GREEN,
@@ -23,7 +22,8 @@ from calibrant.diagrams.draw.sheet import (
     title_height,
     wrapped,
 )
-from calibrant.diagrams.lines import MapCurve, map_curve
+from calibrant.diagrams.draw.styles import draw_axes, set_scale
+from calibrant.diagrams.map_lines import MapCurve, map_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

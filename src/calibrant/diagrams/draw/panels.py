@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from calibrant.diagrams.axes_view import Frame, frame_of
 from calibrant.diagrams.curves import Curve
-from calibrant.diagrams.draw.marks import (
-    CurveStyle,
-    band_key,
-    draw_axes,
-    draw_curves,
-    draw_histogram,
-    draw_map,
-    looks_of,
-    x_words,
-)
-from calibrant.diagrams.draw.sheet import (
+from calibrant.diagrams.draw.figures import (
     BOTTOM,
     CLOSE,
     DIGITS,
@@ -34,10 +25,19 @@ from calibrant.diagrams.draw.sheet import (
     title_height,
     wrapped,
 )
-from calibrant.diagrams.frames import Frame, frame_of
-from calibrant.diagrams.lines import MapCurve
+from calibrant.diagrams.draw.styles import (
+    CurveStyle,
+    band_key,
+    draw_axes,
+    draw_curves,
+    draw_histogram,
+    draw_map,
+    looks_of,
+    x_words,
+)
+from calibrant.diagrams.map_lines import MapCurve
 from calibrant.diagrams.panels import Panels
-from calibrant.diagrams.segments import Segments
+from calibrant.diagrams.segment_curves import Segments
 from calibrant.errors import InputError, ParameterError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from calibrant.compare import Comparison, CriticalDifference
-from calibrant.compare.critical import stack
-from calibrant.diagrams.draw.sheet import (
+from calibrant.compare.nemenyi_test import stack
+from calibrant.diagrams.draw.figures import (
     BLACK,
     BLUE,
     GREY,

@@ -6,21 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from calibrant.diagrams.axes_view import Frame, frame_of
+from calibrant.diagrams.curve_options import CurveOptions, one_of
 from calibrant.diagrams.curves import ComparedCurves, Curve, compare_curves
-from calibrant.diagrams.draw.maps import map_panel
-from calibrant.diagrams.draw.marks import (
-    CurveStyle,
-    band_key,
-    draw_axes,
-    draw_curves,
-    draw_histogram,
-    draw_map,
-    label_axes,
-    looks_of,
-    x_words,
-)
-from calibrant.diagrams.draw.panels import panel_diagram
-from calibrant.diagrams.draw.sheet import (
+from calibrant.diagrams.draw.figures import (
     BOTTOM,
     CLOSE,
     DIGITS,
@@ -40,12 +29,23 @@ from calibrant.diagrams.draw.sheet import (
     title_height,
     wrapped,
 )
-from calibrant.diagrams.frames import Frame, frame_of
-from calibrant.diagrams.lines import MapCurve, map_curve
+from calibrant.diagrams.draw.maps import map_panel
+from calibrant.diagrams.draw.panels import panel_diagram
+from calibrant.diagrams.draw.styles import (
+    CurveStyle,
+    band_key,
+    draw_axes,
+    draw_curves,
+    draw_histogram,
+    draw_map,
+    label_axes,
+    looks_of,
+    x_words,
+)
+from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.diagrams.panels import Panels, panels_of
-from calibrant.diagrams.reading import read_several
-from calibrant.diagrams.rule import CurveOptions, one_of
-from calibrant.diagrams.segments import segments_by
+from calibrant.diagrams.predictions import read_several
+from calibrant.diagrams.segment_curves import segments_by
 from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data.score_range import check_on_range
-from calibrant.data.segments import NewSegments
-from calibrant.engines.duckdb.calibrating import Passing, StopError, calibrating
-from calibrant.engines.duckdb.columns import finite, is_one_of, number, segment_text, text
+from calibrant.data.segment_column import NewSegments
+from calibrant.engines.duckdb.block_function import Passing, StopError, calibrating
+from calibrant.engines.duckdb.column_sql import finite, is_one_of, number, segment_text, text
 from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, MISSING, TEXT, refuse
+from calibrant.engines.duckdb.file_rows import look_at
 from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
 from calibrant.engines.duckdb.files import (
     Source,
@@ -23,12 +24,11 @@ from calibrant.engines.duckdb.files import (
 )
 from calibrant.engines.duckdb.json_files import appended, one_line, set_member
 from calibrant.engines.duckdb.parquet_files import changed_types, copy_beside
-from calibrant.engines.duckdb.read import look_at
 from calibrant.engines.duckdb.session import Session, given_or_new
-from calibrant.engines.rows import check_rows
-from calibrant.engines.segments import SegmentKeys, check_segment, segment_keys
+from calibrant.engines.rows_of_files import check_rows
+from calibrant.engines.segment_keys import SegmentKeys, check_segment, segment_keys
 from calibrant.errors import InputError, ParameterError, import_extra
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Segmented
 from calibrant.outputs import find_target, keep_apart, whole_file
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant.data.door import HEAVIEST
 from calibrant.data.score_range import WHAT_TO_DO
-from calibrant.engines.duckdb.columns import is_one_of, number, spelling, text
+from calibrant.data.validation import HEAVIEST
+from calibrant.engines.duckdb.column_sql import is_one_of, number, spelling, text
 from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
 from calibrant.engines.duckdb.files import Source
 from calibrant.engines.duckdb.session import Session

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data.score_range import WHAT_TO_DO, check_on_range
-from calibrant.data.segments import NewSegments
-from calibrant.engines.apply import apply
+from calibrant.data.segment_column import NewSegments
+from calibrant.engines.apply import add_probabilities
 from calibrant.engines.duckdb.files import kind_of
-from calibrant.engines.segments import POWER, WHOLE, SegmentKeys, check_segment, segment_keys
-from calibrant.engines.spark.columns import LINE, FileFrame, finite, not_text
+from calibrant.engines.segment_keys import POWER, WHOLE, SegmentKeys, check_segment, segment_keys
 from calibrant.engines.spark.failures import RAISED, name_of
+from calibrant.engines.spark.file_frame import LINE, FileFrame, finite, not_text
 from calibrant.engines.spark.json_lines import with_members
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
 from calibrant.engines.spark.write import write_file
 from calibrant.errors import InputError, ParameterError, import_extra
-from calibrant.fitted import Fitted
+from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Segmented
 
 __all__ = ["apply_file"]
@@ -103,7 +103,7 @@ def apply_file(
     safe = [f"calibrant_{i}" for i in range(len(names))]
     rows = source.frame.withColumns(columns).toDF(*safe, *columns)
     applied = session.call(
-        lambda: apply(
+        lambda: add_probabilities(
             fitted,
             rows,
             score=hidden[0],

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from calibrant.engines.duckdb.partitions import ABSENT, WHOLE, partitions_of
-from calibrant.engines.spark.columns import quoted
 from calibrant.engines.spark.failures import name_of
+from calibrant.engines.spark.file_frame import quoted
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
 

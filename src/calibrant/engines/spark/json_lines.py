@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from calibrant.engines.spark.columns import LINE, not_text, quoted
 from calibrant.engines.spark.failures import RAISED
+from calibrant.engines.spark.file_frame import LINE, not_text, quoted
 from calibrant.engines.spark.folders import refuse_both
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import import_extra

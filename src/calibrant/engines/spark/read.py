@@ -13,8 +13,8 @@ from typing import Any
 from calibrant.engines.duckdb.csv_files import csv_source
 from calibrant.engines.duckdb.files import SEPARATORS, Source, find_files, kind_of
 from calibrant.engines.duckdb.partitions import partitions_of
-from calibrant.engines.spark.columns import FileFrame, quoted
 from calibrant.engines.spark.failures import name_of
+from calibrant.engines.spark.file_frame import FileFrame, quoted
 from calibrant.engines.spark.folders import add_folders, refuse_replaced
 from calibrant.engines.spark.json_lines import json_lines
 from calibrant.engines.spark.session import Spark

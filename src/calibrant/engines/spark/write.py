@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from calibrant.engines.duckdb.files import kind_of
-from calibrant.engines.rows import check_rows
+from calibrant.engines.rows_of_files import check_rows
 from calibrant.engines.spark.failures import name_of
 from calibrant.engines.spark.read import is_url, local_url
 from calibrant.engines.spark.session import Spark

@@ -15,7 +15,7 @@ from calibrant.export.onnx.coupling import couple
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.simplex import anywhere, least_squares
 from calibrant.maps.combiners import is_all_pairs
-from calibrant.plan.rows import Combined
+from calibrant.plan.row_nodes import Combined
 
 __all__ = ["combined"]
 

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError, import_extra
+from calibrant.estimators.fitted import Fitted
+from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.classifier import (
     ModelOutput,
     labels_among,
@@ -29,8 +31,6 @@ from calibrant.export.onnx.model import (
 )
 from calibrant.export.onnx.printer import ML, ONNX, key_type
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
-from calibrant.export.subject import fitted_of, map_of
-from calibrant.fitted import Fitted
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from calibrant import __version__
 from calibrant.errors import ParameterError, import_extra
+from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, key_type
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
-from calibrant.export.onnx.rows import OnnxRowPrinter
-from calibrant.export.subject import fitted_of, map_of
+from calibrant.export.onnx.row_printer import OnnxRowPrinter
 from calibrant.maps import VectorMap
 from calibrant.plan.nodes import BySegment, Node
-from calibrant.plan.rows import Row
+from calibrant.plan.row_nodes import Row
+from calibrant.version import __version__
 
 __all__ = ["properties", "read_options", "to_onnx", "written"]
 

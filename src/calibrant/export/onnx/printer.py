@@ -23,9 +23,9 @@ from calibrant.export.onnx.formulas import (
     softplus_of,
 )
 from calibrant.export.onnx.graph import Tensor
-from calibrant.export.onnx.tables import read, tables_of
+from calibrant.export.onnx.piece_search import read, tables_of
 from calibrant.losses import LARGEST, SMALLEST, logit
-from calibrant.plan.axis import PlanTarget
+from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import (
     BySegment,
     Clip,
@@ -46,7 +46,7 @@ from calibrant.plan.nodes import (
     StepPieces,
     Variable,
 )
-from calibrant.plan.stack import stacked
+from calibrant.plan.stacked_plans import stacked
 
 __all__ = ["ML", "ONNX", "OnnxPrinter", "key_type", "refuse_large"]
 

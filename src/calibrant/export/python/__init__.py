@@ -7,18 +7,18 @@ import keyword
 from textwrap import fill
 from typing import Any
 
-from calibrant import __version__
 from calibrant.errors import ParameterError
+from calibrant.estimators.fitted import Fitted
+from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.python.printer import PythonPrinter
-from calibrant.export.python.rows import PythonRowPrinter
+from calibrant.export.python.row_printer import PythonRowPrinter
 from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, number
-from calibrant.export.subject import fitted_of, map_of
-from calibrant.fitted import Fitted
 from calibrant.maps import Map, VectorMap
-from calibrant.plan.axis import PlanTarget
+from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import BySegment, Node
-from calibrant.plan.rows import Row
-from calibrant.plan.stack import find_borders
+from calibrant.plan.row_nodes import Row
+from calibrant.plan.stacked_plans import find_borders
+from calibrant.version import __version__
 
 __all__ = ["to_python"]
 

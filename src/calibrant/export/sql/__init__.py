@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.errors import InputError, ParameterError
+from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.sql.dialects import dialect_of
-from calibrant.export.sql.page import SqlWriter
 from calibrant.export.sql.request import Request
 from calibrant.export.sql.script import Sql
-from calibrant.export.subject import fitted_of, map_of
+from calibrant.export.sql.writer import SqlWriter
 from calibrant.maps import VectorMap
 
 __all__ = ["Sql", "to_sql"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from calibrant.errors import ParameterError
 from calibrant.export.sql.literals import LARGEST, by_quotient, cast, of_normals, plain, quoted
-from calibrant.export.sql.words import RESERVED, SNOWFLAKE
+from calibrant.export.sql.reserved_words import RESERVED, SNOWFLAKE
 
 __all__ = ["DIALECTS", "Dialect", "dialect_of"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.export.sql.layout import linear
-from calibrant.export.sql.page import SqlWriter
+from calibrant.export.sql.writer import SqlWriter
 from calibrant.plan.borders import Regions
+from calibrant.plan.line_pieces import LOST, Pieces
 from calibrant.plan.nodes import Input, LinePieces, Node, evaluate
-from calibrant.plan.pieces import LOST, Pieces
 
 __all__ = ["bounds", "flat_value", "is_steep", "line", "numbered_line", "numbered_values"]
 
@@ -80,7 +80,7 @@ def numbered_line(s: str, piece: Mapping[str, float], page: SqlWriter) -> str:
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> piece = {"start": 0.5, "low": 0.0, "high": 0.25, "width": 2.0}
-    >>> numbered_line("s", piece, Page(dialect_of("duckdb")))
+    >>> numbered_line("s", piece, SqlWriter(dialect_of("duckdb")))
     '(s - 0.5e0) / 2e0 * 0.25e0'
     """
     dialect = page.dialect

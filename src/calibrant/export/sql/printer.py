@@ -25,10 +25,10 @@ from calibrant.export.sql.lines import (
     numbered_values,
 )
 from calibrant.export.sql.overflow import STEEPEST, is_bounded
-from calibrant.export.sql.page import SqlWriter
+from calibrant.export.sql.writer import SqlWriter
 from calibrant.losses import LARGEST, SMALLEST, logit
-from calibrant.plan.axis import PlanTarget
 from calibrant.plan.borders import Regions, regions
+from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import (
     Clip,
     Constant,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
+from calibrant.export.map_given import fingerprint
 from calibrant.export.sql.layout import (
     case,
     column_name,
@@ -17,16 +19,14 @@ from calibrant.export.sql.layout import (
     table_name,
 )
 from calibrant.export.sql.overflow import guarded
-from calibrant.export.sql.page import SqlWriter
 from calibrant.export.sql.printer import SQL, Scope, write
-from calibrant.export.sql.rows import HEADS, QuerySteps, SqlRowPrinter
+from calibrant.export.sql.row_printer import HEADS, QuerySteps, SqlRowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
-from calibrant.export.sql.segments import write_segmented
-from calibrant.export.subject import fingerprint
-from calibrant.fitted import Fitted
+from calibrant.export.sql.segment_printer import write_segmented
+from calibrant.export.sql.writer import SqlWriter
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment, Node
-from calibrant.plan.rows import Row
+from calibrant.plan.row_nodes import Row
 
 __all__ = ["Request"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import comment, name, shifted, string, table_name
-from calibrant.export.sql.page import Join, LookupTable
+from calibrant.export.sql.writer import Join, LookupTable
 
 __all__ = ["NEW", "OLD", "Sql", "from_rows", "script", "tables"]
 

@@ -1,0 +1,91 @@
+"""The choice in plain words."""
+
+from __future__ import annotations
+
+import math
+
+from calibrant.auto.leaderboard import Leaderboard, Standing
+from calibrant.estimators.named_methods import BEFORE
+
+__all__ = ["explanation", "refusal"]
+
+
+def refusal(board: Leaderboard) -> str:
+    """Why the scores are kept as they are, with the figures."""
+    best = next((row for row in board.rows if row.name != BEFORE), None)
+    if best is None or not math.isfinite(best.log_loss):
+        return (
+            "The scores are kept as they are: no candidate has a finite log loss on rows that it "
+            "has not seen."
+        )
+    end = " which is no more than one standard error." if best.gain > 0 else "."
+    return (
+        f"The scores are kept as they are: the best candidate, {best.name}, "
+        f"{_gained(best, board)}{',' if best.gain > 0 else ''}{end}"
+    )
+
+
+def explanation(board: Leaderboard, refused: str | None) -> str:
+    """What was chosen, how much it gains, what it costs, and who else came close."""
+    before, chosen = board[BEFORE], board.chosen
+    how = (
+        f"Judged out of fold ({board.folds} fold{'s' * (board.folds != 1)}, weight "
+        f"{board.weight:.10g})"
+    )
+    if refused is not None:
+        parts = [refused]
+    else:
+        parts = [
+            f"{chosen.name} was chosen. {how}, it {_gained(chosen, board)}{_share(chosen, before)}."
+        ]
+    parts.append(_order(chosen))
+    if before.certain and refused is None:
+        parts.append(
+            "The scores hold exact 0 or 1. They are not kept as they are, because a single wrong "
+            "one makes the log loss infinite."
+        )
+    best = next(row for row in board.rows if row is chosen or not row.certain)
+    if best is not chosen and refused is None:
+        parts.append(
+            f"{best.name} had the least log loss, {_number(best.log_loss)}, but was not ahead by "
+            "more than two standard errors."
+        )
+    return " ".join(part for part in parts if part)
+
+
+def _gained(row: Standing, board: Leaderboard) -> str:
+    before = board[BEFORE].log_loss
+    if math.isinf(before):
+        return (
+            f"has a log loss of {row.log_loss:.4f}, where that of the scores as they are is "
+            "infinite (a 0 or 1 was wrong)"
+        )
+    word = "gains" if row.gain >= 0 else "loses"
+    low, high = (_number(value) for value in (row.gain_low, row.gain_high))
+    return (
+        f"{word} {_number(abs(row.gain))} in log loss ({_number(before)} → "
+        f"{_number(row.log_loss)}; {100 * board.level:g} % interval of the gain {low} to {high})"
+    )
+
+
+def _share(row: Standing, before: Standing) -> str:
+    if not math.isfinite(row.gain) or before.log_loss <= 0:
+        return ""
+    return f", {100 * row.gain / before.log_loss:.2g} %"
+
+
+def _order(row: Standing) -> str:
+    if row.auc is None or row.auc_change is None:
+        return ""
+    if abs(row.auc_change) < 5e-4:
+        return f"The ranking is kept: AUC {row.auc:.3f}."
+    word = "rose" if row.auc_change > 0 else "fell"
+    old = row.auc - row.auc_change
+    return f"AUC {word} from {old:.3f} to {row.auc:.3f}."
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:.4f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
+    return text.replace("-", "−")

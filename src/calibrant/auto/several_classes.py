@@ -1,0 +1,333 @@
+"""Several classes: candidates judged out of fold, and their mixture."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.auto.folds import cluster_of
+from calibrant.auto.held_out_means import Sample
+from calibrant.auto.scoring import Judged
+from calibrant.calibrators.bls import BLS
+from calibrant.data.score_matrix import ScoreMatrix, row_blocks
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import check_lengths
+from calibrant.data.weighing import weight_in_rows
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.model_folds import ModelRows
+from calibrant.estimators.named_methods import BEFORE
+from calibrant.estimators.pooling import counting_rows
+from calibrant.estimators.splits import FOLDS, row_pairs
+from calibrant.maps import Softmax, VectorMap, VectorMixture
+from calibrant.maps.vector_mixture import seen_by_members
+from calibrant.metrics.probability_matrix import class_tables
+from calibrant.metrics.ranking import area, one_class
+from calibrant.multiclass.coded_calibrator import CodedCalibrator
+from calibrant.progress import track
+from calibrant.scaling.regularised import deal
+from calibrant.scaling.structured import StructuredScaling
+from calibrant.scaling.temperature import Temperature
+
+__all__ = [
+    "MIXTURE",
+    "ClassTrial",
+    "as_they_came",
+    "count_distinct",
+    "judge_classes",
+    "members_for",
+    "mixture_weights",
+    "row_splits",
+    "unchanged",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Pairs = list[tuple[Index, Index]]
+
+#: what the average of the members is called
+MIXTURE = "mixture"
+#: distinct distributions are counted on so many rows at most
+MOST_COUNTED = 200_000
+#: a full matrix has k² entries: above so many classes only its diagonal is fitted
+MOST_FULL = 50
+#: the least probability that members see: half the smallest that came, kept within this
+LEAST_FLOOR, LARGEST_FLOOR = 1e-7, 1e-2
+#: rows that candidates are judged on by folds, at most; they are fitted to all
+MOST_JUDGED = 50_000
+#: the pseudo-count of each member in the mixture
+PSEUDO = 0.3
+#: a member of less than this share is left out of the mixture
+LEAST_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class ClassTrial:
+    """A candidate fitted to all rows, its time, and its predictions out of fold."""
+
+    map: VectorMap
+    seconds: float
+    judged: Judged
+    oof: Array
+    calibrator: Any = None
+
+
+def members_for(k: int, weights: str = "importance") -> dict[str, Any]:
+    """The members of the mixture for k classes; ``weights`` is as in `Calibrator`."""
+    structure = "matrix" if k <= MOST_FULL else "vector"
+
+    def structured(strength: float) -> StructuredScaling:
+        return StructuredScaling(
+            structure=structure,
+            lambda_intercept=strength,
+            lambda_diagonal=strength,
+            lambda_off_diagonal=strength,
+            gate=False,
+            weights=weights,
+        )
+
+    return {
+        "temperature": Temperature(),
+        "structured, weak ridge": structured(0.01),
+        "structured": structured(1.0),
+        "one-vs-rest BLS": CodedCalibrator(BLS(weights=weights)),
+    }
+
+
+@dataclass(frozen=True)
+class View:
+    """How the members of the mixture see rows; see `VectorMixture`."""
+
+    input: str
+    floor: float
+    factor: float
+
+    def of(self, matrix: ScoreMatrix) -> ScoreMatrix:
+        """The matrix that they are fitted to."""
+        parts = (
+            seen_by_members(matrix.scores[rows], self.input, self.floor, self.factor)
+            for rows in row_blocks(*matrix.scores.shape)
+        )
+        return ScoreMatrix(np.concatenate(list(parts)), matrix.codes, matrix.weight)
+
+    def map(self, weights: Any, maps: tuple[VectorMap, ...]) -> VectorMixture:
+        """The average of maps of what is seen."""
+        return VectorMixture(weights, maps, self.input, self.floor, self.factor)
+
+
+def view_of(matrix: ScoreMatrix) -> View:
+    """Distributions, or the softmax of logits; at the best temperature if that softens them.
+
+    Then zeros are raised to half the smallest entry, kept in [1e-7, 1e-2]: naive Bayes' 1e-300, or
+    logits in the hundreds, would else rule every logarithm. The softening first keeps apart what
+    would all end at that floor.
+    """
+    kind = "probability" if matrix.looks_like_probabilities else "logit"
+    factor = min(1.0, 1.0 / _fit(Temperature(), matrix).temperature_)
+    smallest = 1.0
+    for rows in row_blocks(*matrix.scores.shape):
+        part = seen_by_members(matrix.scores[rows], kind, 0.0, factor)
+        smallest = min(smallest, float(part.min(initial=1.0, where=part > 0)))
+    largest = min(LARGEST_FLOOR, 0.5 / matrix.n_classes)
+    return View(kind, float(np.clip(0.5 * smallest, LEAST_FLOOR, largest)), factor)
+
+
+def row_splits(
+    matrix: ScoreMatrix, classes: NDArray[Any], cv: Any, groups: Any, random_state: Any
+) -> tuple[Pairs, Index | None]:
+    """Rows to learn from and to judge on, and which rows belong together.
+
+    A number of folds is dealt from the rows in the order of their scores; of more than
+    `MOST_JUDGED` from so many of them.
+    """
+    cv = FOLDS if cv is None else cv
+    if isinstance(cv, (int, np.integer)) and groups is None:
+        count = min(int(cv), len(matrix))
+        step = -(-len(matrix) // MOST_JUDGED)
+        fold = deal(matrix, count * step)
+        return [
+            (np.flatnonzero((fold != f) & (fold < count)), np.flatnonzero(fold == f))
+            for f in range(count)
+        ], None
+    clusters = None
+    if groups is not None:
+        column = to_column(groups, "groups")
+        check_lengths(scores=len(matrix), groups=len(column))
+        groups, clusters = column, np.unique(column, return_inverse=True)[1].reshape(-1)
+    data = ModelRows(matrix.scores, matrix.codes, matrix.weight, classes, 1, "auto")
+    pairs = row_pairs(cv, data, groups, random_state, complete=False)
+    return [pair for pair in pairs if len(pair[0])], cluster_of(pairs, clusters)
+
+
+def judge_classes(
+    named: Mapping[str, Any],
+    matrix: ScoreMatrix,
+    pairs: Pairs,
+    clusters: Index | None,
+    *,
+    weights: str = "importance",
+    progress: bool,
+) -> tuple[dict[str, ClassTrial], Sample]:
+    """The scores as they came, the mixture, its members and every candidate, on unseen rows."""
+    held = _Held(matrix, pairs, weights)
+    square = held.weight if weights == "counts" else held.weight**2
+    if weights == "counts":
+        named = {name: counting_rows(clone(one)) for name, one in named.items()}
+    sample = Sample(held.weight, square, None if clusters is None else clusters[held.rows])
+    view = view_of(matrix)
+    seen, members = view.of(matrix), members_for(matrix.n_classes, weights)
+    steps = (len(named) + len(members)) * (len(pairs) + 1)
+    bar = track(range(steps), steps, "calibrators", show=progress)
+    trials: dict[str, ClassTrial] = {}
+    inner = {name: _tried(one, seen, held, bar) for name, one in members.items()}
+    mixture = _mix(inner, held, view)
+    others = {name: _tried(one, matrix, held, bar) for name, one in named.items()}
+    for _ in bar:  # the bar is closed
+        pass
+    p = as_they_came(matrix, held.rows)
+    trials[BEFORE] = ClassTrial(unchanged(matrix), 0.0, held.judged(p), p)
+    trials[MIXTURE] = mixture
+    for name, one in inner.items():
+        trials[name] = replace(one, map=view.map([1.0], (one.map,)))
+    return {**trials, **others}, sample
+
+
+class _Held:
+    """The rows that are held out, fold after fold; ``size`` is their weight in units of rows."""
+
+    def __init__(self, matrix: ScoreMatrix, pairs: Pairs, weights: str) -> None:
+        self.pairs = pairs
+        self.rows = np.concatenate([test for _, test in pairs])
+        self.fold = np.repeat(np.arange(len(pairs)), [len(test) for _, test in pairs])
+        self.codes = matrix.codes[self.rows]
+        times = np.bincount(self.rows)[self.rows]  # a row that is held out twice counts half
+        share = 1.0 / times
+        size = weight_in_rows(matrix.weight, weights)
+        self.weight = share if matrix.weight is None else matrix.weight[self.rows] * share
+        self.size = share if size is None else size[self.rows] * share
+
+    def judged(self, p: Array) -> Judged:
+        """The losses of predictions of these rows."""
+        own = p[np.arange(len(p)), self.codes]
+        with np.errstate(divide="ignore"):
+            surprise = -np.log(own)
+        square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
+        pairs, ordered = 0.0, 0.0
+        for f in range(len(self.pairs)):
+            here = self.fold == f
+            if not here.any():
+                continue
+            part = ScoreMatrix(p[here], self.codes[here], self.weight[here])
+            for table in class_tables(part):
+                if not one_class(table):
+                    n = table.total_negative * table.total_positive
+                    pairs, ordered = pairs + n, ordered + n * area(table)
+        certain = bool(p.min(initial=1.0) <= 0.0)
+        return Judged(surprise, square, ordered / pairs if pairs else None, certain)
+
+
+def _tried(calibrator: Any, matrix: ScoreMatrix, held: _Held, bar: Iterator[int]) -> ClassTrial:
+    """A candidate on the rows held out, fitted to each fold's others, and to all."""
+    outputs = []
+    for train, test in held.pairs:
+        next(bar)
+        outputs.append(_fit(calibrator, matrix.take(train)).map_(matrix.scores[test]))
+    next(bar)
+    start = time.perf_counter()
+    fitted = _fit(calibrator, matrix)
+    seconds = time.perf_counter() - start
+    p = np.concatenate(outputs)
+    return ClassTrial(fitted.map_, seconds, held.judged(p), p, fitted)
+
+
+def _fit(calibrator: Any, matrix: ScoreMatrix) -> Any:
+    one = clone(calibrator)
+    if isinstance(one, Calibrator) and not one.multiclass:
+        one = CodedCalibrator(one.set_params(pos_label=None, classes=None))
+    one.set_params(classes=list(range(matrix.n_classes)))
+    return one.fit(matrix.scores, matrix.codes, matrix.weight)
+
+
+def _mix(inner: Mapping[str, ClassTrial], held: _Held, view: View) -> ClassTrial:
+    """The average of all members; each fold is judged with weights found on the other folds."""
+    rows = np.arange(len(held.codes))
+    own = np.column_stack([one.oof[rows, held.codes] for one in inner.values()])
+    output = np.zeros_like(next(iter(inner.values())).oof)
+    for f in range(len(held.pairs)):
+        here = held.fold == f
+        shares = mixture_weights(own[~here], held.size[~here], PSEUDO)
+        for share, one in zip(shares, inner.values(), strict=True):
+            output[here] += share * one.oof[here]
+    shares = mixture_weights(own, held.size, PSEUDO)
+    kept = shares > LEAST_SHARE
+    maps = tuple(one.map for one, k in zip(inner.values(), kept, strict=True) if k)
+    average = view.map(shares[kept] / shares[kept].sum(), maps)
+    seconds = sum(one.seconds for one in inner.values())
+    return ClassTrial(average, seconds, held.judged(output), output)
+
+
+def mixture_weights(
+    likelihood: Array, weight: Array, pseudo: float = 1.0, steps: int = 100
+) -> Array:
+    """The shares of m members that make n rows likeliest, with a pseudo-count for each member.
+
+    With c = ``pseudo`` and W = Σw, the most of Σ w·ln(L·s) + c·Σ ln s − (W + c·m)·Σ s, which is
+    concave and has its top where the shares sum to one. Newton's steps in ln s, halved until they
+    rise: a handful of passes over the rows, where EM takes a thousand. Rows that no member
+    foresaw do not count.
+
+    >>> p = np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]])
+    >>> mixture_weights(p, np.ones(3)).round(3).tolist()
+    [0.482, 0.518]
+    """
+    m = int(likelihood.shape[1])
+    largest = likelihood.max(axis=1, initial=0.0)
+    some = largest > 0
+    scaled, w = likelihood[some] / largest[some, None], weight[some]
+    total = float(w.sum()) + pseudo * m
+
+    def height(shares: Array) -> float:
+        rows = float(w @ np.log(scaled @ shares))
+        return rows + pseudo * float(np.log(shares).sum()) - total * float(shares.sum())
+
+    shares = np.full(m, 1.0 / m)
+    before = height(shares)
+    for _ in range(steps):
+        part = scaled * shares / (scaled @ shares)[:, None]
+        slope = w @ part + pseudo - total * shares
+        curve = (part.T * w) @ part + pseudo * np.eye(m)
+        move = np.linalg.solve(curve, slope)
+        size = min(1.0, 0.9 / max(-float(move.min()), 0.9))  # shares stay positive
+        while height(shares * (1.0 + size * move)) < before and size > 1e-9:
+            size *= 0.5
+        new = shares * (1.0 + size * move)
+        if np.abs(new - shares).max() < 1e-12 or size <= 1e-9:
+            break
+        shares, before = new, height(new)
+    return np.asarray(shares / shares.sum())
+
+
+def count_distinct(p: Array) -> int:
+    """Different distributions, counted on not too many rows."""
+    p = p[:: -(-len(p) // MOST_COUNTED)]
+    return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))
+
+
+def as_they_came(matrix: ScoreMatrix, rows: Index) -> Array:
+    """The distributions of some rows without a calibrator."""
+    before, scores = unchanged(matrix), matrix.scores[rows]
+    p = before(scores)
+    if before.input == "probability":
+        p[scores == 0] = 0.0  # the map says 5e-324, but a zero that was wrong costs all there is
+    return p
+
+
+def unchanged(matrix: ScoreMatrix) -> Softmax:
+    """Distributions as they are, logits through the softmax."""
+    reading = "probability" if matrix.looks_like_probabilities else "logit"
+    return Softmax(np.array(1.0), np.zeros(matrix.n_classes), reading)

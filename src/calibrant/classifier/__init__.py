@@ -1,0 +1,1 @@
+"""A model and its calibrator as one classifier."""

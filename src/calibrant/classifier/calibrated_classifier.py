@@ -1,0 +1,364 @@
+"""A model and its calibrator as one scikit-learn classifier."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from calibrant.advice import known_rows, warn_of
+from calibrant.auto import AutoCalibrator
+from calibrant.classifier.members import ANY_CALIBRATOR, AnyCalibrator, Member, fit_member
+from calibrant.data.validation import check_lengths, read_weight
+from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.base import Limit, OneOf, check_parameters
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.model_folds import (
+    SCORE_METHODS,
+    Method,
+    ModelRows,
+    chosen_method,
+    fit_and_score,
+    model_classes,
+    model_to_fit,
+    positive_class,
+    score_method,
+    warn_no_weights,
+    weight_argument,
+)
+from calibrant.estimators.registry import calibrator_of
+from calibrant.estimators.splits import (
+    SPLITTING,
+    check_calibrating,
+    cv_kind,
+    row_pairs,
+    warn_of_missing,
+)
+from calibrant.local.rule import LocalFitted
+
+__all__ = ["CalibratedClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Any classifier, with probabilities that can be taken at their word.
+
+    The calibrator must see scores as they will be on new rows, so it should not learn from scores
+    of rows that the model was trained on. ``cv`` says where its scores come from.
+
+    Parameters
+    ----------
+    estimator : classifier or callable, default: LogisticRegression(max_iter=1000)
+        Anything with ``fit`` and with ``predict_proba`` or ``decision_function``. With
+        ``cv="prefit"`` it is already fitted, needs no ``fit``, and may be a plain function from
+        rows to scores: (n,), where high means the positive class, or (n, k) in the order of the
+        sorted classes.
+    calibrator : calibrator of any kind, or a name, default: AutoCalibrator()
+        A name (``"isotonic"``, ``"platt"`` or ``"sigmoid"``, ``"bls"``, …) has default options.
+        Cloned before it is fitted. Its ``pos_label`` and ``classes`` count with two classes.
+        `SimilarityBinning` gets the rows X as its features; `ACP` gets the intervals of the model's
+        probabilities, computed from the rows that the model was fitted on.
+    cv : int, None, splitter, iterable of splits, float, "prefit" or "train", default=3
+        - int, splitter, iterable: the model is fitted once per fold, its scores of the rows left
+          out are pooled, **one** calibrator is fitted on them, and the model is fitted again on
+          all rows [1]_. An int means stratified folds in the order of rows, and with ``groups``
+          stratified folds that keep groups together; None means 5, as in scikit-learn. A row
+          scored r times counts 1/r each time. With several classes a fold may train without some
+          of them (`CalibrationWarning`): its model then gives them probability 0.
+        - float in (0, 1): this fraction of each class is held out, drawn at random, for the
+          calibrator; the model is fitted on the rest only. With ``groups`` they are kept together.
+        - ``"prefit"``: the estimator is fitted already; all rows calibrate.
+        - ``"train"``: the model is fitted on all rows and calibrated on the same ones: only for
+          models that cannot overfit, and to reproduce papers that did so.
+    ensemble : bool, default=False
+        Keep each fold's model with a calibrator of its own and average their probabilities,
+        instead of one refitted model with one pooled calibrator. Only with folds.
+    decision : {"calibrated", "model"}, default="calibrated"
+        Whether `predict` gives the class of the highest calibrated probability, or the model's own
+        decision (an ensemble's most frequent one).
+    response_method : str or callable, default="auto"
+        ``"auto"``, ``"raw_score"``, ``"predict_proba"``, ``"decision_function"`` or a function.
+        Where the model's scores come from. ``"auto"``: what the calibrator asks for
+        (`LogisticCorrection` needs ``decision_function``), else the first of these that the model
+        has. A function of the fitted model and rows, such as `boosting_score`, gives (n,) scores
+        that are high for the larger class, or (n, k).
+    random_state : int, RandomState or None, default=None
+        Draws the rows held out by a float ``cv``.
+    n_jobs : int or None, default=None
+        How many folds are fitted at a time, as in joblib.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; the columns of `predict_proba`.
+    pos_label_ : label
+        With two classes: the one whose probability `calibrate` gives.
+    estimator_ : fitted model
+        The model whose scores are calibrated (not with ``ensemble=True``).
+    calibrator_ : fitted calibrator
+        Of the model's scores (not with ``ensemble=True``); with more than two classes one of all of
+        them, such as a `CodedCalibrator`.
+    calibrators_ : list of fitted calibrators
+        With more than two classes, those of the classes where each has its own (not with
+        ``ensemble=True``).
+    members_ : list of Member
+        Model and calibrators together: one member, or with ``ensemble=True`` one per fold.
+    n_features_in_, feature_names_in_
+        As the model has them.
+
+    Notes
+    -----
+    More than two classes: a calibrator of one score is made a `CodedCalibrator`, which calibrates
+    each class against the rest and divides the results by their sum [2]_ (a row of zeros becomes
+    uniform). One of all classes' scores (`Temperature`, `VectorScaling`, …, or a `CodedCalibrator`
+    of your own) is fitted to the (n, k) scores as they are. `CodedClassifier` also trains a model
+    for each binary question.
+
+    Rows are handed to the model as they came, only picked by index: frames with strings and
+    categories, lists of texts and sparse matrices all pass. Weights reach the calibrator always and
+    the model if its fit takes them (`CalibrationWarning` if not); a pipeline's last step gets them.
+
+    Cost: one fit per fold and one more on all rows; ``ensemble=True`` saves the last and makes
+    prediction slower by the number of folds.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines", 1999.
+    .. [2] B. Zadrozny, C. Elkan, "Transforming classifier scores into accurate multiclass
+       probability estimates", 2002, doi:10.1145/775047.775151.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.metrics import log_loss
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(2000, n_redundant=10, flip_y=0.1, class_sep=0.7, random_state=1)
+    >>> raw = GaussianNB().fit(X[:1000], y[:1000])
+    >>> model = CalibratedClassifier(GaussianNB(), cal.Isotonic(smoothing="laplace"), cv=3)
+    >>> model = model.fit(X[:1000], y[:1000])
+    >>> [round(log_loss(y[1000:], m.predict_proba(X[1000:])), 2) for m in (raw, model)]
+    [1.03, 0.4]
+
+    A model that exists already, or only a function of its:
+
+    >>> score = lambda rows: raw.predict_proba(rows)[:, 1]
+    >>> later = CalibratedClassifier(score, cv="prefit").fit(X[1000:], y[1000:])
+    >>> later.predict(X[3:6]).tolist()
+    [1, 0, 1]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        "ensemble": (OneOf((True, False)),),
+        "decision": (OneOf(("calibrated", "model")),),
+    }
+    #: it takes rows, not scores: what saves and exports calibrators refuses it
+    takes_rows: ClassVar[bool] = True
+
+    classes_: NDArray[Any]
+    members_: list[Member]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        calibrator: AnyCalibrator | str | None = None,
+        *,
+        cv: Any = 3,
+        ensemble: bool = False,
+        decision: str = "calibrated",
+        response_method: Method = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.decision = decision
+        self.response_method = response_method
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Fit the model (unless prefit) and the calibrator of its scores.
+
+        Parameters
+        ----------
+        X : rows
+            Whatever the estimator takes; with folds or a fraction it must be possible to pick rows.
+        y : array-like of shape (n,)
+            Labels: two or more values of any kind.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0, for the model and the calibrator.
+        groups : array-like of shape (n,), optional
+            Rows of one group stay on one side of every split. Without splits they have no effect.
+        """
+        check_parameters(self, self._limits)
+        kind = cv_kind(self.cv)
+        if self.ensemble and kind != "folds":
+            raise ParameterError(
+                f"ensemble=True keeps one model per fold, but cv={self.cv!r} has no folds. Use a "
+                "number of folds or a splitter, or ensemble=False."
+            )
+        estimator, calibrator = self._parts(kind)
+        classes, codes = model_classes(y, estimator if kind == "prefit" else None, calibrator)
+        if kind in SPLITTING:
+            (X,) = indexable(X)
+            check_lengths(X=_num_samples(X), y=len(codes))
+        weight = read_weight(sample_weight, len(codes))
+        positive = positive_class(calibrator, classes)
+        data = ModelRows(
+            X, codes, weight, classes, positive, chosen_method(self.response_method, calibrator)
+        )
+        if sample_weight is not None and kind != "prefit" and weight_argument(estimator) is None:
+            warn_no_weights(estimator)
+        pairs = row_pairs(self.cv, data, groups, self.random_state)
+        if kind in SPLITTING:
+            warn_of_missing(pairs, data, estimator)
+        if self.ensemble:
+            check_calibrating(pairs, data)
+        if kind == "prefit":
+            warn_of(known_rows(estimator, X), depth=3)
+            scored = [(estimator, data.scores(estimator))]
+        else:
+            scored = Parallel(n_jobs=self.n_jobs)(
+                delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
+            )
+        parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
+        if self.ensemble:
+            found = [(scored[i][0], [part], pairs[i][0]) for i, part in enumerate(parts)]
+        elif kind == "folds":
+            found = [(data.fit(estimator), parts, None)]
+        else:
+            found = [(scored[0][0], parts, pairs[0][0])]
+        trained = None if kind == "prefit" else data
+        return self._keep([fit_member(calibrator, data, m, p, trained, r) for m, p, r in found])
+
+    def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
+        """The estimator and the calibrator, defaults filled in."""
+        estimator, calibrator = self.estimator, self.calibrator
+        calibrator = AutoCalibrator() if calibrator is None else calibrator_of(calibrator)
+        if not isinstance(calibrator, ANY_CALIBRATOR):
+            raise ParameterError(
+                "calibrator must be a Calibrator such as Platt(), a local one such as "
+                "SimilarityBinning(), or a name such as 'isotonic', but "
+                f"{calibrator!r} came."
+            )
+        if not callable(self.response_method):
+            check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
+        if kind == "prefit":
+            if estimator is None:
+                raise ParameterError('cv="prefit" needs a fitted estimator, but None came.')
+            score_method(estimator, chosen_method(self.response_method, calibrator))
+            if self.decision == "model" and not hasattr(estimator, "predict"):
+                raise ParameterError(
+                    'decision="model" needs an estimator with predict, but a function came. Use '
+                    'decision="calibrated".'
+                )
+            return estimator, calibrator
+        hint = ' If it is fitted already, or a function from rows to scores, use cv="prefit".'
+        return model_to_fit(estimator, hint), calibrator
+
+    def _keep(self, members: list[Member]) -> Self:
+        """Set the fitted attributes, and remove those of an earlier fit of another kind."""
+        for name in ("estimator_", "calibrator_", "calibrators_", "pos_label_", *_FROM_MODEL):
+            self.__dict__.pop(name, None)
+        first = members[0]
+        self.classes_, self.members_ = first.classes, members
+        if len(first.classes) == 2:
+            self.pos_label_ = first.classes[first.positive]
+        if not self.ensemble:
+            self.estimator_ = first.estimator
+            self.calibrator_ = first.calibrator
+            if len(first.classes) > 2:
+                self.calibrators_ = list(first.calibrators)
+        for name in _FROM_MODEL:
+            if hasattr(first.estimator, name):
+                setattr(self, name, getattr(first.estimator, name))
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (n, k), columns in the order of ``classes_``."""
+        check_is_fitted(self, "members_")
+        members = [member.predict_proba(X) for member in self.members_]
+        return members[0] if len(members) == 1 else np.mean(members, axis=0)
+
+    def calibrate(self, X: Any) -> Array:
+        """With two classes: the calibrated probability of ``pos_label_``, shape (n,)."""
+        check_is_fitted(self, "members_")
+        if len(self.classes_) != 2:
+            raise InputError(
+                f"calibrate gives the probability of one of two classes, but {len(self.classes_)} "
+                "were fitted. Use predict_proba."
+            )
+        return self.predict_proba(X)[:, self.members_[0].positive]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels: the most probable class (the first on ties), or the model's own decision."""
+        check_is_fitted(self, "members_")
+        if self.decision == "calibrated":
+            best = np.argmax(self.predict_proba(X), axis=1)
+        else:
+            votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
+            if len(votes) == 1:
+                return votes[0]
+            counts = [sum(vote == label for vote in votes) for label in self.classes_]
+            best = np.argmax(counts, axis=0)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def to_fitted(self) -> Fitted | LocalFitted:
+        """The calibrator as a plain value for `save`: a map of the **model's scores**.
+
+        The model itself is not in it. To use it, pass the model's scores of new rows; their kind
+        and the model's name stand in the provenance.
+        """
+        check_is_fitted(self, "members_")
+        if len(self.members_) > 1:
+            raise InputError(
+                f"an ensemble has {len(self.members_)} models, each with its own calibrator, and "
+                "cannot be one map of scores. Fit with ensemble=False, or save each member's: "
+                "members_[i].calibrators."
+            )
+        member = self.members_[0]
+        single = member.to_fitted()
+        note = {
+            "input": score_method(member.estimator, member.method) or "function",
+            "model": type(member.estimator).__name__,
+            "note": "maps scores of the model, which is not saved here",
+        }
+        return replace(single, provenance={**single.provenance, **note})
+
+    def __sklearn_clone__(self) -> Self:
+        """Unfitted, with the same parameters; a prefit model stays the same object, fitted."""
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            bare = copy.copy(self)
+            bare.estimator = None
+            twin = BaseEstimator.__sklearn_clone__(bare)
+            twin.estimator = self.estimator
+            return twin  # type: ignore[no-any-return]
+        return super().__sklearn_clone__()  # type: ignore[no-any-return]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.estimator is None:
+            tags.input_tags.sparse = True
+        elif hasattr(self.estimator, "__sklearn_tags__"):
+            own = get_tags(self.estimator)
+            tags.input_tags = copy.copy(own.input_tags)
+            if own.classifier_tags is not None:
+                tags.classifier_tags.multi_class = own.classifier_tags.multi_class
+        return tags
+
+
+#: attributes that the model has under the same name
+_FROM_MODEL = ("n_features_in_", "feature_names_in_")

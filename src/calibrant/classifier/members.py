@@ -1,0 +1,209 @@
+"""A fitted model together with what calibrates its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.data.score_range import ScoreRange
+from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.model_folds import (
+    Method,
+    ModelRows,
+    may_be_probabilities,
+    model_scores,
+    take,
+    unseen,
+)
+from calibrant.estimators.pooling import Part, fit_calibrator, fit_pooled
+from calibrant.local.base import LocalCalibrator
+from calibrant.local.rule import LocalFitted, RowInputs
+from calibrant.maps import Map
+from calibrant.multiclass.coded_calibrator import CodedCalibrator
+from calibrant.multiclass.codes import one_vs_rest, read_code
+from calibrant.scaling.base import VectorCalibrator
+
+__all__ = ["ANY_CALIBRATOR", "AnyCalibrator", "Member", "fit_member"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: what can calibrate a model: of one score, of all classes' scores, or of more than scores
+AnyCalibrator = Calibrator | VectorCalibrator | CodedCalibrator | LocalCalibrator
+ANY_CALIBRATOR = (Calibrator, VectorCalibrator, CodedCalibrator, LocalCalibrator)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A fitted model and what calibrates its scores.
+
+    Parameters
+    ----------
+    estimator : fitted model or function of rows
+    calibrator : fitted calibrator
+        For several classes one that takes all of their scores.
+    classes : ndarray of shape (k,), sorted
+    positive : int
+        With two classes: the one of them that a high score means.
+    method : where the model's scores come from
+    companion : function from rows to `RowInputs`, optional
+        With a local calibrator: finds what it needs beside the scores.
+    margins : bool
+        With two classes and a calibrator of all classes' scores: whether the model's scores were
+        margins at fit, so that the pair of columns is (−s/2, s/2) and not (1 − s, s).
+    """
+
+    estimator: Any
+    calibrator: AnyCalibrator
+    classes: NDArray[Any]
+    positive: int
+    method: Method
+    companion: Callable[[Any], RowInputs] | None = None
+    margins: bool = False
+    takes_rows: ClassVar[bool] = True
+
+    @property
+    def calibrators(self) -> tuple[Any, ...]:
+        """The calibrator, or those of the classes where each has its own."""
+        if isinstance(self.calibrator, CodedCalibrator):
+            return tuple(self.calibrator.calibrators_)
+        return (self.calibrator,)
+
+    @property
+    def map(self) -> Map:
+        """From the model's scores to probabilities: of the positive class, or of all classes."""
+        if isinstance(self.calibrator, LocalCalibrator):
+            raise InputError(
+                f"{type(self.calibrator).__name__} looks at more than the score, so it is not a "
+                "map of scores. Use predict_proba."
+            )
+        return self.calibrator.map_
+
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities of the classes, in their order."""
+        scores = model_scores(self.estimator, X, self.classes, self.positive, self.method)
+        if isinstance(self.calibrator, LocalCalibrator):
+            if self.companion is None:
+                raise InputError("a member with a local calibrator must have a companion.")
+            local = self.calibrator.predict_rows(scores, self.companion(X))
+            return _without(local, unseen(self.estimator, self.classes))
+        if scores.ndim == 1 and not isinstance(self.calibrator, Calibrator):
+            scores = _pair(scores, self.margins)
+        # the same model's scores as in the fit
+        p = self.calibrator.predict_proba(scores, on_range="allow")
+        return _without(p, unseen(self.estimator, self.classes))
+
+    def to_fitted(self) -> Fitted | LocalFitted:
+        """What calibrates the scores, as a plain value; the model is not in it."""
+        fitted = self.calibrator.to_fitted()
+        if not may_be_probabilities(self.estimator, self.method):
+            fitted = replace(fitted, score_range=_numbers(fitted.score_range))
+        inner = self.calibrator.calibrator if isinstance(self.calibrator, CodedCalibrator) else None
+        if inner is None:
+            return fitted
+        one = next(c for c in self.calibrators if c is not None).to_fitted()
+        return replace(fitted, method=one.method, params=one.params)
+
+
+def _numbers(known: ScoreRange | None) -> ScoreRange | None:
+    """The same range of scores that need not lie in [0, 1], wherever those of the fit did."""
+    return None if known is None else ScoreRange("number", known.low, known.high)
+
+
+def fit_member(
+    calibrator: AnyCalibrator,
+    data: ModelRows,
+    model: Any,
+    parts: list[Part],
+    trained: ModelRows | None,
+    rows: Index | None,
+) -> Member:
+    """Calibrate a fitted model on pooled (scores, rows).
+
+    ``trained`` and ``rows`` are what the model was fitted on (rows None: all of it), None where
+    nobody knows.
+    """
+    if isinstance(calibrator, LocalCalibrator):
+        local = _fit_local(calibrator, data, parts)
+        companion = local.companion(model, trained, rows)
+        return Member(model, local, data.classes, data.positive, data.method, companion)
+    if isinstance(calibrator, Calibrator) and len(data.classes) == 2:
+        fitted = fit_calibrator(calibrator, data, parts)
+        return Member(model, fitted, data.classes, data.positive, data.method)
+    return _fit_all(calibrator, data, model, parts)
+
+
+def _fit_all(
+    calibrator: Calibrator | VectorCalibrator | CodedCalibrator,
+    data: ModelRows,
+    model: Any,
+    parts: list[Part],
+) -> Member:
+    """Fitted to the scores of all classes: directly, or one class against the rest."""
+    whole: AnyCalibrator = clone(calibrator)
+    if isinstance(whole, Calibrator) and not whole.multiclass:
+        whole = CodedCalibrator(whole.set_params(classes=None))
+    if isinstance(whole, CodedCalibrator):
+        _check_one_each(whole, len(data.classes))
+    whole.set_params(classes=list(data.classes))
+    one_column = parts[0][0].ndim == 1
+    margins = one_column and any(s.min() < 0.0 or s.max() > 1.0 for s, _ in parts)
+
+    def fit(scores: Array, rows: Index, weight: Array | None) -> None:
+        columns = _pair(scores, margins) if one_column else scores
+        whole.fit(columns, data.classes[data.codes[rows]], weight)
+
+    fit_pooled(whole, data.weight, parts, fit, len(data.codes))
+    return Member(model, whole, data.classes, 1, data.method, margins=margins)
+
+
+def _without(p: Array, absent: NDArray[np.bool_]) -> Array:
+    """Probability 0 for the classes that a fold's model has not seen, as in scikit-learn."""
+    if not absent.any():
+        return p
+    known = np.where(absent, 0.0, p)
+    total = known.sum(axis=1, keepdims=True)
+    even = ~absent / np.count_nonzero(~absent)
+    return np.where(total > 0.0, known / np.where(total > 0.0, total, 1.0), even)
+
+
+def _pair(scores: Array, margins: bool) -> Array:
+    """Both columns of two classes: probabilities, or margins against each other."""
+    return np.column_stack((-0.5 * scores, 0.5 * scores) if margins else (1.0 - scores, scores))
+
+
+def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
+    """A model gives one score per class, which is what a one-against-all code asks for."""
+    code = read_code(coded.code, classes)
+    if not np.array_equal(code.matrix, one_vs_rest(classes).matrix):
+        raise ParameterError(
+            'code of the CodedCalibrator must be "one_vs_rest", since the model gives one score '
+            "per class, but another code came. CodedClassifier trains a model for each column of "
+            "any code."
+        )
+
+
+def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) -> LocalCalibrator:
+    labels: dict[str, Any] = {"classes": list(data.classes)}
+    if len(data.classes) == 2:
+        labels["pos_label"] = data.classes[data.positive]
+    elif not calibrator.multiclass:
+        raise InputError(
+            f"{type(calibrator).__name__} calibrates two classes, but {len(data.classes)} came."
+        )
+    whole = len(parts) == 1 and parts[0][1] is None
+    local: LocalCalibrator = clone(calibrator).set_params(**labels)
+
+    def fit(scores: Array, rows: Index, weight: Array | None) -> None:
+        X = data.X if whole else take(data.X, rows)
+        local.fit_rows(scores, data.classes[data.codes[rows]], X, weight, groups=rows)
+
+    fit_pooled(local, data.weight, parts, fit, len(data.codes))
+    return local

@@ -1,0 +1,102 @@
+"""The work behind --segment: a map for each segment, and measures of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from calibrant.cli.jobs import ColumnRoles, Files, FitResult, too_few
+from calibrant.cli.method_names import make_calibrator
+from calibrant.data.cells import cell_facts
+from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.score_table import ScoreTable
+from calibrant.engines.rows_of_files import FileTable
+from calibrant.estimators.registry import DEFAULT
+
+if TYPE_CHECKING:
+    from calibrant.engines.open_engine import Engine
+    from calibrant.metrics import Evaluation
+    from calibrant.segment import SegmentedCalibrator
+
+__all__ = ["Tables", "evaluate_each", "fit", "make", "read"]
+
+
+class Tables(NamedTuple):
+    """The table of each segment, and that of all rows."""
+
+    by_key: dict[Any, ScoreTable]
+    read: FileTable
+
+
+def make(method: str, settings: Sequence[str], shrinkage: str | None) -> SegmentedCalibrator:
+    """An unfitted calibrator of segments: the default one, or that of a method."""
+    from calibrant.estimators.base import check_parameters
+    from calibrant.segment import SegmentedCalibrator
+
+    plain = method == DEFAULT and not settings
+    calibrator = None if plain else make_calibrator(method, settings)
+    made = SegmentedCalibrator(calibrator, shrinkage=_number(shrinkage or "cv"))
+    check_parameters(made, made._limits)
+    return made
+
+
+def _number(word: str) -> str | float:
+    try:
+        return float(json.loads(word))
+    except (ValueError, TypeError):
+        return word
+
+
+def read(
+    engine: Engine,
+    files: Files,
+    columns: ColumnRoles,
+    cells: CellsOption,
+    *,
+    probabilities: bool = False,
+) -> Tables:
+    """The tables of segments, by one GROUP BY."""
+    names = Names(columns.score, columns.label, columns.weight, columns.segment)
+    rows = engine.rows(files, names, "probability" if probabilities else "score")
+    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), columns.pos_label)
+    tables = grouped.tables()
+    whole = ScoreTable.gather(tables.values())
+    if probabilities and not whole.looks_like_probabilities:
+        rows.refuse_outside()
+    facts = rows.facts(grouped.rows) | cell_facts(whole)
+    return Tables(tables, FileTable(whole, coding.classes, coding.pos_label, facts))
+
+
+def fit(tables: Tables, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
+    """Fit the segments, and estimate by cross-validation what that does for new rows."""
+    from calibrant.advice import advise_table
+    from calibrant.metrics import evaluate
+    from calibrant.segment.held_out import held_out
+
+    read = tables.read
+    calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
+    fitted = calibrator.fit_tables(tables.by_key).to_fitted()
+    fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})
+    table, advice = read.table, advise_table(read.table)
+    if not folds or too_few(table):
+        return FitResult(fitted, read, folds, None, table, None, calibrator, advice)
+    after, dealt = held_out(calibrator, tables.by_key, folds)
+    if not after:
+        return FitResult(fitted, read, 0, None, table, None, calibrator, advice)
+    evaluation = evaluate(after, raw=table, level=None)
+    return FitResult(fitted, read, dealt, evaluation, table, after, calibrator, advice)
+
+
+def evaluate_each(tables: Mapping[Any, ScoreTable], bins: int) -> dict[str, Evaluation]:
+    """The measures of each segment, the largest first."""
+    from calibrant.data.segment_column import segment_names
+    from calibrant.metrics import evaluate
+
+    keys = sorted(tables, key=lambda key: -tables[key].total)
+    names = segment_names(keys)
+    return {
+        name: evaluate(tables[key], bins=bins, level=None)
+        for name, key in zip(names, keys, strict=True)
+    }

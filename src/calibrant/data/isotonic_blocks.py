@@ -1,0 +1,69 @@
+"""Isotonic regression of a table: its blocks, and where to cut between them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from calibrant.data.score_table import ScoreTable
+
+__all__ = ["SMOOTHING", "isotonic_blocks", "isotonic_cuts"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: pseudo-count that each class gets in a bin, by the name of the smoothing
+SMOOTHING = {"none": 0.0, "laplace": 1.0, "jeffreys": 0.5}
+
+
+def isotonic_blocks(
+    table: ScoreTable, pseudo: float = 0.0, *, falling: bool = False
+) -> tuple[Index, Array]:
+    """First index of every block, and its value n₁/n, strictly increasing; O(D).
+
+    With ``pseudo`` each class gets that count in every block, and blocks that no longer rise join.
+    If ``falling``, the values are those of the best falling map, and strictly decreasing.
+
+    >>> table = ScoreTable.from_arrays([0.1, 0.3, 0.4, 0.6], [0, 1, 0, 1])
+    >>> [part.tolist() for part in isotonic_blocks(table)]
+    [[0, 1, 3], [0.0, 0.5, 1.0]]
+    >>> [part.tolist() for part in isotonic_blocks(table, falling=True)]
+    [[0], [0.5]]
+    """
+    if not falling:
+        return _rising_blocks(table.negative, table.positive, pseudo)
+    # what falls with the score rises against it
+    starts, values = _rising_blocks(table.negative[::-1], table.positive[::-1], pseudo)
+    ends = np.append(starts[1:], len(table))
+    return (len(table) - ends)[::-1], values[::-1]
+
+
+def _rising_blocks(negative: Array, positive: Array, pseudo: float) -> tuple[Index, Array]:
+    rate = positive / (negative + positive)
+    # a stretch that nowhere rises is one block or part of one: pool it before PAV
+    starts = np.append(0, np.flatnonzero(rate[1:] > rate[:-1]) + 1)
+    del rate
+    n1 = np.add.reduceat(positive, starts)
+    n = n1 + np.add.reduceat(negative, starts)
+    pooled = isotonic_regression(n1 / n, weights=n).blocks[:-1]
+    starts, n1, n = starts[pooled], np.add.reduceat(n1, pooled), np.add.reduceat(n, pooled)
+    # the means that PAV compares are rounded, so that neighbours of one rate may be left apart
+    rises = np.append(0, np.flatnonzero(n1[1:] / n[1:] > n1[:-1] / n[:-1]) + 1)
+    starts, n1, n = starts[rises], np.add.reduceat(n1, rises), np.add.reduceat(n, rises)
+    if pseudo:
+        n1, n = n1 + pseudo, n + 2 * pseudo
+        again = isotonic_regression(n1 / n, weights=n).blocks[:-1]
+        starts, n1, n = starts[again], np.add.reduceat(n1, again), np.add.reduceat(n, again)
+    values = np.maximum.accumulate(n1 / n)  # rounding may cross neighbours by one bit
+    new = np.append(True, values[1:] > values[:-1])
+    return starts[new], values[new]
+
+
+def isotonic_cuts(table: ScoreTable, last: Index, where: str = "mid") -> Array:
+    """The cut after each block's last score: half-way to the next, at it, or just behind."""
+    if where == "mid":
+        return table.cuts(last)
+    if where == "left":
+        return table.scores[last + 1]
+    return np.nextafter(table.scores[last], np.inf)

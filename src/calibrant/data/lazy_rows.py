@@ -1,0 +1,396 @@
+"""Lazy frames → a score table, by a GROUP BY that runs where the data are.
+
+One code path through narwhals: DuckDB relations, Polars lazy frames, Spark DataFrames, Ibis tables.
+Nothing but sums per score, or per cell of scores, comes back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.cells import Cells, cells_for, segment_cells_for
+from calibrant.data.doubles import as_double
+from calibrant.data.grouped_sums import SUMS, Columns, Grouped, ScoreExtent, side_by_side, zoomed
+from calibrant.data.lazy_checks import (
+    BadRowsError,
+    CellsOption,
+    Coding,
+    Names,
+    check_cells,
+    check_columns,
+    distinct,
+    find_coding,
+    refuse_rows,
+    refuse_streams,
+    within,
+)
+from calibrant.data.naming import open_any, plain_names
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import HEAVIEST
+from calibrant.errors import InputError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["LazyRows", "lazy_frame", "read_lazy"]
+
+T = TypeVar("T")
+
+#: distinct scores up to which "auto" keeps them all, and rows that are looked at to see if there
+#: are more
+EXACT = 1_000_000
+SEEN = EXACT + EXACT // 4
+
+
+def lazy_frame(frame: Any) -> nw.LazyFrame[Any] | None:
+    """The narwhals wrapper of any frame, eager ones made lazy; None for anything else."""
+    import narwhals as nw
+
+    if isinstance(frame, (str, bytes, np.ndarray, list, tuple, ScoreTable)):
+        return None
+    wrapped = open_any(frame)
+    if isinstance(wrapped, nw.DataFrame):
+        return wrapped.lazy()
+    return wrapped if isinstance(wrapped, nw.LazyFrame) else None
+
+
+def read_lazy(
+    frame: nw.LazyFrame[Any],
+    names: Names,
+    *,
+    pos_label: Any = None,
+    classes: Any = None,
+    coding: Coding | None = None,
+    run: Callable[[Callable[[], Any]], Any] | None = None,
+) -> LazyRows:
+    """The rows of a lazy frame, ready to be grouped; columns and labels are checked.
+
+    ``coding`` says what the labels are where the caller knows; ``run`` runs a query for a caller
+    who wants to watch it.
+    """
+    refuse_streams(frame)
+    check_columns(frame.collect_schema(), names)
+    frame, own = _own_columns(frame, names)
+    run = run or _at_once
+    if coding is None:
+        coding = find_coding(frame, own.label, pos_label, classes, run, said=names.label)
+    return LazyRows(frame, own, coding, run, _refuse, said=names)
+
+
+def _own_columns(frame: nw.LazyFrame[Any], names: Names) -> tuple[nw.LazyFrame[Any], Names]:
+    """The columns that are read and no others, called by their roles, numbers as doubles."""
+    import narwhals as nw
+
+    frame, called = plain_names(frame)
+    roles = {role: called[name] for role, name in names._asdict().items() if name is not None}
+    columns = (
+        (as_double(frame, name) if role in ("score", "weight", "raw") else nw.col(name)).alias(role)
+        for role, name in roles.items()
+    )
+    return frame.select(*columns), Names(**{role: role for role in roles})
+
+
+def _refuse(rows: LazyRows) -> None:
+    refuse_rows(rows.source, rows.names, rows.coding, rows.run, rows.said)
+
+
+def _at_once(ask: Callable[[], Any]) -> Any:
+    return ask()
+
+
+@dataclass(frozen=True)
+class LazyRows:
+    """Rows of (score, label, weight) somewhere else, and the questions that are asked of them.
+
+    Parameters
+    ----------
+    source : narwhals LazyFrame
+        Its scores and weights are doubles.
+    names : Names
+    coding : Coding
+    run : callable
+        Runs a query; one that shows progress, perhaps.
+    refuse : callable, optional
+        Says what is wrong with the rows, once it is known that something is. Without it the caller
+        gets the BadRowsError.
+    said : Names, optional
+        What the columns are called in messages, where ``names`` are not the user's.
+    bare : bool, default=False
+        Leave out what isotonic regression does not need: Σw², Σw·score.
+    """
+
+    source: nw.LazyFrame[Any]
+    names: Names
+    coding: Coding
+    run: Callable[[Callable[[], Any]], Any]
+    refuse: Callable[[LazyRows], None] | None = None
+    said: Names | None = None
+    bare: bool = False
+
+    # --- rows as columns ------------------------------------------------------------------------
+
+    def rows(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
+        """The columns x, the score, NULL where anything of the row is wrong; w0 and w1, its weight
+        as a negative and as a positive, with the squares q0 and q1; g, its segment."""
+        import narwhals as nw
+
+        score, label = nw.col(self.names.score), nw.col(self.names.label)
+        is_negative, is_positive = (
+            within(label, values) for values in (self.coding.negative, self.coding.positive)
+        )
+        weight: Any = nw.col(self.names.weight) if self.names.weight else 1.0
+        nothing = nw.when(is_negative).then(0.0)  # NULL for a third label
+        columns = [
+            score.alias("x"),
+            nw.when(is_negative).then(weight).otherwise(0.0).alias("w0"),
+            nw.when(is_positive).then(weight).otherwise(nothing).alias("w1"),
+        ]
+        if self.names.segment:
+            columns.append(nw.col(self.names.segment).alias("g"))
+        x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
+        good = x.is_finite() & (w0 + w1 >= 0.0) & (w0 + w1 <= HEAVIEST)
+        checked: list[nw.Expr] = [nw.when(good).then(x + 0.0).alias("x")]
+        if self.names.weight and not self.bare:
+            checked += [(w0 * w0).alias("q0"), (w1 * w1).alias("q1")]
+        return self.source.select(*columns, *others).with_columns(*checked)
+
+    def sums(self) -> dict[str, nw.Expr]:
+        """Σw and Σw² of each class, and the number of rows, as expressions to group by.
+
+        Of columns alone: pandas and Arrow tables cannot group by more.
+        """
+        import narwhals as nw
+
+        sums = {"negative": nw.col("w0").sum(), "positive": nw.col("w1").sum()}
+        if self.names.weight and not self.bare:
+            squares = {"negative_sq": nw.col("q0").sum(), "positive_sq": nw.col("q1").sum()}
+            sums |= {**squares, "rows": nw.len()}
+        return sums
+
+    def weight_of_a_row(self) -> float:
+        """Σw²/Σw, by which importance weights are divided to be in units of rows; one pass."""
+        import narwhals as nw
+
+        if not self.names.weight:
+            return 1.0
+        squares, total = nw.col("q0").sum() + nw.col("q1").sum(), nw.col("w0") + nw.col("w1")
+        asked = self.rows().select(squares.alias("squares"), total.sum().alias("total"))
+        found = self.run(asked.collect).row(0)
+        return float(found[0]) / float(found[1])
+
+    def apart(self) -> tuple[LazyRows, LazyRows | None]:
+        """The rows with their score, and with the raw one in its place, if they have one."""
+        names, said = self.names, self.said or self.names
+        score = replace(self, names=names._replace(raw=None), said=said._replace(raw=None))
+        if names.raw is None or said.raw is None:
+            return score, None
+        return score, replace(
+            self,
+            names=names._replace(score=names.raw, raw=None),
+            said=said._replace(score=said.raw, raw=None),
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        """What comes before the score or the cell in a GROUP BY."""
+        return ["g"] if self.names.segment else []
+
+    def fetch(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+        """Run a query."""
+        return self.run(frame.collect)  # type: ignore[no-any-return]
+
+    def checked(self, ask: Callable[[], T]) -> T:
+        """The answer to a question, or what is wrong with the rows."""
+        try:
+            return ask()
+        except BadRowsError:
+            if self.refuse is not None:
+                self.refuse(self)
+            raise
+
+    # --- grouping -------------------------------------------------------------------------------
+
+    def grouped(
+        self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
+    ) -> Grouped:
+        """The rows by score or by cell, as asked; "auto": by score while there are few, else in as
+        many cells as ``count`` says for the number of rows."""
+        return self.checked(lambda: self._grouped(cells, count))
+
+    def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
+        found = self.by_score_or_cells(cells, count)
+        return found if isinstance(found, Grouped) else _last(zoomed(found), self.by_cell)
+
+    def by_score_or_cells(
+        self, cells: CellsOption, count: Callable[[float], int]
+    ) -> Grouped | Cells:
+        """The rows by score where `grouped` has them so, else the cells to begin with."""
+        check_cells(cells)
+        if cells == "exact":
+            return self.by_score()
+        if cells != "auto":
+            return self.cells_over(self.look(), int(cells))
+        exact = None if self._surely_many() else self.by_score(EXACT)
+        if exact is not None and exact.size <= EXACT:
+            return exact
+        look = self.look()
+        wanted = self._segment_cells() if self.names.segment else count(look.rows)
+        return self.cells_over(look, wanted)
+
+    def _segment_cells(self) -> int:
+        import narwhals as nw
+
+        segments = distinct(self.source, str(self.names.segment))
+        return segment_cells_for(self.fetch(segments.select(nw.len().alias("n"))).item())
+
+    def by_score(self, most: int | None = None) -> Grouped:
+        """Sums of each score (of each segment); of one more than ``most``, if there are so many."""
+        frame = self.rows()
+        return Grouped(None, self.group(frame, [*self.keys, "x"], self.sums(), most))
+
+    def by_cell(self, cells: Cells) -> Grouped:
+        """Sums of each cell, the ends of its scores, and Σw·score."""
+        return Grouped(cells, self.by_key(cells.add_to(self.coded(), "x", "k")))
+
+    def by_key(
+        self,
+        rows: nw.LazyFrame[Any],
+        moment: tuple[str, str] = ("x", "moment"),
+        others: Sequence[str] = (),
+    ) -> Columns:
+        """Sums of coded rows for each number k, and the ends of their scores; Σw·value of a column
+        under another name, and the plain sums of ``others``.
+
+        Grouped by one number for k and class: that is cheaper than sums for each class.
+        """
+        import narwhals as nw
+
+        rows = rows.with_columns((nw.col("k") * 2 + nw.col("y")).alias("k"))
+        at = x = nw.col("x")
+        value, name = nw.col(moment[0]), moment[1]
+        sums = {"weight": nw.len(), name: value.sum()}
+        if self.names.weight:
+            w, at = nw.col("w"), nw.col("at")
+            present = nw.when(w > 0.0).then(x).alias("at")
+            rows = rows.with_columns(present, (w * w).alias("q"), (w * value).alias("wx"))
+            sums = {"weight": w.sum(), name: nw.col("wx").sum()}
+            sums |= {"square": nw.col("q").sum(), "rows": nw.len()}
+        if self.bare:
+            sums = {name: sums[name] for name in ("weight", "rows") if name in sums}
+        sums |= {"low": at.min(), "high": at.max(), **{name: nw.col(name).sum() for name in others}}
+        return side_by_side(self.group(rows, [*self.keys, "k"], sums))
+
+    def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
+        """The columns x, the score, NULL where it or the weight is wrong; y, 0 or 1, NULL for other
+        labels; w, the weight; g, the segment."""
+        import narwhals as nw
+
+        columns = [nw.col(self.names.score).alias("x"), self.label().alias("y")]
+        good = nw.col("x").is_finite()
+        if self.names.weight:
+            columns.append(nw.col(self.names.weight).alias("w"))
+            good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
+        if self.names.segment:
+            columns.append(nw.col(self.names.segment).alias("g"))
+        checked = nw.when(good).then(nw.col("x")).alias("x")
+        return self.source.select(*columns, *others).with_columns(checked)
+
+    def label(self) -> nw.Expr:
+        """1 for positives, 0 for negatives, NULL for other labels."""
+        import narwhals as nw
+
+        label = nw.col(self.names.label)
+        is_negative, is_positive = (
+            within(label, values) for values in (self.coding.negative, self.coding.positive)
+        )
+        return nw.when(is_positive).then(1).otherwise(nw.when(is_negative).then(0))
+
+    def group(
+        self,
+        frame: nw.LazyFrame[Any],
+        by: Sequence[str],
+        sums: Mapping[str, nw.Expr],
+        most: int | None = None,
+    ) -> Columns:
+        """The columns of a GROUP BY, ordered by its keys; BadRowsError if the last key is NULL."""
+        called = self.said or self.names
+        with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
+            lazy = frame.group_by(*by).agg(*(e.alias(name) for name, e in sums.items()))
+            found = self.fetch(lazy if most is None else lazy.head(most + 1))
+        if most is not None and len(found) > most:
+            return {by[-1]: np.empty(len(found))}
+        if found.get_column(by[-1]).null_count():
+            raise BadRowsError
+        if any(found.get_column(key).null_count() for key in by):
+            raise InputError(
+                f"segment column {called.segment!r} must be complete, but some of it is "
+                "missing. Give those rows a segment of their own."
+            )
+        found = found.sort(*by)
+        columns = {name: _array(found.get_column(name)) for name in found.columns}
+        if not len(found):
+            raise InputError("the frame must hold at least one row, but it is empty (0 rows).")
+        weights = [columns[name] for name in (*SUMS[:2], "weight") if name in columns]
+        if not any(column.any() for column in weights):
+            raise InputError(
+                f"weight column {called.weight!r} must be positive for at least one row, but "
+                "all are zero. A zero weight means that the row is absent."
+            )
+        return columns
+
+    # --- which cells ----------------------------------------------------------------------------
+
+    def look(self) -> ScoreExtent:
+        """How many rows there are, and the ends of their scores; one pass over one column."""
+        import narwhals as nw
+
+        score = nw.col(self.names.score)
+        ends = (score.min().alias("low"), score.max().alias("high"), nw.len().alias("rows"))
+        low, high, rows = self.fetch(self.source.select(*ends)).row(0)
+        if rows and not all(end is not None and math.isfinite(end) for end in (low, high)):
+            raise BadRowsError
+        return ScoreExtent(int(rows), low or 0.0, high or 0.0)
+
+    def cells_over(self, look: ScoreExtent, count: int) -> Cells:
+        """Cells for scores with these ends."""
+        import narwhals as nw
+
+        if look.low >= 0.0 and look.high <= 1.0:
+            return Cells(count)
+        score = nw.col(self.names.score)
+        moments = (score.mean().alias("mean"), score.std().alias("spread"))
+        with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
+            centre, spread = self.fetch(self.source.select(*moments)).row(0)
+        if centre is None or spread is None or not 0.0 < spread < math.inf:
+            centre, spread = look.low / 2 + look.high / 2, look.high / 2 - look.low / 2
+        return Cells(count, centre, max(spread, 1e-300))
+
+    def _surely_many(self) -> bool:
+        """Whether the first rows alone hold more different scores than are kept."""
+        import narwhals as nw
+
+        first = distinct(self.source.head(SEEN), self.names.score)
+        return bool(self.fetch(first.select(nw.len().alias("n"))).item() > EXACT)
+
+
+def _last(
+    search: Generator[Cells, Grouped, Grouped], by_cell: Callable[[Cells], Grouped]
+) -> Grouped:
+    """What a search for cells ends with."""
+    cells = next(search)
+    while True:
+        try:
+            cells = search.send(by_cell(cells))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def _array(column: nw.Series[Any]) -> NDArray[Any]:
+    """A column of sums, NaN where there is none."""
+    return column.fill_null(math.nan).to_numpy() if column.null_count() else column.to_numpy()

@@ -1,0 +1,279 @@
+"""Scores of several classes: an (n, k) matrix, who each row is, and weights. And its door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen, own
+from calibrant.data.labels import plain, read_many
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import to_column, to_matrix
+from calibrant.data.validation import Rows, check_lengths, read_weight
+from calibrant.errors import InputError
+
+__all__ = ["ScoreMatrix", "read_classes_of", "read_matrix", "read_score_matrix", "row_blocks"]
+
+Array = NDArray[np.float64]
+#: float64, or float32 where float32 came: a matrix may be larger than memory
+Scores = NDArray[Any]
+Index = NDArray[np.intp]
+
+#: numbers per block of rows: its temporaries stay in cache
+BLOCK = 1 << 17
+#: how far the sum of a row of probabilities may be from one
+SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreMatrix(Frozen):
+    """n rows with a score for each of k classes, the code of each row's label, and weights.
+
+    The multiclass sister of `ScoreTable`. The scores are a read-only view of what came, not a
+    copy: float32 stays float32 and a `numpy.memmap` stays on disk, so work through `blocks`, which
+    gives float64. Rows of weight zero are absent: `read_matrix` must copy the others then.
+
+    Parameters
+    ----------
+    scores : array of shape (n, k), float32 or float64
+    codes : array of shape (n,)
+        Column of the row's own class, 0 to k − 1.
+    weight : array of shape (n,), optional
+        Weights > 0; None where all rows count once.
+
+    Examples
+    --------
+    >>> scores = [[2.0, 0.0, 1.0], [0.0, 1.0, 3.0]]
+    >>> m, classes = read_matrix(scores, ["a", "c"], classes=["a", "b", "c"])
+    >>> m
+    ScoreMatrix(2 rows, 3 classes, weight 2)
+    >>> [(x.shape, codes.tolist()) for x, codes, w in m.blocks()]
+    [((2, 3), [0, 2])]
+    """
+
+    scores: Scores
+    codes: Index
+    weight: Array | None = None
+
+    def __post_init__(self) -> None:
+        scores = self.scores
+        if scores.ndim != 2 or scores.dtype not in (np.float32, np.float64):
+            raise InputError(
+                "scores of a ScoreMatrix must be 2-d of float32 or float64, but "
+                f"{scores.dtype} of shape {scores.shape} came."
+            )
+        codes = np.asarray(self.codes, dtype=np.intp)
+        check_lengths(scores=len(scores), codes=len(codes))
+        if len(codes) and (codes.min() < 0 or codes.max() >= scores.shape[1]):
+            raise InputError(f"codes must be places of the {scores.shape[1]} columns, 0 and up.")
+        if self.weight is not None:
+            check_lengths(scores=len(scores), weight=len(self.weight))
+        object.__setattr__(self, "scores", own(scores))
+        object.__setattr__(self, "codes", own(codes))
+        if self.weight is not None:
+            object.__setattr__(self, "weight", own(self.weight))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    @property
+    def n_classes(self) -> int:
+        """k, the number of columns."""
+        return int(self.scores.shape[1])
+
+    @property
+    def total(self) -> float:
+        """Σw."""
+        return float(len(self)) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def effective_size(self) -> float:
+        """(Σw)² / Σw²."""
+        if self.weight is None:
+            return float(len(self))
+        # squares of very small or large weights would leave the range of floats
+        share = self.weight / self.weight.max(initial=np.finfo(float).tiny)
+        return float(share.sum()) ** 2 / (float(share @ share) or 1.0)
+
+    @property
+    def class_weight(self) -> Array:
+        """The weight of each class, shape (k,)."""
+        return np.bincount(self.codes, self.weight, minlength=self.n_classes).astype(np.float64)
+
+    @property
+    def looks_like_probabilities(self) -> bool:
+        """Whether every row is a distribution: entries in [0, 1] that sum to one (± 0.001)."""
+        parts = (self.scores[rows] for rows in row_blocks(*self.scores.shape))
+        return not any(_not_distributions(part).any() for part in parts)
+
+    def blocks(self) -> Iterator[tuple[Array, Index, Array]]:
+        """(scores, codes, weights) of one block of rows after the other, in float64.
+
+        No more than one block is in memory at a time.
+        """
+        for rows in row_blocks(len(self), self.n_classes):
+            x = self.scores[rows].astype(np.float64)
+            codes = self.codes[rows]
+            weight = np.ones(len(codes)) if self.weight is None else self.weight[rows]
+            yield x, codes, weight
+
+    def take(self, rows: NDArray[Any]) -> ScoreMatrix:
+        """Some of the rows, by index or mask."""
+        weight = None if self.weight is None else self.weight[rows]
+        return ScoreMatrix(self.scores[rows], self.codes[rows], weight)
+
+    def table(self, column: int, signs: NDArray[Any]) -> ScoreTable:
+        """One column as a `ScoreTable`: classes with sign 1 against those with −1, 0 left out.
+
+        >>> m, _ = read_matrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], [0, 1, 2])
+        >>> t = m.table(0, np.array([1, -1, 0]))
+        >>> t.scores.tolist(), t.positive.tolist()
+        ([0.1, 0.7], [0.0, 1.0])
+        """
+        sign = np.asarray(signs)[self.codes]
+        used = sign != 0
+        scores = self.scores[used, column].astype(np.float64) + 0.0
+        weight = None if self.weight is None else self.weight[used]
+        if not len(scores):
+            return ScoreTable.empty()
+        return ScoreTable.from_rows(Rows(scores, sign[used] > 0, weight, np.array([0, 1]), 1))
+
+    def __repr__(self) -> str:
+        return f"ScoreMatrix({len(self)} rows, {self.n_classes} classes, weight {self.total:g})"
+
+
+def row_blocks(n: int, k: int) -> Iterator[slice]:
+    """Slices of rows with about `BLOCK` numbers each."""
+    step = max(1, BLOCK // max(k, 1))
+    return (slice(start, start + step) for start in range(0, n, step))
+
+
+def read_matrix(
+    scores: Any, y: Any, sample_weight: Any = None, classes: Any = None
+) -> tuple[ScoreMatrix, NDArray[Any]]:
+    """Scores of k classes, labels and weights of the same rows, checked and coded; and the classes.
+
+    Column j of the scores is the j-th class in sorted order. ``classes`` names them all where y
+    may lack some, in that order.
+
+    >>> read_matrix([[1.0, 0.0], [0.0, 2.0]], [0, 0], None, [0, 1])[1].tolist()
+    [0, 1]
+    """
+    clean = read_score_matrix(scores)
+    known, codes = read_classes_of(y, clean.shape[1], classes)
+    check_lengths(scores=len(clean), y=len(codes))
+    weight = read_weight(sample_weight, len(codes))
+    if weight is not None and not weight.all():
+        kept = weight > 0
+        clean, codes, weight = clean[kept], codes[kept], weight[kept]
+    return ScoreMatrix(clean, codes, weight), known
+
+
+def read_classes_of(y: Any, columns: int, classes: Any = None) -> tuple[NDArray[Any], Index]:
+    """The classes, as many as there are columns, and the code of each label."""
+    known, codes = read_many(y, classes=classes)
+    if classes is None and len(known) != columns:
+        raise InputError(
+            f"scores have {columns} columns, but y holds {_counted(known)}. Every class must have "
+            "its column, in sorted order: name them all with classes=[...] if y lacks some."
+        )
+    if classes is not None:
+        given = [plain(label) for label in to_column(classes, "classes")]
+        if given != [plain(label) for label in known]:
+            raise InputError(
+                "classes must be different labels in sorted order, since column j of the scores "
+                f"is the j-th of them, but {given[:20]} came. Sort them, and the columns with "
+                "them: scores[:, np.argsort(classes)]."
+            )
+        if len(known) != columns:
+            raise InputError(
+                f"classes must name one class for each of the {columns} columns of the scores, "
+                f"but {len(known)} came."
+            )
+    return known, codes
+
+
+def _counted(known: NDArray[Any]) -> str:
+    if len(known) == 1:
+        return f"only one class, {plain(known[0])!r}"
+    shown = ", ".join(repr(plain(label)) for label in known[:5])
+    return f"{len(known)} classes ({shown}{', …' if len(known) > 5 else ''})"
+
+
+def read_score_matrix(
+    scores: Any, columns: int | None = None, *, probabilities: bool = False, name: str = "scores"
+) -> Scores:
+    """Finite scores of shape (n, k): float32 and memory maps as they are, all else as float64.
+
+    ``columns`` is the k that must be; with ``probabilities`` every row must be a distribution.
+    """
+    array = to_matrix(scores, name)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must be numbers, but values of type {array.dtype} came. Convert them first, "
+            "for example with astype(float)."
+        )
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InputError(
+            f"{name} must have one column for each of two or more classes, but their shape is "
+            f"{array.shape}. Pass a matrix (n, k) of logits or probabilities."
+        )
+    if columns is not None and array.shape[1] != columns:
+        raise InputError(
+            f"{name} must have {columns} columns, one for each class, but {array.shape[1]} came."
+        )
+    if not len(array):
+        raise InputError(f"{name} must have at least one row, but none came (0 samples).")
+    if array.dtype != np.float32:
+        array = array.astype(np.float64, copy=False)
+    _check_finite_rows(array, name)
+    if probabilities:
+        check_distributions(array, name)
+    return array
+
+
+def _check_finite_rows(array: Scores, name: str) -> None:
+    count, first = _bad_rows(array, lambda part: ~np.isfinite(part).all(axis=1))
+    if count:
+        word = "NaN" if np.isnan(array[first]).any() else "infinity"
+        raise InputError(
+            f"{name} must be finite: {count} of {len(array)} rows hold NaN or infinity (first at "
+            f"row {first}: {word}). Drop or impute them first."
+        )
+
+
+def check_distributions(array: Scores, name: str = "scores") -> None:
+    """Refuse rows that are not distributions: entries in [0, 1], sum one (± 0.001)."""
+    count, first = _bad_rows(array, _not_distributions)
+    if count:
+        shown = ", ".join(f"{value:g}" for value in array[first, :6])
+        raise InputError(
+            f"{name} must be probabilities, each row in [0, 1] with the sum 1, but {count} of "
+            f"{len(array)} rows are not (first at row {first}: [{shown}"
+            f"{', …' if array.shape[1] > 6 else ''}], sum {array[first].sum(dtype=np.float64):g}). "
+            'For logits use scale="raw".'
+        )
+
+
+def _bad_rows(array: Scores, is_bad: Any) -> tuple[int, int]:
+    """How many rows are bad, and the first of them."""
+    count, first = 0, -1
+    for rows in row_blocks(*array.shape):
+        bad = is_bad(array[rows])
+        if count == 0 and bad.any():
+            first = rows.start + int(np.argmax(bad))
+        count += int(bad.sum())
+    return count, first
+
+
+def _not_distributions(part: Scores) -> NDArray[np.bool_]:
+    outside = np.asarray((part < 0).any(axis=1) | (part > 1).any(axis=1))
+    if outside.all():
+        return outside
+    sums = np.clip(part, 0.0, 1.0).sum(axis=1, dtype=np.float64)
+    return np.asarray(outside | (np.abs(sums - 1.0) > SUM_TOLERANCE))

@@ -1,0 +1,229 @@
+"""The door: rows of any common kind in, clean float64 arrays out, and every refusal worded here.
+
+Lists, NumPy arrays and (through narwhals) pandas, polars and Arrow columns are taken. Nothing is
+cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and truncate soft labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.labels import Labels, read_labels
+from calibrant.data.to_numpy import to_matrix
+from calibrant.errors import InputError
+
+__all__ = [
+    "Labels",
+    "Rows",
+    "check_lengths",
+    "read_binary",
+    "read_counts",
+    "read_labels",
+    "read_probabilities",
+    "read_scores",
+    "read_weight",
+]
+
+Array = NDArray[np.float64]
+#: the largest weight must be between these, so that floats can hold the sum of squares
+HEAVIEST, LIGHTEST = 1e100, 1e-150
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scores, who is positive, and weights (None: all one), with the labels they stand for."""
+
+    scores: Array
+    positive: NDArray[np.bool_]
+    weight: Array | None
+    classes: NDArray[Any]
+    pos_label: Any
+
+    @property
+    def count(self) -> int:
+        """How many rows there are; those of weight zero are absent."""
+        return len(self.scores) if self.weight is None else int(np.count_nonzero(self.weight))
+
+
+def read_binary(
+    scores: Any, y: Any, sample_weight: Any = None, *, pos_label: Any = None, classes: Any = None
+) -> Rows:
+    """Scores, two-class labels and weights of the same rows, checked and coded."""
+    labels = read_labels(y, pos_label=pos_label, classes=classes)
+    clean = read_scores(scores, positive_column=labels.positive_column)
+    check_lengths(scores=len(clean), y=len(labels.positive))
+    weight = read_weight(sample_weight, len(clean))
+    return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+
+
+def read_scores(scores: Any, *, positive_column: int = 1, name: str = "scores") -> Array:
+    """Finite scores as a float64 vector, from (n,), (n, 1) or the (n, 2) of a predict_proba."""
+    matrix = _numeric(scores, name)
+    if matrix.ndim == 2 and matrix.shape[1] == 1:
+        matrix = matrix[:, 0]
+    if matrix.ndim == 2 and matrix.shape[1] == 2:
+        _check_pairs(matrix, name)
+        matrix = matrix[:, positive_column]
+    if matrix.ndim != 1:
+        raise InputError(_shape_message(matrix, name))
+    _check_some(matrix, name)
+    _check_finite(matrix, name)
+    clean = np.ascontiguousarray(matrix, dtype=np.float64)
+    return clean + 0.0 if (clean == 0.0).any() else clean  # −0.0 joins 0.0, as in SQL
+
+
+def read_probabilities(p: Any, *, positive_column: int = 1, name: str = "p") -> Array:
+    """Probabilities of the positive class: as `read_scores`, and inside [0, 1]."""
+    clean = read_scores(p, positive_column=positive_column, name=name)
+    outside = (clean < 0.0) | (clean > 1.0)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InputError(
+            f"{name} must be probabilities in [0, 1]: {int(outside.sum())} of {len(clean)} are not "
+            f"(first at row {first}: {clean[first]:g}). Divide percentages by 100; calibrate "
+            "margins or logits first."
+        )
+    return clean
+
+
+def read_weight(sample_weight: Any, n: int) -> Array | None:
+    """Weights ≥ 0 of n rows as float64, or None where all rows count once."""
+    if sample_weight is None:
+        return None
+    weight = _numeric(sample_weight, "sample_weight")
+    if weight.ndim == 2 and weight.shape[1] == 1 and n != 1:
+        weight = weight[:, 0]
+    if weight.ndim != 1:
+        raise InputError(
+            f"sample_weight must be 1-d, one weight per row, but its shape is {weight.shape}. "
+            "Sample weights must be 1D array or scalar: pass one column."
+        )
+    check_lengths(y=n, sample_weight=len(weight))
+    _check_finite(weight, "sample_weight")
+    clean = np.ascontiguousarray(weight, dtype=np.float64)
+    negative = clean < 0
+    if negative.any():
+        raise InputError(
+            f"sample_weight must be at least 0: {int(negative.sum())} of {n} are negative (first "
+            f"at row {int(np.argmax(negative))}). Negative values in data passed to sample_weight "
+            "have no meaning here: drop those rows or correct them."
+        )
+    _check_extremes(clean)
+    if not clean.any():
+        raise InputError(
+            f"sample_weight must be positive for at least one row, but all {n} are zero. A zero "
+            "weight means that the row is absent."
+        )
+    return clean
+
+
+def _check_extremes(weight: Array) -> None:
+    """Weights whose squares floats cannot hold would make sizes and intervals wrong."""
+    most = float(weight.max())
+    if most > HEAVIEST or 0.0 < most < LIGHTEST:
+        raise InputError(
+            f"sample_weight must have its largest value from {LIGHTEST:g} to {HEAVIEST:g}, but it "
+            f"is {most:g}. Divide all weights by their mean."
+        )
+
+
+def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
+    """A column of grouped data: finite, and not negative unless ``signed``."""
+    column = _numeric(values, name)
+    if column.ndim != 1:
+        raise InputError(f"{name} must be 1-d, but its shape is {column.shape}.")
+    _check_finite(column, name)
+    clean = np.ascontiguousarray(column, dtype=np.float64)
+    if not signed and (clean < 0).any():
+        first = int(np.argmax(clean < 0))
+        raise InputError(f"{name} must be at least 0, but cell {first} holds {clean[first]:g}.")
+    return clean
+
+
+def check_lengths(**lengths: int) -> None:
+    """Refuse columns of different lengths."""
+    (first, n), (second, m) = lengths.items()
+    if n != m:
+        raise InputError(
+            f"{first} and {second} must have one entry per row, but {first} has {n} and {second} "
+            f"has {m} (inconsistent numbers of samples). Pass columns of the same rows."
+        )
+
+
+# --- the checks ---------------------------------------------------------------------------------
+
+
+def _numeric(values: Any, name: str) -> NDArray[Any]:
+    array = to_matrix(values, name)
+    kind = array.dtype.kind
+    if kind == "c":
+        raise InputError(f"Complex data not supported: {name} must be real numbers.")
+    if kind not in "biuf":
+        came = f"{array.dtype}"
+        example = array.flat[0] if array.size else None
+        raise InputError(
+            f"{name} must be numbers, but values of type {came} came"
+            f"{f' (such as {example!r})' if example is not None else ''}. Convert them first, for "
+            "example with astype(float)."
+        )
+    return array
+
+
+def _check_some(array: NDArray[Any], name: str) -> None:
+    if not len(array):
+        raise InputError(f"{name} must have at least one row, but none came (0 samples).")
+
+
+def _check_finite(array: NDArray[Any], name: str) -> None:
+    if array.dtype.kind != "f" or not array.size:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(array)
+    if not bad.any():
+        return  # the sum overflowed, its terms are fine
+    missing, n = int(np.isnan(array).sum()), len(array)
+    infinite = int(bad.sum()) - missing
+    what = " and ".join(
+        f"{count} of {n} {'is' if count == 1 else 'are'} {word}"
+        for count, word in ((missing, "NaN"), (infinite, "infinite"))
+        if count
+    )
+    raise InputError(
+        f"{name} must be finite: {what} (first at row {int(np.argmax(bad))}). "
+        f"Drop or impute {'it' if bad.sum() == 1 else 'them'} first."
+    )
+
+
+def _check_pairs(matrix: NDArray[Any], name: str) -> None:
+    """Two columns must be the two probabilities of a predict_proba, or we would guess."""
+    if not len(matrix):
+        return
+    for column in (matrix[:, 0], matrix[:, 1]):
+        _check_finite(column, name)
+    off = np.abs(matrix[:, 0] + matrix[:, 1] - 1.0) > 1e-3
+    off |= (matrix < 0).any(axis=1)
+    if off.any():
+        row = int(np.argmax(off))
+        raise InputError(
+            f"{name} with two columns must be the output of a predict_proba, whose rows sum to 1, "
+            f"but row {row} is {matrix[row].tolist()}. Pass the positive class's column alone; for "
+            "logits pass z[:, 1] - z[:, 0]."
+        )
+
+
+def _shape_message(matrix: NDArray[Any], name: str) -> str:
+    if matrix.ndim == 0:
+        return f"{name} must be 1-d, but a single value came. Pass [{matrix!s}]."
+    if matrix.ndim == 2 and matrix.shape[1] > 2:
+        return (
+            f"{name} must be one score per row (1-d, one column, or the two of a binary "
+            f"predict_proba), but {matrix.shape[1]} columns came. For several classes use "
+            "CalibratedClassifier, which calibrates one class against the rest."
+        )
+    return f"{name} must be 1-d with one score per row, but their shape is {matrix.shape}."

@@ -1,0 +1,144 @@
+"""Reliability curves of several classes: of the most probable one, and of each against the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.labels import plain
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import to_column
+from calibrant.diagrams.axes_view import span_of
+from calibrant.diagrams.bins import window
+from calibrant.diagrams.curve_options import CurveOptions
+from calibrant.diagrams.curves import curve_of
+from calibrant.diagrams.panels import Panels
+from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.probability_matrix import (
+    LabelledMatrix,
+    class_table,
+    read_classes,
+    top_table,
+)
+
+__all__ = ["class_reliability"]
+
+#: the name of the panel that is no class's
+TOP = "top label"
+
+
+def class_reliability(
+    y: Any,
+    p: Any,
+    *,
+    classes: Any = None,
+    show: Any = None,
+    top_label: bool = True,
+    curve: str = "binned",
+    bins: int = 10,
+    binning: str = "width",
+    band: str | None = "auto",
+    level: float = 0.95,
+    sigma: float | None = None,
+    axes: str = "probability",
+    replicates: int = 1000,
+    random_state: Any = 0,
+    sample_weight: Any = None,
+) -> Panels:
+    """Reliability curves of a multiclass model, side by side: the top label, then every class.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any kind.
+    p : array-like of shape (n, k)
+        Predicted probabilities, a distribution in each row (sums within 0.001 of 1). Column j is
+        the j-th class in sorted order.
+    classes : array-like of k labels, optional
+        The class of each column, where y lacks some or the columns have another order.
+    show : array-like of labels, optional
+        Only these classes, in this order; by default all. ``[]`` for none.
+    top_label : bool, default=True
+        Whether the first panel shows the confidence, the probability of the most probable class,
+        against how often that class came.
+    curve, bins, binning, band, level, sigma, axes, replicates, random_state, sample_weight
+        As in `reliability_curve`.
+
+    Returns
+    -------
+    Panels
+        `panel_diagram` draws it; `class_diagram` does both. The panel of a class has its label as
+        name, the first one is called "top label".
+
+    Notes
+    -----
+    A class's curve is that of its column against "this class came" [1]_; all histograms share their
+    cells. The top label's can lie on the diagonal while classes are off it in opposite directions:
+    look at both. O(n log n) per panel, a column at a time, plus O(nk) for the top label.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach, "Beyond
+       temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+       calibration", 2019, arXiv:1910.12656.
+
+    Examples
+    --------
+    >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
+    >>> panels = class_reliability(["ape", "bee", "cat", "bee"], p, band=None)
+    >>> panels
+    Panels(top label, ape, bee, cat; weight 4)
+    >>> panels["top label"].fraction.tolist()
+    [0.0, 1.0, 1.0, 1.0]
+    """
+    if not isinstance(top_label, (bool, np.bool_)):
+        raise ParameterError(f"top_label must be True or False, but {top_label!r} came.")
+    seen = read_classes(y, p, sample_weight, classes)
+    columns = _shown(seen, show)
+    if not len(columns) and not top_label:
+        raise ParameterError("show must name a class where top_label is False, but none came.")
+    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    names = [TOP] * bool(top_label) + [str(plain(seen.labels[column])) for column in columns]
+    # one table at a time: many classes of many rows would not fit into memory together
+    span = _common_span(seen, columns, top_label, rule)
+    curves = tuple(curve_of(table, rule, span) for table in _tables(seen, columns, top_label))
+    return Panels(tuple(names), curves, (None,) * len(curves))
+
+
+def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
+    """The columns of the classes to be shown."""
+    known = [plain(label) for label in seen.labels]
+    if show is None:
+        return np.arange(len(known))
+    wanted = [plain(label) for label in to_column(show, "show")]
+    for label in wanted:
+        if label not in known:
+            listed = ", ".join(map(repr, known[:20]))
+            raise InputError(f"show must hold classes among {listed}, but {label!r} came.")
+    return np.array([known.index(label) for label in wanted], dtype=np.intp)
+
+
+def _common_span(
+    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool, rule: CurveOptions
+) -> tuple[float, float]:
+    """The part of the axis that holds the predictions shown."""
+    if rule.axes == "logit":
+        return span_of(_tables(seen, columns, top_label), rule.axes)
+    scores = seen.matrix.scores
+    ends = [(scores[:, column].min(), scores[:, column].max()) for column in columns]
+    if top_label:
+        confidence = top_table(seen.matrix).scores
+        ends.append((confidence[0], confidence[-1]))
+    return window(float(min(low for low, _ in ends)), float(max(high for _, high in ends)))
+
+
+def _tables(
+    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool
+) -> Iterator[ScoreTable]:
+    if top_label:
+        yield top_table(seen.matrix)
+    for column in columns:
+        yield class_table(seen.matrix, int(column))

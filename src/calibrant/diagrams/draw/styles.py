@@ -1,0 +1,207 @@
+"""How curves, bands, histograms and axes look; one place for all diagrams of reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant.diagrams.axes_view import Frame, tick_words
+from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.draw.figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    SMALL,
+    VERMILION,
+    plain_ticks,
+    plain_words,
+)
+from calibrant.diagrams.map_lines import MapCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "CurveStyle",
+    "band_key",
+    "draw_axes",
+    "draw_curves",
+    "draw_histogram",
+    "draw_map",
+    "label_axes",
+    "looks_of",
+    "name_of_band",
+    "set_scale",
+    "x_words",
+]
+
+#: colours, markers and dashes all differ, so that one of them is enough
+COLORS = (BLUE, VERMILION, PURPLE, ORANGE, BLACK, SKY)
+MARKERS = ("o", "s", "^", "D", "v", "X", "P")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
+#: how many ticks find room along a side of so many inches
+TICKS = {"large": 7, "small": 4}
+
+
+@dataclass(frozen=True)
+class CurveStyle:
+    """How one curve is drawn; the one of the higher order in front."""
+
+    name: str
+    color: str
+    marker: str
+    dashes: Any
+    order: float
+
+
+def looks_of(names: Sequence[str]) -> tuple[CurveStyle, ...]:
+    """A look for each name, the first in front."""
+    return tuple(
+        CurveStyle(
+            plain_words(name),
+            COLORS[place % len(COLORS)],
+            MARKERS[place % len(MARKERS)],
+            DASHES[place % len(DASHES)],
+            4 - place / len(names),
+        )
+        for place, name in enumerate(names)
+    )
+
+
+def name_of_band(curve: Curve) -> str:
+    """What the legend calls the band: bars stand for intervals, areas for bands."""
+    level = f"{100 * (curve.level or 0.0):g} %"
+    plain = curve.band in ("exact", "bootstrap")
+    return f"{level} interval ({curve.band})" if plain else f"{level} {curve.band} band"
+
+
+def draw_curves(
+    ax: Axes, curves: Sequence[Curve], looks: Sequence[CurveStyle], frame: Frame
+) -> None:
+    """The diagonal, then each curve over its band."""
+    ends = [frame.low, frame.high]
+    ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label="ideal")
+    for place, (curve, look) in enumerate(zip(curves, looks, strict=True)):
+        if curve.curve == "binned" or len(curve.x) == 1:  # a line of one point cannot be seen
+            _points(ax, curve, look, frame)
+        else:
+            every = (0.1 / len(curves) * (1 + 2 * place), 0.2) if len(curves) > 1 else None
+            _line(ax, curve, look, frame, every)
+
+
+def _points(ax: Axes, curve: Curve, look: CurveStyle, frame: Frame) -> None:
+    """A curve's points, joined, over the bars of its band."""
+    x, y = frame.inside(curve.x), frame.inside(curve.y)
+    if curve.lower is not None and curve.upper is not None:
+        # one line with gaps, which a legend that looks for a free place takes into account
+        gap = float("nan")
+        ends = zip(x, frame.inside(curve.lower), frame.inside(curve.upper), strict=True)
+        at, bars = zip(
+            *(pair for m, a, b in ends for pair in ((m, a), (m, b), (gap, gap))), strict=True
+        )
+        style: dict[str, Any] = {"lw": 2.5, "alpha": 0.35, "solid_capstyle": "butt", "zorder": 2}
+        ax.plot(at, bars, color=look.color, label="_band", **style)
+    style = {"marker": look.marker, "ls": look.dashes, "lw": 0.9, "ms": 3.5, "zorder": look.order}
+    ax.plot(x, y, color=look.color, label=look.name, **style)
+
+
+def _line(ax: Axes, curve: Curve, look: CurveStyle, frame: Frame, every: Any) -> None:
+    """A line over the area of its band, with a marker here and there to tell it from others."""
+    x = frame.inside(curve.x)
+    if curve.lower is not None and curve.upper is not None:
+        lower, upper = frame.inside(curve.lower), frame.inside(curve.upper)
+        style: dict[str, Any] = {"alpha": 0.2, "lw": 0, "zorder": 1.5, "label": "_band"}
+        ax.fill_between(x, lower, upper, color=look.color, **style)
+    style = {"ls": look.dashes, "lw": 1.2, "zorder": look.order, "solid_joinstyle": "round"}
+    if every is not None:
+        style |= {"marker": look.marker, "ms": 3.5, "markevery": every}
+    ax.plot(x, frame.inside(curve.y), color=look.color, label=look.name, **style)
+
+
+def draw_map(ax: Axes, line: MapCurve, frame: Frame, order: float = 2.5) -> None:
+    """A fitted map over the curves."""
+    x, p = frame.inside(line.x), frame.inside(line.p)
+    ax.plot(x, p, color=GREEN, lw=1.1, zorder=order, label="fitted map")
+
+
+def draw_axes(ax: Axes, frame: Frame, room: float, size: str) -> None:
+    """Limits, scale and ticks of a square panel."""
+    set_scale(ax, frame, "xy", size)
+    ax.set_xlim(*frame.ends(room))
+    ax.set_ylim(*frame.ends(room))
+    if not frame.is_logit:
+        ax.locator_params(nbins=TICKS[size] - (size == "large"), steps=[1, 2, 5, 10])
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter("{x:g}")
+    plain_ticks(ax)
+
+
+def set_scale(ax: Axes, frame: Frame, axes: str, size: str) -> None:
+    """Log-odds along the x axis, the y axis or both, where the frame has them."""
+    if not frame.is_logit:
+        return
+    ticks = frame.ticks(TICKS[size])
+    words = [tick_words(tick) for tick in ticks]
+    if "x" in axes:
+        ax.set_xscale("logit")
+        ax.set_xticks(ticks, words)
+    if "y" in axes:
+        ax.set_yscale("logit")
+        ax.set_yticks(ticks, words)
+    ax.minorticks_off()
+
+
+def draw_histogram(
+    ax: Axes,
+    curves: Sequence[Curve],
+    looks: Sequence[CurveStyle],
+    frame: Frame,
+    room: float,
+    size: str,
+) -> None:
+    """The share of the predictions in each cell: an area, or outlines where there are several."""
+    for place, (curve, look) in enumerate(zip(curves, looks, strict=True)):
+        filled = place == 0 and len(curves) < 3
+        style = {"fill": True, "alpha": 0.45} if filled else {"lw": 0.9, "ls": look.dashes}
+        order = 2 - place / len(curves) if len(curves) > 2 else 1 + place
+        percent = 100 * curve.share
+        edges = curve.histogram_edges
+        ax.stairs(percent, edges, color=look.color, label=look.name, zorder=order, **style)
+    set_scale(ax, frame, "x", size)
+    ax.set_xlim(*frame.ends(room))
+    ax.set_ylim(0, None)
+    ax.locator_params(axis="y", nbins=3)
+    if not frame.is_logit:
+        ax.locator_params(axis="x", nbins=TICKS[size] - (size == "large"), steps=[1, 2, 5, 10])
+        ax.xaxis.set_major_formatter("{x:g}")
+    plain_ticks(ax)
+
+
+def band_key(ax: Axes, curve: Curve) -> None:
+    """An entry of the legend for all bands."""
+    if curve.level is None:
+        return
+    name = name_of_band(curve)
+    if curve.curve == "binned":
+        style: dict[str, Any] = {"marker": "|", "ms": 7, "mew": 2.5, "ls": ""}
+        ax.plot([], [], color=GREY, alpha=0.6, label=name, **style)
+    else:
+        ax.fill_between([], [], [], color=GREY, alpha=0.35, lw=0, label=name)
+
+
+def x_words(curve: Curve, frame: Frame, short: bool = False) -> str:
+    """What stands along the axis of predictions."""
+    mean = "" if curve.curve == "isotonic" else "mean "
+    if short:
+        return f"{mean}prediction"
+    return f"{mean}predicted probability{', log-odds scale' if frame.is_logit else ''}"
+
+
+def label_axes(ax: Axes, words: str) -> None:
+    ax.set_xlabel(words, fontsize=SMALL)
+    ax.set_ylabel("fraction of positives", fontsize=SMALL)

@@ -1,0 +1,240 @@
+"""The trials of a learning curve: methods, measures, and draws of rows to fit to and judge on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import metrics
+from calibrant.data.frozen import own
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows
+from calibrant.errors import InputError, ParameterError
+from calibrant.losses import sigmoid
+from calibrant.metrics.arguments import check_whole, read_generator
+from calibrant.metrics.measure import Measure
+from calibrant.metrics.prediction_facts import TableFacts
+from calibrant.metrics.registry import MEASURES
+
+__all__ = [
+    "Judge",
+    "LearningTrial",
+    "Trials",
+    "checked_sizes",
+    "judge_of",
+    "present_rows",
+    "random_orders",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: a size that leaves a smaller part of the rows to test on is dropped
+SMALLEST_TEST = 0.05
+
+
+# --- measures -----------------------------------------------------------------------------------
+
+
+#: bins of ECE and MCE
+BINS = 10
+
+
+def _value(measure: Measure, table: ScoreTable) -> float:
+    """A measure of a table whose scores may be margins."""
+    value, reason = measure.found(TableFacts(table, BINS))
+    if value is None:
+        raise InputError(
+            f"{reason} in the rows left to test on. Pass smaller sizes, or another measure."
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A measure: what it is called, which way is better, and how it is found.
+
+    ``of_table`` reads a table of predictions; without it ``of_rows`` reads labels, predictions and
+    weights. A measure that only ``ranks`` takes margins as they are.
+    """
+
+    label: str
+    better: str
+    of_table: Callable[[ScoreTable], float] | None = None
+    of_rows: Callable[..., Any] | None = None
+    ranks: bool = False
+
+
+def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
+    """The judge for a name, or for a function of rows.
+
+    >>> judge_of("auc").better, judge_of(max, True).label
+    ('larger', 'max')
+    """
+    if larger_is_better not in (None, True, False):
+        raise ParameterError(
+            f"larger_is_better must be True, False or None, but {larger_is_better!r} came."
+        )
+    word = next((n for n in MEASURES if measure is getattr(metrics, n, MEASURES)), measure)
+    if isinstance(word, str) and word in MEASURES:
+        known = MEASURES[word]
+        if larger_is_better not in (None, known.better == "larger"):
+            raise ParameterError(
+                f"larger_is_better must be left out for {word!r}, of which {known.better} is "
+                f"better, but {larger_is_better!r} came."
+            )
+        return Judge(known.label, known.better, partial(_value, known), ranks=known.ranks)
+    if not callable(measure):
+        allowed = ", ".join(repr(name) for name in MEASURES)
+        raise ParameterError(
+            f"measure must be one of {allowed}, or a function (y, p, sample_weight=), but "
+            f"{measure!r} came."
+        )
+    label = getattr(measure, "__name__", type(measure).__name__)
+    return Judge(label, "larger" if larger_is_better else "smaller", of_rows=measure)
+
+
+# --- draws --------------------------------------------------------------------------------------
+
+
+def present_rows(rows: Rows) -> Rows:
+    """The rows that have weight."""
+    if rows.weight is None or rows.weight.all():
+        return rows
+    some = rows.weight > 0
+    columns = (rows.scores[some], rows.positive[some], rows.weight[some])
+    return Rows(*columns, rows.classes, rows.pos_label)
+
+
+def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
+    """The sizes that leave enough rows to test on, ascending, and those that do not."""
+    if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Iterable):
+        raise ParameterError(f"sizes must be whole numbers, such as (32, 64), but {sizes!r} came.")
+    wanted = sorted({check_whole("each of sizes", size, 1) for size in sizes})
+    if not wanted:
+        raise ParameterError("sizes must be at least one whole number, but none came.")
+    most = n - max(1, math.ceil(SMALLEST_TEST * n))
+    kept = [size for size in wanted if size <= most]
+    if not kept:
+        raise InputError(
+            f"sizes must leave rows to test on: of {n} rows at most {most} can be drawn, but the "
+            f"smallest size is {wanted[0]}. Bring more rows, or pass smaller sizes."
+        )
+    return kept, wanted[len(kept) :]
+
+
+def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int, Index]]:
+    """So many random orders of n rows, one after the other."""
+    random = read_generator(random_state)
+    return ((k, random.permutation(n)) for k in range(repeats))
+
+
+# --- trials -------------------------------------------------------------------------------------
+
+
+class Trials:
+    """Rows sorted once, so that those left by any draw become a table without another sort."""
+
+    def __init__(self, rows: Rows, linked: bool) -> None:
+        self.rows, self.linked = rows, linked
+        order = np.argsort(rows.scores, kind="stable")
+        x = rows.scores[order]
+        self.place = np.empty(len(x), dtype=np.intp)  # of each row in that order
+        self.place[order] = np.arange(len(x))
+        self.starts = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
+        self.distinct = x[self.starts]
+        weight = np.ones(len(x)) if rows.weight is None else rows.weight[order]
+        self.positive = np.where(rows.positive[order], weight, 0.0)
+        self.negative = weight - self.positive
+
+    def draw(self, drawn: Index) -> LearningTrial:
+        """The trial whose methods are fitted to the rows of these numbers."""
+        return LearningTrial(self, drawn)
+
+    def left(self, drawn: Index) -> ScoreTable:
+        """The table of all other rows. Σw² is not kept: measures do not read it."""
+        keep = np.ones(len(self.place))
+        keep[self.place[drawn]] = 0.0
+        n0, n1 = self.negative * keep, self.positive * keep
+        if len(self.starts) < len(keep):
+            n0, n1 = np.add.reduceat(n0, self.starts), np.add.reduceat(n1, self.starts)
+        some = n0 + n1 > 0
+        n0, n1 = own(n0[some]), own(n1[some])
+        return ScoreTable(own(self.distinct[some]), n0, n1, n0, n1)
+
+
+@dataclass(frozen=True)
+class LearningTrial:
+    """One draw of rows: every method is fitted to them and judged on the others."""
+
+    trials: Trials
+    drawn: Index
+
+    @cached_property
+    def _fit_table(self) -> ScoreTable:
+        return ScoreTable.from_rows(_taken(self.trials.rows, self.drawn))
+
+    @cached_property
+    def _test_table(self) -> ScoreTable:
+        return self.trials.left(self.drawn)
+
+    @cached_property
+    def _test_rows(self) -> Rows:
+        left = np.ones(len(self.trials.rows.scores), dtype=bool)
+        left[self.drawn] = False
+        return _taken(self.trials.rows, left)
+
+    @property
+    def one_class(self) -> bool:
+        """Whether all rows drawn have the same class."""
+        return not (self._fit_table.total_positive and self._fit_table.total_negative)
+
+    def value(self, calibrator: Any, judge: Judge) -> float:
+        """The measure after calibration; without a calibrator, of the scores as they came."""
+        if calibrator is not None:
+            apply: Callable[[Array], Array] = calibrator.fit_table(self._fit_table).map_
+        else:
+            apply = sigmoid if self.trials.linked and not judge.ranks else _unchanged
+        if judge.of_table is not None:
+            table = self._test_table
+            return judge.of_table(_predicted(table, apply(table.scores)))
+        return self._of_rows(apply, judge)
+
+    def _of_rows(self, apply: Callable[[Array], Array], judge: Judge) -> float:
+        rows = self._test_rows
+        y = rows.positive.astype(np.int64)
+        found = judge.of_rows(y, apply(rows.scores), sample_weight=rows.weight)  # type: ignore[misc]
+        if not isinstance(found, Real) or math.isnan(found):
+            raise InputError(
+                f"measure must return a number, but {judge.label} returned {found!r} after "
+                f"calibration with {len(self.drawn)} rows."
+            )
+        return float(found)
+
+
+def _unchanged(scores: Array) -> Array:
+    return scores
+
+
+def _taken(rows: Rows, which: NDArray[Any]) -> Rows:
+    weight = None if rows.weight is None else rows.weight[which]
+    return Rows(rows.scores[which], rows.positive[which], weight, rows.classes, rows.pos_label)
+
+
+def _predicted(table: ScoreTable, p: Array) -> ScoreTable:
+    """The table with each score replaced by its prediction, equal ones joined."""
+    if not (p[1:] >= p[:-1]).all():
+        return ScoreTable.from_counts(p, table.negative, table.positive)
+    starts = np.flatnonzero(np.append(True, p[1:] != p[:-1]))  # most maps rise: nothing to sort
+    n0, n1 = table.negative, table.positive
+    if len(starts) < len(p):
+        p, n0, n1 = p[starts], np.add.reduceat(n0, starts), np.add.reduceat(n1, starts)
+        n0, n1 = own(n0), own(n1)
+    return ScoreTable(own(p), n0, n1, n0, n1)

@@ -1,0 +1,94 @@
+"""The function that DuckDB calls for blocks of rows: scores in, probabilities out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.score_range import FEW, ScoreRange, warn_of_most
+from calibrant.data.segment_column import NewSegments
+from calibrant.engines.segment_keys import SegmentKeys
+from calibrant.errors import import_extra
+from calibrant.estimators.fitted import Fitted
+
+__all__ = ["Passing", "StopError", "calibrating"]
+
+
+class StopError(Exception):
+    """A score cannot be calibrated; which one is found out afterwards."""
+
+
+class Passing:
+    """The scores that went by, block by block: those that cannot be are refused or moved."""
+
+    def __init__(self, known: ScoreRange | None, on_range: str) -> None:
+        self.known = None if on_range == "allow" else known
+        self.refuses = self.known is not None and self.known.probabilities and on_range == "error"
+        self.blocks: list[tuple[int, int, int]] = []  # threads append to it
+
+    def look(self, scores: Any) -> Any:
+        """The scores for the map."""
+        known = self.known
+        if known is None:
+            return scores
+        if known.probabilities and ((scores < 0.0) | (scores > 1.0)).any():
+            if self.refuses:
+                raise StopError
+            scores = np.clip(scores, 0.0, 1.0)
+        ends = int((scores < known.low).sum()), int((scores > known.high).sum())
+        self.blocks.append((*ends, len(scores)))
+        return scores
+
+    def warn(self, column: str) -> None:
+        """Say it if most lay beyond those of the fit."""
+        below, above, count = (sum(part) for part in zip((0, 0, 0), *self.blocks, strict=True))
+        if self.known is not None and count >= FEW:
+            name = f"scores of column {column!r}"
+            warn_of_most(self.known, below, above, count, name=name)
+
+
+def calibrating(
+    fitted: Fitted,
+    keys: SegmentKeys | None,
+    allow_missing: bool,
+    passing: Passing,
+    new: NewSegments | None = None,
+) -> Callable[..., Any]:
+    """The map as a function of Arrow columns: NULL is a missing value, infinity a wrong one."""
+    pyarrow = import_extra("pyarrow", extra="cli")
+
+    def answer(scores: Any, known: Any, calibrate: Callable[[Any], Any]) -> Any:
+        usable = np.isfinite(scores) & known
+        if not usable.all() and (not allow_missing or np.isinf(scores).any()):
+            raise StopError
+        result = np.zeros(len(scores))
+        if usable.any():
+            result[usable] = calibrate(usable)
+        return pyarrow.array(result, mask=~usable)
+
+    def of_scores(column: Any) -> Any:
+        scores = column.to_numpy(zero_copy_only=False)
+
+        def probabilities(usable: Any) -> Any:
+            return fitted.calibrate(passing.look(scores[usable]), on_range="allow")
+
+        return answer(scores, True, probabilities)
+
+    if keys is None:
+        return of_scores
+    by_text, seen, lock = keys.map, set(keys.map.seen), threading.Lock()
+
+    def of_segments(column: Any, segments: Any) -> Any:
+        scores, names = (c.to_numpy(zero_copy_only=False) for c in (column, segments))
+        known = np.array([name is not None for name in names], dtype=bool)
+        if new is not None and seen:
+            with lock:
+                new.look(names[known], seen)
+        return answer(
+            scores, known, lambda usable: by_text(passing.look(scores[usable]), names[usable])
+        )
+
+    return of_segments

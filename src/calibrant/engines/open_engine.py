@@ -1,0 +1,133 @@
+"""One face for the engines that read files: ask questions of their rows, add a column to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from calibrant.data.lazy_checks import Names, check_names
+from calibrant.data.segment_column import NewSegments
+from calibrant.engines.rows_of_files import RowsOfFiles
+from calibrant.errors import ParameterError
+from calibrant.estimators.fitted import Fitted
+
+__all__ = ["ENGINES", "Engine", "open_engine"]
+
+Paths = Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What reads files, and writes them with one more column, for one job.
+
+    ``package`` has the engine's ``file_rows`` and ``apply_file``, for its ``session``.
+    """
+
+    session: Any
+    package: ModuleType
+
+    def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
+        """The rows of files."""
+        check_names(names)
+        found: RowsOfFiles = self.package.file_rows(self.session, files, names, role)
+        return found
+
+    def apply(
+        self,
+        fitted: Fitted,
+        files: Paths,
+        out: str | os.PathLike[str],
+        *,
+        score: str,
+        into: str = "probability",
+        segment: str | None = None,
+        on_missing: str = "error",
+        on_range: str = "error",
+        overwrite_column: bool = False,
+        new_segments: NewSegments | None = None,
+    ) -> int:
+        """Copy files with a column of probabilities; the number of rows. Those of segments that
+        were never seen are counted in ``new_segments``."""
+        count: int = self.package.apply_file(
+            fitted,
+            files,
+            out,
+            score=score,
+            into=into,
+            segment=segment,
+            on_missing=on_missing,
+            on_range=on_range,
+            overwrite_column=overwrite_column,
+            new_segments=new_segments,
+            session=self.session,
+        )
+        return count
+
+
+@contextmanager
+def _duckdb(
+    threads: int | None, memory: str | None, progress: Callable[[float], None] | None, master: str
+) -> Iterator[Engine]:
+    from calibrant.engines import duckdb
+
+    with duckdb.Session(threads=threads, memory_limit=memory, progress=progress) as session:
+        yield Engine(session, duckdb)
+
+
+@contextmanager
+def _spark(
+    threads: int | None, memory: str | None, progress: Callable[[float], None] | None, master: str
+) -> Iterator[Engine]:
+    from calibrant.engines import spark
+
+    with spark.Spark(master, threads=threads, memory=memory, progress=progress) as session:
+        yield Engine(session, spark)
+
+
+#: every engine by name
+ENGINES = {"duckdb": _duckdb, "spark": _spark}
+
+
+@contextmanager
+def open_engine(
+    name: str = "duckdb",
+    *,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    progress: Callable[[float], None] | None = None,
+    master: str | None = None,
+) -> Iterator[Engine]:
+    """An engine for one job.
+
+    Parameters
+    ----------
+    name : {"duckdb", "spark"}
+    threads : int, optional
+        Cores to use; all by default.
+    memory_limit : str, optional
+        Such as ``"2GB"``: of DuckDB, or of Spark's driver.
+    progress : callable, optional
+        Called now and then with the fraction that is done.
+    master : str, optional
+        Of Spark; default: all cores of this machine.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "s.csv"
+    >>> _ = file.write_text("p,y\\n0.2,no\\n0.7,yes\\n")
+    >>> with open_engine("duckdb", threads=1) as engine:
+    ...     answer, coding = engine.rows([file], Names("p", "y")).ask(lambda rows: rows.look())
+    >>> answer.rows, coding.pos_label
+    (2, 'yes')
+    """
+    if name not in ENGINES:
+        raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.")
+    if master is not None and name != "spark":
+        raise ParameterError("a master is for Spark: use it with the engine spark.")
+    with ENGINES[name](threads, memory_limit, progress, master or "local[*]") as engine:
+        yield engine

@@ -1,0 +1,79 @@
+"""Scores that a calibrator is not for, counted and moved where the rows are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+
+from calibrant.data.score_range import (
+    FEW,
+    ScoreRange,
+    check_on_range,
+    far_ends,
+    outside_words,
+    warn_of_most,
+)
+from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
+
+__all__ = ["RangeWatch", "expected_range"]
+
+
+def expected_range(calibrator: Any) -> ScoreRange | None:
+    """The scores that a calibrator of any form is for; a bare map is one of any number."""
+    if isinstance(calibrator, Fitted):
+        return calibrator.expects
+    known = getattr(calibrator, "score_range_", None)
+    return known if isinstance(known, ScoreRange) else None
+
+
+class RangeWatch:
+    """What is asked of scores while they are counted, and what is said of the answer."""
+
+    def __init__(self, known: ScoreRange | None, on_range: str) -> None:
+        check_on_range(on_range)
+        self.known = None if on_range == "allow" else known
+        self.on_range = on_range
+
+    @property
+    def refuses(self) -> bool:
+        """Whether some scores must be refused, so that they have to be counted first."""
+        return self.known is not None and self.known.probabilities and self.on_range == "error"
+
+    def flags(self, score: nw.Expr) -> dict[str, nw.Expr]:
+        """What is counted: scores outside [0, 1], and beyond those of the fit on either side."""
+        if self.known is None:
+            return {}
+        usable = score.is_finite()
+        outside = usable & ((score < 0.0) | (score > 1.0))
+        low, high = far_ends(self.known, FEW)
+        return {
+            "outside": outside,
+            "below": usable & (score < low),
+            "above": usable & (score > high),
+        }
+
+    def judge(self, counts: dict[str, int], rows: int, column: str) -> None:
+        """Refuse or warn by what was counted."""
+        if self.known is None:
+            return
+        name = f"score column {column!r}"
+        if self.refuses and counts["outside"]:
+            raise InputError(outside_words(self.known, name, counts["outside"], rows))
+        if rows < FEW:  # so few may well lie beyond
+            return
+        warn_of_most(
+            self.known,
+            counts["below"],
+            counts["above"],
+            rows,
+            name=f"scores of column {column!r}",
+        )
+
+    def moved(self, score: nw.Expr) -> nw.Expr:
+        """The score as the map gets it."""
+        if self.on_range != "clip" or self.known is None or not self.known.probabilities:
+            return score
+        inside = nw.when(score > 1.0).then(nw.lit(1.0)).otherwise(score)
+        return nw.when(score < 0.0).then(nw.lit(0.0)).otherwise(inside)

@@ -1,0 +1,126 @@
+"""The rows of files, whoever reads them: questions asked of all rows, and the table of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+from calibrant.data.cells import cell_facts
+from calibrant.data.lazy_checks import BadRowsError, CellsOption, Coding, Names
+from calibrant.data.lazy_rows import LazyRows
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError
+
+__all__ = ["FileTable", "RowsOfFiles", "check_rows", "not_in_json", "read_rows"]
+
+T = TypeVar("T")
+Label = str | int | float | bool
+
+#: files that are named in what is remembered of a fit
+NAMED = 20
+
+
+class FileTable(NamedTuple):
+    """The score table of files, its labels, and facts worth remembering."""
+
+    table: ScoreTable
+    classes: tuple[Label, Label]
+    pos_label: Label
+    facts: dict[str, Any]
+
+
+class RowsOfFiles(ABC):
+    """The rows of files as a lazy frame, and questions that are asked of it.
+
+    Labels are known by their spellings in the first rows; one that comes later costs another pass.
+    """
+
+    names: Names
+    role: str
+
+    @property
+    @abstractmethod
+    def file_names(self) -> list[str]:
+        """What the files are called."""
+
+    @property
+    @abstractmethod
+    def expected(self) -> list[int | None]:
+        """How many rows each file must hold; None where only the engine can tell."""
+
+    @abstractmethod
+    def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
+        """How labels are read: by those of the first rows, or of all."""
+
+    @abstractmethod
+    def lazy(self, coding: Coding) -> LazyRows:
+        """The rows as a lazy frame."""
+
+    @abstractmethod
+    def refuse(self, coding: Coding) -> None:
+        """An InputError that says what is wrong with the rows, when something is."""
+
+    @abstractmethod
+    def refuse_outside(self) -> None:
+        """An InputError for probabilities outside [0, 1], when there are some."""
+
+    def ask(self, question: Callable[[LazyRows], T], pos_label: Any = None) -> tuple[T, Coding]:
+        """The answer of all rows, and how the labels were read; an InputError for bad rows."""
+        coding = self.coding(pos_label, all_rows=False)
+        try:
+            return question(self.lazy(coding)), coding
+        except BadRowsError:
+            again = self.coding(pos_label, all_rows=True)
+        if again != coding:
+            with suppress(BadRowsError):
+                return question(self.lazy(again)), again
+        self.refuse(again)
+        raise InputError("some rows cannot be read.")  # pragma: no cover - a check says which
+
+    def facts(self, rows: int | None) -> dict[str, Any]:
+        """What is worth remembering of the files; an InputError if they hold another number of
+        rows."""
+        if rows is not None:
+            check_rows(rows, self.expected, self.file_names[0])
+        files, more = self.file_names[:NAMED], len(self.file_names) - NAMED
+        facts: dict[str, Any] = {"files": [*files, f"... {more} more"] if more > 0 else files}
+        if rows is not None:
+            facts["rows"] = rows
+        return facts | {
+            f"{role}_column": name for role, name in self.names._asdict().items() if name
+        }
+
+
+def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:
+    """Refuse a result of fewer or more rows than the files hold, where their number is known."""
+    known = [count for count in expected if count is not None]
+    if len(known) < len(expected) or sum(known) == rows:
+        return
+    what = first if len(expected) == 1 else f"{first} and the other files"
+    raise InputError(
+        f"all {sum(known):,} rows of {what} must be read, but {rows:,} were. This is a mistake of "
+        "the reader, so nothing is written. Save the data in another way, for example as Parquet, "
+        "and please report it."
+    )
+
+
+def not_in_json(column: str) -> str:
+    """What to say of a column with numbers that JSON does not have."""
+    return (
+        f"column {column!r} holds NaN or infinite numbers, which JSON does not have. Write "
+        ".parquet or .csv, or replace them first."
+    )
+
+
+def read_rows(
+    rows: RowsOfFiles, *, cells: CellsOption = "auto", pos_label: Any = None
+) -> FileTable:
+    """The score table of files; what was done to the scores is among the facts."""
+    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), pos_label)
+    table = grouped.table()
+    if rows.role == "probability" and not table.looks_like_probabilities:
+        rows.refuse_outside()
+    facts = rows.facts(grouped.rows) | cell_facts(table)
+    return FileTable(table, coding.classes, coding.pos_label, facts)

@@ -1,0 +1,158 @@
+"""Frames and files of any size → score tables, grouped where the data are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from calibrant.data.grouped_sums import Grouped
+from calibrant.data.lazy_checks import CellsOption, Coding, Names, check_names
+from calibrant.data.lazy_rows import LazyRows, lazy_frame, read_lazy
+from calibrant.data.score_table import ScoreTable
+from calibrant.engines.rows_of_files import check_rows
+from calibrant.errors import InputError
+
+__all__ = ["Answer", "ask", "score_table", "segment_tables"]
+
+T = TypeVar("T")
+
+
+def score_table(
+    frame: Any,
+    *,
+    score: str,
+    label: str,
+    weight: str | None = None,
+    cells: CellsOption = "auto",
+    pos_label: Any = None,
+) -> ScoreTable:
+    """The score table of a lazy frame or of files, by a GROUP BY that runs where the data are.
+
+    Parameters
+    ----------
+    frame : lazy frame, path or glob, or a list of paths
+        A DuckDB relation, Polars LazyFrame, PySpark DataFrame or Ibis table (also pandas, Polars
+        and Arrow tables in memory). Files (CSV, TSV, JSON lines, also .gz, and Parquet) are read
+        by DuckDB.
+    score, label, weight : names of columns
+        Any two labels; weights ≥ 0, and a row of weight zero is as if absent.
+    cells : "auto", "exact" or even int, default="auto"
+        "exact" keeps every distinct score. A number puts the scores into at most that many cells
+        (and one), each at the weighted mean of its scores. "auto" is exact up to a million distinct
+        scores; beyond, it takes 16,384 cells for ten million rows, and more like √rows.
+    pos_label : label, default: the larger class
+        What a high score means.
+
+    Returns
+    -------
+    ScoreTable
+        For ``fit_table`` of any calibrator of one score, and for `evaluate`. ``made`` says what was
+        done to the scores (empty: nothing), ``error`` how far any was moved.
+
+    Notes
+    -----
+    One pass over the rows, after a look at the first 1.25 million and, for cells, one over the
+    scores (two for margins). Memory here: O(distinct scores or cells). Cells of probabilities are
+    nearly even in the logit, the same in every engine; those of margins are finest at the mean, or,
+    after another pass, where most scores are, if a few far ones would crowd them.
+    Missing and infinite scores, missing labels and weights, and negative weights are errors that
+    say how many there are.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import calibrant as cal
+    >>> frame = pl.LazyFrame({"p": [0.2, 0.7, 0.2], "bought": ["no", "yes", "yes"]})
+    >>> cal.score_table(frame, score="p", label="bought")
+    ScoreTable(2 scores from 0.2 to 0.7, weight 3: 2 positive, 1 negative)
+    """
+    names = Names(score, label, weight)
+    return ask(frame, names, lambda rows: rows.grouped(cells), pos_label=pos_label).answer.table()
+
+
+def segment_tables(
+    frame: Any,
+    *,
+    score: str,
+    label: str,
+    segment: str,
+    weight: str | None = None,
+    cells: CellsOption = "auto",
+    pos_label: Any = None,
+) -> dict[Any, ScoreTable]:
+    """The score table of each segment, by one GROUP BY (segment, score or cell).
+
+    Parameters
+    ----------
+    frame, score, label, weight, cells, pos_label : see `table`
+        "auto" is exact up to a million pairs of segment and score; beyond, it takes 1,024 to 16,384
+        cells, fewer with more segments.
+    segment : name of a column of words or whole numbers
+
+    Returns
+    -------
+    dict of segment to ScoreTable
+        For ``SegmentedCalibrator.fit_tables``.
+
+    Notes
+    -----
+    As for `table`; O(segments · cells) groups at most, and no more than there are rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import calibrant as cal
+    >>> frame = pl.LazyFrame({"p": [0.2, 0.7, 0.2], "y": [0, 1, 1], "land": ["fr", "de", "fr"]})
+    >>> tables = cal.segment_tables(frame, score="p", label="y", segment="land")
+    >>> {name: t.total for name, t in tables.items()}
+    {'de': 1.0, 'fr': 2.0}
+    """
+    names = Names(score, label, weight, segment)
+    told = ask(frame, names, lambda rows: rows.grouped(cells), pos_label=pos_label)
+    return told.answer.tables()
+
+
+# --- frames and files ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """An answer, how the labels were read for it, and facts worth remembering."""
+
+    answer: T
+    coding: Coding
+    facts: dict[str, Any]
+
+
+def ask(
+    frame: Any, names: Names, question: Callable[[LazyRows], T], *, pos_label: Any = None
+) -> Answer[T]:
+    """The answer of all rows of a frame, or of files."""
+    check_names(names)
+    files = _files(frame)
+    if files is not None:
+        from calibrant.engines.duckdb import Session, file_rows
+
+        with Session() as session:
+            rows = file_rows(session, files, names)
+            answer, coding = rows.ask(question, pos_label)
+        if isinstance(answer, Grouped):
+            check_rows(answer.rows, rows.expected, rows.file_names[0])
+        return Answer(answer, coding, rows.facts(None))
+    lazy = lazy_frame(frame)
+    if lazy is None:
+        raise InputError(
+            "frame must be a lazy frame (DuckDB, Polars, Spark, Ibis), a frame in memory, or the "
+            f"path of a file, but {type(frame).__name__} came."
+        )
+    found = read_lazy(lazy, names, pos_label=pos_label)
+    columns = {f"{role}_column": name for role, name in names._asdict().items() if name}
+    return Answer(question(found), found.coding, columns)
+
+
+def _files(frame: Any) -> list[str | os.PathLike[str]] | None:
+    """Paths and globs, if that is what came."""
+    items = list(frame) if isinstance(frame, (list, tuple)) else [frame]
+    return items if items and all(isinstance(i, (str, os.PathLike)) for i in items) else None

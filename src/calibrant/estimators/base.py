@@ -1,0 +1,335 @@
+"""The base of every univariate calibrator: fit is written once, here."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.data import weighing
+from calibrant.data.cells import cell_facts
+from calibrant.data.isotonic_blocks import SMOOTHING
+from calibrant.data.labels import plain, read_classes
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import read_binary, read_scores
+from calibrant.errors import AdviceWarning, InputError
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parameters
+from calibrant.losses import LARGEST, SMALLEST
+from calibrant.maps import Map
+from calibrant.version import __version__
+
+__all__ = [
+    "NOT_ROUTED",
+    "SCALES",
+    "SMOOTHING",
+    "WEIGHTS",
+    "Calibrator",
+    "Each",
+    "Limit",
+    "Number",
+    "OneOf",
+    "check_parameters",
+    "inner_interval",
+    "jsonable",
+    "known_range",
+    "on_logit_scale",
+    "range_of_table",
+    "require_labels",
+    "row_facts",
+    "table_facts",
+    "too_few",
+]
+
+Array = NDArray[np.float64]
+
+#: scikit-learn's metadata routing takes the first argument for X; ours is called scores
+NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
+
+
+#: how a method reads scores: as they are, by their logit, or by what they look like
+SCALES: OneOf = OneOf(("auto", "logit", "raw"))
+#: what a weight says; see `calibrant.data.weighing`
+WEIGHTS: OneOf = OneOf(tuple(weighing.WEIGHTS))
+
+
+def on_logit_scale(scale: str, table: ScoreTable) -> bool:
+    """Whether a method with this ``scale`` fits against the logit of the table's scores."""
+    return scale == "logit" or (scale == "auto" and table.looks_like_probabilities)
+
+
+def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
+    """Where scores are kept before a logit is taken, so that 0 and 1 have one; None for margins.
+
+    Forests and neighbours give 0 and 1 freely, and their logits would be −744 and 37: one surprise
+    there would outweigh all other rows. What lies beyond the outermost scores inside (0, 1) counts
+    as at most half as far from the end as they are (half-way to ½, if there are none).
+    """
+    scores = table.scores
+    if not table.looks_like_probabilities:
+        return None
+    inside = scores[np.searchsorted(scores, 0.0, "right") : np.searchsorted(scores, 1.0, "left")]
+    least, most = (float(inside[0]), float(inside[-1])) if len(inside) else (0.5, 0.5)
+    low, high = max(0.5 * least, SMALLEST), min(1.0 - 0.5 * (1.0 - most), LARGEST)
+    return low, high
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns scores and labels into a map from scores to probabilities.
+
+    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
+    ``_fit(table) -> Map``. All else (labels, weights, checks, scikit-learn's contract, saving) is
+    here.
+
+    Parameters
+    ----------
+    weights : {"importance", "counts"}, default="importance"
+        What ``sample_weight`` says: how much a row matters, so that a common factor of all weights
+        changes nothing, and rows are as many as (Σw)²/Σw² tells; or how many equal rows it stands
+        for, so that a weight of 2 is two rows. Methods to which only ratios matter lack it.
+    pos_label : label, default: the larger class
+        What a high score means.
+    classes : two labels, default: those found in y
+        Needed only where y may hold a single class whose partner cannot be guessed.
+
+    Attributes
+    ----------
+    map_ : Map
+        The fitted function, a value.
+    classes_ : ndarray of shape (2,)
+        The labels, sorted; the columns of `predict_proba`.
+    pos_label_ : label
+        The class whose probability `calibrate` gives.
+    score_range_ : ScoreRange
+        The scores that it was fitted on: whether they are probabilities, and from where to where.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
+    #: whether it also takes the (n, k) scores of more than two classes
+    multiclass: ClassVar[bool] = False
+    #: rows of the rarer class that it wants; fewer are warned of
+    events_needed: ClassVar[int] = 0
+    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+
+    weights: str | None = None
+    pos_label: Any
+    classes: Any
+    map_: Map
+    classes_: NDArray[Any]
+    pos_label_: Any
+    score_range_: ScoreRange
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1) or (n, 2)
+            Scores of any kind, or a binary predict_proba (then pos_label's column is used).
+        y : array-like of shape (n,)
+            Labels: any two values.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        check_parameters(self, self._limits)
+        require_labels(scores, y)
+        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
+        table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
+        count = rows.count
+        del rows  # the columns may be copies, and fits are to stay small
+        if few := too_few(self, self._in_rows(table)):
+            warnings.warn(few, AdviceWarning, stacklevel=2)
+        self._learn(table, *labels)
+        self._provenance["rows"] = count
+        return self
+
+    def fit_table(self, table: ScoreTable) -> Self:
+        """Fit the map to a table; its labels are ``classes`` (default 0 and 1).
+
+        A table of counts (`ScoreTable.from_counts`) is fitted as its rows would be.
+        """
+        check_parameters(self, self._limits)
+        if not isinstance(table, ScoreTable):
+            raise InputError(f"table must be a ScoreTable, but {type(table).__name__} came.")
+        if not table:
+            raise InputError("table must hold at least one score, but it is empty.")
+        return self._learn(table, *read_classes(self.classes, self.pos_label))
+
+    def _learn(
+        self,
+        table: ScoreTable,
+        classes: NDArray[Any],
+        pos_label: Any,
+        fit: Callable[[ScoreTable], Map] | None = None,
+    ) -> Self:
+        self.map_ = (self._fit if fit is None else fit)(self._in_rows(table))
+        self.classes_, self.pos_label_ = classes, pos_label  # after what may fail
+        self.score_range_ = range_of_table(table)
+        self._provenance = table_facts(table)
+        return self
+
+    def _in_rows(self, table: ScoreTable) -> ScoreTable:
+        return weighing.table_in_rows(table, self.weights)
+
+    @abstractmethod
+    def _fit(self, table: ScoreTable) -> Map:
+        """The map for a table in units of rows, not empty. May set further ``name_`` attributes."""
+
+    @property
+    def _positive_column(self) -> int:
+        return 0 if self.classes_[0] == self.pos_label_ else 1
+
+    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
+
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        check_is_fitted(self, "map_")
+        clean = read_scores(scores, positive_column=self._positive_column)
+        return self.map_(check_range(clean, known_range(self), on_range))
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
+
+        ``on_range`` is as in `calibrate`.
+        """
+        p = self.calibrate(scores, on_range=on_range)
+        return np.column_stack((1.0 - p, p) if self._positive_column == 1 else (p, 1.0 - p))
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The more probable class of each score (the first in sorted order on ties).
+
+        ``on_range`` is as in `calibrate`.
+        """
+        best = np.argmax(self.predict_proba(scores, on_range=on_range), axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self, "map_")
+        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
+        return Fitted(
+            self.map_,
+            tuple(plain(label) for label in self.classes_),
+            plain(self.pos_label_),
+            type(self).__name__,
+            params,
+            dict(self._provenance),
+            known_range(self),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def range_of_table(table: ScoreTable) -> ScoreRange:
+    """The scores of a table that is not empty."""
+    return ScoreRange.between(float(table.scores[0]), float(table.scores[-1]))
+
+
+def known_range(calibrator: Any) -> ScoreRange | None:
+    """The scores that a calibrator was fitted on; None for one pickled when that was not kept."""
+    found: ScoreRange | None = getattr(calibrator, "score_range_", None)
+    return found
+
+
+def require_labels(scores: Any, y: Any) -> None:
+    """Refuse a fit without labels; a table has its own way in."""
+    if isinstance(scores, ScoreTable):
+        raise InputError(
+            "scores must be a column, one per row, but a ScoreTable came, which holds scores and "
+            "labels already. Use fit_table(table)."
+        )
+    if y is None:
+        raise InputError("this calibrator requires y to be passed, but the target y is None.")
+
+
+def too_few(calibrator: Any, table: ScoreTable) -> str:
+    """What to say where a class has fewer rows than the calibrator wants; else nothing.
+
+    Rows of unequal weight count by (Σw)²/Σw².
+    """
+    needed, found = calibrator.events_needed, table.rarest
+    if found >= needed - 1e-9:
+        return ""
+    return (
+        f"{type(calibrator).__name__} wants at least {needed} rows of the rarer class, but "
+        f"{found:.4g} came: what it learns may be noise{_rate_of(found, table.effective_size)}. "
+        "Gather more, or keep the scores as they are."
+    )
+
+
+def _rate_of(found: float, rows: float) -> str:
+    """How far off the rate may be: Clopper and Pearson's interval, in units of the rate."""
+    rest = max(rows - found, found)
+    if found == 0.0:
+        return ""
+    low, high = betaincinv([found, found + 1.0], [rest + 1.0, rest], [0.05, 0.95])
+    low, high = (value * (found + rest) / found for value in (low, high))
+    return (
+        f", and the true rate of that class may be {low:.2g} to {high:.2g} times the one seen "
+        "(90 % interval)"
+    )
+
+
+def table_facts(table: ScoreTable) -> dict[str, Any]:
+    """Facts about the data of a fit, given as a table."""
+    return {
+        "calibrant": __version__,
+        "weight": table.total,
+        "positive_weight": table.total_positive,
+        "distinct_scores": len(table),
+        "effective_size": table.effective_size,
+        **cell_facts(table),
+    }
+
+
+def row_facts(
+    weight: Array, codes: NDArray[np.intp] | None = None, classes: int = 2
+) -> dict[str, Any]:
+    """Facts about the rows of a fit, given their weights and which of the classes each is."""
+    size = weight / weight.max()  # squares of tiny weights would vanish
+    facts = {
+        "calibrant": __version__,
+        "weight": float(weight.sum()),
+        "rows": int((weight > 0).sum()),
+        "effective_size": float(size.sum() ** 2 / (size**2).sum()),
+    }
+    if codes is not None:
+        facts["class_weights"] = np.bincount(codes, weight, minlength=classes).tolist()
+    return facts
+
+
+def jsonable(value: Any) -> Any:
+    """A parameter as JSON can hold it; what it cannot, as its repr."""
+    value = plain(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return repr(value)

@@ -1,0 +1,323 @@
+"""The value that is saved and loaded: a map, the labels it speaks of, and where it came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen, thaw
+from calibrant.data.json_facts import as_text, fits_64_bits, freeze_facts, is_text, shown
+from calibrant.data.labels import plain
+from calibrant.data.score_matrix import check_distributions, read_score_matrix
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.segment_column import NewSegments
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import read_scores
+from calibrant.errors import InputError
+from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
+
+__all__ = [
+    "Fitted",
+    "Label",
+    "check_header",
+    "check_label",
+    "check_labels",
+    "label_array",
+    "read_rows",
+    "refuse_models",
+]
+
+Array = NDArray[np.float64]
+Label = str | int | float | bool
+
+FORMAT = "calibrant"
+VERSION = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted(Frozen):
+    """A fitted calibrator as a plain value: what `load` returns and `save` writes.
+
+    Parameters
+    ----------
+    map : Map
+    classes : tuple of labels, sorted
+        The labels, of JSON types (``"1"``, ``1`` and ``True`` are three different labels).
+    pos_label : label
+        The class whose probability the map gives; None for a multiclass map.
+    method : str
+        The name of the calibrator that made the map.
+    params : dict
+        Its parameters.
+    provenance : dict
+        Facts about the fit: the library's version, how much data there was, measures before and
+        after where they are known, and what `save` was told; never the data. Like ``params`` it is
+        read-only to the bottom, lists in it are tuples, and `to_dict` gives plain ones.
+    score_range : ScoreRange, optional
+        The scores of the fit: whether they were probabilities, and from where to where. None
+        where nobody knows (files of format version 1); then only a map that takes the logit of its
+        scores is known to be one of probabilities.
+
+    Examples
+    --------
+    >>> from calibrant.maps import Piecewise
+    >>> f = Fitted(Piecewise.step([0.5], [0.1, 0.8]), ("ham", "spam"), "spam", "Histogram")
+    >>> f.predict_proba([0.7]).round(3).tolist(), f.predict([0.2, 0.7]).tolist()
+    ([[0.2, 0.8]], ['ham', 'spam'])
+    """
+
+    map: Map
+    classes: tuple[Label, ...]
+    pos_label: Label | None
+    method: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    score_range: ScoreRange | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, str):
+            raise InputError(f"method must be text, but {shown(self.method)} came.")
+        object.__setattr__(self, "method", as_text(self.method))
+        if not isinstance(self.map, Map):
+            raise InputError(f"map must be a Map, but {type(self.map).__name__} came.")
+        object.__setattr__(self, "classes", check_labels(self.classes))
+        if not isinstance(self.score_range, ScoreRange | None):
+            came = shown(self.score_range)
+            raise InputError(f"score_range must be a ScoreRange or None, but {came} came.")
+        for name in ("params", "provenance"):
+            object.__setattr__(self, name, freeze_facts(getattr(self, name), name))
+        if isinstance(self.map, VectorMap):
+            self._check_classes(self.map.n_classes)
+            return
+        object.__setattr__(self, "pos_label", check_label(self.pos_label))
+        if len(self.classes) != 2 or self.positive_column is None:
+            raise InputError(
+                "classes must be two labels with pos_label among them, but "
+                f"{shown(self.classes)} and {shown(self.pos_label)} came."
+            )
+
+    def _check_classes(self, k: int) -> None:
+        if len(self.classes) != k or self.pos_label is not None:
+            raise InputError(
+                f"this map gives {k} probabilities, so classes must be {k} labels and pos_label "
+                f"None, but {len(self.classes)} labels and {shown(self.pos_label)} came."
+            )
+
+    @property
+    def positive_column(self) -> int | None:
+        """Which column of predict_proba is pos_label's."""
+        for column, label in enumerate(self.classes):
+            if type(label) is type(self.pos_label) and label == self.pos_label:
+                return column
+        return None
+
+    @property
+    def expects(self) -> ScoreRange | None:
+        """The scores that it is for: those of the fit, or what the map says of them."""
+        if self.score_range is None and self.map.takes_probabilities:
+            return ScoreRange("probability", 0.0, 1.0)
+        return self.score_range
+
+    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Array:
+        """The calibrated probability of ``pos_label`` for each score, shape (n,).
+
+        ``segments`` says which segment each row is in: needed by a calibrator of segments, and
+        refused by all others. Segments never seen get the map of all rows; most rows of such are a
+        CalibrationWarning. Where the scores of the fit were probabilities, so must these be:
+        others are refused (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are
+        (``"allow"``).
+        """
+        if isinstance(self.map, VectorMap):
+            raise InputError(
+                "a multiclass calibrator gives one probability per class: use predict_proba."
+            )
+        self._check_segments(segments)
+        clean = read_scores(scores, positive_column=self.positive_column or 0)
+        clean = check_range(clean, self.expects, on_range)
+        if isinstance(self.map, Segmented):
+            names = to_column(segments, "segments")  # an iterator is read once
+            codes = self.map.find(names)
+            _warn_of_new(self.map, codes, names)
+            return self.map.of_codes(clean, codes)
+        return self.map(clean)
+
+    def _check_segments(self, segments: Any) -> None:
+        segmented = self.map.segments is not None
+        if segmented and segments is None:
+            raise InputError(
+                "this calibrator has a map for each segment, so each row's segment must be given, "
+                "but none came. Pass segments=[...]; for the map of all rows use map.default."
+            )
+        if segments is not None and not segmented:
+            raise InputError(
+                "segments must not be given: this calibrator has one map for all rows. Leave them "
+                "out, or fit a SegmentedCalibrator."
+            )
+
+    def predict_proba(
+        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
+    ) -> Array:
+        """The probability of each class, columns in the order of ``classes``.
+
+        ``segments`` and ``on_range`` are as in `calibrate`.
+        """
+        if isinstance(self.map, VectorMap):
+            self._check_segments(segments)
+            return self.map(self._columns(scores, self.map, on_range))
+        p = self.calibrate(scores, segments=segments, on_range=on_range)
+        pair = (1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p)
+        return np.column_stack(pair)
+
+    def _columns(self, scores: Any, fitted: VectorMap, on_range: str) -> NDArray[Any]:
+        if fitted.n_columns == 1:
+            return check_range(read_scores(scores), self.expects, on_range)[:, None]
+        return read_rows(fitted, scores, self.expects, on_range)
+
+    def predict(
+        self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
+    ) -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties).
+
+        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
+        """
+        p = self.predict_proba(scores, segments=segments, on_range=on_range)
+        if isinstance(self.map, VectorMap) and not self.map.distribution:
+            return (p >= 0.5).astype(np.int64)
+        labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
+        return labels
+
+    def to_fitted(self) -> Fitted:
+        """Itself: what `save` asks of everything it is given."""
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object that `save` writes."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "method": self.method,
+            "params": thaw(self.params),
+            "classes": list(self.classes),
+            "pos_label": self.pos_label,
+            "map": self.map.to_dict(),
+            "score_range": None if self.score_range is None else self.score_range.to_dict(),
+            "provenance": thaw(self.provenance),
+        }
+
+    @staticmethod
+    def from_dict(document: Any) -> Fitted:
+        """Read the object that `to_dict` wrote; anything else is refused with a reason."""
+        check_header(document, FORMAT, VERSION)
+        return Fitted(
+            map_from_dict(document.get("map", {})),
+            tuple(document["classes"]),
+            document.get("pos_label"),
+            document["method"],
+            document["params"],
+            document["provenance"],
+            ScoreRange.from_dict(document.get("score_range")),
+        )
+
+
+def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], names: NDArray[Any]) -> None:
+    """Warn if most rows are of segments that were never seen."""
+    new = codes == len(fitted.seen)
+    if fitted.seen and new.any():
+        first = plain(names[int(np.argmax(new))])
+        found = NewSegments(len(codes), int(np.count_nonzero(new)), first)
+        found.warn_of_most(fitted.seen, "Are segments spelled as in the fit?")
+
+
+def read_rows(
+    fitted: VectorMap, scores: Any, known: ScoreRange | None, on_range: str
+) -> NDArray[Any]:
+    """Rows of scores for a fitted map: of the kind of the fit, distributions if it takes such."""
+    clean = check_range(read_score_matrix(scores, fitted.n_columns), known, on_range)
+    if fitted.reads == "probability" and on_range != "allow":
+        check_distributions(clean)
+    return clean
+
+
+def refuse_models(calibrator: Any) -> None:
+    """Refuse a model with its calibrator where the calibrator alone would be taken.
+
+    Whatever is made of it would take scores, where the object itself takes rows. Classes of such
+    objects say so by ``takes_rows``.
+    """
+    if isinstance(calibrator, type) or not getattr(calibrator, "takes_rows", False):
+        return
+    raise InputError(
+        f"a calibrator of scores must come, but {type(calibrator).__name__} is a model with its "
+        "calibrator: it takes rows, and its model cannot be a part of this. Pass its to_fitted(), "
+        "the calibrator of the model's scores, and give that the scores of the same model; or move "
+        "and measure what its predict_proba gives. To have both in one, pickle it, or write the "
+        "model as ONNX and use calibrant.compose_onnx."
+    )
+
+
+def check_header(document: Any, form: str, newest: int) -> None:
+    """What every calibrator file must say of itself before its content is looked at."""
+    if not isinstance(document, Mapping) or document.get("format") != form:
+        came = document.get("format") if isinstance(document, Mapping) else document
+        raise InputError(
+            f"this is not a calibrant calibrator: its 'format' must be {form!r}, but "
+            f"{shown(came)} came."
+        )
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise InputError(
+            "the file must carry a format version, a whole number from 1, but "
+            f"{shown(version)} came."
+        )
+    if version > newest:
+        raise InputError(
+            f"the file has format version {shown(version)}, but this calibrant reads up to "
+            f"{newest}. Upgrade: pip install --upgrade calibrant"
+        )
+    kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
+    for name, kind in kinds.items():
+        if not isinstance(document.get(name), kind):
+            raise InputError(f"the file is damaged: {name!r} is missing or of a wrong type.")
+    if not is_text(document["method"]):
+        raise InputError("the file is damaged: its 'method' is no text.")
+
+
+def check_label(value: Any) -> Label:
+    """A label that a file can hold, as a Python value."""
+    value = plain(value)
+    kind = type(value)
+    if kind is bool or (kind is int and fits_64_bits(value)):
+        return value  # type: ignore[no-any-return]
+    if (kind is float and math.isfinite(value)) or (kind is str and is_text(value)):
+        return value  # type: ignore[no-any-return]
+    raise InputError(
+        "labels must be strings, numbers or booleans to be saved (integers of 64 bits), but "
+        f"{shown(value)} of type {kind.__name__} came. Convert them, for example to strings."
+    )
+
+
+def check_labels(values: Any) -> tuple[Label, ...]:
+    """Labels that a file can hold, each of them once; 1, 1.0, True and "1" are different."""
+    labels = tuple(check_label(value) for value in values)
+    if len({(type(label), label) for label in labels}) < len(labels):
+        raise InputError(f"classes must be different labels, but {shown(labels)} came.")
+    return labels
+
+
+def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
+    """The labels as an array that gives each of them back as it is, whatever NumPy thinks.
+
+    >>> label_array(("b", "a")).dtype.kind, label_array((1, "1")).tolist()
+    ('U', [1, '1'])
+    """
+    array = np.asarray(labels)
+    kept = [(type(value), value) for value in array.tolist()]
+    if kept != [(type(label), label) for label in labels]:
+        array = np.empty(len(labels), dtype=object)
+        array[:] = labels
+    return array

@@ -1,0 +1,347 @@
+"""Rows in, out-of-fold scores of a model out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.data.labels import plain, read_classes, read_labels, read_many
+from calibrant.data.to_numpy import to_matrix
+from calibrant.data.validation import read_scores
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
+
+__all__ = [
+    "SCORE_METHODS",
+    "Method",
+    "ModelRows",
+    "chosen_method",
+    "fit_and_score",
+    "may_be_probabilities",
+    "model_classes",
+    "model_scores",
+    "model_to_fit",
+    "positive_class",
+    "score_method",
+    "take",
+    "unseen",
+    "warn_no_weights",
+    "weight_argument",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+#: a name of SCORE_METHODS, or a function of a fitted model and rows
+Method = str | Callable[[Any, Any], Any]
+
+#: which methods of a model give its scores, first choice first: raw_score is what boosting has for
+#: calibrators, since the probabilities of boosted trees saturate at 0 and 1
+SCORE_METHODS = {
+    "auto": ("raw_score", "predict_proba", "decision_function"),
+    "raw_score": ("raw_score",),
+    "predict_proba": ("predict_proba",),
+    "decision_function": ("decision_function",),
+}
+#: what to do with scores of pairs of classes
+PAIRS = "CodedClassifier trains and calibrates a model for each pair."
+#: the score of the other class, where a model gives only one column
+_OTHER_CLASS: dict[str | None, Callable[[Array], Array]] = {
+    "raw_score": lambda s: 1.0 - s,
+    "predict_proba": lambda s: 1.0 - s,
+    "decision_function": lambda s: -s,
+}
+
+
+@dataclass(frozen=True)
+class ModelRows:
+    """Rows to fit a model on and to score with it. The features are never looked at, only indexed.
+
+    Parameters
+    ----------
+    X : anything that scikit-learn can index by rows
+    codes : array of shape (n,)
+        Which of ``classes`` each row has.
+    weight : array of shape (n,) or None
+    classes : array of shape (k,), sorted
+    positive : int
+        With two classes: the one of them that a high score means.
+    method : key of SCORE_METHODS, or function of a model and rows
+    """
+
+    X: Any
+    codes: Index
+    weight: Array | None
+    classes: NDArray[Any]
+    positive: int
+    method: Method
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """The labels themselves, as the models learn them."""
+        return self.classes[self.codes]
+
+    def class_counts(self, rows: Index | None = None) -> Index:
+        """How many rows of each class there are, not counting those of weight zero."""
+        codes, weight = take(self.codes, rows), take(self.weight, rows)
+        present = codes if weight is None else codes[weight > 0]
+        return np.bincount(present, minlength=len(self.classes))
+
+    def fit(self, estimator: Any, rows: Index | None = None) -> Any:
+        """A copy of the estimator, fitted on some rows (all of them by default)."""
+        model = clone(estimator, safe=False)
+        y, weight = take(self.y, rows), take(self.weight, rows)
+        name = None if weight is None else weight_argument(model)
+        model.fit(take(self.X, rows), y, **({} if name is None else {name: weight}))
+        return model
+
+    def scores(self, model: Any, rows: Index | None = None) -> Array:
+        """The scores that a fitted model gives to some rows (all of them by default)."""
+        return model_scores(model, take(self.X, rows), self.classes, self.positive, self.method)
+
+
+def model_classes(y: Any, model: Any, calibrator: Any) -> tuple[NDArray[Any], Index]:
+    """The classes, from a fitted model if there is one, and which of them each row has."""
+    if y is None:
+        raise InputError("this classifier requires y to be passed, but the target y is None.")
+    known = getattr(model, "classes_", None)
+    classes, codes = read_many(y, classes=calibrator.classes if known is None else known)
+    if len(classes) > 1:
+        return classes, codes
+    if model is None:
+        raise InputError(
+            "y must hold at least two classes to fit a model, but only one class came: "
+            f"{plain(classes[0])!r}."
+        )
+    pair = read_labels(y).classes  # with the partner of the one label, where it is known
+    return pair, codes + int(pair[1] == classes[0])
+
+
+def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
+    """With two classes: which of them a high score means."""
+    if len(classes) == 2:
+        ordered, label = read_classes(list(classes), getattr(calibrator, "pos_label", None))
+        return int(ordered[1] == label)
+    pos_label = getattr(calibrator, "pos_label", None)
+    if pos_label is not None:
+        raise ParameterError(
+            f"pos_label of the calibrator must be None with {len(classes)} classes, each of which "
+            f"is calibrated against the rest, but {pos_label!r} came."
+        )
+    return 1
+
+
+def fit_and_score(
+    data: ModelRows, estimator: Any, train: Index | None, test: Index | None
+) -> tuple[Any, Array]:
+    """A model fitted on the rows ``train``, and its scores of the rows ``test`` (None: all)."""
+    model = data.fit(estimator, train)
+    return model, data.scores(model, test)
+
+
+def model_scores(
+    model: Any, X: Any, classes: NDArray[Any], positive: int = 1, method: Method = "auto"
+) -> Array:
+    """The scores of a fitted model: (n,) for one of two classes, (n, k) in the order of classes.
+
+    Columns go by the model's own ``classes_``, if it has them, and not by their place.
+    """
+    name = score_method(model, method)
+    what = f"the scores of {_name(model)}"
+    if name == "decision_function" and len(classes) > 2:
+        _refuse_pairs(model)
+    if callable(method):
+        raw = to_matrix(method(model, X), what)
+    else:
+        raw = to_matrix(model(X) if name is None else getattr(model, name)(X), what)
+    order = _class_order(model, classes, partly=name == "predict_proba")
+    if (order < 0).any():  # a fold's model has not seen all classes
+        raw = np.column_stack((raw, np.zeros(len(raw))))
+        order = np.where(order < 0, raw.shape[1] - 1, order)
+        return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
+    k = len(classes)
+    if k == 2 and (raw.ndim == 1 or raw.shape[1:] == (1,)):
+        if callable(method) and positive == 0:
+            raise InputError(
+                f"{what} are one column, high for the class {plain(classes[1])!r}, but the "
+                f"calibrator's pos_label is {plain(classes[0])!r}. Leave pos_label out, or let "
+                "response_method give two columns."
+            )
+        high = positive if name is None else int(np.flatnonzero(order == 1)[0])
+        scores = read_scores(raw, name=what)
+        return scores if high == positive else _OTHER_CLASS[name](scores)
+    if raw.ndim != 2 or raw.shape[1] != k:
+        raise InputError(
+            f"{what} must have one column per class, that is {k}, but their shape is {raw.shape}. "
+            f"{_why(raw, k)}"
+        )
+    if k == 2:
+        return read_scores(raw[:, order], positive_column=positive, name=what)
+    return np.column_stack([read_scores(raw[:, column], name=what) for column in order])
+
+
+def _why(raw: NDArray[Any], k: int) -> str:
+    if raw.ndim == 2 and raw.shape[1] == k * (k - 1) // 2:
+        return f"These seem to be one for each pair of classes. {PAIRS}"
+    return "A model must know the classes it is calibrated for."
+
+
+def _refuse_pairs(model: Any) -> None:
+    """Three classes have three pairs: columns of pairs must not pass for columns of classes."""
+    inner, seen = model, 0
+    while inner is not None and seen < 10:
+        if getattr(inner, "decision_function_shape", "ovr") == "ovo":
+            raise InputError(
+                f"the scores of {_name(model)} must have one column per class, but "
+                'decision_function_shape="ovo" gives one for each pair of classes. Set '
+                f'decision_function_shape="ovr": the model stays the same. {PAIRS}'
+            )
+        steps = getattr(inner, "steps", None)
+        inside = getattr(inner, "best_estimator_", getattr(inner, "estimator", None))
+        inner, seen = (steps[-1][1] if steps else inside), seen + 1
+
+
+def score_method(model: Any, method: Method = "auto") -> str | None:
+    """The name of the method that gives a model's scores; None if that is a function."""
+    if callable(method):
+        return None
+    for name in SCORE_METHODS[method]:
+        if hasattr(model, name):
+            return name
+    if callable(model) and not isinstance(model, type) and method == "auto":
+        return None
+    wanted = "predict_proba or decision_function" if method == "auto" else method
+    raise ParameterError(
+        f"estimator must have {wanted}, but {_name(model)} has not. Pass an instance that has, or "
+        'with cv="prefit" a function from rows to scores, such as model.predict.'
+    )
+
+
+def may_be_probabilities(model: Any, method: Method) -> bool:
+    """Whether a model's scores can be meant as probabilities: not the values of decisions."""
+    return score_method(model, method) in ("predict_proba", None)
+
+
+def chosen_method(told: Method, calibrator: Any) -> Method:
+    """Where scores come from: as told, else as the calibrator wants them."""
+    free = isinstance(told, str) and told == "auto"
+    return calibrator.score_method if free else told
+
+
+def model_to_fit(estimator: Any, hint: str = "") -> Any:
+    """The estimator, if it is an instance that can be fitted; by default a logistic regression."""
+    if estimator is None:
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(max_iter=1000)
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise ParameterError(
+            f"estimator must be an instance with a fit method, but {estimator!r} came.{hint}"
+        )
+    return estimator
+
+
+def warn_no_weights(estimator: Any) -> None:
+    """Say that a model's fit cannot take the weights that came."""
+    warnings.warn(
+        f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrator uses "
+        "the weights: the model is fitted as if all rows counted once.",
+        CalibrationWarning,
+        stacklevel=3,
+    )
+
+
+def weight_argument(estimator: Any) -> str | None:
+    """The keyword under which the estimator's fit takes weights per row; None if it takes none.
+
+    A pipeline takes them for its last step, a search for the estimator that it tunes; where
+    metadata routing is enabled, the estimator's own requests decide.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> weight_argument(make_pipeline(LogisticRegression()))
+    'logisticregression__sample_weight'
+    """
+    from sklearn import get_config
+    from sklearn.utils.metadata_routing import get_routing_for_object
+    from sklearn.utils.validation import has_fit_parameter
+
+    word = "sample_weight"
+    if get_config()["enable_metadata_routing"] and hasattr(estimator, "get_metadata_routing"):
+        routing = get_routing_for_object(estimator)
+        requests = getattr(getattr(routing, "fit", None), "requests", {})
+        refused = requests.get(word) is False
+        takes = has_fit_parameter(estimator, word) and not refused
+        return word if takes or routing.consumes("fit", [word]) else None
+    if has_fit_parameter(estimator, word):
+        return word
+    if hasattr(estimator, "steps") and estimator.steps:
+        name, last = estimator.steps[-1]
+        inner = weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    return weight_argument(estimator.estimator) if _is_search(estimator) else None
+
+
+def unseen(model: Any, classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of several classes a model has not seen, being fitted on a fold that lacks them."""
+    own = getattr(model, "classes_", None)
+    if own is None or len(classes) == 2:
+        return np.zeros(len(classes), dtype=bool)
+    return np.array([not any(_same(c, label) for c in own) for label in classes])
+
+
+def _class_order(model: Any, classes: NDArray[Any], *, partly: bool = False) -> Index:
+    """For each class, the column of the model that speaks of it.
+
+    If ``partly``, −1 for those of several classes that the model, which knows two or more of them
+    and no other, has not seen.
+    """
+    own = getattr(model, "classes_", None)
+    if own is None:
+        return np.arange(len(classes))
+    known = list(own)
+    if len(known) == len(classes):
+        order = [_place(known, label) for label in classes]
+        if -1 not in order:
+            return np.asarray(order, dtype=np.intp)
+    if partly and 2 <= len(known) < len(classes):
+        absent = unseen(model, classes)
+        if len(classes) - int(absent.sum()) == len(known):
+            places = [
+                -1 if gone else _place(known, c) for c, gone in zip(classes, absent, strict=True)
+            ]
+            return np.asarray(places, dtype=np.intp)
+    raise InputError(
+        f"{_name(model)} must know the classes {[plain(c) for c in classes][:20]}, but it knows "
+        f"{[plain(c) for c in known][:20]}. Calibrate it with the labels that it was fitted on; "
+        "with folds that lack a class, use stratified ones or a model with predict_proba."
+    )
+
+
+def _place(known: list[Any], label: Any) -> int:
+    return next((j for j, c in enumerate(known) if _same(c, label)), -1)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(np.all(a == b))
+
+
+def take(values: Any, rows: Index | None) -> Any:
+    """Some rows of anything that has rows (None: all, as they came)."""
+    from sklearn.utils import _safe_indexing
+
+    return values if rows is None or values is None else _safe_indexing(values, rows)
+
+
+def _is_search(estimator: Any) -> bool:
+    from sklearn.model_selection._search import BaseSearchCV
+
+    return isinstance(estimator, BaseSearchCV)
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))

@@ -1,0 +1,228 @@
+"""Which rows train a model and which are scored, for every kind of cv."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.labels import plain
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import check_lengths
+from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.estimators.model_folds import ModelRows, score_method
+
+__all__ = [
+    "FOLDS",
+    "SPLITTING",
+    "check_calibrating",
+    "cv_kind",
+    "hold_out",
+    "row_folds",
+    "row_pairs",
+    "warn_of_missing",
+]
+
+Index = NDArray[np.intp]
+Pair = tuple[Index, Index]
+
+#: the kinds of cv that pick rows, so that the rows must be such that they can be picked
+SPLITTING = ("folds", "fraction")
+#: how many folds None means, as in scikit-learn
+FOLDS = 5
+#: what to do where a fold lacks a class
+LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
+
+
+def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
+    """What a value of cv asks for: prefit, train, a fraction, or folds (None: `FOLDS`)."""
+    if cv is None:
+        return "folds"
+    if isinstance(cv, str):
+        if cv in ("prefit", "train"):
+            return cv
+    elif isinstance(cv, (bool, np.bool_)):
+        pass
+    elif isinstance(cv, Integral):
+        if int(cv) >= 2:
+            return "folds"
+    elif isinstance(cv, Real):
+        if 0.0 < float(cv) < 1.0:
+            return "fraction"
+    elif hasattr(cv, "split") or isinstance(cv, Iterable):
+        return "folds"
+    raise ParameterError(
+        f"cv of {owner} must be a number of folds of at least 2 (None: {FOLDS}), a fraction "
+        'between 0 and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but '
+        f"{cv!r} came."
+    )
+
+
+def row_pairs(
+    cv: Any,
+    data: ModelRows,
+    groups: Any = None,
+    random_state: Any = None,
+    *,
+    complete: bool = True,
+) -> list[Any]:
+    """Rows to train on and rows to score, for any kind of cv; None stands for all, as they came.
+
+    With ``complete`` every split must train on two classes or more.
+    """
+    kind = cv_kind(cv)
+    if kind not in SPLITTING:
+        return [(None, None)]
+    if groups is not None:
+        groups = to_column(groups, "groups")
+        check_lengths(groups=len(groups), y=len(data.codes))
+    if kind == "fraction":
+        return hold_out(float(cv), data, groups, random_state, complete=complete)
+    return row_folds(cv, data, groups, complete=complete)
+
+
+def row_folds(
+    cv: Any, data: ModelRows, groups: NDArray[Any] | None = None, *, complete: bool = True
+) -> list[Pair]:
+    """The rows to train on and to score, fold by fold; if complete, each trains on two classes.
+
+    A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
+    groups stratified folds that keep each group together. Where they need not be complete, classes
+    of fewer rows than folds are dealt one by one.
+    """
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
+
+    cv = FOLDS if cv is None else cv
+    if isinstance(cv, Integral) and not complete and groups is None:
+        return _dealt(int(cv), data)
+    if isinstance(cv, Integral) and not complete and data.class_counts().min() < cv:
+        _check_groups(int(cv), groups)
+        cv = GroupKFold(int(cv))
+    elif isinstance(cv, Integral):
+        _check_enough(int(cv), data, groups)
+        cv = (StratifiedKFold if groups is None else StratifiedGroupKFold)(int(cv))
+    splitter = check_cv(cv, data.y, classifier=True)
+    rows = np.arange(len(data.codes))
+    pairs = [(rows[train], rows[test]) for train, test in splitter.split(data.X, data.y, groups)]
+    if not pairs:
+        raise InputError("cv must give at least one split, but it gave none. Was it used up?")
+    if complete:
+        _check_pairs(pairs, data)
+    return pairs
+
+
+def _dealt(k: int, data: ModelRows) -> list[Pair]:
+    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k."""
+    n = len(data.codes)
+    if n < k:
+        raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
+    order = np.argsort(data.codes, kind="stable")  # one class after the other
+    fold = np.empty(n, dtype=np.intp)
+    fold[order] = np.arange(n) % k
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(k)]
+
+
+def hold_out(
+    fraction: float,
+    data: ModelRows,
+    groups: NDArray[Any] | None = None,
+    random_state: Any = None,
+    *,
+    complete: bool = True,
+) -> list[Pair]:
+    """One split that holds out a fraction of the rows of each class, drawn at random.
+
+    Groups are kept together: then the fraction is the nearest 1/k or 1 − 1/k. Where the split need
+    not be complete and a class is too small to be split, rows or groups are drawn whatever their
+    class.
+    """
+    from sklearn import model_selection as ms
+
+    nothing = np.zeros(len(data.codes))
+    options = {"test_size": fraction, "random_state": random_state}
+    k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
+    if not complete and data.class_counts().min() < k:
+        free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
+        return list(free.split(nothing, groups=groups))
+    if groups is None:
+        splitter = ms.StratifiedShuffleSplit(1, **options)
+        try:
+            pairs = list(splitter.split(nothing, data.codes))
+        except ValueError as wrong:
+            raise InputError(
+                f"cv={fraction:g} cannot hold out rows of each class: {wrong}"
+            ) from wrong
+    else:
+        _check_enough(k, data, groups)
+        folds = ms.StratifiedGroupKFold(k, shuffle=True, random_state=random_state)
+        train, test = next(iter(folds.split(nothing, data.codes, groups)))
+        pairs = [(train, test) if fraction <= 0.5 else (test, train)]
+    if complete:
+        _check_pairs(pairs, data)
+    return pairs
+
+
+def _check_enough(k: int, data: ModelRows, groups: NDArray[Any] | None) -> None:
+    counts = data.class_counts()
+    rarest = int(np.argmin(counts))
+    if counts[rarest] < k:
+        raise InputError(
+            f"{k} folds need at least {k} rows of each class, but class "
+            f"{plain(data.classes[rarest])!r} has {counts[rarest]}. Use fewer folds, or "
+            'cv="train".'
+        )
+    _check_groups(k, groups)
+
+
+def _check_groups(k: int, groups: NDArray[Any] | None) -> None:
+    if groups is not None and (found := len(np.unique(groups))) < k:
+        raise InputError(f"{k} folds need at least {k} groups, but {found} came. Use fewer folds.")
+
+
+def _check_pairs(pairs: list[Pair], data: ModelRows) -> None:
+    for number, (train, test) in enumerate(pairs, start=1):
+        if not len(test):
+            raise InputError(f"every fold must hold rows to score, but fold {number} holds none.")
+        missing = data.class_counts(train) == 0
+        if missing.sum() > len(missing) - 2:
+            raise InputError(
+                "every fold must train on two classes or more, but "
+                f"{_lack(number, len(pairs), data, missing)}. {LESS_RARE}"
+            )
+
+
+def _lack(number: int, folds: int, data: ModelRows, missing: NDArray[np.bool_]) -> str:
+    first = plain(data.classes[int(np.argmax(missing))])
+    return f"the training rows of fold {number} of {folds} lack {first!r}"
+
+
+def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
+    """Say which fold trains without one of several classes, and what its model makes of that.
+
+    Only of models with predict_proba, which can go on: others are refused once they are fitted.
+    """
+    for number, (train, _) in enumerate(pairs, start=1):
+        missing = data.class_counts(train) == 0
+        if missing.any() and score_method(model, data.method) == "predict_proba":
+            warnings.warn(
+                f"{_lack(number, len(pairs), data, missing)}, so that its model gives that class a "
+                f"probability of 0. {LESS_RARE}",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+
+
+def check_calibrating(pairs: list[Pair], data: ModelRows) -> None:
+    """Where each fold has a calibrator of its own, it must see two classes in the fold's rows."""
+    for number, (_, test) in enumerate(pairs, start=1):
+        if (data.class_counts(test) > 0).sum() < 2:
+            raise InputError(
+                f"ensemble=True fits a calibrator to each fold, but fold {number} of {len(pairs)} "
+                f"has {len(test)} row{'s' if len(test) > 1 else ''} of one class to fit it to. Use "
+                "fewer or stratified folds, or ensemble=False, which pools the folds. As all "
+                "classes should be present in test splits, LeaveOneOut cannot be used."
+            )

@@ -1,0 +1,116 @@
+"""Tables dealt into folds, and what a calibrator does on the folds it has not seen."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import ParameterError
+from calibrant.estimators.base import Calibrator
+
+__all__ = ["HeldOutCells", "TableFolds", "out_of_fold"]
+
+Array = NDArray[np.float64]
+
+#: cells with more rows of a class than this are divided by one draw, not row by row
+MANY = 50
+SMALLEST = np.finfo(np.float64).tiny
+
+
+class HeldOutCells(NamedTuple):
+    """What a fold holds out: Σw and Σw² of the negatives and the positives at each score."""
+
+    negative: Array
+    positive: Array
+    negative_sq: Array
+    positive_sq: Array
+
+
+class TableFolds:
+    """A table dealt into k folds at random, class by class; the seed is fixed.
+
+    Rows are dealt whole, and without a look at their neighbours: a row of weight 100 is in one
+    fold, and a fold's frequency at a score says nothing of the other folds'. A table knows no
+    rows, but Σw and Σw² tell how many a cell has: (Σw)²/Σw², exactly where they weigh the same. So
+    a weight of 2 and two rows of weight 1 are dealt differently, as they must be. With
+    ``repetitions`` whole weights are taken for numbers of rows instead, for methods that promise
+    to treat them so; a row of weight 2 may then be on both sides of a split.
+
+    >>> t = ScoreTable.from_counts([0.1, 0.5], [30, 10], [0, 20])
+    >>> deal = TableFolds(t, 2)
+    >>> [float(deal.held(fold).negative.sum()) for fold in range(2)]
+    [20.0, 20.0]
+    """
+
+    def __init__(
+        self, table: ScoreTable, k: int, *, repetitions: bool = False, seed: int = 0
+    ) -> None:
+        if k < 2:
+            raise ParameterError(f"the number of folds must be at least 2, but {k} came.")
+        self.table, self.k = table, k
+        rng = np.random.default_rng(seed)
+        squares = (table.negative_sq, table.positive_sq)
+        if repetitions and table.is_whole:
+            squares = (table.negative, table.positive)
+        columns = zip((table.negative, table.positive), squares, strict=True)
+        self._hands = [_ClassFolds(weight, square, k, rng) for weight, square in columns]
+
+    def held(self, fold: int) -> HeldOutCells:
+        """The part of the table that a fold holds out."""
+        zero, one = (hand.share(fold) for hand in self._hands)
+        table = self.table
+        n0, n1 = table.negative * zero, table.positive * one
+        if table.negative_sq is table.negative and table.positive_sq is table.positive:
+            return HeldOutCells(n0, n1, n0, n1)
+        return HeldOutCells(n0, n1, table.negative_sq * zero, table.positive_sq * one)
+
+
+class _ClassFolds:
+    """How the rows of one class fall to the folds."""
+
+    def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
+        present = weight > 0
+        rows = np.zeros(len(weight), dtype=np.int64)
+        held = np.maximum(square[present], SMALLEST)  # 1e-200² is 0: as one row
+        known = np.rint(weight[present] ** 2 / held)
+        rows[present] = np.clip(known, 1.0, 2.0**53)  # beyond, integers end and shares are the same
+        self.rows = rows
+        self.many = np.flatnonzero(rows > MANY)
+        self.drawn = rng.multinomial(rows[self.many], np.full(k, 1.0 / k))
+        single = np.where(rows > MANY, 0, rows)
+        self.cell = np.repeat(np.arange(len(rows), dtype=np.int32), single)
+        self.fold = (np.arange(len(self.cell)) % k).astype(np.min_scalar_type(k - 1))
+        rng.shuffle(self.fold)
+
+    def share(self, fold: int) -> Array:
+        """The share of each cell's rows that the fold holds out."""
+        held = np.bincount(self.cell[self.fold == fold], minlength=len(self.rows))
+        held[self.many] = self.drawn[:, fold]
+        return np.asarray(held / np.maximum(self.rows, 1))
+
+
+def out_of_fold(calibrator: Calibrator, table: ScoreTable, k: int = 5) -> ScoreTable:
+    """The table of calibrated probabilities, each from a map that was fitted without its fold.
+
+    >>> from calibrant import Isotonic
+    >>> t = ScoreTable.from_arrays([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 0, 1, 1])
+    >>> out_of_fold(Isotonic(), t, k=3).total
+    6.0
+    """
+    deal = TableFolds(table, k)
+    total = ScoreTable.empty()
+    for fold in range(k):
+        held = deal.held(fold)
+        if not (held.negative.any() or held.positive.any()):
+            continue
+        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+        rest = ScoreTable.from_counts(
+            table.scores, *(np.maximum(a - b, 0.0) for a, b in zip(columns, held, strict=True))
+        )
+        fitted = clone(calibrator).fit_table(rest if rest else table)
+        total = total + ScoreTable.from_counts(fitted.map_(table.scores), *held)
+    return total

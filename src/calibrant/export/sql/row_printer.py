@@ -1,0 +1,270 @@
+"""Plans of several scores as one SELECT: a few steps, each a WITH, and a column for every class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from calibrant.export.sql.dialects import Dialect
+from calibrant.export.sql.layout import case, clamp, comment, inside, linear, shifted, total
+from calibrant.export.sql.overflow import guarded
+from calibrant.export.sql.printer import Scope, factor, write
+from calibrant.export.sql.script import from_rows
+from calibrant.export.sql.writer import Join, SqlWriter
+from calibrant.plan.nodes import Node
+from calibrant.plan.row_nodes import (
+    Affine,
+    Combined,
+    EachColumn,
+    Exponentials,
+    Logarithms,
+    LogSoftmax,
+    Normalised,
+    Power,
+    Relative,
+    Row,
+    RowAverage,
+    RowInput,
+    Within,
+)
+
+__all__ = ["HEADS", "QuerySteps", "SqlRowPrinter"]
+
+#: what columns of steps are called, before their numbers
+HEADS = ("s", "known", "r", "z", "x", "eta", "largest", "e", "total", "log_total", "step")
+#: below this exp is no normal number
+LEAST_POWER = -708.0
+#: arguments of one function
+WIDE = 50
+
+
+@dataclass(frozen=True)
+class QueryStep:
+    """One SELECT: the columns that it adds, and the tables that it joins."""
+
+    about: str
+    columns: tuple[tuple[str, str], ...]
+    joins: tuple[Join, ...]
+
+
+@dataclass
+class QuerySteps:
+    """Columns that are computed one after another.
+
+    Parameters
+    ----------
+    page : Page
+    prefix : what their names begin with
+    """
+
+    page: SqlWriter
+    prefix: str = ""
+    found: list[QueryStep] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
+    known: str = ""  # the column that says whether a row's scores are all numbers
+
+    def add(self, about: str, values: Mapping[str, Sequence[str] | str]) -> list[str]:
+        """A step that computes values, by the head of their columns' names; returns the columns."""
+        columns = []
+        for head, texts in values.items():
+            self.seen[head] += 1
+            own = f"{self.prefix}{head}{self.seen[head] if self.seen[head] > 1 else ''}"
+            if isinstance(texts, str):
+                columns.append((own, texts))
+            else:
+                columns += [(f"{own}_{i}", text) for i, text in enumerate(texts)]
+        self.found.append(QueryStep(about, tuple(columns), self._joins()))
+        return [f"r.{name}" for name, _ in columns]
+
+    def _joins(self) -> tuple[Join, ...]:
+        """The joins that no step has made yet."""
+        return tuple(self.page.joins[sum(len(step.joins) for step in self.found) :])
+
+    def numbers(self, columns: Sequence[str]) -> list[str]:
+        """The scores of a row as doubles, and whether all of them are numbers, before all else."""
+        finite = [self.page.dialect.is_finite(c) for c in columns]
+        cast = f"CAST({{}} AS {self.page.dialect.double})"
+        own = [case([(is_so, cast.format(c))]) for is_so, c in zip(finite, columns, strict=True)]
+        every = case([("\nAND ".join(finite), "1")], "0")
+        *found, self.known = self.add(
+            "The scores; known: all are numbers.", {"s": own, "known": every}
+        )
+        return found
+
+    def text(self, table: str, lookup: str, keep: Sequence[str], last: Sequence[str]) -> str:
+        """The query: ``keep`` are columns of the table, ``last`` what is selected beside them."""
+        dialect, source, parts = self.page.dialect, table, []
+        for i, step in enumerate(self.found):
+            columns = [f"{value} AS {name}" for name, value in step.columns]
+            listed = ",\n".join((*(keep if i == 0 else ["r.*"]), *columns))
+            rows = from_rows(source, step.joins, lookup, dialect)
+            source = f"{self.prefix}step_{i + 1}"
+            body = shifted(f"SELECT{dialect.top}\n{shifted(listed)}\n{rows}{dialect.limit}")
+            parts.append(f"{comment(step.about)}{source} {dialect.step} (\n{body}\n)")
+        first = "WITH\n" + ",\n".join(parts) + "\n" if parts else ""
+        ending = shifted(",\n".join((*keep, *last)))
+        rows = from_rows(source, self._joins(), lookup, dialect)
+        return f"{first}SELECT\n{ending}\n{rows}"
+
+
+class SqlRowPrinter:
+    """Writes plans of rows as steps; each rule returns a column for each entry of a row."""
+
+    def __init__(self, columns: Sequence[str], steps: QuerySteps) -> None:
+        self.raw, self.steps = columns, steps
+        self.dialect, self.number = steps.page.dialect, steps.page.dialect.number
+        self.known: dict[Row, list[str]] = {}
+        self.scores: list[str] = []
+
+    def write(self, node: Row) -> list[str]:
+        """The columns of a node."""
+        if node not in self.known:
+            self.known[node] = RULES[type(node)](self, node)
+        return self.known[node]
+
+    def numbers(self) -> list[str]:
+        """The columns that come in, as doubles."""
+        self.scores = self.scores or self.steps.numbers(self.raw)
+        return self.scores
+
+    def each(self, node: EachColumn, relative: bool = False) -> list[str]:
+        """Plans of columns; those that come in are looked at one by one."""
+        single = isinstance(node.row, RowInput) and not self.scores
+        columns = self.raw if single else self.write(node.row)
+        return [self._member(own, columns[j], relative) for j, own in node.members]
+
+    def _member(self, node: Node, column: str, relative: bool) -> str:
+        """A plan of one score as SQL, NULL for all that is no number."""
+        scope = Scope(self.steps.page, column, relative=relative)
+        text = write(guarded(node, self.dialect), scope)
+        return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
+
+    def within(self, node: Within) -> list[str]:
+        columns = self.write(node.row)
+        cut = [clamp(factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns]
+        return self.steps.add("The same, none too small or too large.", {"x": cut})
+
+    def logarithms(self, node: Logarithms) -> list[str]:
+        logs = [self._logarithm(c, node.floor) for c in self.write(node.row)]
+        return self.steps.add("The logarithms of the probabilities.", {"z": logs})
+
+    def _logarithm(self, p: str, floor: float) -> str:
+        """ln of a probability, which is first moved into [floor, 1]."""
+        number = self.number
+        # subnormal numbers have logarithms of their own
+        end = number(floor if floor >= np.finfo(np.float64).tiny else 0.0)
+        branches = [(f"{p} <= {end}", number(float(np.log(floor))))]
+        branches.append((f"{p} >= {number(1.0)}", number(0.0)))
+        return case(branches, f"{self.dialect.ln}({p})")
+
+    def affine(self, node: Affine) -> list[str]:
+        x, k = self.write(node.row), len(self.write(node.row))
+        full = node.matrix
+        if full.ndim < 2:
+            full = np.diag(np.broadcast_to(full, k))
+        bias = np.zeros(k) if node.bias is None else node.bias
+        sums = []
+        for row, b in zip(full.tolist(), bias.tolist(), strict=True):
+            terms = [(w, c) for w, c in zip(row, x, strict=True) if w]
+            sums.append(self.dialect.result.format(linear(b, terms, self.dialect)))
+        return self.steps.add("The logits, scaled.", {"eta": sums})
+
+    def exponentials(self, node: Exponentials) -> list[str]:
+        """With a log-softmax inside: the softmax."""
+        if not isinstance(node.row, LogSoftmax):
+            own = [_exp(c, self.dialect) for c in self.write(node.row)]
+            return self.steps.add("Their exponentials.", {"e": own})
+        e, _ = self._relative_powers(node.row.row)
+        [whole] = self.steps.add("The sum of those.", {"total": total(e)})
+        return [f"{c} / {whole}" for c in e]
+
+    def log_softmax(self, node: LogSoftmax) -> list[str]:
+        e, top = self._relative_powers(node.row)
+        whole = f"{self.dialect.ln}({total(e)})"
+        [log] = self.steps.add("The logarithm of their sum.", {"log_total": whole})
+        logs = [f"{c} - {top} - {log}" for c in self.write(node.row)]
+        return self.steps.add("The logarithms of the probabilities.", {"x": logs})
+
+    def _relative_powers(self, node: Row) -> tuple[list[str], str]:
+        """exp of values less the largest of them, and that."""
+        z = self.write(node)
+        [top] = self.steps.add("The largest of them.", {"largest": self._largest(z)})
+        own = [_exp(f"{c} - {top}", self.dialect) for c in z]
+        return self.steps.add("Their exponentials, as shares of the largest.", {"e": own}), top
+
+    def _largest(self, columns: Sequence[str]) -> str:
+        greatest = self.dialect.greatest
+        if not greatest:
+            rows = ", ".join(f"({c})" for c in columns)
+            return f"(SELECT MAX(v) FROM (VALUES {rows}) AS t(v))"
+        while len(columns) > 1:
+            parts = [columns[i : i + WIDE] for i in range(0, len(columns), WIDE)]
+            columns = [f"{greatest}({', '.join(p)})" if len(p) > 1 else p[0] for p in parts]
+        return columns[0]
+
+    def relative(self, node: Relative) -> list[str]:
+        columns = self.write(node.row)
+        [top] = self.steps.add("The largest probability.", {"largest": self._largest(columns)})
+        size = case([(f"{top} > {self.number(0.0)}", top)], self.number(1.0))
+        cut = [clamp(c, self.dialect, 0.0) for c in columns]
+        return self.steps.add("All as shares of it.", {"x": [f"{c} / {size}" for c in cut]})
+
+    def power(self, node: Power) -> list[str]:
+        powers = []
+        for x in self.write(node.row):
+            log = linear(0.0, [(node.power, f"{self.dialect.ln}({x})")], self.dialect)
+            zero = self.number(0.0)
+            powers.append(case([(f"{x} > {zero}", _exp(log, self.dialect))], zero))
+        return self.steps.add("Their powers.", {"x": powers})
+
+    def shares(self, node: Normalised) -> list[str]:
+        """Columns divided by their sum, unless that is zero."""
+        columns, zero = self.write(node.row), self.number(0.0)
+        [whole] = self.steps.add("Their sum.", {"total": total(columns)})
+        shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
+        return self.steps.add("The same, of sum one.", {"x": shares})
+
+    def average(self, node: RowAverage) -> list[str]:
+        self.numbers()
+        terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
+        return [total(own) for own in zip(*terms, strict=True)]
+
+    def combined(self, node: Combined) -> list[str]:
+        """Shares of the sum; the rules that iterate are refused before."""
+        assert isinstance(node.row, EachColumn)
+        own = self.each(node.row, relative=True)  # shares are made of them
+        r = self.steps.add("The probability of each class against all others.", {"r": own})
+        [whole] = self.steps.add("Their sum.", {"total": total(r)})
+        zero, even = self.number(0.0), self.number(1.0 / len(r))
+        shares = [factor(c, self.dialect) for c in r]
+        return [
+            case([(f"{whole} > {zero}", f"{c} / {whole}"), (f"{whole} <= {zero}", even)])
+            for c in shares
+        ]
+
+
+def _exp(power: str, dialect: Dialect) -> str:
+    """exp; where an engine refuses what underflows, 0 for that."""
+    text = inside("EXP(", power, ")")
+    if dialect.infinite:
+        return text
+    return case([(f"{power} > {dialect.number(LEAST_POWER)}", text)], dialect.number(0.0))
+
+
+RULES: dict[type[Row], Callable[..., list[str]]] = {
+    RowInput: lambda printer, node: printer.numbers(),
+    EachColumn: SqlRowPrinter.each,
+    Within: SqlRowPrinter.within,
+    Logarithms: SqlRowPrinter.logarithms,
+    Affine: SqlRowPrinter.affine,
+    LogSoftmax: SqlRowPrinter.log_softmax,
+    Exponentials: SqlRowPrinter.exponentials,
+    Relative: SqlRowPrinter.relative,
+    Power: SqlRowPrinter.power,
+    Normalised: SqlRowPrinter.shares,
+    RowAverage: SqlRowPrinter.average,
+    Combined: SqlRowPrinter.combined,
+}

@@ -1,0 +1,93 @@
+"""A plan per segment: a CASE for few of them, for many a table of parameters and one of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.export.sql.layout import case, inside, string
+from calibrant.export.sql.overflow import guarded
+from calibrant.export.sql.printer import Scope, write
+from calibrant.export.sql.writer import SqlWriter
+from calibrant.plan.nodes import BySegment, uses
+from calibrant.plan.stacked_plans import StackedPlans, parameter_table, stacked
+
+__all__ = ["write_segmented"]
+
+
+def write_segmented(plan: BySegment, segment: str, scope: Scope) -> str:
+    """The plan of a score and of a column of segments as SQL."""
+    _check_keys(plan.keys)
+    used = np.flatnonzero(plan.shares > 0.0).tolist()
+    common = guarded(plan.common.value, scope.dialect)
+    if not used:
+        return write(common, scope)
+    text_keys = isinstance(plan.keys[used[0]], str)
+    column = scope.dialect.key.format(segment) if text_keys else segment
+    if scope.page.lookup:
+        return _looked_up(plan, used, column, scope)
+    branches = [
+        (_literal(plan.keys[i], scope.page), write(guarded(plan.whole(i), scope.dialect), scope))
+        for i in used
+    ]
+    return case(branches, write(common, scope), operand=column)
+
+
+def _check_keys(keys: Sequence[str | int]) -> None:
+    """Those of a column are of one type."""
+    if len({type(key) for key in keys}) > 1:
+        raise InputError(
+            "a column of SQL holds text or numbers, but the keys of this map are both. Make two "
+            "maps of it, one of each type."
+        )
+    for key in keys:
+        if isinstance(key, int) and not -(2**63) <= key < 2**63:
+            raise InputError(
+                f"segments must be integers of at most 64 bits to be a column of SQL, but {key} "
+                "came. Use text for such keys."
+            )
+
+
+def _literal(key: str | int, page: SqlWriter) -> str:
+    return str(key) if isinstance(key, int) else string(key + page.dialect.key_end, page.dialect)
+
+
+# --- many segments ------------------------------------------------------------------------------
+
+
+def _looked_up(plan: BySegment, used: list[int], column: str, scope: Scope) -> str:
+    """Plans of the same form share their columns; each segment says which form is its own."""
+    dialect = scope.dialect
+    precise = replace(scope, relative=uses(plan.members)[plan.common] > 0)
+    common = write(guarded(plan.common.value, dialect), precise)
+    scope = scope.let(plan.common, common, scope.reach(plan.common))
+    stacks = [
+        StackedPlans(members, guarded(node, dialect))
+        for members, node in stacked([plan.members[i] for i in used], shared=(plan.common,))
+    ]
+    keys = [plan.keys[i] for i in used]
+    table, names = parameter_table(stacks, plan.shares[used])
+    if len(stacks) == 1:
+        del table["part"]
+    if (table["share"] == 1.0).all():
+        del table["share"]
+    segments = np.array(keys) if isinstance(keys[0], int) else keys
+    about = f"{len(used):,} segments: the number of each, and what its map is made of"
+    columns: dict[str, Any] = {"segment": segments, **table}
+    joined = scope.page.join(about, columns, 1, {"segment": column})
+    own = {parameter: joined[name] for parameter, name in names.items()}
+    scope = replace(scope, columns=own, code=joined["code"])
+    texts = [write(node, scope) for _, node in stacks]
+    value = texts[0]
+    if len(texts) > 1:
+        parts = enumerate(texts[:-1])
+        value = case([(f"{joined['part']} = {i}", text) for i, text in parts], texts[-1])
+    if "share" in joined:
+        rest = f"({dialect.number(1.0)} - {joined['share']})"
+        mixed = ((joined["share"], value), (rest, common))
+        value = "\n+ ".join(inside(f"{share} * (", text, ")") for share, text in mixed)
+    return case([(f"{joined['code']} IS NULL", common)], value)

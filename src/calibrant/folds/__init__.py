@@ -1,1 +1,0 @@
-"""Out-of-fold tables and scores, for everyone who cross-validates."""

@@ -1,0 +1,181 @@
+"""How many neighbours: every k of a grid judged by leaving out one row at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.local.nearest_rows import PAIRS, TIE, FoundRows, reach
+
+if TYPE_CHECKING:
+    from calibrant.local.neighbours import Neighbours
+
+__all__ = ["NeighbourShares", "best", "grid", "leave_one_out"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: the largest k that is tried
+LARGEST = 512
+#: the paper's k, which is always tried
+USUAL = 10
+
+
+def grid(total: float) -> list[int]:
+    """Powers of √2, and 10, up to 2√n and 512; fewer than n, the total weight.
+
+    >>> grid(200.0)
+    [1, 2, 3, 4, 6, 8, 10, 11, 16, 23]
+    """
+    most = min(max(2.0 * np.sqrt(total), USUAL), LARGEST, np.floor(total * (1 + TIE)) - 1)
+    powers = {int(np.floor(2 ** (half / 2) + 0.5)) for half in range(20)}
+    return sorted(k for k in powers | {USUAL} if k <= most)
+
+
+def best(losses: dict[int, float]) -> int:
+    """The k of the smallest loss, the largest of those that tie; 1 where there was no choice."""
+    least = min(losses.values(), default=0.0)
+    return max((k for k, loss in losses.items() if loss <= least * (1 + TIE)), default=1)
+
+
+@dataclass(frozen=True)
+class NeighbourShares:
+    """Who has how much weight, of which class, in which distinct row; in the order of these.
+
+    All that one owner has is left out together: a row that was scored several times has a share
+    in as many distinct rows.
+    """
+
+    cell: Index
+    code: Index
+    weight: Array
+    owner: Index
+
+    @classmethod
+    def of_counts(cls, counts: Array) -> NeighbourShares:
+        """All of one class in one distinct row belongs together."""
+        cell, code = np.nonzero(counts)
+        return cls(cell, code, counts[cell, code], np.arange(len(cell)))
+
+    @classmethod
+    def of_rows(
+        cls, cell: Index, code: Index, weight: Array, groups: NDArray[Any]
+    ) -> NeighbourShares:
+        """Rows of one group belong together."""
+        order = np.argsort(cell, kind="stable")
+        owner = np.unique(groups, return_inverse=True)[1]
+        return cls(cell[order], code[order], weight[order], owner[order])
+
+    @property
+    def owners(self) -> int:
+        """How many owners there are."""
+        return int(self.owner.max()) + 1
+
+    @cached_property
+    def most(self) -> int:
+        """How many shares an owner has at most."""
+        return int(np.bincount(self.owner).max())
+
+    @cached_property
+    def _total(self) -> Array:
+        """What the owner of each share has."""
+        total = np.bincount(self.owner, weights=self.weight).astype(np.float64)
+        return total[self.owner]
+
+    @cached_property
+    def left_out(self) -> Array:
+        """How much of each share is left out at a time: its part of the unit."""
+        return self.weight / np.maximum(self._total, 1.0)
+
+    @cached_property
+    def unit(self) -> Array:
+        """How much of what the owner of each share has is left out at a time."""
+        return np.minimum(self._total, 1.0)
+
+    @cached_property
+    def _by_owner(self) -> Index:
+        return np.argsort(self.owner, kind="stable")
+
+    def at(self, cells: Index) -> tuple[Index, Index]:
+        """The shares in each of some distinct rows: places among these, and shares."""
+        return _runs(self.cell, cells)
+
+    def siblings(self, shares: Index) -> tuple[Index, Index]:
+        """The shares of each owner of some shares: places among these, and shares."""
+        ordered = self._by_owner
+        place, run = _runs(self.owner[ordered], self.owner[shares])
+        return place, ordered[run]
+
+
+def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
+    """Where each wanted value is in an ordered array: places among the wanted, and in the array."""
+    first = np.searchsorted(ordered, wanted, side="left")
+    many = np.searchsorted(ordered, wanted, side="right") - first
+    place = np.repeat(np.arange(len(wanted)), many)
+    before = np.cumsum(many) - many
+    return place, np.arange(len(place)) + (first - before)[place]
+
+
+def leave_one_out(
+    rule: Neighbours,
+    ks: list[int],
+    shares: NeighbourShares | None = None,
+    *,
+    progress: bool = False,
+) -> dict[int, float]:
+    """The Brier score (summed over classes) of each k, one search for all of them.
+
+    Of a row of weight w, one unit (all of it, if less) is left out at a time: whole weights are
+    repeated rows. Of rows that ``shares`` gives to one owner, one unit of what these have together.
+    Ranges and attribute weights stay those of all rows.
+    """
+    if not ks:
+        return {}
+    shares = NeighbourShares.of_counts(rule.counts) if shares is None else shares
+    total = np.zeros(len(ks))
+    for found in rule.search.find(rule.cells, max(ks) + 1.0, progress=progress):
+        place, held = shares.at(found.rows)
+        height = max(1, PAIRS // (found.near.shape[1] * shares.most))
+        for start in range(0, len(held), height):
+            some = slice(start, start + height)
+            total += _losses(rule, found, place[some], shares, held[some], ks)
+    return dict(zip(ks, (total / rule.counts.sum()).tolist(), strict=True))
+
+
+def _losses(
+    rule: Neighbours,
+    found: FoundRows,
+    rows: Index,
+    shares: NeighbourShares,
+    held: Index,
+    ks: list[int],
+) -> Array:
+    """The sum of w·Brier over some shares, for each k, given their rows in a block."""
+    index, near = found.index[rows], found.near[rows]
+    which, sibling = shares.siblings(held)
+    own = index[which] == shares.cell[sibling][:, None]
+    which, sibling, column = (a[own.any(axis=1)] for a in (which, sibling, own.argmax(axis=1)))
+    out = shares.left_out[sibling]
+    weight = rule.search.weight[index]
+    np.subtract.at(weight, (which, column), out)
+    mass = np.cumsum(np.maximum(weight, 0.0), axis=1)
+    ends = np.column_stack([(near <= reach(near, mass, k)[:, None]).sum(axis=1) - 1 for k in ks])
+    pull = np.broadcast_to(rule.pull(near), near.shape)
+    sums = np.empty((*ends.shape, rule.n_classes))
+    for j, counts in enumerate(rule.counts.T):
+        weight = counts[index]
+        mine = shares.code[sibling] == j
+        np.subtract.at(weight, (which[mine], column[mine]), out[mine])
+        cumulated = np.cumsum(pull * np.maximum(weight, 0.0), axis=1)
+        sums[:, :, j] = np.take_along_axis(cumulated, ends, axis=1)
+    # the same rows as without those left out
+    total = rule.counts.sum()
+    sums += (rule.start * total / (total - shares.unit[held]))[:, None, None]
+    sums /= sums.sum(axis=2, keepdims=True)
+    sums[np.arange(len(held)), :, shares.code[held]] -= 1.0
+    loss: Array = shares.weight[held] @ np.square(sums).sum(axis=2)
+    return loss

@@ -1,0 +1,352 @@
+"""Frequencies inside intervals of scores: what a fitted ACP is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen
+from calibrant.data.json_facts import shown
+from calibrant.data.to_numpy import to_matrix
+from calibrant.data.validation import HEAVIEST, check_lengths
+from calibrant.errors import CalibrationWarning, InputError, caller_level
+from calibrant.local.rule import RowInputs, Rule
+
+__all__ = ["NEAREST", "IntervalBins", "RowBins"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+#: from the first and the stop of a range of cells to the weight of each class in it
+Sums = Callable[[Index, Index], tuple[Array, Array]]
+
+#: the weight of the nearest scores that stand in for an empty interval
+NEAREST = 10.0
+LARGEST = float(np.finfo(float).max)
+#: distances, and sums of weights, within this relative difference are equal
+TIE = 1e-12
+ENOUGH = NEAREST * (1.0 - TIE)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowBins(Frozen):
+    """The bin of each row.
+
+    Parameters
+    ----------
+    probability : array of shape (n,)
+        The frequency of the positive class in the bin (smoothed, if asked for).
+    weight : array of shape (n,)
+        The calibration weight that it rests on.
+    empty : bool array of shape (n,)
+        Whether no calibration score lies in the row's interval, so that the nearest ones were used.
+
+    Examples
+    --------
+    >>> RowBins(np.array([0.5, 0.2]), np.array([8.0, 10.0]), np.array([False, True]))
+    RowBins(2 rows, 1 of them with an empty interval, weights from 8 to 10, median 9)
+    """
+
+    probability: Array
+    weight: Array
+    empty: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        n, empty = len(self.weight), int(self.empty.sum())
+        w = self.weight
+        return (
+            f"RowBins({n} row{'' if n == 1 else 's'}, {empty or 'none'} of them with an empty "
+            f"interval, weights from {w.min():g} to {w.max():g}, median {np.median(w):g})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntervalBins(Rule):
+    """The frequency of the positive class among the calibration scores in each row's interval.
+
+    Parameters
+    ----------
+    scores : array of shape (D,)
+        Distinct calibration scores, ascending.
+    negative, positive : arrays of shape (D,)
+        The weight of either class at each.
+    pseudo : float
+        What each class gets on top of its weight in a bin.
+
+    Notes
+    -----
+    Two binary searches and O(1) lookups in cumulative sums, which are exact for whole weights.
+    Differences of sums of fractions would cancel, so these are added up from a dyadic tree of
+    partial sums, O(log D), with an error of O(log D) roundings. An empty interval costs O(log k)
+    times as much, where k scores are needed. Memory O(D).
+    """
+
+    kind: ClassVar[str] = "bins"
+
+    scores: Array
+    negative: Array
+    positive: Array
+    pseudo: float = 0.0
+
+    def __call__(self, scores: Array, rows: RowInputs) -> Array:
+        found = self.bins(scores, rows)
+        if found.empty.any():
+            empty, n = int(found.empty.sum()), len(found.empty)
+            warnings.warn(
+                f"{empty} of {n} intervals {'holds' if empty == 1 else 'hold'} no calibration "
+                f"score (first at row {int(np.argmax(found.empty))}): the nearest scores, to a "
+                f"weight of {NEAREST:g}, were used there; `bins` tells where. Use wider intervals "
+                "or more calibration rows.",
+                CalibrationWarning,
+                stacklevel=caller_level(),
+            )
+        p = found.probability
+        return np.column_stack((1.0 - p, p))
+
+    def bins(self, scores: Array, rows: RowInputs) -> RowBins:
+        """The bin of each row, given its score and the ends of its interval."""
+        lower, upper = _read_interval(rows, len(scores))
+        first = np.searchsorted(self.scores, lower, side="left")
+        stop = np.searchsorted(self.scores, upper, side="right")
+        empty = first == stop
+        if empty.any():
+            first[empty], stop[empty] = self._nearest(scores[empty])
+        negative, positive = self._sums(first, stop)
+        weight = negative + positive
+        p = (positive + self.pseudo) / (weight + 2.0 * self.pseudo)
+        return RowBins(p, weight, empty)
+
+    @property
+    def n_classes(self) -> int:
+        return 2
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        arrays = {"scores": self.scores, "negative": self.negative, "positive": self.positive}
+        return {"pseudo": float(self.pseudo)}, arrays
+
+    @classmethod
+    def from_parts(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        pseudo: Any = state.get("pseudo")
+        number = isinstance(pseudo, Real) and not isinstance(pseudo, bool)
+        if not number or not 0.0 <= pseudo <= HEAVIEST:
+            raise InputError(
+                f"the file is damaged: pseudo must be a number from 0 to {HEAVIEST:g}, but "
+                f"{shown(pseudo)} came."
+            )
+        if set(arrays) != {"scores", "negative", "positive"}:
+            raise InputError(
+                "the file is damaged: its arrays must be scores, negative and positive, but "
+                f"{shown(sorted(arrays))} came."
+            )
+        columns = [arrays[name] for name in ("scores", "negative", "positive")]
+        scores, negative, positive = columns
+        for column in columns:
+            if column.dtype != np.float64 or column.ndim != 1 or len(column) != len(scores):
+                raise InputError(
+                    "the file is damaged: scores, negative and positive must be columns of "
+                    "float64 numbers of one length."
+                )
+        checks = {
+            "there must be at least one score": len(scores) > 0,
+            "all numbers must be finite": all(np.isfinite(c).all() for c in columns),
+            "scores must be ascending": bool((scores[1:] > scores[:-1]).all()),
+            f"weights must be at least 0 and at most {HEAVIEST:g}": all(
+                bool(((w >= 0) & (w <= HEAVIEST)).all()) for w in (negative, positive)
+            ),
+            "each score must have a weight": bool(((negative > 0) | (positive > 0)).all()),
+        }
+        broken = next((rule for rule, holds in checks.items() if not holds), None)
+        if broken:
+            raise InputError(f"the file is damaged: {broken}.")
+        return cls(scores, negative, positive, float(pseudo))
+
+    def __repr__(self) -> str:
+        n0, n1 = float(self.negative.sum()), float(self.positive.sum())
+        return (
+            f"Bins({len(self.scores)} score{'' if len(self.scores) == 1 else 's'} from "
+            f"{self.scores[0]:g} to {self.scores[-1]:g}, weight {n0 + n1:g}: {n1:g} positive, "
+            f"{n0:g} negative{f', pseudo-count {self.pseudo:g}' if self.pseudo else ''})"
+        )
+
+    # --- sums over ranges -----------------------------------------------------------------------
+
+    @cached_property
+    def _sums(self) -> Sums:
+        cells = np.column_stack((self.negative, self.positive))
+        whole = bool((cells == np.floor(cells)).all()) and cells.sum() < 2.0**53
+        return _prefix_sums(cells) if whole else _tree_sums(cells)
+
+    # --- the nearest scores ---------------------------------------------------------------------
+
+    def _nearest(self, scores: Array) -> tuple[Index, Index]:
+        """The range of the nearest cells whose weight is at least 10, ties at its edge included.
+
+        The furthest of them is a cell on the left or on the right of the score. Either is found by
+        doubling and bisection, and the narrower range is the answer (one contains the other), with
+        what is as far but for rounding; all cells, where they weigh less.
+        """
+        x, s, D = self.scores, scores, len(self.scores)
+        middle = np.searchsorted(x, s, side="left")
+        first, stop = np.zeros(len(s), dtype=np.intp), np.full(len(s), D)
+        for ranged, most in ((_from_left, middle), (_from_right, D - middle)):
+            some = np.flatnonzero(most)
+            around = partial(ranged, x, s[some], middle[some])
+            a, b = self._narrowest(around, most[some])
+            narrower = b - a < stop[some] - first[some]
+            first[some] = np.where(narrower, a, first[some])
+            stop[some] = np.where(narrower, b, stop[some])
+        return _with_ties(x, s, first, stop)
+
+    def _narrowest(
+        self, around: Callable[[Index], tuple[Index, Index]], most: Index
+    ) -> tuple[Index, Index]:
+        """The range with the fewest cells on one side that weighs enough, else that with most."""
+        low, high = np.ones_like(most), np.ones_like(most)
+        while not (over := (high == most) | self._enough(*around(high))).all():
+            low, high = np.where(over, low, high + 1), np.where(over, high, 2 * high)
+            high = np.minimum(high, most)
+        while (low < high).any():
+            count = (low + high) // 2
+            enough = self._enough(*around(count))
+            high = np.where(enough, count, high)
+            low = np.where(enough, low, np.minimum(count + 1, high))
+        first, stop = around(low)
+        enough = self._enough(first, stop)
+        return np.where(enough, first, 0), np.where(enough, stop, len(self.scores))
+
+    def _enough(self, first: Index, stop: Index) -> NDArray[np.bool_]:
+        negative, positive = self._sums(first, stop)
+        return np.asarray(negative + positive >= ENOUGH)
+
+
+def _from_left(x: Array, s: Array, middle: Index, count: Index) -> tuple[Index, Index]:
+    """The cells no further from s than the count-th on its left."""
+    edge = middle - count
+    place, met, error = _mirrored(x, s, x[edge])
+    return edge, place + (met & (error >= 0.0))
+
+
+def _from_right(x: Array, s: Array, middle: Index, count: Index) -> tuple[Index, Index]:
+    """The cells no further from s than the count-th on its right."""
+    edge = middle + count - 1
+    place, met, error = _mirrored(x, s, x[edge])
+    return place + (met & (error > 0.0)), edge + 1
+
+
+def _with_ties(x: Array, s: Array, first: Index, stop: Index) -> tuple[Index, Index]:
+    """The same ranges with the cells that are as far from s as the furthest, to 1e-12."""
+    low, high = x[first], x[stop - 1]
+    largest = np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
+    unit = np.where(largest > LARGEST / 4.0, 0.25, 1.0)  # in which differences do not overflow
+    centre = s * unit
+    far = np.maximum(centre - low * unit, high * unit - centre) * (1.0 + TIE)
+    with np.errstate(over="ignore"):  # an infinite end is beyond all cells
+        a, b = (centre - far) / unit, (centre + far) / unit
+    left, right = np.searchsorted(x, a, side="left"), np.searchsorted(x, b, side="right")
+    # a cell where the rounded end is may lie beyond the end itself
+    left += centre - x[np.minimum(left, len(x) - 1)] * unit > far
+    right -= x[np.maximum(right - 1, 0)] * unit - centre > far
+    return np.minimum(first, left), np.maximum(stop, right)
+
+
+def _mirrored(x: Array, s: Array, edge: Array) -> tuple[Index, NDArray[np.bool_], Array]:
+    """Where m = 2s − edge is among the cells; whether one is its rounding, and what that lost.
+
+    No cell lies between a number and its rounding, so that these three tell exactly on which side
+    of m every cell is.
+    """
+    unit = np.where(np.abs(s) > LARGEST / 2.0, 0.5, 1.0)  # in which 2s does not overflow
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite m is beyond all cells
+        twice, edge = 2.0 * (s * unit), edge * unit
+        m = twice - edge
+        back = m - twice
+        error = (twice - (m - back)) - (edge + back)
+        m = m / unit
+    place = np.searchsorted(x, m, side="left")
+    met = x[np.minimum(place, len(x) - 1)] == m
+    return place, met, error
+
+
+def _prefix_sums(cells: Array) -> Sums:
+    """Differences of cumulative sums."""
+    upto = np.zeros((len(cells) + 1, 2))
+    np.cumsum(cells, axis=0, out=upto[1:])
+
+    def sums(first: Index, stop: Index) -> tuple[Array, Array]:
+        found = np.take(upto, stop, axis=0)
+        found -= np.take(upto, first, axis=0)
+        return found[:, 0], found[:, 1]
+
+    return sums
+
+
+def _tree_sums(cells: Array) -> Sums:
+    """Sums of the blocks of 1, 2, 4, … cells that make up a range: only additions."""
+    levels = [cells]
+    while len(levels[-1]) > 1:
+        last = levels[-1]
+        pairs = last[0 : len(last) - 1 : 2] + last[1::2]
+        levels.append(np.vstack((pairs, last[-1:])) if len(last) % 2 else pairs)
+
+    def sums(first: Index, stop: Index) -> tuple[Array, Array]:
+        found = np.zeros((len(first), 2))
+        first, stop = first.copy(), stop.copy()
+        for level in levels:
+            rows = np.flatnonzero((first & 1) & (first < stop))
+            found[rows] += level[first[rows]]
+            first[rows] += 1
+            rows = np.flatnonzero((stop & 1) & (first < stop))
+            stop[rows] -= 1
+            found[rows] += level[stop[rows]]
+            first >>= 1
+            stop >>= 1
+        return found[:, 0], found[:, 1]
+
+    return sums
+
+
+def _read_interval(rows: RowInputs, n: int) -> tuple[Array, Array]:
+    """The ends of n intervals; they may be infinite."""
+    if rows.lower is None or rows.upper is None:
+        missing = " and ".join(k for k in ("lower", "upper") if getattr(rows, k) is None)
+        raise InputError(
+            f"each row needs the ends of an interval around its score, but {missing} did not come. "
+            "Pass lower= and upper=, for example from "
+            "`lower, upper = prediction_interval(model, X, train=(X_train,))`, or let "
+            "CalibratedClassifier(model, ACP()) find them."
+        )
+    lower, upper = _read_end(rows.lower, "lower", n), _read_end(rows.upper, "upper", n)
+    crossed = lower > upper
+    if crossed.any():
+        row = int(np.argmax(crossed))
+        raise InputError(
+            f"lower must be at most upper: {int(crossed.sum())} of {n} are above (first at row "
+            f"{row}: {lower[row]:g} > {upper[row]:g}). Were they passed the wrong way round?"
+        )
+    return lower, upper
+
+
+def _read_end(values: Any, name: str, n: int) -> Array:
+    column = to_matrix(values, name)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must be one number per row, but an array of shape {column.shape} and type "
+            f"{column.dtype} came."
+        )
+    lengths = {"scores": n, name: len(column)}
+    check_lengths(**lengths)
+    missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(0, dtype=bool)
+    if missing.any():
+        raise InputError(
+            f"{name} must not be NaN: {int(missing.sum())} of {n} are (first at row "
+            f"{int(np.argmax(missing))}). Drop those rows, or give them [-inf, inf]."
+        )
+    return np.ascontiguousarray(column, dtype=np.float64)

@@ -1,0 +1,11 @@
+"""Every kind of rule by name, for reading files."""
+
+from __future__ import annotations
+
+from calibrant.local.interval_bins import IntervalBins
+from calibrant.local.neighbours import Neighbours
+from calibrant.local.rule import Rule
+
+__all__ = ["KINDS"]
+
+KINDS: dict[str, type[Rule]] = {kind.kind: kind for kind in (IntervalBins, Neighbours)}

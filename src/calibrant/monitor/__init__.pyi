@@ -1,0 +1,9 @@
+"""What `calibrant.monitor` shows; `lazy_names` reads it."""
+
+from calibrant.monitor.drift_check import check_drift as check_drift
+from calibrant.monitor.drift_value import Drift as Drift
+from calibrant.monitor.prior_adjust import adjust_prior as adjust_prior
+from calibrant.monitor.rate_estimating import estimate_rate as estimate_rate
+from calibrant.monitor.rate_estimating import estimate_rates as estimate_rates
+from calibrant.monitor.rate_values import RateEstimate as RateEstimate
+from calibrant.monitor.rate_values import RateEstimates as RateEstimates

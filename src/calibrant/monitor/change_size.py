@@ -1,0 +1,73 @@
+"""How large a change is, and what each remedy would gain."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.losses import sigmoid
+from calibrant.monitor.change_models import PRIOR, ChangeFit, ComparedCells, Outcome, fit
+from calibrant.monitor.drift_value import Remedy
+
+__all__ = ["expected_rate", "reference_curve", "remedies_of"]
+
+Array = NDArray[np.float64]
+
+#: the remedies, each holding the one before it
+NAMES = ("none", "intercept", "refit", "new map")
+
+
+def reference_curve(cells: ComparedCells, model: ChangeFit) -> Array:
+    """The reference's logit in every cell, by the model of the largest change."""
+    return np.asarray(cells.offset + model.theta[: len(cells.curve)] @ cells.curve)
+
+
+def expected_rate(cells: ComparedCells, reference: Array) -> float:
+    """The share of positives in the new table, had nothing changed."""
+    weight = cells.weight * cells.new
+    return float(weight @ sigmoid(reference)) / float(weight.sum())
+
+
+def remedies_of(
+    cells: ComparedCells, reference: Array, steps: list[Array], outcomes: list[Outcome]
+) -> tuple[Remedy, ...]:
+    """What each remedy saves and leaves, fitted to the new table with the reference as an offset.
+
+    Saved: the fall of the mean log loss, less tr J⁻¹V per unit of weight, which is what fitting to
+    these rows flatters it by (half in these rows, half in others). Left: the root of the mean
+    squared distance from the largest model, less the variance of that distance.
+    """
+    alone = cells.only_new(reference)
+    columns = np.concatenate([step[:, cells.new > 0.0] for step in steps[: len(outcomes)]])
+    sizes = [0, *np.cumsum([len(step) for step in steps[: len(outcomes)]]).tolist()]
+    fits = [fit(alone, columns[:size]) for size in sizes]
+    total, best = float(alone.weight.sum()), outcomes[-1].covariance
+    found = []
+    for name, size, here, outcome in zip(NAMES, sizes, fits, [None, *outcomes], strict=False):
+        known = np.zeros_like(best)
+        if outcome is not None:
+            known[:size, :size] = outcome.covariance
+        saved = fits[0].loss - here.loss - _flattery(alone, columns[:size], here)
+        left = _distance(alone, columns, (here.p, fits[-1].p), best - known)
+        found.append(Remedy(name, saved / total, left if here is not fits[-1] else 0.0))
+    return tuple(found)
+
+
+def _flattery(cells: ComparedCells, columns: Array, here: ChangeFit) -> float:
+    """tr J⁻¹V: the number of parameters, where rows weigh alike."""
+    scaled = columns * cells.information(here.p)
+    information = scaled @ columns.T + PRIOR * np.eye(len(columns))
+    variance = (columns * cells.variance(here.p)) @ columns.T
+    return float(np.trace(np.linalg.solve(information, variance)))
+
+
+def _distance(
+    cells: ComparedCells, columns: Array, pair: tuple[Array, Array], covariance: Array
+) -> float:
+    """The root mean square of a difference of probabilities, without what chance adds."""
+    weight, p = cells.weight, pair[1]
+    spread = np.einsum("ij,ik,kj->j", columns, covariance, columns) * (p * (1.0 - p)) ** 2
+    square = float(weight @ ((pair[1] - pair[0]) ** 2 - spread)) / float(weight.sum())
+    return math.sqrt(max(square, 0.0))

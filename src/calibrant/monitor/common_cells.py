@@ -1,0 +1,221 @@
+"""Two tables on one axis: the cells that a test of drift looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import own
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.estimators.base import inner_interval
+from calibrant.losses import logit
+from calibrant.maps import Map
+from calibrant.maps.checks import in_blocks
+from calibrant.metrics.weighted_cells import NOT_WHOLE
+
+__all__ = ["SPREADS", "Group", "against_map", "side_by_side", "through"]
+
+Array = NDArray[np.float64]
+
+#: cells that a larger table is pooled to
+CELLS = 2000
+#: share of the new rows beyond the reference's scores above which there is no answer
+BEYOND = 0.5
+#: parts of a table in which weights may be of different sizes: at most, and how many rows of the
+#: rarer class (by their effective number) each must have
+PARTS, CASES = 16, 20.0
+
+
+class Group(NamedTuple):
+    """The cells of one table: z, Σw of each class, and what Σw² of a class is to Σw there.
+
+    Weights are scaled to sum to the effective size (Σw)²/Σw², so that tables of any scale can stand
+    side by side.
+    """
+
+    z: Array
+    negative: Array
+    positive: Array
+    spread_negative: Array
+    spread_positive: Array
+
+    @property
+    def weight(self) -> Array:
+        return self.negative + self.positive
+
+    @property
+    def rarer(self) -> float:
+        """How many rows of equal weight the rarer class is worth."""
+        classes = (
+            (self.negative, self.spread_negative),
+            (self.positive, self.spread_positive),
+        )
+        return min(float(w.sum()) ** 2 / (float(w @ spread) or 1.0) for w, spread in classes)
+
+    @property
+    def information(self) -> float:
+        """n·rate·(1 − rate): what the rows tell of an intercept."""
+        n, ones = float(self.weight.sum()), float(self.positive.sum())
+        return ones * (n - ones) / n
+
+
+def through(table: ScoreTable, map_: Map) -> ScoreTable:
+    """The table of a map's probabilities in place of the scores."""
+    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+    return ScoreTable.from_counts(map_(table.scores), *columns)
+
+
+def side_by_side(
+    reference: ScoreTable, new: ScoreTable, by_logit: bool, weights: str
+) -> tuple[Group, Group, list[str]]:
+    """Both tables as cells where both have scores, and what is to be said of the rest."""
+    tables = [
+        _on_axis(table, _clip(reference, new) if by_logit else None) for table in (reference, new)
+    ]
+    low = max(float(table.scores[0]) for table in tables)
+    high = min(float(table.scores[-1]) for table in tables)
+    if low > high:
+        ends = [f"{t.scores[0]:g} to {t.scores[-1]:g}" for t in (reference, new)]
+        raise InputError(
+            "the scores of both tables must overlap, but the reference has "
+            f"{ends[0]} and the new table {ends[1]}: there is nothing to compare. Make sure that "
+            "both hold scores of one kind."
+        )
+    inside = [_between(table, low, high) for table in tables]
+    notes = []
+    for name, whole, part in zip(("reference", "new"), tables, inside, strict=True):
+        if not part:
+            raise InputError(
+                f"the scores of both tables must overlap, but no {name} row lies where the other "
+                "table has scores: there is nothing to compare."
+            )
+        left_out = 1.0 - part.total / whole.total
+        if name == "new" and left_out > BEYOND:
+            raise InputError(
+                f"most new scores must lie within the reference's, but {100 * left_out:.3g} % lie "
+                "beyond them, so that nothing can be said of most rows. Make sure that both tables "
+                "hold scores of one kind, or take a reference that covers the new rows."
+            )
+        if left_out > 0.01:
+            notes.append(
+                f"{100 * left_out:.3g} % of the {name} rows lie beyond the other table's scores, "
+                "and are not compared."
+            )
+    first, second = (_group(part.pool(CELLS), weights) for part in inside)
+    return first, second, notes
+
+
+def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
+    """The cells of a table whose z are the logits of a map, and what is to be said of the rest."""
+    table = through(new, map_)
+    notes = []
+    if map_.looks_like_probabilities and not new.looks_like_probabilities:
+        notes.append(
+            "the map seems to be one of scores in [0, 1], but some new scores are not in it: make "
+            "sure that they are of its kind (percentages must be divided by 100)."
+        )
+    sure = (table.scores == 0.0) | (table.scores == 1.0)
+    if sure.any():
+        wrong = float(table.positive[table.scores == 0.0].sum())
+        wrong += float(table.negative[table.scores == 1.0].sum())
+        weight = float(table.weight[sure].sum())
+        notes.append(
+            f"to {100 * weight / table.total:.3g} % of the new rows the map gives exactly 0 or 1, "
+            f"and {100 * wrong / weight:.3g} % of them came otherwise: they are not compared, and "
+            "no shift of the logit can mend them."
+        )
+        if sure.all():
+            raise InputError(
+                "the map must give some new row a probability between 0 and 1, but it gives all "
+                "of them 0 or 1: there is nothing to compare. Fit a calibrator anew."
+            )
+    kept = _taken(table, np.flatnonzero(~sure))
+    return _group(_on_axis(kept, (0.0, 1.0)).pool(CELLS), weights), notes
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _clip(*tables: ScoreTable) -> tuple[float, float]:
+    """Where scores are kept before a logit is taken, the same for all tables."""
+    ends = [inner_interval(table) or (0.0, 1.0) for table in tables]
+    return min(end[0] for end in ends), max(end[1] for end in ends)
+
+
+def _on_axis(table: ScoreTable, clip: tuple[float, float] | None) -> ScoreTable:
+    if clip is None:
+        return table
+    return replace(table, scores=own(in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores)))
+
+
+def _between(table: ScoreTable, low: float, high: float) -> ScoreTable:
+    first, last = (
+        int(np.searchsorted(table.scores, *end)) for end in ((low, "left"), (high, "right"))
+    )
+    return _taken(table, np.arange(first, last))
+
+
+def _taken(table: ScoreTable, at: NDArray[np.intp]) -> ScoreTable:
+    if len(at) == len(table):
+        return table
+    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+    n0, n1, q0, q1 = (own(column[at]) for column in columns)
+    return ScoreTable(own(table.scores[at]), n0, n1, q0, q1)
+
+
+# --- weights ------------------------------------------------------------------------------------
+
+
+def _group(table: ScoreTable, weights: str) -> Group:
+    scale, spreads = SPREADS[weights](table)
+    n0, n1 = scale * table.negative, scale * table.positive
+    return Group(table.scores, n0, n1, *(scale * spread for spread in spreads))
+
+
+def _counts(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
+    if not table.is_whole:
+        raise InputError(NOT_WHOLE)
+    one = np.ones(len(table))
+    return 1.0, (one, one)
+
+
+def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
+    """Σw²/Σw of each class, in parts of equal weight.
+
+    Where a part has no row of a class, it is that of the whole class; if there is none, of all.
+    """
+    size = table.effective_size
+    if not 0.0 < size < np.inf:
+        raise InputError(
+            "weights must be of a size whose squares are floats, but the sum of those that came is "
+            f"{table.total:.3g}. Rescale them: their scale plays no part."
+        )
+    upto = np.cumsum(table.weight)
+    count = int(np.clip(table.rarest / CASES, 1, PARTS))
+    part = np.minimum(upto / upto[-1] * count, count - 1).astype(np.intp)
+    usual = table.total / size
+    spreads = (
+        _spread(table.negative, table.negative_sq, part, usual),
+        _spread(table.positive, table.positive_sq, part, usual),
+    )
+    return 1.0 / usual, spreads
+
+
+def _spread(weight: Array, square: Array, part: NDArray[np.intp], usual: float) -> Array:
+    total = float(weight.sum())
+    whole = float(square.sum()) / total if total else usual
+    top, bottom = np.bincount(part, square), np.bincount(part, weight)
+    ratio: Array = np.divide(top, bottom, out=np.full(len(top), whole), where=bottom > 0.0)
+    return ratio[part]
+
+
+#: what ``weights=`` may say: the scale of weights, and Σw²/Σw of negatives and positives
+SPREADS: dict[str, Callable[[ScoreTable], tuple[float, tuple[Array, Array]]]] = {
+    "counts": _counts,
+    "importance": _importance,
+}

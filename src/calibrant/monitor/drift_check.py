@@ -1,0 +1,398 @@
+"""Has P(y | score) changed? Two tables, or a table and a map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.provenance import records
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.base import SCALES, Number
+from calibrant.export.map_given import fitted_of
+from calibrant.metrics.arguments import check_number, check_word
+from calibrant.monitor.change_models import (
+    ComparedCells,
+    Outcome,
+    cells_of_map,
+    cells_of_tables,
+    climb,
+    fit,
+    information_moments,
+    terms_of,
+)
+from calibrant.monitor.change_size import expected_rate, reference_curve, remedies_of
+from calibrant.monitor.common_cells import SPREADS, against_map, side_by_side, through
+from calibrant.monitor.drift_value import Drift, DriftTest, Rates, Remedy, map_of_one_score
+from calibrant.monitor.prior_adjust import known_rate
+
+__all__ = ["check_drift"]
+
+Array = NDArray[np.float64]
+
+TESTS = ("intercept", "slope", "shape")
+#: rows of the rarer class that each table must have for a test of the slope, and of the shape
+SLOPE_CASES, SHAPE_CASES = 5.0, 10.0
+#: scores of which a square is a float
+LARGEST = 1e100
+#: what a fit remembers of its rows
+FACTS = ("weight", "positive_weight", "effective_size")
+
+
+def check_drift(
+    reference: Any,
+    new: ScoreTable,
+    *,
+    calibrator: Any = None,
+    level: float = 0.05,
+    scale: str = "auto",
+    least: float = 0.0,
+    weights: str = "importance",
+) -> Drift:
+    """Has calibration changed since then, and what is to be done?
+
+    Parameters
+    ----------
+    reference : ScoreTable, or a fitted calibrator, Fitted or Map
+        Labelled scores from a time when all was well; or the calibrator, if there are none, whose
+        probabilities are then what should come.
+    new : ScoreTable
+        Labelled scores of now, of the same kind: raw scores, or probabilities. See `table` for
+        frames and files of any size.
+    calibrator : fitted calibrator, Fitted or Map, optional
+        Turns the scores of both tables into probabilities, and those are compared.
+    level : float, default=0.05
+        The chance of an alarm if nothing has changed.
+    scale : {"auto", "logit", "raw"}, default="auto"
+        Where a slope is a line: in the logit of the score (by default if all scores are in
+        [0, 1]), or in the score itself. With a calibrator it is the logit of its probability.
+    least : float, default=0.0
+        The root mean square change of the probability that matters. With many rows anything is
+        significant: the simplest remedy that leaves less than this is recommended.
+    weights : {"importance", "counts"}, default="importance"
+        Whether a weight says how much a row that was seen once matters (then their scale plays no
+        part), or is a number of rows. Without weights both are the same.
+
+    Returns
+    -------
+    Drift
+        Prints as a table and two sentences. ``recommendation`` is "none", "intercept", "refit" or
+        "new map"; ``update`` does the middle two.
+
+    Notes
+    -----
+    logit P(y = 1 | s) = g(s) + [row is new]·(δ₀ + δ₁z + Σ δ_j·b_j(s)) with a cubic spline g that
+    both tables share (3 to 40 knots, twice the fourth root of the rarer class) and three bends b_j.
+    Three tests: δ₀ = 0; δ₁ = 0 given δ₀; δ_j = 0 given both. Each is Neyman's C(α) [1]_: residuals
+    of the smaller model along what the columns of that model leave of the terms, so that an error
+    in g counts only to second order, and scores that moved raise no alarm. Under no change the
+    three are asymptotically independent, so that each at 1 − (1 − level)^⅓ makes ``level``
+    together. That is for one check: of n independent ones at least one alarms falsely with
+    probability 1 − (1 − level)ⁿ, 79 % for 30 at 0.05, so give each level/n and only rows that
+    came since the last. The highest that is found says what to do: intercept and slope are Cox's
+    [2]_, the ladder of remedies is that of Davis et al. [3]_. Variances are Σw²p(1 − p), with the
+    Σw² of each class in up to sixteen parts of the table. A Gaussian prior of deviation 10 on all
+    coefficients keeps separable data finite.
+
+    Only scores that lie within the range of both tables are compared. The slope is tested if the
+    rarer class has five rows in each table (by (Σw)²/Σw²), the shape if it has ten; a test that is
+    left out keeps its share of the level.
+
+    A calibrator as the reference was itself fitted to rows: variances are inflated by
+    1 + n_new/n_fit, n being size·rate·(1 − rate), if its provenance has them (of the last update,
+    if that had fewer rows); a bare map is taken as exact. Rows that it gives exactly 0 or 1 are
+    left out. For a calibrator that was fitted on probabilities, scores outside [0, 1] are refused.
+
+    Tables of more than 2,000 scores are pooled to that many cells: O(m log m) for m scores, and
+    O(cells·knots²) for each of a few dozen Newton steps.
+
+    References
+    ----------
+    .. [1] J. Neyman, "Optimal asymptotic tests of composite statistical hypotheses", 1959.
+    .. [2] D. Cox, "Two further applications of a model for binary regression", 1958,
+       doi:10.1093/biomet/45.3-4.562.
+    .. [3] S. Davis, R. Greevy, C. Fonnesbeck, T. Lasko, C. Walsh, M. Matheny, "A nonparametric
+       updating method to correct clinical prediction model drift", 2019, doi:10.1093/jamia/ocz127.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.beta(1, 4, 20000)
+    >>> old = ScoreTable.from_arrays(p, rng.random(20000) < p)
+    >>> new = ScoreTable.from_arrays(p, rng.random(20000) < p / (p + 0.7 * (1 - p)))
+    >>> drift = check_drift(old, new)
+    >>> drift.recommendation, round(drift.shift, 2)  # the odds grew by 1/0.7
+    ('intercept', 0.37)
+    >>> check_drift(old, old).recommendation
+    'none'
+    """
+    _check_table(new, "new")
+    check_word("weights", weights, SPREADS)
+    if not SCALES.allows(scale):
+        raise ParameterError(f"scale must be {SCALES}, but {scale!r} came.")
+    asked = _Options(check_number("level", level, 0.0, 1.0), _least(least), scale, weights)
+    if isinstance(reference, ScoreTable):
+        return _two_tables(reference, new, calibrator, asked)
+    if calibrator is not None:
+        raise InputError(
+            "calibrator= turns the scores of two tables into probabilities, but the reference is "
+            f"{type(reference).__name__}. Leave calibrator out, or pass a ScoreTable as reference."
+        )
+    return _map_and_table(reference, new, asked)
+
+
+class _Options(NamedTuple):
+    """The options."""
+
+    level: float
+    least: float
+    scale: str
+    weights: str
+
+
+class _Context(NamedTuple):
+    """What is known beside the cells."""
+
+    reference_rate: float | None
+    new_rate: float
+    distance: float | None
+    weights: tuple[float | None, float]
+    scale: str
+    calibrated: bool
+    notes: list[str]
+
+
+def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: _Options) -> Drift:
+    _check_table(reference, "reference")
+    distance = _distance(reference, new)
+    if calibrator is not None:
+        _refuse_raw(asked.scale)
+        map_ = map_of_one_score(calibrator)
+        _refuse_other_kind(calibrator, reference=reference, new=new)
+        reference, new = through(reference, map_), through(new, map_)
+    by_logit, notes = _axis(reference, new, asked.scale)
+    first, second, more = side_by_side(reference, new, by_logit, asked.weights)
+    classes = (
+        first.negative.sum() + second.negative.sum(),
+        first.positive.sum() + second.positive.sum(),
+    )
+    if not all(classes):
+        raise InputError(
+            "both classes must occur where the tables have scores in common, but one never does: "
+            "there is nothing to compare. Gather more rows."
+        )
+    known = _Context(
+        reference.total_positive / reference.total,
+        new.total_positive / new.total,
+        distance,
+        (reference.total, new.total),
+        "logit" if by_logit else "raw",
+        calibrator is not None,
+        notes + more,
+    )
+    return _drift(cells_of_tables(first, second), min(first.rarer, second.rarer), known, asked)
+
+
+def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
+    _refuse_raw(asked.scale)
+    map_ = map_of_one_score(calibrator)
+    _refuse_other_kind(calibrator, new=new)
+    group, notes = against_map(new, map_, asked.weights)
+    fitted = fitted_of(calibrator)
+    learned = None if fitted is None else _learned(fitted.provenance)
+    rate, weight, inflation = None, None, 1.0
+    if fitted is None or learned is None:
+        notes.append("how many rows the map was fitted to is not known: it is taken as exact.")
+    else:
+        rate, weight = known_rate(fitted), _positive(fitted.provenance.get("weight"))
+        inflation += group.information / learned
+    known = _Context(
+        None if rate is None else float(rate),
+        new.total_positive / new.total,
+        None,
+        (weight, new.total),
+        "logit",
+        True,
+        notes,
+    )
+    return _drift(cells_of_map(group, inflation), group.rarer, known, asked)
+
+
+# --- the answer ---------------------------------------------------------------------------------
+
+
+def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options) -> Drift:
+    count = 1 + (cases >= SLOPE_CASES) + (cases >= SHAPE_CASES)
+    first = fit(cells, cells.curve)
+    steps = terms_of(cells, first.p, count)
+    outcomes = climb(cells, first, steps)
+    if not outcomes:
+        raise InputError(
+            "the scores of both tables must overlap, but they hardly do: what is new and what is a "
+            "score cannot be told apart. Make sure that both hold scores of one kind."
+        )
+    tests = tuple(
+        DriftTest(name, found.statistic, found.df, found.p_value)
+        for name, found in zip(TESTS, outcomes, strict=False)
+    )
+    smallest = min(test.p_value for test in tests)
+    curve = reference_curve(cells, outcomes[-1].model)
+    remedies = remedies_of(cells, curve, steps, outcomes)
+    return Drift(
+        recommendation=_recommended(tests, remedies, asked),
+        p_value=-math.expm1(len(TESTS) * math.log1p(-smallest)) if smallest < 1.0 else 1.0,
+        tests=tests,
+        remedies=remedies,
+        shift=float(outcomes[0].model.theta[-1]),
+        shift_error=math.sqrt(float(outcomes[0].covariance[0, 0])),
+        line=_line(cells, first.p, outcomes),
+        rates=Rates(known.reference_rate, expected_rate(cells, curve), known.new_rate),
+        distance=known.distance,
+        weights=known.weights,
+        size=float(cells.weight @ cells.new),
+        level=asked.level,
+        least=asked.least,
+        scale=known.scale,
+        calibrated=known.calibrated,
+        notes=(*known.notes, *_left_out(len(outcomes), count)),
+    )
+
+
+def _recommended(
+    tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], asked: _Options
+) -> str:
+    """The remedy for the highest step that was found, or the first that leaves less than asked."""
+    each = -math.expm1(math.log1p(-asked.level) / len(TESTS))
+    highest = max((at for at, test in enumerate(tests, start=1) if test.p_value <= each), default=0)
+    for remedy in remedies[:highest]:
+        if remedy.leaves < asked.least:
+            return remedy.name
+    return remedies[highest].name
+
+
+def _line(cells: ComparedCells, p: Array, outcomes: list[Outcome]) -> tuple[float, float]:
+    """The line a + b·z of the second model; the shift alone where there is none."""
+    if len(outcomes) < 2:
+        return float(outcomes[0].model.theta[-1]), 0.0
+    mean, deviation = information_moments(cells, p)
+    level, slope = outcomes[1].model.theta[-2:].tolist()
+    return level - slope * mean / deviation, slope / deviation
+
+
+def _left_out(done: int, count: int) -> list[str]:
+    """Why a test was left out."""
+    if done == len(TESTS):
+        return []
+    names = " and ".join(TESTS[done:])
+    if done < count:
+        return [f"{names}: not tested, since the tables have too few different scores in common."]
+    return [
+        f"{names}: not tested, for want of rows of the rarer class (each table needs "
+        f"{SLOPE_CASES:g} for the slope and {SHAPE_CASES:g} for the shape)."
+    ]
+
+
+# --- input --------------------------------------------------------------------------------------
+
+
+def _refuse_other_kind(calibrator: Any, **tables: ScoreTable) -> None:
+    """Refuse scores outside [0, 1] for a calibrator of probabilities; a bare map takes any."""
+    fitted = fitted_of(calibrator)
+    known = None if fitted is None else fitted.expects
+    if known is None or not known.probabilities:
+        return
+    for name, table in tables.items():
+        if not table.looks_like_probabilities:
+            raise InputError(
+                f"the scores of the {name} table must be probabilities in [0, 1], as those are "
+                f"that the calibrator was fitted on ({known.low:.6g} to {known.high:.6g}), but "
+                f"they are from {table.scores[0]:g} to {table.scores[-1]:g}. Divide percentages by "
+                "100; if they are right, since the fit only happened to have none outside, pass "
+                "the calibrator's map."
+            )
+
+
+def _check_table(table: Any, name: str) -> None:
+    if not isinstance(table, ScoreTable):
+        raise InputError(
+            f"{name} must be a ScoreTable, but {type(table).__name__} came. Make one by "
+            "ScoreTable.from_arrays(scores, y), or by calibrant.table of a frame or of files."
+        )
+    if not table:
+        raise InputError(f"the {name} table must hold at least one score, but it is empty.")
+
+
+def _least(least: Any) -> float:
+    if not Number(0.0, 1.0).allows(least):
+        raise ParameterError(f"least must be {Number(0.0, 1.0)}, but {least!r} came.")
+    return float(least)
+
+
+def _refuse_raw(scale: str) -> None:
+    if scale == "raw":
+        raise ParameterError(
+            "with a calibrator its probabilities are compared, so scale must be 'auto' or 'logit', "
+            "but 'raw' came."
+        )
+
+
+def _axis(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, list[str]]:
+    """Whether to compare by the logit, and a note where the tables look different."""
+    inside = [table.looks_like_probabilities for table in (reference, new)]
+    if scale == "logit" and not all(inside):
+        raise InputError(
+            "for scale='logit' all scores must be in [0, 1], but some are not. Use scale='raw'."
+        )
+    if all(inside) and scale != "raw":
+        return True, []
+    largest = max(float(np.abs(table.scores[[0, -1]]).max()) for table in (reference, new))
+    if largest > LARGEST:
+        raise InputError(
+            f"scores must be at most {LARGEST:g} in size to be compared, but {largest:g} came. "
+            "Rescale those of both tables."
+        )
+    if scale == "raw" or not any(inside):
+        return False, []
+    return False, [
+        "the scores of one table are all in [0, 1], those of the other are not: make sure that "
+        "both are of one kind."
+    ]
+
+
+def _learned(facts: Mapping[str, Any]) -> float | None:
+    """n·rate·(1 − rate) of the rows of the fit, or of the last update if they were fewer.
+
+    An update has learned its shift from its own rows, however many the fit had.
+    """
+    weight, ones, size = (_positive(facts.get(name)) for name in FACTS)
+    if weight is None or ones is None or size is None or ones > weight:
+        return None
+    found = [(size, ones / weight)]
+    for note in records(facts, "updated")[-1:]:
+        told: Mapping[str, Any] = note if isinstance(note, Mapping) else {}
+        later, rate = _positive(told.get("effective_size")), told.get("rate")
+        if later is not None and rate is not None and Number(0.0, 1.0).allows(rate):
+            found.append((later, float(rate)))
+    # half a row more in each class: one may have been absent
+    smoothed = [(n, (n * rate + 0.5) / (n + 1.0)) for n, rate in found]
+    return min(max(n, 1.0) * rate * (1.0 - rate) for n, rate in smoothed)
+
+
+def _positive(value: Any) -> float | None:
+    """A number of rows, as far as a file can be trusted to hold one."""
+    return float(value) if Number(0.0, open=True).allows(value) else None
+
+
+def _distance(first: ScoreTable, second: ScoreTable) -> float:
+    """The largest difference of two distribution functions."""
+    at = np.concatenate((first.scores, second.scores))
+    return float(np.abs(_below(first, at) - _below(second, at)).max())
+
+
+def _below(table: ScoreTable, at: Array) -> Array:
+    share = np.cumsum(table.weight) / table.total
+    return np.append(0.0, share)[np.searchsorted(table.scores, at, side="right")]

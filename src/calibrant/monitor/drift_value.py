@@ -1,0 +1,239 @@
+"""What `check_drift` returns: a value that prints as a table and two sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from calibrant.data.frozen import Frozen
+from calibrant.data.provenance import records
+from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
+from calibrant.export.map_given import fitted_of, map_of
+from calibrant.maps import Map, VectorMap
+
+__all__ = ["Drift", "DriftTest", "Rates", "Remedy", "map_of_one_score"]
+
+
+class DriftTest(NamedTuple):
+    """One of the three tests: intercept, slope given that, shape given both."""
+
+    name: str
+    statistic: float
+    df: int
+    p_value: float
+
+
+class Remedy(NamedTuple):
+    """What could be done: none, intercept, refit, new map.
+
+    ``saves`` is the log loss in nats per row that it would save on new rows (what fitting to these
+    rows flatters it by is taken off, so it can be below 0), ``leaves`` the root mean square
+    distance of its probabilities from those of the largest remedy, without what chance adds to it.
+    """
+
+    name: str
+    saves: float
+    leaves: float
+
+
+class Rates(NamedTuple):
+    """The share of positives: in the reference (None if not known), in the new table had nothing
+    changed but its scores, and in the new table."""
+
+    reference: float | None
+    expected: float
+    new: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Drift(Frozen):
+    """Whether P(y | score) has changed, by how much, and what to do.
+
+    Attributes
+    ----------
+    recommendation : {"none", "intercept", "refit", "new map"}
+        Keep the map; add `shift` to its logit; correct its logit by a line; fit another map.
+    p_value : float
+        The chance of at least this evidence if nothing has changed: 1 − (1 − smallest p)³.
+    tests : tuple of DriftTest
+        Those of intercept, slope and shape that the data allow. Each raises the alarm at
+        1 − (1 − level)^⅓.
+    remedies : tuple of Remedy
+        What each would save and leave.
+    shift, shift_error : float
+        What was added to the logit if nothing else changed, and its standard error.
+    line : (float, float)
+        What was added to the logit if a line was: a + b·z, with z the logit of what was compared
+        (the score itself on the raw scale). b is 0 where the slope could not be told.
+    rates : Rates
+    distance : float, or None
+        How far the scores themselves moved: the largest difference of the two distribution
+        functions (Kolmogorov and Smirnov). It has no part in the tests.
+    weights : (float or None, float)
+        Total weight of the reference and of the new table.
+    size : float
+        How many rows of equal weight the new rows that were compared are worth.
+    level, least : float
+        As given to `check_drift`.
+    scale : {"logit", "raw"}
+    calibrated : bool
+        Whether a calibrator's probabilities were compared; else whatever the tables hold.
+    notes : tuple of str
+        What deserves a look.
+    """
+
+    recommendation: str
+    p_value: float
+    tests: tuple[DriftTest, ...]
+    remedies: tuple[Remedy, ...]
+    shift: float
+    shift_error: float
+    line: tuple[float, float]
+    rates: Rates
+    distance: float | None
+    weights: tuple[float | None, float]
+    size: float
+    level: float
+    least: float
+    scale: str
+    calibrated: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Whether a change was found, however small."""
+        return self.p_value <= self.level
+
+    @property
+    def change(self) -> float:
+        """The root mean square change of the probability over the new table's scores."""
+        return self.remedies[0].leaves
+
+    def update(self, calibrator: Any) -> Fitted:
+        """The calibrator with what is recommended done to it: ``"intercept"`` or ``"refit"``.
+
+        Its map is followed by σ(a + b·logit p). Sigmoids of a line and the values of steps take
+        that into their own numbers, and a step that an earlier update added takes this one too, so
+        that a calibrator does not grow with its updates. It is saved and exported like any other.
+
+        Parameters
+        ----------
+        calibrator : fitted calibrator, Fitted or Map
+            The one that the check was about.
+
+        Returns
+        -------
+        Fitted
+            The calibrator as it came if nothing is to be done. ``provenance["updated"]`` keeps a
+            record of this and all earlier updates: what was done, why, and on how much data.
+
+        Notes
+        -----
+        An intercept is the same whatever was compared, so it can follow any calibrator that was
+        right for the reference. A slope belongs to the logit that it was found on: it is refused
+        unless the check knew the calibrator (as the reference or as ``calibrator=``), and if it is
+        not above 0. A new map cannot be made of these figures: fit one to new rows. O(1).
+
+        Examples
+        --------
+        >>> import calibrant as cal
+        >>> from calibrant.monitor import check_drift
+        >>> from calibrant.maps import Identity
+        >>> new = cal.ScoreTable.from_counts([0.2, 0.5, 0.8], [600, 300, 100], [400, 700, 900])
+        >>> drift = check_drift(Identity(), new)
+        >>> drift.recommendation
+        'intercept'
+        >>> drift.update(Identity()).calibrate([0.2, 0.5, 0.8]).round(1).tolist()
+        [0.4, 0.7, 0.9]
+        """
+        map_ = map_of_one_score(calibrator)
+        fitted = fitted_of(calibrator) or Fitted(map_, (0, 1), 1)
+        added = {"intercept": (self.shift, 0.0), "refit": self.line, "none": None}
+        if self.recommendation not in added:
+            raise InputError(
+                "the shape of P(y | score) has changed, which no shift or slope of the logit "
+                "follows. Fit a calibrator to new rows, and save that."
+            )
+        if self.recommendation == "refit" and not self.calibrated:
+            raise InputError(
+                "a slope belongs to the logit that it was found on, and two tables do not say "
+                "whether they hold this calibrator's probabilities. Check again with "
+                "calibrator=..., or refit the calibrator to new rows."
+            )
+        line = added[self.recommendation]
+        if line is None:
+            return fitted
+        if line[1] <= -1.0:
+            raise InputError(
+                "the calibrator's probabilities must still rise with the truth, but the slope that "
+                f"mends them is {1.0 + line[1]:.3g}: scores have turned upside down. Find out why "
+                "before anything is fitted."
+            )
+        facts = fitted.provenance
+        note = {
+            "remedy": self.recommendation,
+            "intercept": line[0],
+            "slope": 1.0 + line[1],
+            "weight": self.weights[1],
+            "effective_size": self.size,
+            "rate": self.rates.new,
+            "p_value": self.p_value,
+            "after_adjustments": len(records(facts, "prior")),
+        }
+        return replace(
+            fitted,
+            map=map_.corrected(line[0], 1.0 + line[1]),
+            provenance={**facts, "updated": [*records(facts, "updated"), note]},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "recommendation": self.recommendation,
+            "found": self.found,
+            "p_value": self.p_value,
+            "level": self.level,
+            "least": self.least,
+            "change": self.change,
+            "tests": [test._asdict() for test in self.tests],
+            "remedies": [remedy._asdict() for remedy in self.remedies],
+            "shift": self.shift,
+            "shift_error": self.shift_error,
+            "line": list(self.line),
+            "rates": self.rates._asdict(),
+            "distance": self.distance,
+            "weights": dict(zip(("reference", "new"), self.weights, strict=True)),
+            "size": self.size,
+            "scale": self.scale,
+            "calibrated": self.calibrated,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        from calibrant.monitor.drift_words import facts, in_words, table_of
+
+        return "\n".join((*table_of(self), *facts(self), *in_words(self)))
+
+    __repr__ = __str__
+
+
+def map_of_one_score(calibrator: Any) -> Map:
+    """The map of a calibrator of one score; others are refused with a reason."""
+    if not isinstance(calibrator, Map) and not hasattr(calibrator, "to_fitted"):
+        raise InputError(
+            "the calibrator must be fitted, what load returns, or a map, but "
+            f"{type(calibrator).__name__} came."
+        )
+    map_ = map_of(calibrator)
+    if map_.segments is not None:
+        raise InputError(
+            "a calibrator of segments has a map for each of them. Check each segment's table by "
+            "itself, against its own map."
+        )
+    if isinstance(map_, VectorMap):
+        raise InputError(
+            "a calibrator of several classes has no table of one score. Check a class at a time: "
+            "tables of its column of predict_proba."
+        )
+    return map_

@@ -1,0 +1,123 @@
+"""A drift for people: the table, the figures beside it, and two plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from calibrant.monitor.drift_value import Drift
+from calibrant.result_tables import aligned, shown_value
+
+__all__ = ["facts", "in_words", "table_of"]
+
+HEAD = ("what changes", "statistic", "df", "p-value", "remedy", "saves (nats/row)", "leaves (RMS)")
+LEFT = ("what changes", "remedy")
+
+
+def table_of(drift: Drift) -> list[str]:
+    """The lines of the table: a test and the remedy for what it finds on each."""
+    rows = [HEAD, ("nothing", "", "", "", *_remedy(drift, 0))]
+    for place, test in enumerate(drift.tests, start=1):
+        figures = (f"{test.statistic:.2f}", str(test.df), shown_p(test.p_value))
+        rows.append((test.name, *figures, *_remedy(drift, place)))
+    return aligned(rows, ["left" if title in LEFT else "right" for title in HEAD])
+
+
+def _remedy(drift: Drift, place: int) -> tuple[str, str, str]:
+    name, saves, leaves = drift.remedies[place]
+    return name, shown_value(saves), shown_value(leaves)
+
+
+def shown_p(p: float) -> str:
+    """A p-value in two digits.
+
+    >>> shown_p(0.0312), shown_p(1e-40)
+    ('0.031', '< 1e-16')
+    """
+    return "< 1e-16" if p < 1e-16 else f"{p:.2g}"
+
+
+def _sure(drift: Drift) -> str:
+    """The overall p-value in a sentence."""
+    shown = shown_p(drift.p_value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def facts(drift: Drift) -> list[str]:
+    """Sizes, rates, how far the scores moved, and the notes."""
+    old, new = drift.weights
+    rates = drift.rates
+    sizes = f"weight {new:,.10g}" if old is None else f"weight {old:,.10g} then, {new:,.10g} now"
+    then = "" if rates.reference is None else f"{_percent(rates.reference)} then, "
+    shares = f"positive: {then}{_percent(rates.expected)} expected now, {_percent(rates.new)} came"
+    lines = [f"{sizes}; {shares}"]
+    if drift.distance is not None:
+        lines.append(
+            f"the scores themselves moved by {drift.distance:.3f} (KS); no part of the test"
+        )
+    return lines + [f"note: {note}" for note in drift.notes]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def in_words(drift: Drift, doer: str = "drift.update(calibrator)") -> tuple[str, str]:
+    """What was found, and what to do; ``doer`` is what does it."""
+    return _WORDS[drift.recommendation](drift, doer)
+
+
+def _none(drift: Drift, doer: str) -> tuple[str, str]:
+    if not drift.found:
+        return (
+            f"No change was found ({_sure(drift)}): what differs is within chance.",
+            "Keep the calibrator.",
+        )
+    return (
+        f"A change was found ({_sure(drift)}), but it is small: it moves probabilities by "
+        f"{drift.change:.2g} (root mean square), less than the {drift.least:g} that matter here.",
+        "Keep the calibrator.",
+    )
+
+
+def _intercept(drift: Drift, doer: str) -> tuple[str, str]:
+    return (
+        f"The log-odds of all rows have moved alike ({_sure(drift)}), by "
+        f"{drift.shift:+.3f} ± {2 * drift.shift_error:.3f}; probabilities by {drift.change:.2g}.",
+        f"Add {drift.shift:.3f} to the logit: {doer} does, by following its map "
+        f'with calibrant.maps.Logistic({drift.shift:.6g}, (("z", 1.0),)).',
+    )
+
+
+def _refit(drift: Drift, doer: str) -> tuple[str, str]:
+    a, b = drift.line
+    z = "logit(score)" if drift.scale == "logit" else "score"
+    if drift.calibrated:
+        todo = (
+            f"Correct the logit by a line: {doer} does, by following its map with "
+            f'calibrant.maps.Logistic({a:.6g}, (("z", {1 + b:.6g}),)).'
+        )
+        z = "logit(p)"
+    else:
+        todo = "Refit the calibrator to new rows; the same method will do."
+    return (
+        f"The log-odds have moved by {a:+.3f} {b:+.3f}·{z} ({_sure(drift)}); "
+        f"probabilities by {drift.change:.2g} (root mean square).",
+        todo,
+    )
+
+
+def _new_map(drift: Drift, doer: str) -> tuple[str, str]:
+    return (
+        f"The shape of P(y | score) has changed ({_sure(drift)}): probabilities by "
+        f"{drift.change:.2g} (root mean square), and a line on the logit would leave "
+        f"{drift.remedies[2].leaves:.2g}.",
+        "Fit a calibrator anew to new rows; one that may bend, such as BLS or Spline.",
+    )
+
+
+_WORDS: dict[str, Callable[[Drift, str], tuple[str, str]]] = {
+    "none": _none,
+    "intercept": _intercept,
+    "refit": _refit,
+    "new map": _new_map,
+}

@@ -1,0 +1,208 @@
+"""Any binary calibrator, for several classes: one map per column of a code, combined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.data.labels import plain, read_many
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import check_lengths, read_weight
+from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.base import (
+    NOT_ROUTED,
+    Calibrator,
+    Limit,
+    OneOf,
+    check_parameters,
+    jsonable,
+    known_range,
+    require_labels,
+    row_facts,
+)
+from calibrant.estimators.fitted import Fitted
+from calibrant.maps import Coded, Piecewise
+from calibrant.multiclass.code_columns import (
+    COMBINE,
+    column_calibrator,
+    column_rows,
+    combiner,
+    fit_column,
+    range_of_columns,
+    read_column_scores,
+    weighted_code,
+)
+from calibrant.multiclass.codes import Code, read_code
+from calibrant.scaling.base import Views
+
+__all__ = ["CodedCalibrator"]
+
+Array = NDArray[np.float64]
+
+#: what a column says whose classes are all absent
+UNDECIDED = Piecewise.constant(0.5)
+
+
+class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Calibrates the scores of several binary questions and combines them into a distribution.
+
+    Parameters
+    ----------
+    calibrator : Calibrator or name, such as "isotonic"
+        Of one score; cloned for each column of the code.
+    code : {"one_vs_rest", "all_pairs", "ecoc"}, Code or matrix, default="one_vs_rest"
+        Which classes are the positives (1) and the negatives (−1) of each column of scores, rows in
+        the sorted order of the classes.
+    combine : {"auto", "normalize", "least_squares", "coupling", "pairwise"}, default="auto"
+        How the columns' probabilities become one distribution; see `calibrant.multiclass`.
+        ``"auto"`` normalises one-vs-rest [1]_ and couples any other code.
+    classes : labels, default: those found in y
+        All classes, needed where y may lack some.
+
+    Attributes
+    ----------
+    map_ : Coded
+        The fitted function of the score matrix, a value.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; the columns of `predict_proba`.
+    code_ : Code
+        The code that was used.
+    calibrators_ : list of fitted calibrators
+        One per column; None for a column whose classes are all absent.
+
+    Notes
+    -----
+    Column b is calibrated on the rows of its classes only, so r_b estimates the probability of its
+    positives among them. Coupling weighs columns by the weight of these rows. A column without rows
+    plays no part. Cost: one fit per column, O(n log n) each, and the combiner's per row.
+
+    References
+    ----------
+    .. [1] B. Zadrozny, C. Elkan, "Transforming classifier scores into accurate multiclass
+       probability estimates", 2002, doi:10.1145/775047.775151.
+
+    Examples
+    --------
+    >>> import calibrant as cal
+    >>> scores = [[0.9, 0.3, 0.1], [0.4, 0.7, 0.2], [0.2, 0.1, 0.6], [0.8, 0.6, 0.1]] * 5
+    >>> c = CodedCalibrator(cal.Platt()).fit(scores, ["a", "b", "c", "b"] * 5)
+    >>> c.predict_proba([[0.9, 0.3, 0.1]]).round(2).tolist()
+    [[0.71, 0.26, 0.04]]
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+
+    map_: Coded
+    score_range_: ScoreRange
+    classes_: NDArray[Any]
+    code_: Code
+    calibrators_: list[Calibrator | None]
+
+    def __init__(
+        self,
+        calibrator: Calibrator | str | None = None,
+        *,
+        code: Any = "one_vs_rest",
+        combine: str = "auto",
+        classes: Any = None,
+    ) -> None:
+        self.calibrator = calibrator
+        self.code = code
+        self.combine = combine
+        self.classes = classes
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit one map per column.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, columns)
+            A score for each column of the code, high for its positives; for one-vs-rest one for
+            each class, in sorted order.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        check_parameters(self, self._limits)
+        if self.calibrator is None:
+            raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
+        calibrator = column_calibrator(self.calibrator)
+        require_labels(scores, y)
+        classes, codes = read_many(y, classes=self.classes)
+        _check_order(self.classes, classes)
+        if len(classes) < 2:
+            raise InputError(
+                f"y must hold at least two classes, but only one class came: "
+                f"{plain(classes[0])!r}. Name all of them: classes=[...]."
+            )
+        code = read_code(self.code, len(classes))
+        combiner(self.combine, code)  # a wrong pair is refused first
+        matrix = read_column_scores(scores, len(code))
+        check_lengths(scores=len(matrix), y=len(codes))
+        weight = read_weight(sample_weight, len(codes))
+        signs = code.matrix[codes]
+        fitted = [
+            fit_column(calibrator, matrix[:, b].astype(np.float64), signs[:, b], weight)
+            for b in range(len(code))
+        ]
+        maps = [UNDECIDED if one is None else one.map_ for one in fitted]
+        counts = np.ones(len(codes)) if weight is None else weight
+        totals = column_rows(signs, weight, calibrator)
+        self.map_ = weighted_code(self.combine, code, maps, totals)
+        self.code_, self.calibrators_, self.classes_ = code, fitted, classes
+        self.score_range_ = range_of_columns(matrix, weight)
+        self._provenance = row_facts(counts, codes, len(classes))
+        return self
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, shape (n, k), columns in the order of ``classes_``.
+
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        check_is_fitted(self, "map_")
+        clean = read_column_scores(scores, len(self.code_))
+        return self.map_(check_range(clean, known_range(self), on_range))
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        check_is_fitted(self, "map_")
+        p = self.predict_proba(scores, on_range=on_range)
+        labels: NDArray[Any] = self.classes_[np.argmax(p, axis=1)]
+        return labels
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self, "map_")
+        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
+        labels = tuple(plain(label) for label in self.classes_)
+        facts, known = dict(self._provenance), known_range(self)
+        return Fitted(self.map_, labels, None, type(self).__name__, params, facts, known)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+
+def _check_order(given: Any, known: NDArray[Any]) -> None:
+    """Classes that were named must be in the order of the code's rows."""
+    if given is None:
+        return
+    named = [plain(label) for label in to_column(given, "classes")]
+    if named != [plain(label) for label in known]:
+        raise InputError(
+            "classes must be different labels in sorted order, since row j of the code is the j-th "
+            f"of them, but {named[:20]} came."
+        )

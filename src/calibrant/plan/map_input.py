@@ -1,0 +1,230 @@
+"""What a map reads while it is lowered: the score, or what other maps have made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.losses import logit, sigmoid
+from calibrant.plan.borders import WHOLE, Stretches, rank
+from calibrant.plan.line_pieces import Pieces
+from calibrant.plan.nodes import (
+    Clip,
+    Constant,
+    Function,
+    Input,
+    Let,
+    Linear,
+    LinePieces,
+    Log,
+    Logit,
+    MinusLogRest,
+    Node,
+    Number,
+    PieceChoice,
+    PlanColumn,
+    Sigmoid,
+    Softplus,
+    Square,
+    StepPieces,
+    Variable,
+)
+
+__all__ = ["MapInput", "PlanTarget", "Scale", "start", "stretches"]
+
+Array = NDArray[np.float64]
+
+
+class PlanTarget(NamedTuple):
+    """What a plan is printed as, what to do with a map that cannot be, for messages; and whether
+    it has words for loops."""
+
+    name: str
+    advice: str
+    iterates: bool = True
+
+    def refuses(self, what: str, why: str = "") -> InputError:
+        """The error that says so."""
+        reason = f": {why}" if why else ""
+        return InputError(f"{what} cannot be written as {self.name}{reason}. {self.advice}")
+
+
+class Scale(NamedTuple):
+    """A number as a node, and as NumPy's function of the input; None where it is the input."""
+
+    node: Node
+    function: Function | None
+
+
+@dataclass(frozen=True)
+class MapInput:
+    """What a map reads, on the scale of scores and on that of their logits.
+
+    Parameters
+    ----------
+    input : the number that comes in
+    score, logit : the two scales
+    stretches : where they rise and fall with the input; None where that is not known
+    target : what the plan is for
+    """
+
+    input: Input
+    score: Scale
+    logit: Scale
+    stretches: Stretches | None
+    target: PlanTarget
+
+    @property
+    def on_logits(self) -> bool:
+        """Whether the input is the logit of what the map is for."""
+        return self.logit.function is None
+
+    def after(self, node: Node, function: Function, of_logit: Function) -> MapInput:
+        """The axis after a map: its value, and its function of scores and of their logits."""
+        before = self.score.function
+        composed = function
+        if self.on_logits:
+            composed = of_logit
+        elif before is not None:
+
+            def composed(s: Array) -> Array:
+                return function(before(s))
+
+        variable = node if isinstance(node, Variable) else Variable(node)
+        return replace(
+            self,
+            score=Scale(variable, composed),
+            logit=Scale(Logit(variable), lambda s: logit(composed(s))),
+            stretches=stretches(node),
+        )
+
+    def features(
+        self, clip: tuple[float, float] | None, logits: tuple[float, float]
+    ) -> dict[str, Node]:
+        """φ of `maps.logistic` by name, of scores clipped to an interval; where logits come in, of
+        those between ``logits``."""
+        s, z = self.score.node, self.logit.node
+        if self.on_logits:
+            z = Clip(z, *logits)
+            log = Linear(0.0, ((-1.0, Softplus(Linear(0.0, ((-1.0, z),)))),))
+            found = {"x": Sigmoid(z), "z": z, "z2": Square(z), "ln_p": log}
+            return found | {"neg_ln_1mp": Softplus(z)}
+        if clip is not None:
+            s = Clip(s, *clip)
+            z = Logit(s)
+        return {"x": s, "z": z, "z2": Square(z), "ln_p": Log(s), "neg_ln_1mp": MinusLogRest(s)}
+
+    def steps(self, knots: Array, values: Array, on: str) -> Node:
+        """Values above and below knots on the scale "score" or "logit"."""
+        if (values == values[0]).all():
+            return Constant(float(values[0]))
+        return StepPieces(self.input, (self._place(knots, on, jumps=True),), (values,))
+
+    def lines(self, pieces: Pieces, on: str) -> Node:
+        """Lines between knots on the scale "score" or "logit"."""
+        place = self._place(pieces.x, on, pieces.jumps)
+        return LinePieces(self.input, self._scale(on).node, (place,), (pieces,))
+
+    def _scale(self, on: str) -> Scale:
+        return self.logit if on == "logit" else self.score
+
+    def _place(self, knots: Array, on: str, jumps: bool) -> PieceChoice:
+        if self.stretches is None and jumps:
+            raise self.target.refuses(
+                "a chain whose first maps neither rise nor fall and whose last one jumps",
+                "rounding could choose the wrong side of a jump",
+            )
+        return PieceChoice(knots, self._scale(on).function, self.stretches)
+
+
+def start(target: PlanTarget, input: str = "score") -> MapInput:
+    """The axis of scores as they come in, or of scores whose logits come in."""
+    s = Input()
+    if input == "logit":
+        return MapInput(s, Scale(Sigmoid(s), sigmoid), Scale(s, None), WHOLE, target)
+    return MapInput(s, Scale(s, None), Scale(Logit(s), logit), WHOLE, target)
+
+
+# --- where values rise and fall -------------------------------------------------------------------
+
+
+def stretches(node: Node) -> Stretches | None:
+    """Where a value rises and falls with the input; None where that is not known.
+
+    To the last bit: sums and products of numbers that rise never fall by rounding.
+
+    >>> stretches(Linear(0.0, ((-2.0, Input()),))).sign.tolist()
+    [-1]
+    """
+    return RULES[type(node)](node)
+
+
+def _of_linear(node: Linear) -> Stretches | None:
+    parts = [(c, stretches(term)) for c, term in node.terms]
+    known = [(_sign(c), part) for c, part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    first = np.unique(np.concatenate([part.first for _, part in known]))
+    signs = np.array([sign * part.at(first) for sign, part in known], dtype=np.int64)
+    least, most = signs.min(axis=0), signs.max(axis=0)
+    return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
+
+
+def _of_steps(node: StepPieces) -> Stretches | None:
+    [place], [values] = node.places, node.values
+    return _of_pieces(place, place.stretches, np.zeros(len(values)), _trend(values))
+
+
+def _of_lines(node: LinePieces) -> Stretches | None:
+    [place], [pieces] = node.places, node.pieces
+    return _of_pieces(place, place.stretches, pieces.high - pieces.low, pieces.trend)
+
+
+def _of_pieces(
+    place: PieceChoice, before: Stretches | None, rise: Array, trend: int
+) -> Stretches | None:
+    """The stretches before, where the whole table rises or falls; else those of each piece."""
+    if before is None:
+        return None
+    if trend:
+        return Stretches(before.first, before.sign * trend)
+    found = place.found
+    if found is None:
+        return None
+    first = rank(found.low)
+    return Stretches(first, before.at(first) * np.sign(rise[found.piece]).astype(np.int64))
+
+
+def _sign(coefficient: Number) -> int:
+    values = coefficient.values if isinstance(coefficient, PlanColumn) else np.array([coefficient])
+    [sign] = np.unique(np.sign(values))
+    return int(sign)
+
+
+def _trend(values: Array) -> int:
+    if (values[1:] >= values[:-1]).all():
+        return 1
+    return -1 if (values[1:] <= values[:-1]).all() else 0
+
+
+def _as_inside(node: Any) -> Stretches | None:
+    """Of what rises with what it is made of."""
+    return stretches(node.x)
+
+
+RULES: dict[type[Node], Callable[[Any], Stretches | None]] = {
+    Input: lambda node: WHOLE,
+    Constant: lambda node: Stretches(WHOLE.first, np.zeros(1, dtype=np.int64)),
+    Linear: _of_linear,
+    StepPieces: _of_steps,
+    LinePieces: _of_lines,
+    Square: lambda node: None,
+    Variable: lambda node: stretches(node.value),
+    Let: lambda node: stretches(node.body),
+    **dict.fromkeys((Clip, Sigmoid, Logit, Log, MinusLogRest, Softplus), _as_inside),
+}

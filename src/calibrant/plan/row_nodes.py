@@ -1,0 +1,270 @@
+"""Nodes of rows: what maps of several scores become. Each is a value (n, k) of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.losses import SMALLEST
+from calibrant.plan.map_input import MapInput, PlanTarget, start
+from calibrant.plan.nodes import Node, evaluate
+
+__all__ = [
+    "Affine",
+    "Among",
+    "Combined",
+    "EachColumn",
+    "Exponentials",
+    "LogSoftmax",
+    "Logarithms",
+    "Normalised",
+    "Power",
+    "Relative",
+    "Row",
+    "RowAverage",
+    "RowAxis",
+    "RowInput",
+    "Within",
+    "evaluate_rows",
+    "start_row",
+]
+
+Array = NDArray[np.float64]
+
+#: logits are cut at ± this, and no parameter may be larger: their products stay finite
+LARGEST_LOGIT = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class Row(Node):
+    """A value of each row and column."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowInput(Row):
+    """The k numbers that come in."""
+
+    k: int
+
+
+@dataclass(frozen=True, eq=False)
+class EachColumn(Row):
+    """A plan of one score for each column of the result: which column it reads, and itself."""
+
+    row: Row
+    members: tuple[tuple[int, Node], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Among(Row):
+    """z_j − ln Σ_{i≠j} exp z_i: the logit of each of k classes against all others."""
+
+    row: Row
+    k: int
+
+
+@dataclass(frozen=True, eq=False)
+class Within(Row):
+    """Values moved into an interval."""
+
+    row: Row
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Logarithms(Row):
+    """ln of values moved into [floor, 1]."""
+
+    row: Row
+    floor: float
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Row):
+    """W·x + b, with W a factor, one for each column, or a matrix; and any b, or none."""
+
+    row: Row
+    matrix: Array
+    bias: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LogSoftmax(Row):
+    """x − ln Σ exp x."""
+
+    row: Row
+
+
+@dataclass(frozen=True, eq=False)
+class Exponentials(Row):
+    """exp of log-probabilities: with `LogSoftmax` the softmax."""
+
+    row: Row
+
+
+@dataclass(frozen=True, eq=False)
+class Normalised(Row):
+    """Values divided by their sum, unless that is zero."""
+
+    row: Row
+
+
+@dataclass(frozen=True, eq=False)
+class Relative(Row):
+    """Values, none below zero, divided by the largest, unless that is zero."""
+
+    row: Row
+
+
+@dataclass(frozen=True, eq=False)
+class Power(Row):
+    """Values of at least zero to a power."""
+
+    row: Row
+    power: float
+
+
+@dataclass(frozen=True, eq=False)
+class RowAverage(Row):
+    """Σ weight · row."""
+
+    terms: tuple[tuple[float, Row], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Combined(Row):
+    """Class probabilities of columns' probabilities.
+
+    Parameters
+    ----------
+    row : the columns that count; where each of them singles out a class, in the order of classes
+    rule : "normalized", "projected" and "balanced" for columns that single out a class each;
+        "least_squares" and "coupled" for any other code
+    code, weights : of the columns that count, and of the classes that they know
+    known : which classes those are; the others get nothing
+    solve : NumPy's function of the columns' probabilities
+    """
+
+    row: Row
+    rule: str
+    code: Array
+    weights: Array
+    known: NDArray[np.bool_]
+    solve: Callable[[Array], Array]
+
+
+# --- while maps are lowered -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowAxis:
+    """What a map of rows reads: scores, or logits whose softmax (or, of columns of their own, whose
+    sigmoids) the scores are."""
+
+    row: Row
+    k: int
+    logits: bool
+    target: PlanTarget
+
+    def scores(self) -> Row:
+        """The scores themselves."""
+        return Exponentials(LogSoftmax(self.row)) if self.logits else self.row
+
+    def log(self, floor: float) -> Row:
+        """Their logarithms, those below a floor raised to it."""
+        if not self.logits:
+            return Logarithms(self.row, floor)
+        # the smallest number is no floor: it only says where a double is rounded to zero
+        logs = LogSoftmax(self.row)
+        return logs if floor <= SMALLEST else Within(logs, float(np.log(floor)), 0.0)
+
+    def to_the_power(self, power: float) -> RowAxis:
+        """The distributions ∝ scores to a power."""
+        if power == 1.0:
+            return self
+        if self.logits:
+            return replace(self, row=Affine(self.row, np.array(power)))
+        return replace(self, row=Normalised(Power(Relative(self.row), power)))
+
+    def each(
+        self, lowered: list[tuple[int, Callable[[MapInput], Node]]], among: bool = False
+    ) -> Row:
+        """Maps of columns; with ``among`` each column is one of probabilities of the sum one."""
+        row = Among(self.row, self.k) if among and self.logits else self.row
+        kind = "logit" if self.logits else "score"
+        return EachColumn(row, tuple((j, lower(start(self.target, kind))) for j, lower in lowered))
+
+
+def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
+    """The axis of rows of k scores as they come in, or of scores whose logits come in."""
+    if input == "logit":
+        return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)
+    return RowAxis(RowInput(k), k, False, target)
+
+
+# --- in NumPy -------------------------------------------------------------------------------------
+
+
+def evaluate_rows(node: Row, rows: Array) -> Array:
+    """The values of a plan of rows.
+
+    >>> evaluate_rows(Normalised(RowInput(2)), np.array([[1.0, 3.0]])).tolist()
+    [[0.25, 0.75]]
+    """
+    with np.errstate(all="ignore"):
+        if isinstance(node, RowInput):
+            return np.asarray(rows, dtype=np.float64)
+        if isinstance(node, RowAverage):
+            return np.asarray(sum(w * evaluate_rows(row, rows) for w, row in node.terms))
+        inner: Any = node
+        return np.asarray(RULES[type(node)](node, evaluate_rows(inner.row, rows)))
+
+
+def _each(node: EachColumn, x: Array) -> Array:
+    return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
+
+
+def _among(node: Among, z: Array) -> Array:
+    rest = np.where(np.eye(z.shape[1], dtype=bool), -np.inf, z[:, None, :])
+    top = rest.max(axis=2)
+    return np.asarray(z - top - np.log(np.exp(rest - top[..., None]).sum(axis=2)))
+
+
+def _affine(node: Affine, x: Array) -> Array:
+    scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
+    return np.asarray(scaled if node.bias is None else scaled + node.bias)
+
+
+def _log_softmax(node: LogSoftmax, z: Array) -> Array:
+    below = z - z.max(axis=1, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
+
+
+def _share(x: Array, whole: Array) -> Array:
+    return np.asarray(x / np.where(whole > 0.0, whole, 1.0))
+
+
+def _combined(node: Combined, r: Array) -> Array:
+    p = np.zeros((len(r), len(node.known)))
+    p[:, node.known] = node.solve(r)
+    return p
+
+
+RULES: dict[type[Row], Callable[..., Array]] = {
+    EachColumn: _each,
+    Among: _among,
+    Within: lambda node, x: np.clip(x, node.low, node.high),
+    Logarithms: lambda node, x: np.log(np.clip(x, node.floor, 1.0)),
+    Affine: _affine,
+    LogSoftmax: _log_softmax,
+    Exponentials: lambda node, x: np.exp(x),
+    Normalised: lambda node, x: _share(x, x.sum(axis=1, keepdims=True)),
+    Relative: lambda node, x: _share(np.maximum(x, 0.0), x.max(axis=1, keepdims=True)),
+    Power: lambda node, x: x**node.power,
+    Combined: _combined,
+}

@@ -1,0 +1,3 @@
+"""What `calibrant.reports` shows; `lazy_names` reads it."""
+
+from calibrant.reports.report_value import Report as Report

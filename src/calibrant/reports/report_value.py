@@ -1,0 +1,208 @@
+"""What a report is: a frozen value that holds all that the page shows, and nothing that moves."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen
+from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.map_lines import MapCurve
+from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
+from calibrant.metrics import Evaluation, MulticlassEvaluation
+from calibrant.outputs import find_target, write_whole
+from calibrant.result_tables import json_ready
+
+__all__ = ["Method", "Panel", "PredictionSpread", "Recipe", "Report"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSpread(Frozen):
+    """How predictions are spread: the share of all weight between neighbouring edges."""
+
+    edges: Array
+    share: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Method(Frozen):
+    """A line of the leaderboard, and its curve.
+
+    Attributes
+    ----------
+    name : str
+    log_loss, log_loss_se, brier, brier_se : float
+        Mean loss out of fold, and its standard error (None if unknown).
+    gain, gain_low, gain_high : float or None
+        Log loss of the scores as they are minus its own: positive is better; with its interval.
+    auc, auc_change : float or None
+    distinct : int or None
+        Different predictions.
+    curve : Curve
+        Its reliability curve out of fold.
+    spread, logit_spread : Spread
+        Its predictions in cells of the axis, and of the axis of log-odds.
+    chosen : bool
+    note : str
+        Why it was not taken, where there is more to say than its figures.
+    """
+
+    name: str
+    log_loss: float
+    brier: float
+    curve: Curve
+    spread: PredictionSpread
+    logit_spread: PredictionSpread
+    log_loss_se: float | None = None
+    brier_se: float | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    auc: float | None = None
+    auc_change: float | None = None
+    distinct: int | None = None
+    chosen: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel(Frozen):
+    """A segment of the rows, or a class against the rest: curves and a few figures.
+
+    Attributes
+    ----------
+    name : str
+    before, after : Curve
+    figures : mapping of str to float or None
+        ``weight``, ``events``, ``observed`` with ``low`` and ``high`` (its interval), and the mean
+        prediction ``before`` and ``after``.
+    """
+
+    name: str
+    before: Curve
+    after: Curve
+    figures: Mapping[str, float | None]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to apply the map somewhere: a title, the lines to copy, and what to know of them."""
+
+    title: str
+    code: str
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Frozen):
+    """Everything that a report shows, as a value: the same data give the same page, byte for byte.
+
+    Attributes
+    ----------
+    title : str
+    verdict : pair of str
+        What to do, and how much better it is.
+    how : str
+        How the figures were obtained.
+    methods : tuple of Method
+        The leaderboard: the scores as they are first, then the others, best first.
+    evaluation : Evaluation or MulticlassEvaluation
+        All measures of the chosen method, beside those of the scores as they are.
+    map_curve : MapCurve or None
+        The chosen map, if it is one of a single score.
+    panels : tuple of Panel
+        Segments of the rows, or the classes of a multiclass model.
+    panel_kind : {"segment", "class"}
+    advice : tuple of str
+        What deserves a look, in sentences.
+    facts : mapping of str to str
+        Where it comes from: rows, weights, files, fingerprint of the data, versions.
+    recipes : tuple of Recipe
+        How to apply the chosen map.
+    fitted : Fitted or None
+        The chosen map as a value: ``cal.save(report.fitted, "calibrator.json")``.
+    level : float
+        Of all intervals.
+    """
+
+    title: str
+    verdict: tuple[str, str]
+    how: str
+    methods: tuple[Method, ...]
+    evaluation: Evaluation | MulticlassEvaluation
+    map_curve: MapCurve | None = None
+    panels: tuple[Panel, ...] = ()
+    panel_kind: str = "segment"
+    advice: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    recipes: tuple[Recipe, ...] = ()
+    fitted: Fitted | None = None
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        for name in ("methods", "panels", "advice", "recipes"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
+        if not self.methods or sum(method.chosen for method in self.methods) != 1:
+            raise InputError("a report needs methods, exactly one of which is the chosen one.")
+
+    @property
+    def raw(self) -> Method:
+        """The scores as they are."""
+        return self.methods[0]
+
+    @property
+    def chosen(self) -> Method:
+        """What the verdict is about."""
+        return next(method for method in self.methods if method.chosen)
+
+    def to_html(self) -> str:
+        """The page: one file that needs no other and no network."""
+        from calibrant.reports.page import to_html
+
+        return to_html(self)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, whole or not at all."""
+        find_target(path)  # refused before the page is made
+        write_whole(path, self.to_html())
+        return Path(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""
+        document = {
+            name: json_ready(value)
+            for name, value in self._items()
+            if name not in ("evaluation", "fitted")
+        }
+        document["evaluation"] = self.evaluation.to_dict()
+        document["fitted"] = None if self.fitted is None else self.fitted.to_dict()
+        return document
+
+    def _repr_html_(self) -> str:
+        """The verdict and the measures, for notebooks."""
+        first, second = (html.escape(sentence) for sentence in self.verdict)
+        table = self.evaluation._repr_html_()
+        return f"<p><b>{first}</b> {second}</p>{table}"
+
+    def __str__(self) -> str:
+        return " ".join(self.verdict)
+
+    def __repr__(self) -> str:
+        count = len(self.methods) - 1
+        plural = "s" if count != 1 else ""
+        return f"Report({self.title!r}, {count} method{plural}, {self.chosen.name!r} chosen)"

@@ -1,0 +1,314 @@
+"""The base of calibrators of several classes at once: fit is written once, here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.data.labels import plain
+from calibrant.data.score_matrix import (
+    ScoreMatrix,
+    check_distributions,
+    read_matrix,
+    row_blocks,
+)
+from calibrant.data.score_range import OnRange, ScoreRange
+from calibrant.data.to_numpy import to_matrix
+from calibrant.data.weighing import matrix_in_rows
+from calibrant.errors import InputError
+from calibrant.estimators.base import (
+    NOT_ROUTED,
+    SCALES,
+    Calibrator,
+    Limit,
+    Number,
+    OneOf,
+    check_parameters,
+    jsonable,
+    known_range,
+    require_labels,
+)
+from calibrant.estimators.fitted import Fitted, read_rows
+from calibrant.losses import SMALLEST
+from calibrant.maps import Map, Softmax, VectorMap
+from calibrant.version import __version__
+
+__all__ = [
+    "GATE",
+    "SCALES",
+    "SMOOTHED",
+    "OneOrMany",
+    "Reading",
+    "VectorCalibrator",
+    "Views",
+    "count_columns",
+    "most_probable",
+    "provenance_of",
+    "range_of_rows",
+    "reading",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: limits of ``label_smoothing`` and ``gate``
+SMOOTHED: Number = Number(0.0, 0.999)
+GATE: OneOf = OneOf((True, False))
+#: features of so many numbers are kept between the passes of a fit, else made anew in each
+KEPT = 1 << 22
+
+
+class Views:
+    """Two ways to look at a distribution: its top label, and one class at a time."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+
+    def top_label(self, scores: Any, *, on_range: OnRange = "error") -> tuple[NDArray[Any], Array]:
+        """The most probable class of each row, and its probability: the confidence."""
+        p = self.predict_proba(scores, on_range=on_range)
+        best = np.argmax(p, axis=1)
+        return self.classes_[best], p[np.arange(len(p)), best]
+
+    def class_wise(self, scores: Any, label: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of one class, shape (n,)."""
+        known = [plain(c) for c in self.classes_]
+        if label not in known:
+            raise InputError(f"label must be one of the classes {known[:20]}, but {label!r} came.")
+        return self.predict_proba(scores, on_range=on_range)[:, known.index(label)]
+
+
+class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns (n, k) scores and labels of k classes into a map to distributions.
+
+    A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
+    ``_fit(matrix) -> VectorMap``. All else (labels, weights, checks, scikit-learn's contract,
+    saving) is here.
+
+    Parameters
+    ----------
+    weights : {"importance", "counts"}, default="importance"
+        See `Calibrator`.
+    classes : k labels in sorted order, default: those found in y
+        Column j of the scores is the j-th class. Needed where y may lack some of them.
+
+    Attributes
+    ----------
+    map_ : VectorMap
+        The fitted function, a value.
+    classes_ : ndarray of shape (k,)
+        The labels, sorted; the columns of the scores and of `predict_proba`.
+    score_range_ : ScoreRange
+        The scores that it was fitted on: whether they are probabilities, and from where to where.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
+    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+
+    weights: str | None = None
+    classes: Any
+    map_: VectorMap
+    classes_: NDArray[Any]
+    score_range_: ScoreRange
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the map.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, k)
+            A score of each row for each of two or more classes, such as the logits of a network or
+            a predict_proba; column j belongs to the j-th class in sorted order.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights ≥ 0; a row of weight zero is as if absent.
+        """
+        check_parameters(self, self._limits)
+        require_labels(scores, y)
+        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        self.map_ = self._fit(matrix_in_rows(matrix, self.weights))
+        self.classes_ = classes  # after what may fail
+        self.n_features_in_ = matrix.n_classes
+        self.score_range_ = range_of_rows(matrix.scores, self.map_)
+        self._provenance = provenance_of(matrix)
+        return self
+
+    @abstractmethod
+    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
+        """The map for a matrix in units of rows. May set further ``name_`` attributes."""
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, shape (n, k), columns in the order of ``classes_``.
+
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        check_is_fitted(self, "map_")
+        return self.map_(read_rows(self.map_, scores, known_range(self), on_range))
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties).
+
+        ``on_range`` is as in `predict_proba`.
+        """
+        check_is_fitted(self, "map_")
+        clean = read_rows(self.map_, scores, known_range(self), on_range)
+        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
+        return labels
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self, "map_")
+        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
+        labels = tuple(plain(label) for label in self.classes_)
+        provenance = dict(self._provenance)
+        known = known_range(self)
+        return Fitted(self.map_, labels, None, type(self).__name__, params, provenance, known)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
+
+class OneOrMany(Calibrator, Views):
+    """A calibrator of one score, or of a column for each of three or more classes."""
+
+    multiclass: ClassVar[bool] = True
+
+    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
+
+        ``on_range`` is as in `Calibrator`.
+        """
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            raise InputError("several classes have one probability each: use predict_proba.")
+        return super().calibrate(scores, on_range=on_range)
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, columns in the order of ``classes_``."""
+        check_is_fitted(self, "map_")
+        if isinstance(self.map_, VectorMap):
+            return self.map_(read_rows(self.map_, scores, known_range(self), on_range))
+        return super().predict_proba(scores, on_range=on_range)
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties)."""
+        check_is_fitted(self, "map_")
+        if not isinstance(self.map_, VectorMap):
+            return super().predict(scores, on_range=on_range)
+        clean = read_rows(self.map_, scores, known_range(self), on_range)
+        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
+        return labels
+
+    def _refuse_pos_label(self) -> None:
+        if self.pos_label is not None:
+            raise InputError(
+                "pos_label must be None for scores of several classes, but "
+                f"{self.pos_label!r} came."
+            )
+
+
+def count_columns(scores: Any) -> int:
+    """How many columns there are; 1 for what has no second dimension."""
+    shape = getattr(scores, "shape", None)
+    if not isinstance(shape, tuple):
+        shape = to_matrix(scores, "scores").shape
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def range_of_rows(scores: NDArray[Any], fitted: Map) -> ScoreRange:
+    """The scores of rows that a map was fitted to; logits are never probabilities."""
+    logits = isinstance(fitted, VectorMap) and fitted.reads == "logit"
+    low, high = float(scores.min()), float(scores.max())
+    return ScoreRange.between(low, high, probabilities=not logits)
+
+
+def most_probable(fitted: Map, scores: NDArray[Any]) -> Index:
+    """The column of the most probable class of each row, block by block."""
+    best = np.empty(len(scores), dtype=np.intp)
+    for rows in row_blocks(*scores.shape):
+        best[rows] = np.argmax(fitted(scores[rows]), axis=1)
+    return best
+
+
+def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
+    """Facts about the rows of a fit."""
+    return {
+        "calibrant": __version__,
+        "weight": matrix.total,
+        "class_weights": matrix.class_weight.tolist(),
+        "rows": len(matrix),
+        "effective_size": matrix.effective_size,
+    }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the rows of a matrix are read: as logits or probabilities, and the least of the latter.
+
+    ``inner`` and `blocks` are as in `calibrant.maps.Softmax`, which reads new rows the same way.
+    """
+
+    matrix: ScoreMatrix
+    input: str
+    floor: float
+
+    def map(self, matrix: Any, bias: Any, inner: float | None = None) -> Softmax:
+        """The map that reads rows this way."""
+        return Softmax(matrix, bias, self.input, self.floor, inner)
+
+    def source(
+        self, *, inner: float | None = None, size: float = 1.0
+    ) -> Callable[[], Iterator[tuple[Array, Index, Array]]]:
+        """Makes the blocks (x / size, codes, weights) of the rows' features, anew at each call."""
+        read = self.map(1.0, np.zeros(self.matrix.n_classes), inner).features
+        matrix = self.matrix
+
+        def blocks() -> Iterator[tuple[Array, Index, Array]]:
+            for scores, codes, weight in matrix.blocks():
+                yield read(scores) / size, codes, weight
+
+        if matrix.scores.size > KEPT:
+            return blocks
+        kept = list(blocks())
+        return lambda: iter(kept)
+
+
+def reading(matrix: ScoreMatrix, scale: str) -> Reading:
+    """Read a matrix by the word of ``scale``; see `SCALES`.
+
+    ``"logit"``: rows are distributions, read by their logarithm; ``"raw"``: logits, as they are;
+    ``"auto"``: by what they look like. Probabilities are first raised to half the smallest positive
+    one: zeros that a model rounded to or voted for then cost what its grid of values says.
+    """
+    if scale == "logit":
+        check_distributions(matrix.scores)
+    if scale == "raw" or not (scale == "logit" or matrix.looks_like_probabilities):
+        return Reading(matrix, "logit", SMALLEST)
+    smallest = 1.0
+    for rows in row_blocks(*matrix.scores.shape):
+        part = matrix.scores[rows]
+        smallest = min(smallest, float(part.min(initial=1.0, where=part > 0)))
+    return Reading(matrix, "probability", max(0.5 * smallest, SMALLEST))

@@ -1,0 +1,152 @@
+"""The tables of all segments, one after the other: sums over segments without a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.estimators.table_folds import HeldOutCells, TableFolds
+from calibrant.maps.segmented import Key, segment_key
+
+__all__ = ["SegmentCells", "read_tables", "stack_of"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class SegmentCells:
+    """Cells of all segments, those of a segment together and in ascending order of score.
+
+    ``starts`` says where each segment begins and ``sizes`` how many cells it has, at least one; a
+    cell may have lost all of its weight to a fold.
+    """
+
+    keys: tuple[Key, ...]
+    scores: Array
+    counts: HeldOutCells
+    starts: Index
+    sizes: Index
+    error: float = 0.0
+    made: str = ""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def total(self, values: Array) -> Array:
+        """The sum of the cells' values in each segment."""
+        return np.add.reduceat(values, self.starts)
+
+    def spread(self, values: Array) -> Array:
+        """A value of each segment, given to all of its cells."""
+        return np.repeat(values, self.sizes)
+
+    @property
+    def rows(self) -> Array:
+        """(Σw)² / Σw² of each segment: how many rows of equal weight it is worth."""
+        n0, n1, q0, q1 = self.counts
+        return _kish(self.total(n0 + n1), self.total(q0 + q1))
+
+    @property
+    def events(self) -> Array:
+        """The same, of the rarer class."""
+        n0, n1, q0, q1 = (self.total(column) for column in self.counts)
+        return np.minimum(_kish(n0, q0), _kish(n1, q1))
+
+    @property
+    def within(self) -> NDArray[np.bool_]:
+        """Which segments have all of their present scores in [0, 1]."""
+        present = (self.counts.negative + self.counts.positive) > 0.0
+        outside = present & ((self.scores < 0.0) | (self.scores > 1.0))
+        return np.asarray(self.total(outside.astype(np.float64)) == 0.0)
+
+    def cells(self, i: int) -> slice:
+        """Where the cells of a segment are."""
+        return slice(int(self.starts[i]), int(self.starts[i] + self.sizes[i]))
+
+    def table(self, i: int) -> ScoreTable:
+        """The table of one segment."""
+        part = self.cells(i)
+        return ScoreTable.from_counts(self.scores[part], *(c[part] for c in self.counts))
+
+    def whole(self) -> ScoreTable:
+        """The table of all segments together; pooled cells keep the largest error."""
+        table = ScoreTable.from_counts(self.scores, *self.counts)
+        return replace(table, error=self.error, made=self.made) if self.error else table
+
+    def folds(self, k: int, seed: int) -> list[HeldOutCells]:
+        """What each fold holds out of every cell: rows dealt class by class over all segments."""
+        numbers = np.arange(len(self.scores), dtype=np.float64)
+        numbered = ScoreTable(numbers, *self.counts)  # a cell of a segment stands for a score
+        deal = TableFolds(numbered, k, seed=seed)
+        held = [deal.held(fold) for fold in range(k)]
+        return [_rounded(part) for part in held] if numbered.is_whole else held
+
+    def without(self, held: HeldOutCells) -> SegmentCells:
+        """What is left when a fold is held out."""
+        left = (np.maximum(a - b, 0.0) for a, b in zip(self.counts, held, strict=True))
+        return replace(self, counts=HeldOutCells(*left))
+
+
+def _kish(total: Array, squares: Array) -> Array:
+    return np.asarray(total**2 / np.where(squares > 0.0, squares, 1.0))
+
+
+def _rounded(held: HeldOutCells) -> HeldOutCells:
+    """Numbers of rows without the rounding of their shares."""
+    near = [np.rint(column) for column in held]
+    return HeldOutCells(
+        *(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in zip(held, near, strict=True))
+    )
+
+
+def read_tables(tables: Any) -> dict[Key, ScoreTable]:
+    """Tables by segment, keys as a file can hold them; segments without rows are left out."""
+    if not isinstance(tables, Mapping):
+        raise InputError(
+            "tables must be a dict from segments to their ScoreTables, but "
+            f"{type(tables).__name__} came."
+        )
+    clean: dict[Key, ScoreTable] = {}
+    for name, table in tables.items():
+        if not isinstance(table, ScoreTable):
+            raise InputError(
+                f"the table of segment {name!r} must be a ScoreTable, but {type(table).__name__} "
+                "came."
+            )
+        key = segment_key(name)
+        if table:
+            clean[key] = table
+    if not clean:
+        raise InputError("tables must hold at least one row, but all of them are empty.")
+    return clean
+
+
+def stack_of(tables: Mapping[Key, ScoreTable]) -> SegmentCells:
+    """The tables in an order that depends on their cells alone, so that names play no part."""
+    ordered = sorted(tables.items(), key=lambda item: _rank(item[1]))
+    parts = [table for _, table in ordered]
+    columns = ("negative", "positive", "negative_sq", "positive_sq")
+    worst = max(parts, key=lambda table: table.error)
+    sizes = np.array([len(table) for table in parts], dtype=np.intp)
+    return SegmentCells(
+        tuple(key for key, _ in ordered),
+        np.concatenate([table.scores for table in parts]),
+        HeldOutCells(*(np.concatenate([getattr(table, c) for table in parts]) for c in columns)),
+        np.cumsum(sizes) - sizes,
+        sizes,
+        worst.error,
+        worst.made,
+    )
+
+
+def _rank(table: ScoreTable) -> tuple[Any, ...]:
+    """Rounding in the last place of a sum moves nobody: leading bytes are compared first."""
+    columns = (table.scores, table.positive, table.negative)
+    return (len(table), *(column.astype(">f8").tobytes() for column in columns))

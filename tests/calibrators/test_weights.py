@@ -78,7 +78,7 @@ USES = {
 EVERYONE = np.arange(N)
 ALL = pytest.mark.parametrize("name", USES)
 # few rows of a class are warned of, as they should be
-pytestmark = pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
 
 
 def counting(c):

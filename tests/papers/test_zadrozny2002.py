@@ -324,7 +324,7 @@ def test_printed_iteration_is_right_where_answers_agree_and_elsewhere_another(pa
     np.testing.assert_allclose(ends, [[1 / 3] * 3, [1 / 3] * 3, [0.5, 0.5, 0.0]], atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
 @pytest.mark.parametrize(
     ("code", "on"),
     [("one_vs_rest", "train"), ("one_vs_rest", "folds"), ("all_pairs", "folds"), ("ecoc", "train")],

@@ -28,7 +28,7 @@ def modules_after(code, tmp_path):
     "code",
     [
         "import calibrant",
-        "import calibrant; dir(calibrant); calibrant.InputError",
+        "import calibrant; dir(calibrant); calibrant.errors.InputError",
         "import calibrant as cal; cal.maps.Piecewise.step([0.5], [0, 1])([0.3])",
         "import calibrant as cal; cal.load('c.json').predict_proba([0.2])",
         "import calibrant as cal; cal.save(cal.load('c.json'), 'd.json')",
@@ -41,7 +41,7 @@ def test_light_uses_import_nothing_heavy(code, tmp_path):
 
 
 def test_methods_without_a_kernel_do_not_pay_for_numba(tmp_path):
-    names = ["Platt", "Isotonic", "Histogram", "Beta", "Temperature", "Identity", "Rescale"]
+    names = ["Platt", "Isotonic", "Histogram", "Beta", "Temperature", "Uncalibrated", "Rescale"]
     fits = "; ".join(f"cal.{name}().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])" for name in names)
     loaded = modules_after(f"import calibrant as cal; {fits}", tmp_path)
     # scikit-learn itself imports pandas where that is installed

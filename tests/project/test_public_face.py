@@ -95,7 +95,7 @@ def test_names_are_taken_wherever_a_calibrator_is():
     ]
     assert maps[0] == maps[1]
     board = cal.AutoCalibrator(candidates=["platt", cal.Isotonic()], cv=2).fit(s, t).leaderboard_
-    assert {row.name for row in board.rows} == {"identity", "BLS", "Platt", "Isotonic"}
+    assert {row.name for row in board.rows} == {"uncalibrated", "BLS", "Platt", "Isotonic"}
     curve = cal.learning_curve(["platt", "isotonic"], s, t, sizes=(50, 100), repeats=2)
     assert {"Platt", "Isotonic"} <= set(curve.names)
     assert cal.calibration_report(s, t, calibrator="platt").methods

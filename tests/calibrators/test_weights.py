@@ -154,3 +154,31 @@ def test_tables_in_units_of_rows():
         assert table_in_rows(even, "importance") == plain
     assert weight_in_rows(WEIGHT, "counts") is WEIGHT
     assert weight_in_rows(WEIGHT, "importance").sum() == pytest.approx(table.effective_size)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda w: cal.Isotonic(weights="counts").fit(SCORES, LABELS, w),
+        lambda w: cal.Spline(weights="counts").fit(SCORES, LABELS, w),
+        lambda w: cal.Dirichlet(weights="counts").fit(LOGITS, CLASSES, w),
+        lambda w: cal.SegmentedCalibrator(cal.Platt(weights="counts"), weights="counts").fit(
+            SCORES, LABELS, segments=SEGMENTS, sample_weight=w
+        ),
+    ],
+    ids=["Isotonic", "Spline", "Dirichlet", "SegmentedCalibrator"],
+)
+def test_more_rows_than_floats_can_count_are_refused(fit):
+    with pytest.raises(cal.InputError, match="sum must be at most 2⁵³"):
+        fit(np.full(N, 1e50))
+    fit(np.full(N, 1e13))
+
+
+@pytest.mark.parametrize("weight", [1e6, 1e10, 1e12, 1e15])
+@pytest.mark.parametrize("penalty", ["evidence", "cv"])
+def test_heavy_counts_that_separate_give_the_rates_of_the_targets(penalty, weight):
+    """Each score has one class: its probability is that of Platt's target."""
+    c = cal.Spline(weights="counts", penalty=penalty).fit([0.2, 0.5, 0.8], [0, 1, 1], [weight] * 3)
+    p = c.calibrate([0.2, 0.5, 0.8])
+    assert p[0] == pytest.approx(1.0 / weight, rel=0.5)
+    np.testing.assert_allclose(p[1:], 1.0, atol=5.0 / weight + 1e-15)

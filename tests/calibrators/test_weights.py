@@ -182,3 +182,21 @@ def test_heavy_counts_that_separate_give_the_rates_of_the_targets(penalty, weigh
     p = c.calibrate([0.2, 0.5, 0.8])
     assert p[0] == pytest.approx(1.0 / weight, rel=0.5)
     np.testing.assert_allclose(p[1:], 1.0, atol=5.0 / weight + 1e-15)
+
+
+@pytest.mark.parametrize("one_class", [False, True], ids=["two classes", "one class"])
+@pytest.mark.parametrize(
+    "calibrator",
+    [cal.Beta(), cal.Platt(), cal.Isotonic(), cal.ENIR(), cal.Spline(), cal.BLS(), cal.Quadratic()],
+    ids=lambda c: type(c).__name__,
+)
+def test_the_order_of_rows_does_not_matter(calibrator, one_class):
+    """Fractional weights: sums differ by rounding. Whole counts are summed exactly."""
+    scores, labels = SCORES.round(1), np.where(one_class, 1, LABELS)
+    counted = clone(calibrator).set_params(weights="counts")
+    for c, weight, most in ((calibrator, WEIGHT, 1e-9), (counted, TIMES, 0.0)):
+        first = clone(c).fit(scores, labels, weight).calibrate(SCORES)
+        for seed in range(4):
+            rows = np.random.default_rng(seed).permutation(N)
+            again = clone(c).fit(scores[rows], labels[rows], weight[rows]).calibrate(SCORES)
+            np.testing.assert_allclose(again, first, rtol=most, atol=0.0)

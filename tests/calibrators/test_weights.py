@@ -200,3 +200,17 @@ def test_the_order_of_rows_does_not_matter(calibrator, one_class):
             rows = np.random.default_rng(seed).permutation(N)
             again = clone(c).fit(scores[rows], labels[rows], weight[rows]).calibrate(SCORES)
             np.testing.assert_allclose(again, first, rtol=most, atol=0.0)
+
+
+def test_a_very_light_row_is_not_taken_for_an_absent_one():
+    table = cal.ScoreTable.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1], [1.0, 1.0, 1.0, 1e-10])
+    rows = table_in_rows(table, "importance")
+    np.testing.assert_allclose(rows.positive, [0.0, 1.0, 0.0, 1e-10], rtol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [1e-12, 1e6, 1e12, 1e13])
+def test_segments_take_light_and_heavy_counts(weight):
+    c = cal.SegmentedCalibrator(weights="counts")
+    c.fit(SCORES, LABELS, segments=SEGMENTS, sample_weight=np.full(N, weight))
+    p = c.calibrate(SCORES, segments=SEGMENTS)
+    assert ((p >= 0.0) & (p <= 1.0)).all()

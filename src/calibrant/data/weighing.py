@@ -93,7 +93,7 @@ def _by_importance(table: ScoreTable) -> ScoreTable:
 
 
 def _near(values: Array, whole: Array) -> bool:
-    return bool((np.abs(values - whole) <= ROUNDING * np.maximum(whole, 1.0)).all())
+    return bool((np.abs(values - whole) <= ROUNDING * whole).all())  # a light row is no absent one
 
 
 def _as_counts(table: ScoreTable) -> ScoreTable:

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
-from calibrant.data.blocks import isotonic_blocks
-from calibrant.data.table import ScoreTable
+from calibrant.data.isotonic_blocks import isotonic_blocks
+from calibrant.data.score_table import ScoreTable
 
 BOUNDS = [(None, None), (0.2, None), (None, 0.7), (0.1, 0.6), (0.5, 0.5)]
 ENDS = np.array([[0.05], [0.95]])

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
+from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 
 import calibrant as cal
+from calibrant.data.isotonic_blocks import isotonic_blocks
+from calibrant.data.score_table import ScoreTable
 
 BOUNDS = [(None, None), (0.2, None), (None, 0.7), (0.1, 0.6), (0.5, 0.5)]
 ENDS = np.array([[0.05], [0.95]])
@@ -158,3 +161,30 @@ def test_falling_candidates_and_chains():
         lambda rows: rows[:, 0], cal.Isotonic(increasing="auto"), cv="prefit"
     ).fit(s[:, None], y)
     assert both.calibrate(ENDS)[0] > both.calibrate(ENDS)[1]
+
+
+@pytest.mark.parametrize("calibrator", [cal.Isotonic(), cal.ENIR()], ids=["Isotonic", "ENIR"])
+def test_blocks_whose_rates_differ_by_rounding_are_one(calibrator):
+    """The same weights in any order have one rate, though their sums differ in the last bits."""
+    rng = np.random.default_rng(4)
+    weight, y = rng.random(40), np.arange(40) % 3 == 0
+    split = 0
+    for _ in range(40):
+        a, b = rng.permutation(40), rng.permutation(40)
+        rates = [weight[i][y[i]].cumsum()[-1] / weight[i].cumsum()[-1] for i in (a, b)]
+        split += rates[0] != rates[1]
+        s = np.repeat([0.3, 0.6], 40)
+        fitted = clone(calibrator).fit(s, y[np.append(a, b)], weight[np.append(a, b)])
+        assert len(np.unique(fitted.calibrate([0.3, 0.6]))) == 1
+    assert split > 5
+
+
+def test_whole_weights_and_pure_blocks_are_compared_exactly():
+    n = 2**30  # rates n/(2n + 1) and (n + 1)/(2n + 1) differ by 5e-10 and must stay apart
+    table = ScoreTable.from_arrays([0.2, 0.2, 0.6, 0.6], [0, 1, 0, 1], [n + 1, n, n, n + 1])
+    assert len(isotonic_blocks(table)[0]) == 2
+    big = 2**51 - 1  # here by 2e-16
+    table = ScoreTable.from_arrays([0.2, 0.2, 0.6, 0.6], [0, 1, 0, 1], [big, big - 1, big - 1, big])
+    assert len(isotonic_blocks(table)[0]) == 2
+    light = ScoreTable.from_arrays([0.2, 0.2, 0.6], [0, 1, 1], [1e-14, 0.1, 0.1])
+    assert len(isotonic_blocks(light)[0]) == 2

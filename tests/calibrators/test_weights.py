@@ -154,3 +154,63 @@ def test_tables_in_units_of_rows():
         assert table_in_rows(even, "importance") == plain
     assert weight_in_rows(WEIGHT, "counts") is WEIGHT
     assert weight_in_rows(WEIGHT, "importance").sum() == pytest.approx(table.effective_size)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda w: cal.Isotonic(weights="counts").fit(SCORES, LABELS, w),
+        lambda w: cal.Spline(weights="counts").fit(SCORES, LABELS, w),
+        lambda w: cal.Dirichlet(weights="counts").fit(LOGITS, CLASSES, w),
+        lambda w: cal.SegmentedCalibrator(cal.Platt(weights="counts"), weights="counts").fit(
+            SCORES, LABELS, segments=SEGMENTS, sample_weight=w
+        ),
+    ],
+    ids=["Isotonic", "Spline", "Dirichlet", "SegmentedCalibrator"],
+)
+def test_more_rows_than_floats_can_count_are_refused(fit):
+    with pytest.raises(cal.errors.InputError, match="sum must be at most 2⁵³"):
+        fit(np.full(N, 1e50))
+    fit(np.full(N, 1e13))
+
+
+@pytest.mark.parametrize("weight", [1e6, 1e10, 1e12, 1e15])
+@pytest.mark.parametrize("penalty", ["evidence", "cv"])
+def test_heavy_counts_that_separate_give_the_rates_of_the_targets(penalty, weight):
+    """Each score has one class: its probability is that of Platt's target."""
+    c = cal.Spline(weights="counts", penalty=penalty).fit([0.2, 0.5, 0.8], [0, 1, 1], [weight] * 3)
+    p = c.calibrate([0.2, 0.5, 0.8])
+    assert p[0] == pytest.approx(1.0 / weight, rel=0.5)
+    np.testing.assert_allclose(p[1:], 1.0, atol=5.0 / weight + 1e-15)
+
+
+@pytest.mark.parametrize("one_class", [False, True], ids=["two classes", "one class"])
+@pytest.mark.parametrize(
+    "calibrator",
+    [cal.Beta(), cal.Platt(), cal.Isotonic(), cal.ENIR(), cal.Spline(), cal.BLS(), cal.Quadratic()],
+    ids=lambda c: type(c).__name__,
+)
+def test_the_order_of_rows_does_not_matter(calibrator, one_class):
+    """Fractional weights: sums differ by rounding. Whole counts are summed exactly."""
+    scores, labels = SCORES.round(1), np.where(one_class, 1, LABELS)
+    counted = clone(calibrator).set_params(weights="counts")
+    for c, weight, most in ((calibrator, WEIGHT, 1e-9), (counted, TIMES, 0.0)):
+        first = clone(c).fit(scores, labels, weight).calibrate(SCORES)
+        for seed in range(4):
+            rows = np.random.default_rng(seed).permutation(N)
+            again = clone(c).fit(scores[rows], labels[rows], weight[rows]).calibrate(SCORES)
+            np.testing.assert_allclose(again, first, rtol=most, atol=0.0)
+
+
+def test_a_very_light_row_is_not_taken_for_an_absent_one():
+    table = cal.ScoreTable.from_arrays([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1], [1.0, 1.0, 1.0, 1e-10])
+    rows = table_in_rows(table, "importance")
+    np.testing.assert_allclose(rows.positive, [0.0, 1.0, 0.0, 1e-10], rtol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [1e-12, 1e6, 1e12, 1e13])
+def test_segments_take_light_and_heavy_counts(weight):
+    c = cal.SegmentedCalibrator(weights="counts")
+    c.fit(SCORES, LABELS, segments=SEGMENTS, sample_weight=np.full(N, weight))
+    p = c.calibrate(SCORES, segments=SEGMENTS)
+    assert ((p >= 0.0) & (p <= 1.0)).all()

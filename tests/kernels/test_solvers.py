@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import expit
 
+from calibrant.kernels import penalised, softmax
 from calibrant.kernels.descent import newton_step
-from calibrant.kernels.newton import LogisticProblem, fit_logistic
+from calibrant.kernels.newton import (
+    LogisticProblem,
+    fit_logistic,
+    platt_smoothing,
+    smoothed,
+)
 from calibrant.kernels.newton import logistic_newton as newton
 from calibrant.losses import BRIER, EXPONENTIAL, LOG
 
@@ -17,7 +24,7 @@ from calibrant.losses import BRIER, EXPONENTIAL, LOG
 def logistic_newton(features, n0, n1, start, ridge=0.0, max_steps=100):
     k = len(features)
     problem = LogisticProblem(
-        features, n0, n1, False, ridge, (0.0, 1.0), np.ones(k), np.zeros(k), np.ones(k)
+        features, n0, n1, False, ridge, (0.0, 0.0), np.ones(k), np.zeros(k), np.ones(k)
     )
     return newton(problem, start, max_steps)
 
@@ -107,3 +114,40 @@ def test_losses_agree_with_their_gradients_and_links(loss):
         grid = np.linspace(-3, 3, 60_001)
         expected = p * loss.value(np.ones(1), grid) + (1 - p) * loss.value(np.zeros(1), grid)
         assert loss.link(grid[np.argmin(expected)][None])[0] == pytest.approx(p, abs=1e-4)
+
+
+@pytest.mark.parametrize("weight", [1e6, 1e10, 1e12, 1e15])
+def test_heavy_rows_that_separate_end_at_the_optimum_in_few_steps(monkeypatch, weight):
+    """Platt's smoothing is 1e-15 of such weights: it must not drown in differences."""
+    looks = []
+    plain = penalised._PenalisedProblem.at
+
+    def counted(self, theta):
+        looks.append(theta)
+        return plain(self, theta)
+
+    monkeypatch.setattr(penalised._PenalisedProblem, "at", counted)
+    x = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0]])
+    n0, n1 = np.array([weight, 0.0, 0.0]), np.array([0.0, weight, weight])
+    t0, t1 = smoothed(n0, n1, platt_smoothing(weight, 2.0 * weight))
+    np.testing.assert_allclose(t0[1:], weight / (2.0 * weight + 2.0), rtol=1e-15)
+    flat = penalised.Prior(np.zeros(2), np.zeros(2))
+    found = penalised.fit_penalised(lambda part: x[:, part], t0, t1, flat, np.zeros(2))
+    assert len(looks) < 60
+    eta = found.theta @ x
+    # the score equations, of numbers near 1 each
+    residual = t0 * expit(eta) - t1 * expit(-eta)
+    np.testing.assert_allclose(x @ residual, 0.0, atol=1e-6)
+
+
+def test_a_descent_at_the_floor_of_rounding_ends_at_once():
+    """Three rows that separate, up to a tiny ridge, once took 200 steps and 5,000 looks."""
+    rng = np.random.default_rng(3)
+    x, codes, w = rng.normal(0.0, 1.5, (3, 3)), np.arange(3), np.array([2.45, 2.46, 1.59])
+    steps = []
+    for ridge in 10.0 ** np.arange(-7.0, 0.0):
+        problem = softmax.SoftmaxProblem(
+            lambda: [(x, codes, w)], np.full((3, 2), ridge), np.zeros((3, 2)), 0.0, float(w.sum())
+        )
+        steps.append(softmax.fit_softmax(problem, np.ones((3, 2))).steps)
+    assert max(steps) < 40

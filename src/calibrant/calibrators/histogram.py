@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 #: the largest total weight for which a number of bins is searched
-HEAVIEST = 1e12
+HEAVIEST = 1e9
 
 
 class Histogram(Calibrator):

@@ -17,7 +17,7 @@ from calibrant.estimators.base import (
     inner_interval,
     on_logit_scale,
 )
-from calibrant.kernels.newton import fit_logistic
+from calibrant.kernels.newton import fit_logistic, platt_smoothing
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
 from calibrant.maps.checks import in_blocks
@@ -101,14 +101,13 @@ def _sigmoid_fit(
     table: ScoreTable, on_logit: bool, clip: tuple[float, float] | None
 ) -> tuple[float, float]:
     """Slope and intercept for Platt's targets."""
-    high = (table.total_positive + 1.0) / (table.total_positive + 2.0)  # y₊ of eq. 8
-    low = 1.0 / (table.total_negative + 2.0)  # y₋
+    smoothing = platt_smoothing(table.total_negative, table.total_positive)
 
     def fit(part: ScoreTable, start: Array | None) -> Array:
         scores = part.scores if clip is None else np.clip(part.scores, *clip)
         f = in_blocks(logit, scores) if on_logit else scores
         return fit_logistic(
-            [f], part.negative, part.positive, targets=(low, high), start=start
+            [f], part.negative, part.positive, smoothing=smoothing, start=start
         ).coefficients
 
     intercept, slope = table.coarse_to_fine(fit)

@@ -15,6 +15,7 @@ from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf,
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.cubic import Basis, Cubic, spline_basis
+from calibrant.kernels.newton import platt_smoothing, smoothed
 from calibrant.kernels.penalised import (
     Penalised,
     Prior,
@@ -266,10 +267,7 @@ def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
 
 def _targets(n0: Array, n1: Array) -> tuple[Array, Array]:
     """Platt's targets as weights of the two classes."""
-    high = (float(n1.sum()) + 1.0) / (float(n1.sum()) + 2.0)
-    low = 1.0 / (float(n0.sum()) + 2.0)
-    t1 = high * n1 + low * n0
-    return n0 + n1 - t1, t1
+    return smoothed(n0, n1, platt_smoothing(float(n0.sum()), float(n1.sum())))
 
 
 def _knots(x: Array, weight: Array, count: int, ends: Array) -> Array:

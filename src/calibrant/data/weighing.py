@@ -3,8 +3,8 @@
 ``weights="importance"``, the default everywhere: only ratios of weights matter. They are divided by
 Σw²/Σw, so that their sum is (Σw)²/Σw², the number of rows of equal weight that carry as much
 information (Kish). Equal weights, whatever their size, are then as none. ``weights="counts"``: a
-row of weight w is w equal rows, so that the sum of weights is the number of rows. None: weights as
-they came, for methods to which only their ratios matter.
+row of weight w is w equal rows, so that the sum of weights is the number of rows, at most 2⁵³.
+None: weights as they came, for methods to which only their ratios matter.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from calibrant.data.frozen import own
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError
 
 __all__ = ["WEIGHTS", "matrix_in_rows", "table_in_rows", "weight_in_rows"]
 
@@ -25,6 +26,8 @@ Array = NDArray[np.float64]
 
 #: how far from equal, or from a whole number, sums of equal weights may be: they are rounded
 ROUNDING = 1e-9
+#: the most rows that counts may stand for: floats hold every whole number up to here
+MOST_ROWS = 2.0**53
 
 
 def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
@@ -54,7 +57,10 @@ def weight_in_rows(weight: Array | None, weights: str | None) -> Array | None:
     >>> weight_in_rows(np.array([1.0, 3.0]), "counts").tolist()
     [1.0, 3.0]
     """
-    if weight is None or weights != "importance":
+    if weight is None or weights is None:
+        return weight
+    if weights == "counts":
+        _check_counts(float(weight.sum()))
         return weight
     least, most = float(weight.min()), float(weight.max())
     if least == most:
@@ -69,7 +75,7 @@ def _by_importance(table: ScoreTable) -> ScoreTable:
         return table
     unit = float(q0.sum() + q1.sum()) / table.total
     if not unit > 0.0:  # squares too small for floats
-        return _as_counts(table)
+        return _unsquared(table)
     rows = n0 / unit, n1 / unit
     squares = q0 / unit / unit, q1 / unit / unit
     whole = [np.rint(n) for n in rows]
@@ -87,10 +93,24 @@ def _by_importance(table: ScoreTable) -> ScoreTable:
 
 
 def _near(values: Array, whole: Array) -> bool:
-    return bool((np.abs(values - whole) <= ROUNDING * np.maximum(whole, 1.0)).all())
+    return bool((np.abs(values - whole) <= ROUNDING * whole).all())  # a light row is no absent one
 
 
 def _as_counts(table: ScoreTable) -> ScoreTable:
+    _check_counts(table.total)
+    return _unsquared(table)
+
+
+def _check_counts(total: float) -> None:
+    if total > MOST_ROWS:
+        raise InputError(
+            f'weights="counts" reads weights as numbers of rows, so their sum must be at most '
+            f"2⁵³ ≈ {MOST_ROWS:.3g} (beyond that, floats cannot tell one row more), but it is "
+            f'{total:.3g}. Weights that say how much a row matters go with weights="importance".'
+        )
+
+
+def _unsquared(table: ScoreTable) -> ScoreTable:
     return replace(table, negative_sq=table.negative, positive_sq=table.positive)
 
 

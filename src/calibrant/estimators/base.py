@@ -95,7 +95,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     weights : {"importance", "counts"}, default="importance"
         What ``sample_weight`` says: how much a row matters, so that a common factor of all weights
         changes nothing, and rows are as many as (Σw)²/Σw² tells; or how many equal rows it stands
-        for, so that a weight of 2 is two rows. Methods to which only ratios matter lack it.
+        for, so that a weight of 2 is two rows (2⁵³ in all, at most). Methods to which only ratios
+        matter lack it.
     pos_label : label, default: the larger class
         What a high score means.
     classes : two labels, default: those found in y

@@ -24,6 +24,8 @@ ENOUGH = 1e-14
 ROUNDING = 1e-15
 #: what may be left where rounding hides any further gain, as a share of the objective
 HIDDEN = 1e-9
+#: so near the optimum a step leaves far less than this share of what was left, or it is rounding
+SLOWEST = 0.5
 #: a gain that is nothing, in nats a row: rows that separate have an objective near 0
 NOTHING = 1e-15
 
@@ -90,13 +92,17 @@ def descend(
     A step is halved until the objective falls by a share of what its slope promises (Armijo).
     Converged when the Newton decrement, twice the gain still expected, is below 1e-14 of the
     objective; that last step is taken too. The objective, not the weight of all rows, is the
-    measure: of rare events it is a small part of that.
+    measure: of rare events it is a small part of that. Near the optimum every step squares what is
+    left, as a share: where little is left and a step does not even halve it, only the rounding of
+    the gradient is left, and the descent has converged too.
     """
     left = np.inf
     for steps in range(1, max_steps + 1):
         direction = step(here)
         slope = float((here.gradient * direction).sum())
-        left, size = -slope, float(np.abs(direction).max())
+        before, left, size = left, -slope, float(np.abs(direction).max())
+        if SLOWEST * before < left <= HIDDEN * abs(here.objective):
+            return Descent(here, here.theta, steps, left, True)
         reach = FURTHEST * max(1.0, float(np.abs(here.theta).max()))
         if left <= ENOUGH * abs(here.objective):
             theta = here.theta + direction if size <= reach else here.theta

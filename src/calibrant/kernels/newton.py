@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from calibrant.kernels.descent import Descent, descend, newton_step
 
-__all__ = ["LogisticFit", "LogisticProblem", "fit_logistic", "logistic_newton"]
+__all__ = [
+    "LogisticFit",
+    "LogisticProblem",
+    "fit_logistic",
+    "logistic_newton",
+    "platt_smoothing",
+    "smoothed",
+]
 
 Array = NDArray[np.float64]
 
@@ -36,7 +43,7 @@ class LogisticProblem(NamedTuple):
     """Minimise Σ t₁·ln(1+e^{−η}) + t₀·ln(1+e^{η}) + ½·ridge·|slopes|² with η = θ·u.
 
     u holds a 1 if there is an intercept, then every column as (f/size − mean)/spread, and the
-    targets are t₁ = high·n₁ + low·n₀ and t₀ = n₁ + n₀ − t₁ (Platt's smoothing; 0 and 1 for none).
+    targets t₀ and t₁ are those of `smoothed`.
     Blocks of u and t are made on the way, so that a fit needs no memory but for its columns.
     """
 
@@ -45,14 +52,13 @@ class LogisticProblem(NamedTuple):
     n1: Array
     intercept: bool
     ridge: float
-    targets: tuple[float, float]
+    smoothing: tuple[float, float]
     sizes: Array
     means: Array
     spreads: Array
 
     def blocks(self) -> Iterator[tuple[Array, Array, Array]]:
         """(u, t₀, t₁) of one block of cells after the other."""
-        low, high = self.targets
         for begin in range(0, len(self.n0), BLOCK):
             part = slice(begin, begin + BLOCK)
             a, b = self.n0[part], self.n1[part]
@@ -61,8 +67,22 @@ class LogisticProblem(NamedTuple):
                 u[self.intercept + j] = (
                     column[part] / self.sizes[j] - self.means[j]
                 ) / self.spreads[j]
-            t1 = high * b + low * a
-            yield u, a + b - t1, t1
+            yield u, *smoothed(a, b, self.smoothing)
+
+
+def platt_smoothing(n0: float, n1: float) -> tuple[float, float]:
+    """Platt's smoothing, for the weights of the two classes: his y₋ and 1 − y₊ of eq. 8."""
+    return 1.0 / (n0 + 2.0), 1.0 / (n1 + 2.0)
+
+
+def smoothed(n0: Array, n1: Array, smoothing: tuple[float, float]) -> tuple[Array, Array]:
+    """Targets t₀ and t₁: a share of the weight of each class counts for the other one.
+
+    ``smoothing`` is the share of the negatives, then that of the positives. t₀ is no difference of
+    large numbers: of many rows that share is tiny, but it is all that keeps a fit finite.
+    """
+    low, miss = smoothing
+    return (1.0 - low) * n0 + miss * n1, low * n0 + (1.0 - miss) * n1
 
 
 def fit_logistic(
@@ -72,7 +92,7 @@ def fit_logistic(
     *,
     intercept: bool = True,
     ridge: float = 0.0,
-    targets: tuple[float, float] = (0.0, 1.0),
+    smoothing: tuple[float, float] = (0.0, 0.0),
     start: Array | None = None,
 ) -> LogisticFit:
     """Logistic fit on columns of any size; coefficients (intercept first) in their own units.
@@ -82,7 +102,7 @@ def fit_logistic(
     the optimum. ``start`` is in the columns' own units, and is left aside where the best constant
     does better. Beyond the columns the memory is O(1). Raises where no optimum is found.
     """
-    problem = _standardised(columns, n0, n1, intercept, ridge, targets)
+    problem = _standardised(columns, n0, n1, intercept, ridge, smoothing)
     k, sizes, means, spreads = len(columns), problem.sizes, problem.means, problem.spreads
     constant, least = _constant(problem)
     begin = None
@@ -106,10 +126,7 @@ def fit_logistic(
 def _constant(problem: LogisticProblem) -> tuple[Array, float]:
     """The best constant (0 where there is no intercept, or but one class), and its objective."""
     theta = np.zeros(problem.intercept + len(problem.columns))
-    low, high = problem.targets
-    a, b = float(problem.n0.sum()), float(problem.n1.sum())
-    t1 = high * b + low * a
-    t0 = a + b - t1
+    t0, t1 = map(float, smoothed(problem.n0.sum(), problem.n1.sum(), problem.smoothing))
     if problem.intercept and t0 > 0.0 and t1 > 0.0:
         theta[0] = np.log(t1) - np.log(t0)
     level = float(theta[0]) if problem.intercept else 0.0
@@ -122,12 +139,14 @@ def _standardised(
     n1: Array,
     intercept: bool,
     ridge: float,
-    targets: tuple[float, float],
+    smoothing: tuple[float, float],
 ) -> LogisticProblem:
     """The problem with every column brought to mean 0 (with an intercept) and size 1."""
     k = len(columns)
     sizes = np.array([max(-float(c.min()), float(c.max())) or 1.0 for c in columns])
-    plain = LogisticProblem(columns, n0, n1, False, ridge, targets, sizes, np.zeros(k), np.ones(k))
+    plain = LogisticProblem(
+        columns, n0, n1, False, ridge, smoothing, sizes, np.zeros(k), np.ones(k)
+    )
     total = float(n0.sum() + n1.sum())
     if intercept:
         means = sum((u @ (t0 + t1) for u, t0, t1 in plain.blocks()), np.zeros(k)) / total
@@ -178,10 +197,11 @@ def _objective(problem: LogisticProblem, theta: Array) -> _Objective:
         eta = theta @ u
         tail = np.exp(-np.abs(eta))  # e^{−|η|} serves the loss, p and p(1−p)
         share = 1.0 / (1.0 + tail)
-        p = np.where(eta >= 0.0, share, tail * share)
+        p, q = np.where(eta >= 0.0, (share, tail * share), (tail * share, share))
         t = t0 + t1
         # ln(1 + e^{−|η|}) is common; the linear part goes to the class on the wrong side
         loss += float(t @ np.log1p(tail) + t0 @ np.maximum(eta, 0.0) + t1 @ np.maximum(-eta, 0.0))
-        gradient = gradient + u @ (t * p - t1)
+        # of heavy rows that fit well, t·p − t₁ would be a difference of equal numbers
+        gradient = gradient + u @ (t0 * p - t1 * q)
         hessian = hessian + (u * (t * tail * share * share)) @ u.T
     return _Objective(theta, loss, gradient, hessian)

@@ -61,12 +61,12 @@ class _PenalisedProblem(NamedTuple):
             eta = theta @ u
             tail = np.exp(-np.abs(eta))  # e^{−|η|} serves the loss, p and p(1−p)
             share = 1.0 / (1.0 + tail)
-            p = np.where(eta >= 0.0, share, tail * share)
+            p, q = np.where(eta >= 0.0, (share, tail * share), (tail * share, share))
             t = t0 + t1
             loss += float(
                 t @ np.log1p(tail) + t0 @ np.maximum(eta, 0.0) - t1 @ np.minimum(eta, 0.0)
             )
-            gradient = gradient + u @ (t * p - t1)
+            gradient = gradient + u @ (t0 * p - t1 * q)
             hessian = hessian + (u * (t * tail * share * share)) @ u.T
         return Penalised(theta, loss + 0.5 * float(away @ pull), loss, gradient, hessian)
 

@@ -152,7 +152,7 @@ class Temperature(OneOrMany):
                 part.positive,
                 intercept=False,
                 ridge=RIDGE * part.total,
-                targets=(low, 1.0 - low),
+                smoothing=(low, low),
                 start=start,
             )
             with np.errstate(over="ignore"):

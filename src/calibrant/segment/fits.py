@@ -121,8 +121,9 @@ class _SegmentProblem:
 
     def newton(self, theta: Array) -> tuple[Array, Array]:
         """Newton's step of every segment, and how much the loss falls per length of it."""
-        p, total = sigmoid(self.eta(theta)), self.stack.total
-        residual, curve = self.n1 - self.n * p, self.n * p * (1.0 - p)
+        eta, total = self.eta(theta), self.stack.total
+        p, q = sigmoid(eta), sigmoid(-eta)
+        residual, curve = self.n1 * q - self.n0 * p, self.n * p * q
         g0 = total(residual) - PRECISION[0] * theta[0]
         g1 = total(residual * self.apart) - PRECISION[1] * theta[1]
         h00 = total(curve) + PRECISION[0]

@@ -557,8 +557,8 @@ def test_auto_writes_the_form_that_the_database_runs_faster():
         "spark": 10,
         "duckdb": 25,
         "postgres": 80,
-        "mysql": 400,
-        "sqlite": 300,
+        "mysql": 3000,
+        "sqlite": 1000,
     }.items():
         for factor in (1, 5):
             x = np.linspace(0.0, 1.0, knots * factor)
@@ -569,6 +569,25 @@ def test_auto_writes_the_form_that_the_database_runs_faster():
     assert to_sql(many, segment="part").statements
     assert not to_sql(PLATT).statements
     assert len(to_sql(PLATT, form="lookup").statements) == 1  # no table is needed
+
+
+def test_auto_looks_up_what_is_too_long_for_one_query():
+    """However long a dialect's expressions may be."""
+    x = np.linspace(-8.0, 8.0, 8_000)
+    bent = Piecewise.linear(x, 0.8 * x + 0.1 * np.sin(3.0 * x), "logit", "logit")
+    for dialect in ("mysql", "sqlite"):
+        with pytest.raises(InputError, match="characters of SQL in one query"):
+            to_sql(bent, dialect=dialect, form="expression")
+        assert to_sql(bent, dialect=dialect).statements
+
+
+def test_lookups_of_mysql_name_the_index():
+    """The server takes a table just filled for empty, and would read all of it for each row."""
+    for map_, segment in ((MAPS["many steps"], None), (SEGMENTED["numbers"], "part")):
+        query = to_sql(map_, dialect="mysql", form="lookup", segment=segment).statements[-1]
+        joins = [line for line in query.splitlines() if line.startswith("LEFT JOIN")]
+        assert joins
+        assert all(line.endswith(" FORCE INDEX (PRIMARY)") for line in joins)
 
 
 def test_auto_writes_what_there_is():

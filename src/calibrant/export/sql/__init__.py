@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import ParameterError
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.sql.dialects import dialect_of
-from calibrant.export.sql.request import Request
+from calibrant.export.sql.request import Request, TooLongError
 from calibrant.export.sql.script import Sql
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.maps import VectorMap
@@ -52,7 +52,7 @@ def to_sql(
         tree of comparisons. ``"lookup"``: a script that creates and fills a table of pieces, and
         the query that joins it. ``"auto"``: an expression where it is short, and a lookup where
         that is faster, by dialect: beyond 4,000 characters on Spark, 5,000 on
-        DuckDB, 100,000 on MySQL, 200,000 on SQLite, 20,000 elsewhere. On Postgres with
+        DuckDB, 400,000 on SQLite, 800,000 on MySQL, 20,000 elsewhere. On Postgres with
         ``SET jit = off`` an expression is faster at any length.
         Calibrators of several scores have several results: their expression is a whole SELECT.
     table : str, default="scores"
@@ -146,11 +146,18 @@ def _faster(request: Request) -> Sql:
     other = replace(request, page=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
     long = request.map.size * (USUAL if several else LEAST) > dialect.longest
-    plain = None if long else request.written()
+    plain = None if long else _if_short(request)
     if plain is not None and (several or len(plain) <= dialect.longest):
         return plain
-    try:
-        looked_up = other.written()
-    except InputError:  # too long for one query
+    looked_up = _if_short(other)
+    if looked_up is None:  # none is short enough for one query: the error of the first says so
         return request.written() if plain is None else plain
     return looked_up if plain is None or other.page.joins else plain
+
+
+def _if_short(request: Request) -> Sql | None:
+    """The SQL, None where it would be too long for one query."""
+    try:
+        return request.written()
+    except TooLongError:
+        return None

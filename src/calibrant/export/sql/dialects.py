@@ -52,6 +52,7 @@ class Dialect:
     key_end : what such a key ends with
     indexed : whether lookup tables have a primary key
     storage : what ends a CREATE TABLE
+    joined : what is written after a lookup table in a join
     step, top, limit : what is written before, in and after the SELECT of a step, so that no
         optimizer writes each use of a column out as its whole formula, which grows exponentially
     subnormals : whether there are numbers below 2.2e-308
@@ -88,6 +89,7 @@ class Dialect:
     key_end: str = ""
     indexed: bool = False
     storage: str = ""
+    joined: str = ""
     step: str = "AS"
     top: str = ""
     limit: str = ""
@@ -143,7 +145,7 @@ DIALECTS: dict[str, Dialect] = {
             step="AS MATERIALIZED",
             infinite=True,
             view=("DROP VIEW IF EXISTS {own}", "CREATE VIEW {own} AS\n{query}"),
-            longest=200_000,
+            longest=400_000,
         ),
         replace(
             DATABRICKS,
@@ -195,6 +197,8 @@ DIALECTS: dict[str, Dialect] = {
             text="VARBINARY({})",
             key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",  # else "a" = "A" = "a "
             indexed=True,
+            # a table just filled counts as empty for a while, and would be read whole for each row
+            joined=" FORCE INDEX (PRIMARY)",
             limit=f"\nLIMIT {2**63 - 1}",
             swap=(
                 "DROP TABLE IF EXISTS {old}",
@@ -202,7 +206,7 @@ DIALECTS: dict[str, Dialect] = {
                 "RENAME TABLE {own} TO {old}, {new} TO {own}",
                 "DROP TABLE {old}",
             ),
-            longest=100_000,
+            longest=800_000,
         ),
         Dialect(
             "tsql",

@@ -28,12 +28,16 @@ from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.row_nodes import Row
 
-__all__ = ["Request"]
+__all__ = ["Request", "TooLongError"]
 
 #: characters of one expression or query, at most: parsers are not made for more
 LONGEST = 1_000_000
 #: and from how many on a database that compiles it is told not to
 COMPILED = 2_000
+
+
+class TooLongError(InputError):
+    """SQL that parsers do not take."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +207,7 @@ def _prefix(taken: Sequence[str]) -> str:
 
 def _checked(text: str) -> str:
     if len(text) > LONGEST:
-        raise InputError(
+        raise TooLongError(
             f"this calibrator would be {len(text):,} characters of SQL in one query, and parsers "
             'take about a million. Use form="lookup" for maps of many knots; others apply in '
             "memory: calibrate."

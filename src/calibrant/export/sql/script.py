@@ -72,7 +72,8 @@ def from_rows(rows: str, joins: Sequence[Join], lookup: str, dialect: Dialect) -
     for join in joins:
         table = table_name(lookup, dialect, join.table.suffix)
         conditions = "\nAND ".join(join.conditions)
-        text += f"\nLEFT JOIN {table} AS {join.alias}\n{shifted('ON ' + conditions)}"
+        joined = f"{table} AS {join.alias}{dialect.joined}"
+        text += f"\nLEFT JOIN {joined}\n{shifted('ON ' + conditions)}"
     return text
 
 

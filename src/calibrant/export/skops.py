@@ -6,6 +6,7 @@ __all__ = ["skops_types"]
 
 #: classes by module: values and estimators whose state is numbers, text, and one another
 TYPES = {
+    "advice.value": "Advice",
     "auto.calibrator": "AutoCalibrator",
     "auto.leaderboard": "Leaderboard Standing",
     "boosting.adaboost": "AdaBoost",

@@ -220,8 +220,6 @@ def read_score_matrix(
     ``columns`` is the k that must be; with ``probabilities`` every row must be a distribution.
     ``classes`` says what the columns are; a frame whose names say otherwise is refused.
     """
-    if classes is not None:
-        check_class_columns(scores, classes, name)
     array = to_matrix(scores, name)
     if array.dtype.kind not in "biuf":
         raise InputError(
@@ -237,6 +235,8 @@ def read_score_matrix(
         raise InputError(
             f"{name} must have {columns} columns, one for each class, but {array.shape[1]} came."
         )
+    if classes is not None:
+        check_class_columns(scores, classes, name)
     if not len(array):
         raise InputError(f"{name} must have at least one row, but none came (0 samples).")
     if array.dtype != np.float32:

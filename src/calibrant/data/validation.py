@@ -70,12 +70,12 @@ def read_scores(
 
     ``classes`` says what two columns are; a frame whose names say otherwise is refused.
     """
-    if classes is not None:
-        check_class_columns(scores, classes, name)
     matrix = _numeric(scores, name)
     if matrix.ndim == 2 and matrix.shape[1] == 1:
         matrix = matrix[:, 0]
     if matrix.ndim == 2 and matrix.shape[1] == 2:
+        if classes is not None:
+            check_class_columns(scores, classes, name)
         _check_pairs(matrix, name)
         matrix = matrix[:, positive_column]
     if matrix.ndim != 1:

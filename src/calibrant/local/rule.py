@@ -70,13 +70,13 @@ def read_columns(scores: Any, classes: Sequence[Any] | NDArray[Any], positive_co
     k = len(classes)
     if k == 2:
         return read_scores(scores, positive_column=positive_column, classes=classes)
-    check_class_columns(scores, classes, "scores")
     matrix = to_matrix(scores, "scores")
     if matrix.ndim != 2 or matrix.shape[1] != k:
         raise InputError(
             f"scores must have one column for each of the {k} classes, but their shape is "
             f"{matrix.shape}. If y lacks some of the classes, name them all: classes=[...]."
         )
+    check_class_columns(scores, classes, "scores")
     return np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
 
 

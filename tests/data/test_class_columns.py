@@ -1,4 +1,7 @@
-"""Frames whose columns bear the names of the classes: another order is refused."""
+"""Frames whose columns bear the names of the classes: another order is refused.
+
+So is a column of labels that is named for scores or weights, too.
+"""
 
 from __future__ import annotations
 
@@ -109,3 +112,14 @@ def test_names_that_say_nothing():
     check_class_columns(frame, ["no", "yes"], "scores")
     check_class_columns([[0.1, 0.9]], ["no", "yes"], "scores")
     check_class_columns(frame, ["left", "right", "other"], "scores")
+
+
+@pytest.mark.parametrize("roles", [{"score": "y"}, {"score": "p", "weight": "y"}])
+def test_the_column_of_labels_has_no_second_role(roles, tmp_path):
+    frame = pl.DataFrame({"p": [0.1, 0.4, 0.6, 0.9], "y": [0, 1, 0, 1]})
+    frame.write_csv(tmp_path / "rows.csv")
+    for rows in (frame, frame.lazy(), tmp_path / "rows.csv"):
+        with pytest.raises(cal.InputError, match="label must be different columns, but both"):
+            cal.table(rows, label="y", **roles)
+    with pytest.raises(cal.InputError, match="label must be different columns, but both"):
+        cal.evaluate(frame, "y", label="y")

@@ -49,7 +49,7 @@ OF_THREE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", OF_TWO)
 def test_two_columns(what, kind):
@@ -61,7 +61,7 @@ def test_two_columns(what, kind):
             ask(made(TWO[:, ::-1], names))
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", OF_THREE)
 def test_several_columns(what, kind):

@@ -369,6 +369,6 @@ def test_a_name_that_ends_in_a_slash_is_no_file(run, files, tmp_path):  # noqa: 
     code, _, err = run("apply", "c.json", "a.csv", "-o", "new.csv/")
     assert code == 2
     assert "must be a file, but new.csv/ is a folder" in _line(err)
-    with pytest.raises(cal.InputError, match=r"new\.json/ is a folder"):
+    with pytest.raises(cal.errors.InputError, match=r"new\.json/ is a folder"):
         cal.save(cal.load("c.json"), "new.json/")
     assert not list(tmp_path.glob("new*"))

@@ -13,6 +13,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.naming import check_class_columns
+from calibrant.errors import InputError
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1.0, 2.0, 3.0], 120)
@@ -34,8 +35,8 @@ OF_TWO = {
     ),
     "evaluate": lambda p: cal.evaluate(YES, p).after["log_loss"],
     "raw": lambda p: cal.evaluate(YES, TWO, raw=p).before["log_loss"],
-    "measure": lambda p: cal.log_loss(YES, p),
-    "diagram": lambda p: cal.reliability_curve(YES, p).x,
+    "measure": lambda p: cal.metrics.log_loss(YES, p),
+    "diagram": lambda p: cal.diagrams.reliability_curve(YES, p).x,
 }
 OF_THREE = {
     "fit": lambda p: cal.Temperature().fit(p, Y).predict_proba(P),
@@ -45,7 +46,7 @@ OF_THREE = {
     "local": lambda p: cal.SimilarityBinning().fit(p, Y, features=P).predict_proba(P, features=P),
     "evaluate": lambda p: cal.evaluate(Y, p).after["log_loss"],
     "raw": lambda p: cal.evaluate(Y, P, raw=p).before["log_loss"],
-    "measure": lambda p: cal.brier(Y, p),
+    "measure": lambda p: cal.metrics.brier(Y, p),
 }
 
 
@@ -57,7 +58,7 @@ def test_two_columns(what, kind):
     for names in (["no", "yes"], ["p_no", "p_yes"], ["x", "z"], ["z", "x"]):
         assert np.array_equal(ask(made(TWO, names)), ask(TWO))
     for names in (["yes", "no"], ["p_yes", "p_no"]):
-        with pytest.raises(cal.InputError, match="in this order"):
+        with pytest.raises(InputError, match="in this order"):
             ask(made(TWO[:, ::-1], names))
 
 
@@ -67,21 +68,21 @@ def test_two_columns(what, kind):
 def test_several_columns(what, kind):
     made, ask = KINDS[kind], OF_THREE[what]
     assert np.array_equal(ask(made(P, NAMES)), ask(P))
-    with pytest.raises(cal.InputError, match=r"pass frame\[\['a', 'b', 'c'\]\]"):
+    with pytest.raises(InputError, match=r"pass frame\[\['a', 'b', 'c'\]\]"):
         ask(made(P[:, [2, 0, 1]], ["c", "a", "b"]))
 
 
 def test_numbers_as_names_of_pandas_columns():
     y = (YES == "yes").astype(int)
-    with pytest.raises(cal.InputError, match="'0', '1' in this order"):
+    with pytest.raises(InputError, match="'0', '1' in this order"):
         cal.Platt().fit(pd.DataFrame({1: P[:, 0], 0: 1.0 - P[:, 0]}), y)
 
 
 def test_measures_take_the_order_of_classes_where_it_is_given():
     swapped = pd.DataFrame({"yes": TWO[:, 1], "no": TWO[:, 0]})
-    assert cal.log_loss(YES, swapped, classes=["yes", "no"], pos_label="yes") == pytest.approx(
-        cal.log_loss(YES, TWO), rel=1e-15
-    )
+    assert cal.metrics.log_loss(
+        YES, swapped, classes=["yes", "no"], pos_label="yes"
+    ) == pytest.approx(cal.metrics.log_loss(YES, TWO), rel=1e-15)
 
 
 def test_labels_that_do_not_exclude_each_other():
@@ -93,9 +94,9 @@ def test_labels_that_do_not_exclude_each_other():
         lambda: cal.MultiLabelCalibrator(cal.Platt()).fit(swapped, marks),
         lambda: fitted.predict_proba(swapped),
         lambda: fitted.to_fitted().predict_proba(swapped),
-        lambda: cal.multilabel_measures(marks, swapped),
+        lambda: cal.metrics.multilabel_measures(marks, swapped),
     ):
-        with pytest.raises(cal.InputError, match="'u', 'v' in this order"):
+        with pytest.raises(InputError, match="'u', 'v' in this order"):
             ask()
 
 
@@ -103,7 +104,7 @@ def test_scores_of_a_function():
     def score(rows):
         return pd.DataFrame(rows, columns=["b", "a", "c"])
 
-    with pytest.raises(cal.InputError, match="'a', 'b', 'c' in this order"):
+    with pytest.raises(InputError, match="'a', 'b', 'c' in this order"):
         cal.CalibratedClassifier(score, cal.Platt(), cv="prefit").fit(P[:, [1, 0, 2]], Y)
 
 
@@ -119,7 +120,7 @@ def test_the_column_of_labels_has_no_second_role(roles, tmp_path):
     frame = pl.DataFrame({"p": [0.1, 0.4, 0.6, 0.9], "y": [0, 1, 0, 1]})
     frame.write_csv(tmp_path / "rows.csv")
     for rows in (frame, frame.lazy(), tmp_path / "rows.csv"):
-        with pytest.raises(cal.InputError, match="label must be different columns, but both"):
-            cal.table(rows, label="y", **roles)
-    with pytest.raises(cal.InputError, match="label must be different columns, but both"):
+        with pytest.raises(InputError, match="label must be different columns, but both"):
+            cal.score_table(rows, label="y", **roles)
+    with pytest.raises(InputError, match="label must be different columns, but both"):
         cal.evaluate(frame, "y", label="y")

@@ -275,11 +275,11 @@ def test_spellings_of_one_word_are_not_two_classes(pair, tmp_path):
         lambda: read_labels(np.array(y, dtype=object)),
         lambda: cal.Platt().fit(scores, y),
         lambda: cal.evaluate(y, scores),
-        lambda: cal.table(frame, score="score", label="y"),
-        lambda: cal.table(frame.lazy(), score="score", label="y"),
-        lambda: cal.table(file, score="score", label="y"),
+        lambda: cal.score_table(frame, score="score", label="y"),
+        lambda: cal.score_table(frame.lazy(), score="score", label="y"),
+        lambda: cal.score_table(file, score="score", label="y"),
     ):
-        with pytest.raises(cal.InputError, match="differ in case or blanks only"):
+        with pytest.raises(cal.errors.InputError, match="differ in case or blanks only"):
             ask()
     assert cal.Platt(classes=list(pair)).fit(scores, y).classes_.tolist() == sorted(pair)
 

@@ -64,8 +64,9 @@ def find_target(path: Name) -> OutputTarget:
     if "\0" in str(place):
         raise InputError(f"{str(place)!r} cannot be the name of a file.")
     old = look(place)
-    if old is not None and stat.S_ISDIR(old.st_mode):
-        raise InputError(f"the output must be a file, but {place} is a folder.")
+    folder = os.fspath(path).endswith(("/", os.sep))
+    if folder or (old is not None and stat.S_ISDIR(old.st_mode)):
+        raise InputError(f"the output must be a file, but {os.fspath(path)} is a folder.")
     if old is not None and not stat.S_ISREG(old.st_mode):
         if not (stat.S_ISFIFO(old.st_mode) or stat.S_ISCHR(old.st_mode)):
             raise InputError(

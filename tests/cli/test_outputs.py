@@ -363,3 +363,12 @@ def test_demo_replaces_nothing_unasked(run, tmp_path):  # noqa: F811
     code, _, err = run("demo", "mine/scores.csv")
     assert code == 2
     assert "must be a folder, but it is a file" in _line(err)
+
+
+def test_a_name_that_ends_in_a_slash_is_no_file(run, files, tmp_path):  # noqa: F811
+    code, _, err = run("apply", "c.json", "a.csv", "-o", "new.csv/")
+    assert code == 2
+    assert "must be a file, but new.csv/ is a folder" in _line(err)
+    with pytest.raises(cal.errors.InputError, match=r"new\.json/ is a folder"):
+        cal.save(cal.load("c.json"), "new.json/")
+    assert not list(tmp_path.glob("new*"))

@@ -264,6 +264,26 @@ BAD_WEIGHTS = {
 }
 
 
+@pytest.mark.parametrize("pair", [("Yes", "yes"), ("yes", "yes "), ("a  b", "A b")])
+def test_spellings_of_one_word_are_not_two_classes(pair, tmp_path):
+    scores, y = [0.1, 0.4, 0.6, 0.9], [*pair, *pair]
+    frame = pl.DataFrame({"score": scores, "y": y})
+    file = tmp_path / "rows.jsonl"
+    frame.write_ndjson(file)
+    for ask in (
+        lambda: read_labels(y),
+        lambda: read_labels(np.array(y, dtype=object)),
+        lambda: cal.Platt().fit(scores, y),
+        lambda: cal.evaluate(y, scores),
+        lambda: cal.score_table(frame, score="score", label="y"),
+        lambda: cal.score_table(frame.lazy(), score="score", label="y"),
+        lambda: cal.score_table(file, score="score", label="y"),
+    ):
+        with pytest.raises(cal.errors.InputError, match="differ in case or blanks only"):
+            ask()
+    assert cal.Platt(classes=list(pair)).fit(scores, y).classes_.tolist() == sorted(pair)
+
+
 @pytest.mark.parametrize(("w", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
 def test_bad_weights_are_refused(w, message):
     with raises(message):

@@ -74,6 +74,14 @@ def test_whatever_holds_calibrators(name):
     assert type(through_skops(near)) is type(near)
 
 
+def test_a_calibrator_that_has_advice():
+    rng = np.random.default_rng(0)
+    scores = rng.random(400)
+    near = cal.AutoCalibrator().fit(scores, (rng.random(400) < scores**2).astype(int))
+    assert near.advice_
+    assert through_skops(near).advice_ == near.advice_
+
+
 FOREST = RandomForestClassifier(5, random_state=0)
 LOCAL = {
     "delta": (MODEL, cal.ACP()),

@@ -61,7 +61,8 @@ def _check(path: Path, output: OutputOption) -> None:
         check_folder(final.parent)
         look(final)
     else:
-        find_target(path)
+        slash = str(output.path).endswith("/")  # which a Path drops
+        find_target(f"{path}/" if slash else path)
     if output.endings and path.suffix.lower() not in output.endings:
         raise InputError(f"{path.name} must end in {' or '.join(output.endings)}.")
 

@@ -244,6 +244,7 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
                 )
         return pair
     if second is not None:
+        _refuse_spellings(first, second)
         return first, second
     value = plain(first)
     if isinstance(value, (bool, int, float)) and value in PARTNERS:
@@ -253,6 +254,18 @@ def _pair(first: Any, second: Any, classes: Any) -> tuple[Any, Any]:
         f"y must hold two classes, but only one class came: {value!r}. If the other is known, name "
         f"both: classes=[{value!r}, ...]."
     )
+
+
+def _refuse_spellings(first: Any, second: Any) -> None:
+    """Refuse two words that differ in case or blanks only: rather one class than two."""
+    if not isinstance(first, str) or not isinstance(second, str):
+        return
+    if " ".join(first.split()).casefold() == " ".join(second.split()).casefold():
+        raise InputError(
+            f"y must hold two classes, but {shown(plain(first))} and {shown(plain(second))} differ "
+            "in case or blanks only, so that they may be one. Spell them alike; if they are two, "
+            "name them: classes=[...]."
+        )
 
 
 def _given_pair(classes: Any) -> tuple[Any, Any]:

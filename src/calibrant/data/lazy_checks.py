@@ -91,16 +91,22 @@ def check_cells(cells: Any) -> None:
 
 
 def check_names(names: Names) -> None:
-    """Refuse segments that are the labels: they would tell the answer, which new rows lack."""
+    """Refuse scores, weights and segments that are the labels: they would tell the answer."""
     if names.segment is not None and names.segment == names.label:
         raise InputError(
             f"segments must be known before the outcome, but {names.segment!r} is the column of "
             "labels. Pick another column of segments."
         )
+    for role in ("score", "weight", "raw"):
+        if getattr(names, role) == names.label:
+            raise InputError(
+                f"{role} and label must be different columns, but both are {names.label!r}. Name "
+                "the column that holds each."
+            )
 
 
 def check_columns(schema: nw.Schema, names: Names) -> None:
-    """Refuse columns that are not there, or cannot be numbers."""
+    """Refuse columns that are not there, cannot be numbers, or are the labels as well."""
     for role, name in names._asdict().items():
         if name is None and role in ("weight", "segment", "raw"):
             continue
@@ -123,6 +129,7 @@ def check_columns(schema: nw.Schema, names: Names) -> None:
             raise InputError(
                 f"{role} column {name!r} must hold plain values, but its type is {kind}."
             )
+    check_names(names)
 
 
 # --- labels -------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     import narwhals as nw
+    from numpy.typing import NDArray
 
-__all__ = ["open_any", "plain_names", "renamed", "unknown_column"]
+__all__ = ["check_class_columns", "open_any", "plain_names", "renamed", "unknown_column"]
 
 #: names that mean nothing else to any engine
 PLAIN = re.compile(r"\w[\w \-]*")
@@ -61,6 +62,39 @@ def unknown_column(name: str, role: str, names: Sequence[str], of: str) -> str:
     hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
     what = f"column {name!r}{f' ({role})' if role else ''}"
     return f"{of} has no {what}. Its columns are {shown}{more}.{hint}"
+
+
+def check_class_columns(values: Any, classes: Sequence[Any] | NDArray[Any], name: str) -> None:
+    """Refuse a frame whose columns are named by the classes, but stand in another order.
+
+    Columns are read by their place. Names tell that the place is wrong, also behind a common
+    prefix, such as ``p_no`` and ``p_yes``; other names tell nothing.
+
+    >>> import pandas as pd
+    >>> check_class_columns(pd.DataFrame({"yes": [0.9], "no": [0.1]}), ["no", "yes"], "scores")
+    Traceback (most recent call last):
+        ...
+    calibrant.errors.InputError: scores must have the columns 'no', 'yes' in this order, but \
+they came as 'yes', 'no'. Columns are read by their place: pass frame[['no', 'yes']].
+    """
+    native = getattr(values, "column_names", None) or getattr(values, "columns", None)
+    if native is None or callable(native) or len(native) != len(classes):
+        return
+    found = [str(column) for column in native]
+    wanted = [str(label) for label in classes]
+    if len(found) < 2 or found == wanted:
+        return
+    starts = {
+        found[0][: -len(end)] if end else found[0] for end in wanted if found[0].endswith(end)
+    }
+    for start in starts:
+        ordered = [start + label for label in wanted]
+        if found != ordered and sorted(found) == sorted(ordered):
+            right, came = (", ".join(map(repr, each[:8])) for each in (ordered, found))
+            raise InputError(
+                f"{name} must have the columns {right} in this order, but they came as {came}. "
+                f"Columns are read by their place: pass frame[{ordered[:8]}]."
+            )
 
 
 def plain_names(frame: nw.LazyFrame[Any]) -> tuple[nw.LazyFrame[Any], dict[str, str]]:

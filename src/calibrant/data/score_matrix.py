@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.labels import plain, read_many
+from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column, to_matrix
 from calibrant.data.validation import Rows, check_lengths, read_weight
@@ -166,6 +167,7 @@ def read_matrix(
     """
     clean = read_score_matrix(scores)
     known, codes = read_classes_of(y, clean.shape[1], classes)
+    check_class_columns(scores, known, "scores")
     check_lengths(scores=len(clean), y=len(codes))
     weight = read_weight(sample_weight, len(codes))
     if weight is not None and not weight.all():
@@ -206,11 +208,17 @@ def _counted(known: NDArray[Any]) -> str:
 
 
 def read_score_matrix(
-    scores: Any, columns: int | None = None, *, probabilities: bool = False, name: str = "scores"
+    scores: Any,
+    columns: int | None = None,
+    *,
+    probabilities: bool = False,
+    name: str = "scores",
+    classes: Any = None,
 ) -> Scores:
     """Finite scores of shape (n, k): float32 and memory maps as they are, all else as float64.
 
     ``columns`` is the k that must be; with ``probabilities`` every row must be a distribution.
+    ``classes`` says what the columns are; a frame whose names say otherwise is refused.
     """
     array = to_matrix(scores, name)
     if array.dtype.kind not in "biuf":
@@ -227,6 +235,8 @@ def read_score_matrix(
         raise InputError(
             f"{name} must have {columns} columns, one for each class, but {array.shape[1]} came."
         )
+    if classes is not None:
+        check_class_columns(scores, classes, name)
     if not len(array):
         raise InputError(f"{name} must have at least one row, but none came (0 samples).")
     if array.dtype != np.float32:

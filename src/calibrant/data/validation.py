@@ -6,6 +6,7 @@ cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and trunca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import Labels, read_labels
+from calibrant.data.naming import check_class_columns
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError
 
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Classes = Sequence[Any] | NDArray[Any] | None
 #: the largest weight must be between these, so that floats can hold the sum of squares
 HEAVIEST, LIGHTEST = 1e100, 1e-150
 
@@ -54,18 +57,25 @@ def read_binary(
 ) -> Rows:
     """Scores, two-class labels and weights of the same rows, checked and coded."""
     labels = read_labels(y, pos_label=pos_label, classes=classes)
-    clean = read_scores(scores, positive_column=labels.positive_column)
+    clean = read_scores(scores, positive_column=labels.positive_column, classes=labels.classes)
     check_lengths(scores=len(clean), y=len(labels.positive))
     weight = read_weight(sample_weight, len(clean))
     return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
 
 
-def read_scores(scores: Any, *, positive_column: int = 1, name: str = "scores") -> Array:
-    """Finite scores as a float64 vector, from (n,), (n, 1) or the (n, 2) of a predict_proba."""
+def read_scores(
+    scores: Any, *, positive_column: int = 1, name: str = "scores", classes: Classes = None
+) -> Array:
+    """Finite scores as a float64 vector, from (n,), (n, 1) or the (n, 2) of a predict_proba.
+
+    ``classes`` says what two columns are; a frame whose names say otherwise is refused.
+    """
     matrix = _numeric(scores, name)
     if matrix.ndim == 2 and matrix.shape[1] == 1:
         matrix = matrix[:, 0]
     if matrix.ndim == 2 and matrix.shape[1] == 2:
+        if classes is not None:
+            check_class_columns(scores, classes, name)
         _check_pairs(matrix, name)
         matrix = matrix[:, positive_column]
     if matrix.ndim != 1:
@@ -76,9 +86,11 @@ def read_scores(scores: Any, *, positive_column: int = 1, name: str = "scores") 
     return clean + 0.0 if (clean == 0.0).any() else clean  # −0.0 joins 0.0, as in SQL
 
 
-def read_probabilities(p: Any, *, positive_column: int = 1, name: str = "p") -> Array:
+def read_probabilities(
+    p: Any, *, positive_column: int = 1, name: str = "p", classes: Classes = None
+) -> Array:
     """Probabilities of the positive class: as `read_scores`, and inside [0, 1]."""
-    clean = read_scores(p, positive_column=positive_column, name=name)
+    clean = read_scores(p, positive_column=positive_column, name=name, classes=classes)
     outside = (clean < 0.0) | (clean > 1.0)
     if outside.any():
         first = int(np.argmax(outside))

@@ -60,7 +60,8 @@ def _table(
     name: str,
 ) -> ScoreTable:
     labels = read_labels(y, pos_label=pos_label)
-    clean = read(scores, positive_column=labels.positive_column, name=name)
+    column = labels.positive_column
+    clean = read(scores, positive_column=column, name=name, classes=labels.classes)
     check_lengths(**{name: len(clean), "y": len(labels.positive)})
     weight = read_weight(sample_weight, len(clean))
     rows = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
@@ -104,7 +105,8 @@ def read_several(
     tables = {}
     for name, given in predictions.items():
         called = f"predictions[{name!r}]"
-        p = read_probabilities(given, positive_column=labels.positive_column, name=called)
+        column = labels.positive_column
+        p = read_probabilities(given, positive_column=column, name=called, classes=labels.classes)
         check_lengths(**{called: len(p), "y": n})
         rows = Rows(p, labels.positive, weight, labels.classes, labels.pos_label)
         tables[str(name)] = ScoreTable.from_rows(rows)

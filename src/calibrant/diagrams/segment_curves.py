@@ -179,7 +179,10 @@ def segments_by(
     tables: dict[str, dict[str, ScoreTable]] = {name: {} for name in names}
     for called, given in predictions.items():
         label = f"predictions[{called!r}]" if isinstance(p, Mapping) else "p"
-        clean = read_probabilities(given, positive_column=labels.positive_column, name=label)
+        column = labels.positive_column
+        clean = read_probabilities(
+            given, positive_column=column, name=label, classes=labels.classes
+        )
         check_lengths(**{label: len(clean), "y": len(codes)})
         for code, name in enumerate(names):
             here = codes == code

@@ -201,7 +201,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         check_is_fitted(self, "map_")
-        clean = read_scores(scores, positive_column=self._positive_column)
+        clean = read_scores(scores, positive_column=self._positive_column, classes=self.classes_)
         return self.map_(check_range(clean, known_range(self), on_range))
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:

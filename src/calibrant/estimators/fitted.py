@@ -137,7 +137,7 @@ class Fitted(Frozen):
                 "a multiclass calibrator gives one probability per class: use predict_proba."
             )
         self._check_segments(segments)
-        clean = read_scores(scores, positive_column=self.positive_column or 0)
+        clean = read_scores(scores, positive_column=self.positive_column or 0, classes=self.classes)
         clean = check_range(clean, self.expects, on_range)
         if isinstance(self.map, Segmented):
             names = to_column(segments, "segments")  # an iterator is read once
@@ -176,7 +176,7 @@ class Fitted(Frozen):
     def _columns(self, scores: Any, fitted: VectorMap, on_range: str) -> NDArray[Any]:
         if fitted.n_columns == 1:
             return check_range(read_scores(scores), self.expects, on_range)[:, None]
-        return read_rows(fitted, scores, self.expects, on_range)
+        return read_rows(fitted, scores, self.expects, on_range, self.classes)
 
     def predict(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
@@ -234,10 +234,11 @@ def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], names: NDArray[Any]
 
 
 def read_rows(
-    fitted: VectorMap, scores: Any, known: ScoreRange | None, on_range: str
+    fitted: VectorMap, scores: Any, known: ScoreRange | None, on_range: str, classes: Any
 ) -> NDArray[Any]:
     """Rows of scores for a fitted map: of the kind of the fit, distributions if it takes such."""
-    clean = check_range(read_score_matrix(scores, fitted.n_columns), known, on_range)
+    matrix = read_score_matrix(scores, fitted.n_columns, classes=classes)
+    clean = check_range(matrix, known, on_range)
     if fitted.reads == "probability" and on_range != "allow":
         check_distributions(clean)
     return clean

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.data.labels import plain, read_classes, read_labels, read_many
+from calibrant.data.naming import check_class_columns
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
@@ -155,9 +156,10 @@ def model_scores(
     if name == "decision_function" and len(classes) > 2:
         _refuse_pairs(model)
     if callable(method):
-        raw = to_matrix(method(model, X), what)
+        given = method(model, X)
     else:
-        raw = to_matrix(model(X) if name is None else getattr(model, name)(X), what)
+        given = model(X) if name is None else getattr(model, name)(X)
+    raw = to_matrix(given, what)
     order = _class_order(model, classes, partly=name == "predict_proba")
     if (order < 0).any():  # a fold's model has not seen all classes
         raw = np.column_stack((raw, np.zeros(len(raw))))
@@ -179,6 +181,7 @@ def model_scores(
             f"{what} must have one column per class, that is {k}, but their shape is {raw.shape}. "
             f"{_why(raw, k)}"
         )
+    check_class_columns(given, classes[np.argsort(order)], what)
     if k == 2:
         return read_scores(raw[:, order], positive_column=positive, name=what)
     return np.column_stack([read_scores(raw[:, column], name=what) for column in order])

@@ -113,7 +113,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes, codes, pos_label = self._labels(y)
         column = int(classes[0] != pos_label) if len(classes) == 2 else 1
         self._check_columns(scores, classes)
-        clean = read_columns(scores, len(classes), column)
+        clean = read_columns(scores, classes, column)
         check_lengths(scores=len(clean), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         weight = np.ones(len(codes)) if weight is None else weight
@@ -179,7 +179,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _clean(self, scores: Any, on_range: str) -> Array:
         """New scores as the rule takes them, of the kind of those of the fit."""
         check_is_fitted(self, "rule_")
-        clean = read_columns(scores, len(self.classes_), self._positive_column)
+        clean = read_columns(scores, self.classes_, self._positive_column)
         return check_range(clean, known_range(self), on_range)
 
     def _apply(self, scores: Array, rows: RowInputs) -> Array:

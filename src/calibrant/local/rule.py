@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.json_facts import freeze_facts, shown
+from calibrant.data.naming import check_class_columns
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import read_scores
@@ -64,17 +65,19 @@ class Rule(Frozen):
         """The rule of such parts; anything else is refused with a reason."""
 
 
-def read_columns(scores: Any, classes: int, positive_column: int) -> Array:
+def read_columns(scores: Any, classes: Sequence[Any] | NDArray[Any], positive_column: int) -> Array:
     """Finite scores: (n,) of the positive class for two classes, (n, k) for more."""
-    if classes == 2:
-        return read_scores(scores, positive_column=positive_column)
+    k = len(classes)
+    if k == 2:
+        return read_scores(scores, positive_column=positive_column, classes=classes)
     matrix = to_matrix(scores, "scores")
-    if matrix.ndim != 2 or matrix.shape[1] != classes:
+    if matrix.ndim != 2 or matrix.shape[1] != k:
         raise InputError(
-            f"scores must have one column for each of the {classes} classes, but their shape is "
+            f"scores must have one column for each of the {k} classes, but their shape is "
             f"{matrix.shape}. If y lacks some of the classes, name them all: classes=[...]."
         )
-    return np.column_stack([read_scores(matrix[:, j]) for j in range(classes)])
+    check_class_columns(scores, classes, "scores")
+    return np.column_stack([read_scores(matrix[:, j]) for j in range(k)])
 
 
 def check_two(classes: int) -> None:
@@ -141,7 +144,7 @@ class LocalFitted(Frozen):
 
         ``on_range`` is as in `Fitted`.
         """
-        clean = read_columns(scores, len(self.classes), self.positive_column)
+        clean = read_columns(scores, self.classes, self.positive_column)
         clean = check_range(clean, self.score_range, on_range)
         p = self.rule(clean, RowInputs(features, lower, upper))
         return p if self.positive_column == 1 else p[:, ::-1]

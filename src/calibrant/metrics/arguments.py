@@ -89,7 +89,11 @@ def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any =
             "a ScoreTable in place of y brings its own.)"
         )
     labels = read_labels(y, pos_label=pos_label, classes=classes)
-    clean = read_probabilities(p, positive_column=positive_column(labels, classes))
+    clean = read_probabilities(
+        p,
+        positive_column=positive_column(labels, classes),
+        classes=labels.classes if classes is None else list(classes),
+    )
     check_lengths(y=len(labels.positive), p=len(clean))
     weight = read_weight(sample_weight, len(clean))
     return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)

@@ -287,7 +287,8 @@ def evaluate_arrays(
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:
     column = positive_column(Labels(rows.positive, rows.classes, rows.pos_label), classes)
-    scores = read_scores(raw, positive_column=column, name="raw")
+    known = rows.classes if classes is None else list(classes)
+    scores = read_scores(raw, positive_column=column, name="raw", classes=known)
     check_lengths(y=len(rows.scores), raw=len(scores))
     return Rows(scores, rows.positive, rows.weight, rows.classes, rows.pos_label)
 

@@ -151,7 +151,7 @@ def _raw_classes(
             raise InputError("raw must be the matrix of the same rows, but its labels differ.")
         scores, linked = _as_distributions(raw.scores)
         return LabelledMatrix(ScoreMatrix(scores, y.codes, y.weight), seen.labels), linked
-    scores = read_score_matrix(raw, seen.matrix.n_classes, name="raw")
+    scores = read_score_matrix(raw, seen.matrix.n_classes, name="raw", classes=seen.labels)
     scores, linked = _as_distributions(scores)
     return read_classes(y, scores, sample_weight, classes, name="raw"), linked
 

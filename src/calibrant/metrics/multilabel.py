@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
+from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import Rows, check_lengths, read_probabilities, read_weight
@@ -129,6 +130,7 @@ def multilabel_measures(
     labels, known = _read_labels(Y)
     predictions = _read_matrix(P, labels.shape)
     called = _names(Y, names, labels.shape[1])
+    check_class_columns(P, called, "P")
     weight = read_weight(sample_weight, len(labels))
     if weight is not None and not weight.all():
         kept = weight > 0

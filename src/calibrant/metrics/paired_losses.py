@@ -236,9 +236,10 @@ def _read(
         return _LossPair(*(loss.several(_clipped(each.matrix, clip)) for each in seen)), None
     labels = read_labels(y, pos_label=pos_label, classes=classes)
     column = positive_column(labels, classes)
+    known = labels.classes if classes is None else list(classes)
     losses = []
     for name, given in (("p", p), ("q", q)):
-        clean = read_probabilities(given, positive_column=column, name=name)
+        clean = read_probabilities(given, positive_column=column, name=name, classes=known)
         check_lengths(**{"y": len(labels.positive), name: len(clean)})
         if clip is not None:
             clean = np.clip(clean, clip, 1.0 - clip)

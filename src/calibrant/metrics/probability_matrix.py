@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import plain, read_many
+from calibrant.data.naming import check_class_columns
 from calibrant.data.score_matrix import SUM_TOLERANCE, ScoreMatrix, read_score_matrix, row_blocks
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column, to_matrix
@@ -46,7 +47,9 @@ class LabelledMatrix(NamedTuple):
 
 
 def has_several(y: Any, p: Any) -> tuple[bool, Any]:
-    """Whether p has a column for each of three classes or more; and p itself, as an array.
+    """Whether p has a column for each of three classes or more; and p itself.
+
+    It comes back as an array, but for a frame, whose names may be those of the classes.
 
     >>> has_several([0, 1], [[0.2, 0.8], [0.4, 0.6]])[0], has_several([0], [[0.1, 0.2, 0.7]])[0]
     (False, True)
@@ -56,7 +59,8 @@ def has_several(y: Any, p: Any) -> tuple[bool, Any]:
     if p is None or isinstance(y, ScoreTable) or isinstance(p, ScoreTable):
         return False, p
     columns = to_matrix(p, "p")
-    return columns.ndim == 2 and columns.shape[1] > 2, columns
+    named = columns.ndim == 2 and (hasattr(p, "columns") or hasattr(p, "column_names"))
+    return columns.ndim == 2 and columns.shape[1] > 2, p if named else columns
 
 
 def read_classes(
@@ -75,6 +79,7 @@ def read_classes(
         )
     clean = read_probability_matrix(p, name)
     labels, codes = _columns_of(y, clean.shape[1], classes)
+    check_class_columns(p, labels, name)
     check_lengths(**{"y": len(codes), name: len(clean)})
     weight = read_weight(sample_weight, len(codes))
     if weight is not None and not weight.all():

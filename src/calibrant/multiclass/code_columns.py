@@ -106,10 +106,13 @@ def column_calibrator(given: Any) -> Calibrator:
     return calibrator
 
 
-def read_column_scores(scores: Any, columns: int) -> NDArray[Any]:
-    """Finite scores of shape (n, columns); of one column also (n,)."""
+def read_column_scores(scores: Any, columns: int, names: Any) -> NDArray[Any]:
+    """Finite scores of shape (n, columns); of one column also (n,).
+
+    Columns that bear the names of the classes or labels must be in the order of ``names``.
+    """
     if columns > 1:
-        return read_score_matrix(scores, columns)
+        return read_score_matrix(scores, columns, classes=names)
     matrix = to_matrix(scores, "scores")
     if matrix.ndim == 2 and matrix.shape[1] != 1:
         raise InputError(

@@ -150,7 +150,7 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         code = read_code(self.code, len(classes))
         combiner(self.combine, code)  # a wrong pair is refused first
-        matrix = read_column_scores(scores, len(code))
+        matrix = read_column_scores(scores, len(code), classes)
         check_lengths(scores=len(matrix), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         signs = code.matrix[codes]
@@ -174,7 +174,7 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         check_is_fitted(self, "map_")
-        clean = read_column_scores(scores, len(self.code_))
+        clean = read_column_scores(scores, len(self.code_), self.classes_)
         return self.map_(check_range(clean, known_range(self), on_range))
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:

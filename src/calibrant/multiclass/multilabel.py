@@ -99,10 +99,10 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 "with a column for each label."
             )
         signs, found = read_targets(Y)
-        matrix = read_column_scores(scores, signs.shape[1])
+        names = self._names(found, signs.shape[1])
+        matrix = read_column_scores(scores, signs.shape[1], names)
         check_lengths(scores=len(matrix), Y=len(signs))
         weight = read_weight(sample_weight, len(signs))
-        names = self._names(found, signs.shape[1])
         counts = np.ones(len(signs)) if weight is None else weight
         unknown = np.flatnonzero(counts @ (signs != 0) == 0)
         if len(unknown):
@@ -140,7 +140,7 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         check_is_fitted(self, "map_")
-        clean = read_column_scores(scores, len(self.labels_))
+        clean = read_column_scores(scores, len(self.labels_), self.labels_)
         return self.map_(check_range(clean, known_range(self), on_range))
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[np.int64]:

@@ -238,7 +238,9 @@ def _predicted(name: str, value: Any, matrix: ScoreMatrix, classes: NDArray[Any]
             f"that were made before, but both came ({name!r} is one to be fitted)."
         )
     if not isinstance(value, Fitted):
-        p = read_score_matrix(value, matrix.n_classes, name=f"calibrator[{name!r}]")
+        p = read_score_matrix(
+            value, matrix.n_classes, name=f"calibrator[{name!r}]", classes=classes
+        )
         check_distributions(p, f"calibrator[{name!r}]")
         if len(p) != len(matrix):
             raise InputError(

@@ -220,8 +220,12 @@ def _predicted(name: str, value: Any, scores: Array, data: Data) -> Array:
             f"that were made before, but both came ({name!r} is one to be fitted)."
         )
     if not isinstance(value, Fitted):
-        column = data.positive_column
-        p = read_probabilities(value, positive_column=column, name=f"calibrator[{name!r}]")
+        p = read_probabilities(
+            value,
+            positive_column=data.positive_column,
+            name=f"calibrator[{name!r}]",
+            classes=data.classes,
+        )
         check_lengths(**{"scores": len(scores), f"calibrator[{name!r}]": len(p)})
         return p
     if isinstance(value.map, VectorMap):

@@ -161,7 +161,7 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         check_is_fitted(self, "map_")
-        return self.map_(read_rows(self.map_, scores, known_range(self), on_range))
+        return self.map_(read_rows(self.map_, scores, known_range(self), on_range, self.classes_))
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties).
@@ -169,7 +169,7 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         ``on_range`` is as in `predict_proba`.
         """
         check_is_fitted(self, "map_")
-        clean = read_rows(self.map_, scores, known_range(self), on_range)
+        clean = read_rows(self.map_, scores, known_range(self), on_range, self.classes_)
         labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
         return labels
 
@@ -210,7 +210,9 @@ class OneOrMany(Calibrator, Views):
         """The probability of each class, columns in the order of ``classes_``."""
         check_is_fitted(self, "map_")
         if isinstance(self.map_, VectorMap):
-            return self.map_(read_rows(self.map_, scores, known_range(self), on_range))
+            return self.map_(
+                read_rows(self.map_, scores, known_range(self), on_range, self.classes_)
+            )
         return super().predict_proba(scores, on_range=on_range)
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
@@ -218,7 +220,7 @@ class OneOrMany(Calibrator, Views):
         check_is_fitted(self, "map_")
         if not isinstance(self.map_, VectorMap):
             return super().predict(scores, on_range=on_range)
-        clean = read_rows(self.map_, scores, known_range(self), on_range)
+        clean = read_rows(self.map_, scores, known_range(self), on_range, self.classes_)
         labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
         return labels
 

@@ -82,7 +82,7 @@ def test_groups_are_held_out_together_and_counted():
     for train, test in folds:
         assert not set(groups[train]) & set(groups[test])
         for kind in (cal.Uncalibrated(), cal.BLS()):
-            name = {"Identity": "uncalibrated"}.get(type(kind).__name__, "BLS")
+            name = {"Uncalibrated": "uncalibrated"}.get(type(kind).__name__, "BLS")
             p = kind.fit(s[train], y[train]).calibrate(s[test])
             log[name] += naive.losses(y[test], p)[0]
         cluster += groups[test].tolist()

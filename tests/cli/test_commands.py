@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -26,9 +25,9 @@ from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
 from calibrant.engines.duckdb import read_table
 from calibrant.estimators.registry import METHODS
-from calibrant.estimators.table_folds import out_of_fold
 from calibrant.metrics import evaluate
 from calibrant.reports.sentences import in_words
+from held_out import out_of_fold
 
 COMMANDS = (
     *("fit", "compare", "report", "apply", "evaluate", "plot", "export", "check"),
@@ -103,12 +102,12 @@ def test_fit_says_what_improved_where_it_is_and_how_to_go_on(run, scores):
 def test_fit_equals_the_library(run, scores):
     path = scores / "scores.csv"
     table = read_table([path], score="score", label="churned").table
-    for name, (module, cls, _) in METHODS.items():
+    for name, (cls, _) in METHODS.items():
         code, _, err = run(
             "fit", path, "-s", "score", "-l", "churned", "-m", name, "-o", "c.json", "--cv", 0
         )
         assert (code, err) == (0, ""), name
-        ours = getattr(importlib.import_module(module), cls)().fit_table(table)
+        ours = getattr(cal, cls)().fit_table(table)
         assert cal.load("c.json").map == ours.map_
 
 
@@ -393,7 +392,7 @@ def test_methods_fit_eighty_columns(run):
     code, out, _ = run("methods")
     assert code == 0
     lines = out.splitlines()
-    for name, (_, _, line) in METHODS.items():
+    for name, (_, line) in METHODS.items():
         assert any(shown.startswith(name) and line in shown for shown in lines)
 
 

@@ -12,7 +12,7 @@ import pytest
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.registry import METHODS
-from calibrant.estimators.table_folds import out_of_fold
+from held_out import out_of_fold
 
 #: how far the map of a pooled table may be from that of the rows, where the map is smooth; a method
 #: that cuts or counts may cut elsewhere

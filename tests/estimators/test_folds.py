@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.estimators.table_folds import TableFolds, out_of_fold
+from calibrant.estimators.table_folds import TableFolds
+from held_out import out_of_fold
 from strategies import REAL, rows
 
 

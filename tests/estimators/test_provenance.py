@@ -199,7 +199,7 @@ def test_the_automatic_choice_keeps_its_measures():
         board, measures = auto.leaderboard_, auto.to_fitted().provenance["measures"]
         assert measures["how"].startswith("out of fold")
         assert (measures["folds"], measures["level"]) == (board.folds, 0.95)
-        assert measures["before"]["log_loss"] == board["identity"].log_loss
+        assert measures["before"]["log_loss"] == board["uncalibrated"].log_loss
         assert measures["after"]["brier"] == board.chosen.brier
         change = measures["change"]["log_loss"]
         assert change["difference"] == pytest.approx(-board.chosen.gain)
@@ -207,7 +207,7 @@ def test_the_automatic_choice_keeps_its_measures():
     assert bent.chosen_ == "BLS"
     assert measures["weight"] == 200.0
     kept = straight.to_fitted().provenance
-    assert kept["chosen"] == "identity"
+    assert kept["chosen"] == "uncalibrated"
     assert kept["measures"]["before"] == kept["measures"]["after"]
     assert "measures" not in cal.AutoCalibrator().fit([0.1, 0.9], [0, 1]).to_fitted().provenance
 

@@ -65,7 +65,7 @@ def many(data):
 
 
 def test_one_calibrator_is_judged_out_of_fold(data):
-    from calibrant.estimators.table_folds import out_of_fold
+    from held_out import out_of_fold
 
     p, y = data
     r = calibration_report(p, y, calibrator=cal.Platt(), pos_label="yes")

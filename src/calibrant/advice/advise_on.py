@@ -1,4 +1,4 @@
-"""All the looks at once."""
+"""All checks for the known mistakes at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from calibrant.maps import Map, VectorMap
 
 __all__ = ["advise", "advise_table"]
 
-#: a look at more scores than this is a look at cells of them
+#: a table of more scores than this is pooled before it is checked
 MOST_CELLS = 200_000
 
 
@@ -106,15 +106,15 @@ def advise(
 
 
 def advise_table(table: ScoreTable, calibrator: Any = None) -> tuple[Advice, ...]:
-    """The looks that need only a table, and perhaps a calibrator (fitted or not)."""
+    """The checks that need only a table, and perhaps a calibrator (fitted or not)."""
     if not table:
         raise InputError("table must hold at least one score, but it is empty.")
     if len(table) > MOST_CELLS:
         table = table.pool(MOST_CELLS)
-    return tuple(_looks(table, calibrator))
+    return tuple(_checks(table, calibrator))
 
 
-def _looks(table: ScoreTable, calibrator: Any) -> Iterator[Advice]:
+def _checks(table: ScoreTable, calibrator: Any) -> Iterator[Advice]:
     fitted = _map(calibrator)
     if hasattr(calibrator, "events_needed"):
         yield from few_cases(table, calibrator)

@@ -15,11 +15,11 @@ from calibrant.metrics.ranking import area, one_class
 
 __all__ = ["auc_error", "better_than_held_out", "known_rows", "trained_on"]
 
-#: standard errors that AUC must be ahead of held-out rows by
+#: AUC must be ahead of that of held-out rows by more standard errors than this
 FAR = 3.0
-#: the share of rows that must differ, for a row to be known again
+#: rows can only be recognised if this share of them are different
 DIFFERENT = 0.9
-#: draws of a forest's rows that are looked at, at most: all of its trees are drawn at once
+#: a forest that drew more rows than this for all of its trees together is not looked at
 MOST_DRAWN = 50_000_000
 
 
@@ -53,8 +53,8 @@ def auc_error(auc: float, table: ScoreTable) -> float:
 def trained_on(model: Any, X: Any) -> str:
     """What in a fitted model shows that it was trained on exactly these rows; "" if nothing does.
 
-    Only models that keep something of their rows can be told: nearest neighbours, support vectors,
-    trees (the number of rows in each leaf), Gaussian naive Bayes and scalers (means and counts).
+    This can be seen only in models that keep something of their rows: nearest neighbours, support
+    vectors, trees (the rows in each leaf), Gaussian naive Bayes and scalers (means and counts).
 
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X = [[0.0], [1.0], [5.0], [7.0]]
@@ -148,7 +148,7 @@ def _same_first_tree(kept: Any, model: Any, rows: NDArray[np.float64]) -> bool:
     return _same_leaves(tree, first, rows)
 
 
-#: what a fitted model may keep of its rows, how that is compared, and in which words
+#: attributes that a fitted model may keep of its rows, how they are compared, and what is said
 _SIGNS: dict[str, tuple[Callable[[Any, Any, Any], bool], str]] = {
     "support_vectors_": (_holds_all, "all its support vectors are among these rows"),
     "_fit_X": (_holds_all, "the rows that it remembers are these"),

@@ -1,4 +1,4 @@
-"""One piece of advice, and how it is given."""
+"""One piece of advice, and how to warn of it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Advice", "warn_of"]
 
 @dataclass(frozen=True)
 class Advice:
-    """What deserves a look.
+    """A possible mistake that was found.
 
     Attributes
     ----------
     code : str
-        A short name of the mistake, for programs.
+        A short name for it, for programs.
     text : str
         What was found, with the figures, and what to do.
     figures : mapping of str to numbers

@@ -15,9 +15,9 @@ __all__ = ["segment_gaps"]
 
 Array = NDArray[np.float64]
 
-#: the chance that any segment of calibrated ones is named
+#: the probability that any segment is named if all are calibrated
 ALPHA = 0.01
-#: how far a segment's predictions must be off, as a share of its rate, and rows it must be worth
+#: the least error of a segment's mean prediction, as a share of its rate, and its fewest rows
 LEAST_SHARE, LEAST_ROWS = 0.1, 20.0
 NAMED = 5
 

@@ -1,4 +1,4 @@
-"""What a score table and a map tell: too few cases, 0 and 1, ties, shift, falls, separation."""
+"""Checks of a score table and a map: few cases, 0 and 1, ties, shift, falls, separation."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: scores that order the classes this well are rarely those of rows that a model has not seen
+#: an AUC that scores of unseen rows rarely reach
 SUSPICIOUS = 0.999
-#: rows of each class that it takes to suspect anything
+#: fewer rows of a class than this raise no suspicion
 ENOUGH = 30
-#: standard errors that AUC must be below one half by, to be called upside down
+#: scores are called upside down if AUC is below one half by more standard errors than this
 BELOW = 4.0
-#: scores that reach beyond the first, and none beyond the second, may be percentages
+#: scores whose largest is above the first number and at most the second may be percentages
 PERCENT = (10.0, 100.0)
-#: a loss of AUC that is worth a word
+#: a smaller loss of AUC is not mentioned
 AUC_LOST = 1e-3
-#: how far base rate and mean score must be apart: standard errors, and difference of their logits
+#: base rate and mean score must be further apart than this: in standard errors, and in logits
 FAR, FAR_LOGIT = 4.0, 0.4
-#: the share of a map's gain that a shift must have, to be all that is needed
+#: a shift is said to be enough if it has this share of the map's gain
 MOST_OF_IT = 0.9
-#: bins of the look for falling truth, rows in each at least, and the least fall that matters
+#: falling rates: the most bins, the fewest rows in each, and the least fall that matters
 FALL_BINS, FALL_ROWS, LEAST_FALL = 20, 50, 0.02
-#: more rows than this are as good as so many, and can be drawn
+#: more rows than this count as so many, since random numbers must be drawn for them
 FALL_MOST = 1e12
 REPLICATES = 999
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -15,20 +15,19 @@ from calibrant.auto.explain import explanation, refusal
 from calibrant.auto.folds import (
     Fold,
     Splits,
-    for_present,
     parts_of_rows,
     parts_of_table,
     table_cv,
 )
 from calibrant.auto.leaderboard import Leaderboard
-from calibrant.auto.scoring import choose, judge, standings
+from calibrant.auto.scoring import CandidateTrial, choose, judge, standings
 from calibrant.auto.several_classes import MIXTURE, count_distinct, judge_classes, row_splits
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_matrix import read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
-from calibrant.data.validation import check_lengths, read_binary, read_weight
+from calibrant.data.validation import read_binary, read_weight
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
@@ -50,7 +49,7 @@ __all__ = ["AutoCalibrator"]
 
 Array = NDArray[np.float64]
 
-#: what calibrates scores alone: of two classes the first, of several any
+#: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
 
 
@@ -78,20 +77,20 @@ class AutoCalibrator(OneOrMany):
     Parameters
     ----------
     candidates : list, tuple or dict of calibrators or names, default=None
-        Judged beside `BLS` (of several classes: beside the mixture of temperature scaling,
-        structured scaling and one-vs-rest BLS). A dict gives them names.
+        Judged beside `BLS`. With several classes they are judged beside a mixture of temperature
+        scaling, structured scaling and one-vs-rest BLS. A dict gives them names.
     cv : int, None (5), float, splitter or iterable of (train, test) rows, default=5
-        Folds; a fraction of rows to hold out once; or rows as they are to be held out, such as
-        ``TimeSeriesSplit()``.
+        A number of folds; a fraction of the rows to hold out once; or a splitter such as
+        ``TimeSeriesSplit()``, or the splits themselves.
     level : float, default=0.95
-        That of the intervals in ``leaderboard_``.
+        The level of the intervals in ``leaderboard_``.
     weights : {"importance", "counts"}, default="importance"
-        What ``sample_weight`` says: how much a row matters, so that standard errors go by Σw² and
-        a row is in one fold; or how many equal rows it stands for. See `Calibrator`.
+        What ``sample_weight`` means: how much a row matters, or how many equal rows it stands for.
+        In the first case standard errors use Σw², and a row is in one fold. See `Calibrator`.
     progress : bool, default=False
         Show a bar on stderr.
     random_state : int, default=0
-        Seed of the folds of a table, and of a fraction.
+        The seed for dealing a table into folds and for drawing a fraction.
     pos_label : see `Calibrator`
         With two classes only.
     classes : see `Calibrator`
@@ -114,21 +113,24 @@ class AutoCalibrator(OneOrMany):
 
     Notes
     -----
-    The scores as they came are kept unless the candidate of least log loss is ahead of them by more
-    than one standard error of the paired difference, so the result is not worse than no calibration
-    beyond noise. Else BLS (the mixture) is taken if it is ahead of them as well and that candidate
-    is ahead of it by no more than two; else that one. Folds are dealt from the score table, rows
-    whole (a row of weight 100 is in one fold), fewer than ``cv`` where a class has fewer rows; with
-    ``groups`` or a splitter, by rows. Standard errors take rows of unequal weight by Σw², and with
-    groups count groups. Scores (or a candidate) that hold an exact 0 or 1 are not taken while
-    there is another: a single wrong one makes the log loss of new rows infinite. With a single row
-    of a class nothing can be judged, and the scores are kept. Above 200,000 distinct scores
-    candidates are judged on 100,000 cells of them, and fitted to all. Margins (scores of which any
-    lies outside [0, 1]) are compared with their sigmoid.
+    The choice: let the best be the candidate of least log loss. The scores as they came are kept
+    unless the best is ahead of them by more than one standard error of the paired difference, so
+    the result is not worse than no calibration beyond noise. Otherwise BLS (or the mixture) is
+    taken if it is ahead of the scores, too, and at most two standard errors behind the best. In all
+    other cases the best is taken. A candidate that gives an exact 0 or 1 is taken only if all do,
+    since a single wrong one makes the log loss infinite; the same holds for the scores.
 
-    Of k ≥ 3 classes the members see rows softened to the best temperature, and their shares in the
-    mixture make the rows held out likeliest, with 0.3 pseudo-rows for each; a fold is judged with
-    shares found on the other folds. Of more than 50,000 rows so many judge.
+    The folds: they are dealt from the score table, and a row of weight 100 is in one fold. There
+    are fewer than ``cv`` where a class has fewer rows. With ``groups`` or a splitter, rows are
+    split. Standard errors use Σw² of unequal weights, and count groups where there are any. With a
+    single row of a class nothing can be judged, and the scores are kept. With more than 200,000
+    distinct scores, candidates are judged on 100,000 cells of them and fitted to all. Margins
+    (scores of which any lies outside [0, 1]) are compared by their sigmoid.
+
+    Three or more classes: the members of the mixture see rows softened to the best temperature.
+    Their shares are those that make the rows held out likeliest, with 0.3 pseudo-rows for each
+    member; a fold is judged with shares found on the other folds. At most 50,000 rows are used to
+    judge.
 
     Cost: O(N log N) for the table, and cv + 1 fits of each candidate.
 
@@ -213,7 +215,7 @@ class AutoCalibrator(OneOrMany):
         return self
 
     def _in_rows(self, table: ScoreTable) -> ScoreTable:
-        """Weights as they came, unless they are counts: every candidate has its own units."""
+        """Weights as they came, unless they are counts: each candidate converts them itself."""
         return table_in_rows(table, "counts") if self.weights == "counts" else table
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -242,13 +244,9 @@ class AutoCalibrator(OneOrMany):
         if not parts:
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
-        judged = {name: trial.judged for name, trial in trials.items()}
-        distinct = {
-            name: len(np.unique(trial.calibrator.map_(table.scores)))
-            for name, trial in trials.items()
-        }
-        seconds = {name: trial.seconds for name, trial in trials.items()}
-        self._decide(judged, sample, len(parts), distinct, seconds, notes)
+        self._decide(
+            trials, sample, len(parts), lambda own: len(np.unique(own(table.scores))), notes
+        )
         self.oof_ = {name: trial.oof for name, trial in trials.items()}
         self.calibrator_ = trials[self.chosen_].calibrator
         self.advice_ = advise_table(table, self.calibrator_)
@@ -257,7 +255,11 @@ class AutoCalibrator(OneOrMany):
 
     @property
     def _warnings(self) -> list[Advice]:
-        """All but guesses: easy data look as if the model had seen them, points like percent."""
+        """The advice that `fit` warns of.
+
+        Two kinds are only guesses, so they are not warned of: data that are easy to tell apart look
+        as if the model had been trained on them, and scores in points look like percentages.
+        """
         guesses = {"trained_on_these_rows", "percentages"}
         return [one for one in self.advice_ if one.code not in guesses]
 
@@ -274,13 +276,13 @@ class AutoCalibrator(OneOrMany):
 
     def _decide(
         self,
-        judged: Any,
+        trials: Mapping[str, CandidateTrial],
         sample: Any,
         folds: int,
-        distinct: Mapping[str, int],
-        seconds: Mapping[str, float],
-        notes: tuple[str, ...],
+        count_values: Callable[[Map], int],
+        notes: tuple[str, ...] = (),
     ) -> None:
+        judged = {name: trial.judged for name, trial in trials.items()}
         chosen, tied = choose(judged, sample)
         rows = standings(
             judged,
@@ -288,8 +290,8 @@ class AutoCalibrator(OneOrMany):
             level=self.level,
             chosen=chosen,
             tied=tied,
-            distinct=distinct,
-            seconds=seconds,
+            distinct={name: count_values(trial.map) for name, trial in trials.items()},
+            seconds={name: trial.seconds for name, trial in trials.items()},
         )
         self.chosen_ = chosen
         self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes)
@@ -299,24 +301,17 @@ class AutoCalibrator(OneOrMany):
 
     def _fit_classes(self, scores: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         self._refuse_pos_label()
-        groups = _present(groups, y, sample_weight)
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         named = self._named(KINDS)
-        cv = self.cv
-        if (weight := read_weight(sample_weight, len(to_column(y, "y")))) is not None:
-            cv = for_present(cv, weight > 0)
-        pairs, clusters = row_splits(matrix, classes, cv, groups, self.random_state)
+        weight = read_weight(sample_weight, len(to_column(y, "y")))
+        present = None if weight is None else weight > 0
+        pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state, present)
         if len(matrix) < 2 or not pairs:
             raise InputError("scores of several classes must have two rows or more to be judged.")
         trials, sample = judge_classes(
             named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
         )
-        judged = {name: trial.judged for name, trial in trials.items()}
-        distinct = {
-            name: count_distinct(trial.map(matrix.scores)) for name, trial in trials.items()
-        }
-        seconds = {name: trial.seconds for name, trial in trials.items()}
-        self._decide(judged, sample, len(pairs), distinct, seconds, ())
+        self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(matrix.scores)))
         self.map_ = trials[self.chosen_].map
         self.calibrator_ = trials[self.chosen_].calibrator
         self.oof_, self.advice_ = {}, ()
@@ -354,13 +349,3 @@ class AutoCalibrator(OneOrMany):
             choice["measures"] = self.leaderboard_.measures()
             choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
         return replace(fitted, provenance={**fitted.provenance, **choice})
-
-
-def _present(groups: Any, y: Any, sample_weight: Any) -> Any:
-    """The groups of the rows whose weight is not zero."""
-    if groups is None:
-        return None
-    column = to_column(groups, "groups")
-    check_lengths(y=len(to_column(y, "y")), groups=len(column))
-    weight = read_weight(sample_weight, len(column))
-    return column if weight is None else column[weight > 0]

@@ -1,4 +1,4 @@
-"""The choice in plain words."""
+"""The choice in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["explanation", "refusal"]
 
 
 def refusal(board: Leaderboard) -> str:
-    """Why the scores are kept as they are, with the figures."""
+    """Why the scores are kept as they are."""
     best = next((row for row in board.rows if row.name != BEFORE), None)
     if best is None or not math.isfinite(best.log_loss):
         return (
@@ -26,7 +26,7 @@ def refusal(board: Leaderboard) -> str:
 
 
 def explanation(board: Leaderboard, refused: str | None) -> str:
-    """What was chosen, how much it gains, what it costs, and who else came close."""
+    """What was chosen, how much it gains, what it does to the ranking, and what else did well."""
     before, chosen = board[BEFORE], board.chosen
     how = (
         f"Judged out of fold ({board.folds} fold{'s' * (board.folds != 1)}, weight "

@@ -1,28 +1,25 @@
-"""What candidates learn from and what they are judged on, fold by fold."""
+"""Folds: what candidates learn from, and what they are judged on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import to_column
-from calibrant.data.validation import Rows, check_lengths
+from calibrant.data.validation import Rows
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.estimators.model_folds import ModelRows
-from calibrant.estimators.splits import SPLITTING, cv_kind, row_pairs
-from calibrant.estimators.table_folds import HeldOutCells, TableFolds
+from calibrant.estimators.splits import SPLITTING, cv_kind, split_present
+from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds
 
 __all__ = [
     "Fold",
     "Splits",
-    "cluster_of",
-    "for_present",
     "parts_of_rows",
     "parts_of_table",
     "table_cv",
@@ -31,14 +28,17 @@ __all__ = [
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: candidates are judged on the cells of a pooled table where there are more scores than this
+#: a table with more scores than this is pooled to so many cells before candidates are judged
 MOST_CELLS = 200_000
 POOLED_CELLS = 100_000
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold: the table that is left, and the cells (or rows) that are held out."""
+    """One fold: the table to learn from, and the cells or rows that are held out.
+
+    ``cluster`` says which of these belong together.
+    """
 
     rest: ScoreTable
     scores: Array
@@ -72,106 +72,56 @@ def table_cv(cv: Any) -> bool:
 
 
 def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Fold], tuple[str, ...]]:
-    """Folds of a table's rows, dealt at random, and what to say of them.
+    """Folds of a table's rows, dealt at random, and notes for the leaderboard.
 
-    Fewer where a class has fewer rows, none below two. Of more than `MOST_CELLS` scores, folds of a
-    pooled table.
+    There are fewer folds where a class has fewer rows, and none below two. A table of more than
+    `MOST_CELLS` scores is pooled first.
     """
     notes: tuple[str, ...] = ()
-    folds = min(folds, int(table.rarest + 1e-6))
-    if folds < 2:
+    folds = possible_folds(folds, table.rarest)
+    if not folds:
         return [], notes
     if len(table) > MOST_CELLS:
         notes = (f"judged on {POOLED_CELLS:,} cells of {len(table):,} distinct scores",)
         table = table.pool(POOLED_CELLS)
     deal = TableFolds(table, folds, seed=seed)
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
     parts = []
     for fold in range(folds):
-        held = _whole(deal.held(fold)) if table.is_whole else deal.held(fold)
-        left = (np.maximum(a - b, 0.0) for a, b in zip(columns, held, strict=True))
-        rest = ScoreTable.from_counts(table.scores, *left)
-        some = (held.negative > 0) | (held.positive > 0)
-        if rest and some.any():
-            few = HeldOutCells(*(column[some] for column in held))
-            parts.append(Fold(rest, table.scores[some], few))
+        held = deal.held(fold)
+        rest, filled = deal.rest(held), held.filled
+        if rest and filled.any():
+            parts.append(Fold(rest, table.scores[filled], held.take(filled)))
     return parts, notes
-
-
-def _whole(held: HeldOutCells) -> HeldOutCells:
-    """Numbers of rows without the rounding of their shares."""
-    near = [np.rint(column) for column in held]
-    return HeldOutCells(
-        *(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in zip(held, near, strict=True))
-    )
-
-
-def for_present(cv: Any, present: NDArray[np.bool_]) -> Any:
-    """Splits given as indices or masks of all rows, as indices of the rows that are present."""
-    if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
-        return cv
-    position = np.cumsum(present) - 1
-
-    def kept(rows: Any) -> Index:
-        chosen = np.arange(len(present))[np.asarray(rows)]
-        return np.asarray(position[chosen[present[chosen]]])
-
-    return [(kept(train), kept(test)) for train, test in cv]
 
 
 def parts_of_rows(
     rows: Rows, cv: Any, groups: Any, random_state: Any, *, counts: bool
 ) -> tuple[ScoreTable, list[Fold]]:
     """The table of all rows, and folds as a splitter, groups or a fraction ask for."""
-    weight = np.ones(len(rows.scores)) if rows.weight is None else rows.weight
-    here = weight > 0
-    present = np.flatnonzero(here)
+    present = None if rows.weight is None else rows.weight > 0
+    if present is not None:
+        rows = _taken(rows, np.flatnonzero(present))
     codes = rows.positive.astype(np.intp)
-    clusters = None
-    if groups is not None:
-        column = to_column(groups, "groups")
-        check_lengths(scores=len(codes), groups=len(column))
-        groups = column[present]
-        clusters = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    weight = weight[present]
-    some = Rows(rows.scores[present], rows.positive[present], weight, rows.classes, rows.pos_label)
-    data = ModelRows(some.scores, codes[present], weight, rows.classes, 1, "auto")
-    cv = for_present(cv, here)
-    pairs = row_pairs(cv, data, groups, random_state, complete=False)
-    clusters = cluster_of(pairs, clusters)
-    seen = np.concatenate([test for _, test in pairs])
-    weight = weight / np.maximum(np.bincount(seen, minlength=len(present)), 1)
-    parts = [
-        _part(some, train, test, weight, clusters, counts) for train, test in pairs if len(train)
-    ]
-    return ScoreTable.from_rows(some), parts
+    data = ModelRows(rows.scores, codes, rows.weight, rows.classes, 1, "auto")
+    splits = split_present(cv, data, present, groups, random_state)
+    weight = splits.share if rows.weight is None else splits.share * rows.weight
+    parts = []
+    for train, test in splits.pairs:
+        rest = ScoreTable.from_rows(_taken(rows, train))
+        one = np.where(rows.positive[test], weight[test], 0.0)
+        zero = weight[test] - one
+        squares = (zero, one) if counts else (zero * zero, one * one)
+        parts.append(
+            Fold(
+                table_in_rows(rest, "counts") if counts else rest,
+                rows.scores[test],
+                HeldOutCells(zero, one, *squares),
+                None if splits.cluster is None else splits.cluster[test],
+            )
+        )
+    return ScoreTable.from_rows(rows), parts
 
 
-def cluster_of(pairs: list[tuple[Index, Index]], clusters: Index | None) -> Index | None:
-    """Which rows belong together: groups, or rows that are held out more than once."""
-    if clusters is not None:
-        return clusters
-    seen = np.concatenate([test for _, test in pairs])
-    return None if len(np.unique(seen)) == len(seen) else np.arange(int(seen.max()) + 1)
-
-
-def _part(
-    rows: Rows, train: Index, test: Index, weight: Array, clusters: Index | None, counts: bool
-) -> Fold:
-    """``weight`` is that of rows held out: a row that is held out twice counts half each time."""
-    left = Rows(
-        rows.scores[train],
-        rows.positive[train],
-        None if rows.weight is None else rows.weight[train],
-        rows.classes,
-        rows.pos_label,
-    )
-    one = np.where(rows.positive[test], weight[test], 0.0)
-    zero = weight[test] - one
-    squares = (zero, one) if counts else (zero * zero, one * one)
-    cluster = None if clusters is None else clusters[test]
-    rest = ScoreTable.from_rows(left)
-    held = HeldOutCells(zero, one, *squares)
-    if counts:
-        rest = table_in_rows(rest, "counts")
-    return Fold(rest, rows.scores[test], held, cluster)
+def _taken(rows: Rows, which: Index) -> Rows:
+    weight = None if rows.weight is None else rows.weight[which]
+    return Rows(rows.scores[which], rows.positive[which], weight, rows.classes, rows.pos_label)

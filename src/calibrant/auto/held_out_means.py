@@ -17,12 +17,12 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Sample:
-    """What every candidate was judged on: cells of equal rows, or single rows.
+    """The weights of what every candidate was judged on: cells of equal rows, or single rows.
 
     Parameters
     ----------
     weight, square : arrays of shape (m,)
-        Σw and Σw² of each cell; its rows share their losses.
+        Σw and Σw² of each cell. All rows of a cell have the same loss.
     cluster : array of shape (m,), optional
         Which cells belong together: groups, or the repeated judgements of one row.
 
@@ -44,7 +44,7 @@ class Sample:
 
     @cached_property
     def size(self) -> float:
-        """How many equal and independent units are worth as much: (Σw)² / Σw² (Kish)."""
+        """The number of independent units of equal weight that tell as much: (Σw)²/Σw² (Kish)."""
         squares = self.square.sum()
         if self.cluster is not None:
             squares = np.square(np.bincount(self.cluster, self.weight)).sum()
@@ -55,7 +55,7 @@ class Sample:
         return float(self.weight @ values) / self.total
 
     def error(self, values: Array) -> float:
-        """The standard error of the mean; infinite where that is, or with a single unit."""
+        """The standard error of the mean; infinite if the mean is, or if there is only one unit."""
         mean = self.mean(values)
         if not np.isfinite(mean) or self.size <= 1.0 + 1e-9:
             return float("inf")

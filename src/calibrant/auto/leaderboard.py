@@ -1,4 +1,4 @@
-"""How the candidates stand, side by side, on rows that they had not seen."""
+"""How the candidates did, side by side, on rows that they had not seen."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Standing:
         The share of pairs in the right order within the folds, and what it gained over the scores
         as they came; None with one class.
     distinct : int
-        Different probabilities that the scores become; fewer than there are scores: ties are new.
-        Of several classes: different distributions.
+        How many different probabilities (with several classes: distributions) the scores become.
+        If these are fewer than the scores, the map makes ties.
     seconds : float
-        Time of a fit to all rows.
+        The time of a fit to all rows.
     tied : bool
         Whether the best is ahead by at most one standard error of the difference.
     chosen : bool
     certain : bool
-        Whether it gave exactly 0 or 1 to rows held out. One that is wrong costs an infinite log
-        loss, so that such a candidate is not taken while there is another.
+        Whether it gave exactly 0 or 1 to rows held out. If such a row is wrong, the log loss is
+        infinite, so such a candidate is taken only if there is no other.
     """
 
     name: str
@@ -79,11 +79,11 @@ class Leaderboard(PrintsAsTable):
     folds : int
         How often rows were held out.
     level : float
-        That of the intervals.
+        The level of the intervals.
     weight : float
-        Total weight of the rows that were held out.
+        The total weight of the rows that were held out.
     notes : tuple of str
-        What deserves a look.
+        What a reader should know of the figures.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Leaderboard(PrintsAsTable):
         return next(row for row in self.rows if row.chosen)
 
     def to_dict(self, *, times: bool = True) -> dict[str, Any]:
-        """Plain values, ready for JSON (which has no infinity: "inf"); perhaps without seconds."""
+        """Plain values, ready for JSON; infinity becomes "inf". Seconds are left out on demand."""
         names = [name for name in _FIELDS if times or name != "seconds"]
         rows = [{name: json_ready(getattr(row, name)) for name in names} for row in self.rows]
         return {
@@ -130,7 +130,7 @@ class Leaderboard(PrintsAsTable):
         }
 
     def measures(self) -> dict[str, Any]:
-        """What the choice did on rows held out, as `save` keeps it: before, after and the change.
+        """The figures before and after on rows held out, and their change, as `save` keeps them.
 
         >>> losses, gain = (0.3, 0.01, 0.1, 0.01), (0.0, 0.0, 0.0)
         >>> one = Standing("uncalibrated", *losses, *gain, None, None, 50, 0.2, True, True)
@@ -188,8 +188,8 @@ class Leaderboard(PrintsAsTable):
 
 
 _FIELDS = tuple(Standing.__dataclass_fields__)
-#: what a narrow terminal leaves out, in this order: the standard errors (the gain has an
-#: interval), seconds, the number of values, AUC, Brier score
+#: columns that a narrow terminal leaves out, in this order: the standard errors (the gain has an
+#: interval anyway), seconds, the number of values, AUC, Brier score
 _EXPENDABLE = {place: order for order, place in enumerate((4, 2, 9, 8, 6, 3))}
 
 
@@ -216,7 +216,7 @@ def _row(row: Standing) -> tuple[str, ...]:
 
 
 def _signed(value: float, digits: int) -> str:
-    """So many significant digits, and a true minus."""
+    """A number to so many significant digits, with a true minus sign."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if abs(value) < 5e-7:

@@ -1,10 +1,11 @@
-"""Candidates on rows that they have not seen: their losses, row for row the same rows."""
+"""Candidates judged on rows that they have not seen, all of them on the same rows."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,22 +16,39 @@ from calibrant.auto.held_out_means import Sample
 from calibrant.auto.leaderboard import Standing
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.named_methods import BEFORE, bare
-from calibrant.estimators.table_folds import HeldOutCells
-from calibrant.maps import Map
 from calibrant.metrics.ranking import area, one_class
 from calibrant.progress import track
 
-__all__ = ["CandidateTrial", "Judged", "choose", "judge", "judge_maps", "standings"]
+__all__ = [
+    "CandidateTrial",
+    "Judged",
+    "Progress",
+    "choose",
+    "judge",
+    "judge_maps",
+    "sample_of",
+    "standings",
+]
 
 Array = NDArray[np.float64]
 
-#: standard errors that a candidate must be ahead of our own method by
+#: a candidate replaces our own method only if it is ahead by more standard errors than this
 BENEFIT = 2.0
 
 
 class Judged(NamedTuple):
-    """A candidate's losses on the cells of the sample, its share of ordered pairs, and whether it
-    is certain of anything: a probability of exactly 0 or 1, which costs all there is if wrong."""
+    """How a candidate did on the rows held out.
+
+    Attributes
+    ----------
+    log_loss, brier : arrays
+        The loss on each cell of the sample.
+    auc : float or None
+        The share of pairs in the right order.
+    certain : bool
+        Whether it gave a probability of exactly 0 or 1. If such a row is wrong, the log loss is
+        infinite.
+    """
 
     log_loss: Array
     brier: Array
@@ -40,41 +58,75 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateTrial:
-    """What a candidate became: fitted to all rows, and its predictions out of fold."""
+    """A candidate fitted to all rows, the seconds that this took, and its predictions out of fold.
 
-    calibrator: Any
+    Of two classes ``map`` is a Map and ``oof`` a ScoreTable; of several classes they are a
+    VectorMap and the distributions of the rows held out.
+    """
+
+    map: Any
     seconds: float
-    judged: Judged | None
-    oof: ScoreTable | None
+    judged: Judged
+    oof: Any
+    calibrator: Any = None
+
+
+class Progress:
+    """A bar on stderr that moves by one with each fit."""
+
+    def __init__(self, steps: int, *, show: bool) -> None:
+        self._bar = track(range(steps), steps, "calibrators", show=show)
+
+    def fit_all(
+        self, fit: Callable[[Any], Any], rests: Iterable[Any], whole: Any
+    ) -> tuple[list[Any], Any, float]:
+        """The maps of each fold's rest, the calibrator of the whole, and the seconds it took."""
+        maps = []
+        for rest in rests:
+            next(self._bar)
+            maps.append(fit(rest).map_)
+        next(self._bar)
+        start = time.perf_counter()
+        fitted = fit(whole)
+        return maps, fitted, time.perf_counter() - start
+
+    def close(self) -> None:
+        """End the bar."""
+        for _ in self._bar:
+            pass
 
 
 def judge(
     named: Mapping[str, Any], table: ScoreTable, parts: list[Fold], *, progress: bool
 ) -> tuple[dict[str, CandidateTrial], Sample | None]:
-    """Fit every candidate to each fold's rest and to the whole table; judge it on what is held."""
-    steps = len(named) * (len(parts) + 1)
-    bar = track(range(steps), steps, "calibrators", show=progress)
+    """Fit every candidate to each fold's rest and to the whole table; judge it on what is held.
+
+    Without folds nothing is judged: no trials, and no sample.
+    """
+    if not parts:
+        return {}, None
+    bar = Progress(len(named) * (len(parts) + 1), show=progress)
+    rests = [part.rest for part in parts]
     trials = {}
-    for name, calibrator in named.items():
-        maps: list[Map] = []
-        for part in parts:
-            next(bar)
-            maps.append(bare(calibrator).fit_table(part.rest).map_)
-        next(bar)
-        start = time.perf_counter()
-        whole = bare(calibrator).fit_table(table)
-        seconds = time.perf_counter() - start
-        judged, oof = judge_maps(maps, parts, ranks=name == BEFORE) if parts else (None, None)
-        trials[name] = CandidateTrial(whole, seconds, judged, oof)
-    for _ in bar:  # the bar is closed
-        pass
-    return trials, _sample(parts) if parts else None
+    for name, one in named.items():
+        maps, fitted, seconds = bar.fit_all(partial(_fit_table, one), rests, table)
+        judged, oof = judge_maps(maps, parts, ranks=name == BEFORE)
+        trials[name] = CandidateTrial(fitted.map_, seconds, judged, oof, fitted)
+    bar.close()
+    return trials, sample_of(parts)
+
+
+def _fit_table(calibrator: Any, table: ScoreTable) -> Any:
+    return bare(calibrator).fit_table(table)
 
 
 def judge_maps(
-    maps: list[Map], parts: list[Fold], *, ranks: bool = False
+    maps: Sequence[Callable[[Array], Array]], parts: list[Fold], *, ranks: bool = False
 ) -> tuple[Judged, ScoreTable]:
-    """Losses cell by cell; with ``ranks`` pairs are ordered by the scores, which σ may merge."""
+    """The losses of a map for each fold, cell by cell, and the table of all its predictions.
+
+    With ``ranks`` the AUC is that of the scores themselves: as probabilities some may be equal.
+    """
     surprise, square, pairs, ordered = [], [], 0.0, 0.0
     outputs = []
     for fitted, part in zip(maps, parts, strict=True):
@@ -95,11 +147,11 @@ def judge_maps(
     return Judged(np.concatenate(surprise), np.concatenate(square), auc, certain), oof
 
 
-def _sample(parts: list[Fold]) -> Sample:
+def sample_of(parts: list[Fold]) -> Sample:
     """The weights of the cells, in the order of the losses."""
     weight, square, cluster = [], [], []
     for part in parts:
-        held: HeldOutCells = part.held
+        held = part.held
         for w, q in ((held.negative, held.negative_sq), (held.positive, held.positive_sq)):
             some = w > 0
             weight.append(w[some])
@@ -111,12 +163,13 @@ def _sample(parts: list[Fold]) -> Sample:
 
 
 def choose(judged: Mapping[str, Judged], sample: Sample) -> tuple[str, set[str]]:
-    """The candidate that is taken, and all that the best is ahead of by one standard error at most.
+    """The candidate that is taken, and those that are as good as the best.
 
-    The first in line (the scores as they came) is taken if it is among these; else the second (our
-    own method), if it is ahead of the first by more than one, too, and the best is ahead of it by
-    two at most; else the best. A candidate that is certain of anything is taken only if all are:
-    rows held out that happened to be right do not show what a wrong one will cost.
+    As good as the best is who is behind it by at most one standard error. The first candidate (the
+    scores as they came) is taken if it is one of these. Otherwise the second (our own method) is
+    taken if it is ahead of the first by more than one standard error, and at most two behind the
+    best. In all other cases the best is taken. A candidate that gives an exact 0 or 1 is taken only
+    if all do: if such rows were right so far, this does not show what a wrong one will cost.
     """
     finite = {n: j for n, j in judged.items() if np.isfinite(sample.mean(j.log_loss))}
     finite = {n: j for n, j in finite.items() if not j.certain} or finite
@@ -135,7 +188,7 @@ def choose(judged: Mapping[str, Judged], sample: Sample) -> tuple[str, set[str]]
 
 
 def _behind(one: Judged, other: Judged, sample: Sample) -> float:
-    """By how many standard errors of the paired difference the other is ahead; 0 if it is not."""
+    """How many standard errors of the paired difference one is behind the other; at least 0."""
     difference = one.log_loss - other.log_loss
     mean, error = sample.mean(difference), sample.error(difference)
     if one is other or mean <= 0.0:
@@ -153,7 +206,7 @@ def standings(
     distinct: Mapping[str, int],
     seconds: Mapping[str, float],
 ) -> tuple[Standing, ...]:
-    """A row for each candidate, the least log loss first; among equals in the given order."""
+    """A row for each candidate, the least log loss first; equal ones stay in the given order."""
     before = judged[BEFORE]
     rows = []
     for name, one in judged.items():

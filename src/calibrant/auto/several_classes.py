@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,32 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.auto.folds import cluster_of
 from calibrant.auto.held_out_means import Sample
-from calibrant.auto.scoring import Judged
+from calibrant.auto.scoring import CandidateTrial, Judged, Progress
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_matrix import ScoreMatrix, row_blocks
-from calibrant.data.to_numpy import to_column
-from calibrant.data.validation import check_lengths
 from calibrant.data.weighing import weight_in_rows
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.pooling import counting_rows
-from calibrant.estimators.splits import FOLDS, row_pairs
+from calibrant.estimators.splits import FOLDS, split_present
 from calibrant.maps import Softmax, VectorMap, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.metrics.probability_matrix import class_tables
 from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.progress import track
 from calibrant.scaling.regularised import deal
 from calibrant.scaling.structured import StructuredScaling
 from calibrant.scaling.temperature import Temperature
 
 __all__ = [
     "MIXTURE",
-    "ClassTrial",
     "as_they_came",
     "count_distinct",
     "judge_classes",
@@ -50,31 +44,20 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Pairs = list[tuple[Index, Index]]
 
-#: what the average of the members is called
+#: the name of the average of the members
 MIXTURE = "mixture"
-#: distinct distributions are counted on so many rows at most
+#: distinct distributions are counted on at most so many rows
 MOST_COUNTED = 200_000
-#: a full matrix has k² entries: above so many classes only its diagonal is fitted
+#: with more classes than this only the diagonal of the matrix is fitted, not all of its k² entries
 MOST_FULL = 50
-#: the least probability that members see: half the smallest that came, kept within this
+#: members see no probability below a floor: half the smallest that came, but within these limits
 LEAST_FLOOR, LARGEST_FLOOR = 1e-7, 1e-2
-#: rows that candidates are judged on by folds, at most; they are fitted to all
+#: folds hold out at most so many rows; candidates are fitted to all rows
 MOST_JUDGED = 50_000
 #: the pseudo-count of each member in the mixture
 PSEUDO = 0.3
 #: a member of less than this share is left out of the mixture
 LEAST_SHARE = 1e-3
-
-
-@dataclass(frozen=True)
-class ClassTrial:
-    """A candidate fitted to all rows, its time, and its predictions out of fold."""
-
-    map: VectorMap
-    seconds: float
-    judged: Judged
-    oof: Array
-    calibrator: Any = None
 
 
 def members_for(k: int, weights: str = "importance") -> dict[str, Any]:
@@ -121,11 +104,12 @@ class View:
 
 
 def view_of(matrix: ScoreMatrix) -> View:
-    """Distributions, or the softmax of logits; at the best temperature if that softens them.
+    """The view for a matrix: rows are softened to the best temperature, and then raised to a floor.
 
-    Then zeros are raised to half the smallest entry, kept in [1e-7, 1e-2]: naive Bayes' 1e-300, or
-    logits in the hundreds, would else rule every logarithm. The softening first keeps apart what
-    would all end at that floor.
+    Rows that the best temperature would sharpen are left as they are. The floor is half the
+    smallest positive entry, within [1e-7, 1e-2]. Without it the 1e-300 of naive Bayes, or logits in
+    the hundreds, would outweigh everything else in a logarithm. Softening comes first, since it
+    keeps apart small entries that would otherwise all be raised to the floor.
     """
     kind = "probability" if matrix.looks_like_probabilities else "logit"
     factor = min(1.0, 1.0 / _fit(Temperature(), matrix).temperature_)
@@ -138,12 +122,17 @@ def view_of(matrix: ScoreMatrix) -> View:
 
 
 def row_splits(
-    matrix: ScoreMatrix, classes: NDArray[Any], cv: Any, groups: Any, random_state: Any
+    matrix: ScoreMatrix,
+    classes: NDArray[Any],
+    cv: Any,
+    groups: Any,
+    random_state: Any,
+    present: NDArray[np.bool_] | None = None,
 ) -> tuple[Pairs, Index | None]:
     """Rows to learn from and to judge on, and which rows belong together.
 
-    A number of folds is dealt from the rows in the order of their scores; of more than
-    `MOST_JUDGED` from so many of them.
+    A number of folds is dealt from the rows in the order of their scores; if there are more than
+    `MOST_JUDGED` rows, only so many of them are dealt. ``present`` is as in `split_present`.
     """
     cv = FOLDS if cv is None else cv
     if isinstance(cv, (int, np.integer)) and groups is None:
@@ -154,14 +143,9 @@ def row_splits(
             (np.flatnonzero((fold != f) & (fold < count)), np.flatnonzero(fold == f))
             for f in range(count)
         ], None
-    clusters = None
-    if groups is not None:
-        column = to_column(groups, "groups")
-        check_lengths(scores=len(matrix), groups=len(column))
-        groups, clusters = column, np.unique(column, return_inverse=True)[1].reshape(-1)
     data = ModelRows(matrix.scores, matrix.codes, matrix.weight, classes, 1, "auto")
-    pairs = row_pairs(cv, data, groups, random_state, complete=False)
-    return [pair for pair in pairs if len(pair[0])], cluster_of(pairs, clusters)
+    splits = split_present(cv, data, present, groups, random_state)
+    return splits.pairs, splits.cluster
 
 
 def judge_classes(
@@ -172,41 +156,42 @@ def judge_classes(
     *,
     weights: str = "importance",
     progress: bool,
-) -> tuple[dict[str, ClassTrial], Sample]:
-    """The scores as they came, the mixture, its members and every candidate, on unseen rows."""
-    held = _Held(matrix, pairs, weights)
+) -> tuple[dict[str, CandidateTrial], Sample]:
+    """Judge the scores as they came, the mixture, its members and every candidate."""
+    held = HeldOutMatrix(matrix, pairs, weights)
     square = held.weight if weights == "counts" else held.weight**2
     if weights == "counts":
         named = {name: counting_rows(clone(one)) for name, one in named.items()}
     sample = Sample(held.weight, square, None if clusters is None else clusters[held.rows])
     view = view_of(matrix)
     seen, members = view.of(matrix), members_for(matrix.n_classes, weights)
-    steps = (len(named) + len(members)) * (len(pairs) + 1)
-    bar = track(range(steps), steps, "calibrators", show=progress)
-    trials: dict[str, ClassTrial] = {}
+    bar = Progress((len(named) + len(members)) * (len(pairs) + 1), show=progress)
     inner = {name: _tried(one, seen, held, bar) for name, one in members.items()}
-    mixture = _mix(inner, held, view)
     others = {name: _tried(one, matrix, held, bar) for name, one in named.items()}
-    for _ in bar:  # the bar is closed
-        pass
+    bar.close()
     p = as_they_came(matrix, held.rows)
-    trials[BEFORE] = ClassTrial(unchanged(matrix), 0.0, held.judged(p), p)
-    trials[MIXTURE] = mixture
+    trials = {
+        BEFORE: CandidateTrial(unchanged(matrix), 0.0, held.judged(p), p),
+        MIXTURE: _mix(inner, held, view),
+    }
     for name, one in inner.items():
         trials[name] = replace(one, map=view.map([1.0], (one.map,)))
     return {**trials, **others}, sample
 
 
-class _Held:
-    """The rows that are held out, fold after fold; ``size`` is their weight in units of rows."""
+class HeldOutMatrix:
+    """The rows of a matrix that are held out, fold after fold.
+
+    A row that is held out r times counts 1/r each time. ``weight`` is in the units of the weights
+    that came, ``size`` in units of rows.
+    """
 
     def __init__(self, matrix: ScoreMatrix, pairs: Pairs, weights: str) -> None:
         self.pairs = pairs
         self.rows = np.concatenate([test for _, test in pairs])
         self.fold = np.repeat(np.arange(len(pairs)), [len(test) for _, test in pairs])
         self.codes = matrix.codes[self.rows]
-        times = np.bincount(self.rows)[self.rows]  # a row that is held out twice counts half
-        share = 1.0 / times
+        share = 1.0 / np.bincount(self.rows)[self.rows]
         size = weight_in_rows(matrix.weight, weights)
         self.weight = share if matrix.weight is None else matrix.weight[self.rows] * share
         self.size = share if size is None else size[self.rows] * share
@@ -231,18 +216,15 @@ class _Held:
         return Judged(surprise, square, ordered / pairs if pairs else None, certain)
 
 
-def _tried(calibrator: Any, matrix: ScoreMatrix, held: _Held, bar: Iterator[int]) -> ClassTrial:
-    """A candidate on the rows held out, fitted to each fold's others, and to all."""
-    outputs = []
-    for train, test in held.pairs:
-        next(bar)
-        outputs.append(_fit(calibrator, matrix.take(train)).map_(matrix.scores[test]))
-    next(bar)
-    start = time.perf_counter()
-    fitted = _fit(calibrator, matrix)
-    seconds = time.perf_counter() - start
-    p = np.concatenate(outputs)
-    return ClassTrial(fitted.map_, seconds, held.judged(p), p, fitted)
+def _tried(
+    calibrator: Any, matrix: ScoreMatrix, held: HeldOutMatrix, bar: Progress
+) -> CandidateTrial:
+    """A candidate fitted to the other rows of each fold, and to all rows."""
+    rests = (matrix.take(train) for train, _ in held.pairs)
+    maps, fitted, seconds = bar.fit_all(lambda rest: _fit(calibrator, rest), rests, matrix)
+    tests = (matrix.scores[test] for _, test in held.pairs)
+    p = np.concatenate([own(scores) for own, scores in zip(maps, tests, strict=True)])
+    return CandidateTrial(fitted.map_, seconds, held.judged(p), p, fitted)
 
 
 def _fit(calibrator: Any, matrix: ScoreMatrix) -> Any:
@@ -253,8 +235,8 @@ def _fit(calibrator: Any, matrix: ScoreMatrix) -> Any:
     return one.fit(matrix.scores, matrix.codes, matrix.weight)
 
 
-def _mix(inner: Mapping[str, ClassTrial], held: _Held, view: View) -> ClassTrial:
-    """The average of all members; each fold is judged with weights found on the other folds."""
+def _mix(inner: Mapping[str, CandidateTrial], held: HeldOutMatrix, view: View) -> CandidateTrial:
+    """The average of all members; each fold is judged with shares found on the other folds."""
     rows = np.arange(len(held.codes))
     own = np.column_stack([one.oof[rows, held.codes] for one in inner.values()])
     output = np.zeros_like(next(iter(inner.values())).oof)
@@ -268,7 +250,7 @@ def _mix(inner: Mapping[str, ClassTrial], held: _Held, view: View) -> ClassTrial
     maps = tuple(one.map for one, k in zip(inner.values(), kept, strict=True) if k)
     average = view.map(shares[kept] / shares[kept].sum(), maps)
     seconds = sum(one.seconds for one in inner.values())
-    return ClassTrial(average, seconds, held.judged(output), output)
+    return CandidateTrial(average, seconds, held.judged(output), output)
 
 
 def mixture_weights(
@@ -276,10 +258,10 @@ def mixture_weights(
 ) -> Array:
     """The shares of m members that make n rows likeliest, with a pseudo-count for each member.
 
-    With c = ``pseudo`` and W = Σw, the most of Σ w·ln(L·s) + c·Σ ln s − (W + c·m)·Σ s, which is
-    concave and has its top where the shares sum to one. Newton's steps in ln s, halved until they
-    rise: a handful of passes over the rows, where EM takes a thousand. Rows that no member
-    foresaw do not count.
+    With c = ``pseudo`` and W = Σw, the shares s maximise Σ w·ln(L·s) + c·Σ ln s − (W + c·m)·Σ s.
+    This is concave, and at its maximum the shares sum to one. Newton's method in ln s, with steps
+    halved until the value rises, needs a handful of passes over the rows, where EM needs a
+    thousand. Rows to which no member gave any probability do not count.
 
     >>> p = np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]])
     >>> mixture_weights(p, np.ones(3)).round(3).tolist()
@@ -313,7 +295,7 @@ def mixture_weights(
 
 
 def count_distinct(p: Array) -> int:
-    """Different distributions, counted on not too many rows."""
+    """How many different distributions there are, counted on at most `MOST_COUNTED` rows."""
     p = p[:: -(-len(p) // MOST_COUNTED)]
     return len(np.unique(p @ np.sqrt(np.arange(2.0, p.shape[1] + 2.0))))
 
@@ -323,7 +305,7 @@ def as_they_came(matrix: ScoreMatrix, rows: Index) -> Array:
     before, scores = unchanged(matrix), matrix.scores[rows]
     p = before(scores)
     if before.input == "probability":
-        p[scores == 0] = 0.0  # the map says 5e-324, but a zero that was wrong costs all there is
+        p[scores == 0] = 0.0  # the map gives 5e-324, but a wrong zero has an infinite loss
     return p
 
 

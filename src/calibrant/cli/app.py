@@ -77,13 +77,13 @@ def methods(json: Json = False) -> None:
     if json:
         say_json([_method(name) for name in METHODS])
         return
-    say_pairs({name: line for name, (_, _, line) in METHODS.items()})
+    say_pairs({name: line for name, (_, line) in METHODS.items()})
     say()
     say("Parameters of one: ", command("calibrant methods --json"))
 
 
 def _method(name: str) -> dict[str, Any]:
-    _, cls, line = METHODS[name]
+    cls, line = METHODS[name]
     return {"name": name, "class": cls, "summary": line, "params": method_names.parameters(name)}
 
 

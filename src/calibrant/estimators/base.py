@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import weighing
 from calibrant.data.cells import cell_facts
 from calibrant.data.isotonic_blocks import SMOOTHING
-from calibrant.data.labels import plain, read_classes
+from calibrant.data.labels import read_classes
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_binary, read_scores
 from calibrant.errors import AdviceWarning, InputError
-from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parameters
+from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
 from calibrant.version import __version__
 
 __all__ = [
-    "NOT_ROUTED",
     "SCALES",
     "SMOOTHING",
     "WEIGHTS",
@@ -40,21 +37,14 @@ __all__ = [
     "OneOf",
     "check_parameters",
     "inner_interval",
-    "jsonable",
-    "known_range",
     "on_logit_scale",
     "range_of_table",
-    "require_labels",
     "row_facts",
     "table_facts",
     "too_few",
 ]
 
 Array = NDArray[np.float64]
-
-#: scikit-learn's metadata routing takes the first argument for X; ours is called scores
-NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
-
 
 #: how a method reads scores: as they are, by their logit, or by what they look like
 SCALES: OneOf = OneOf(("auto", "logit", "raw"))
@@ -83,7 +73,7 @@ def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
     return low, high
 
 
-class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Calibrator(ScoreEstimator):
     """Turns scores and labels into a map from scores to probabilities.
 
     A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
@@ -114,25 +104,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The scores that it was fitted on: whether they are probabilities, and from where to where.
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
-    #: which scores of a model it calibrates
-    score_method: ClassVar[str] = "auto"
-    #: whether it also takes the (n, k) scores of more than two classes
-    multiclass: ClassVar[bool] = False
     #: rows of the rarer class that it wants; fewer are warned of
     events_needed: ClassVar[int] = 0
-    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     weights: str | None = None
     pos_label: Any
     classes: Any
-    map_: Map
-    classes_: NDArray[Any]
     pos_label_: Any
-    score_range_: ScoreRange
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -146,8 +124,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        check_parameters(self, self._limits)
-        require_labels(scores, y)
+        self._check_fit(scores, y)
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
         count = rows.count
@@ -200,9 +177,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where the scores of the fit were probabilities, so must these be: others are refused
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         clean = read_scores(scores, positive_column=self._positive_column, classes=self.classes_)
-        return self.map_(check_range(clean, known_range(self), on_range))
+        return self.map_(check_range(clean, self._fitted_range, on_range))
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
@@ -212,60 +189,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         p = self.calibrate(scores, on_range=on_range)
         return np.column_stack((1.0 - p, p) if self._positive_column == 1 else (p, 1.0 - p))
 
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
-        """The more probable class of each score (the first in sorted order on ties).
-
-        ``on_range`` is as in `calibrate`.
-        """
-        best = np.argmax(self.predict_proba(scores, on_range=on_range), axis=1)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
-
-    def to_fitted(self) -> Fitted:
-        """The fitted state as a plain value, as `save` writes it."""
-        check_is_fitted(self, "map_")
-        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
-        return Fitted(
-            self.map_,
-            tuple(plain(label) for label in self.classes_),
-            plain(self.pos_label_),
-            type(self).__name__,
-            params,
-            dict(self._provenance),
-            known_range(self),
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        tags.classifier_tags.multi_class = False
-        return tags
-
 
 def range_of_table(table: ScoreTable) -> ScoreRange:
     """The scores of a table that is not empty."""
     return ScoreRange.between(float(table.scores[0]), float(table.scores[-1]))
-
-
-def known_range(calibrator: Any) -> ScoreRange | None:
-    """The scores that a calibrator was fitted on; None for one pickled when that was not kept."""
-    found: ScoreRange | None = getattr(calibrator, "score_range_", None)
-    return found
-
-
-def require_labels(scores: Any, y: Any) -> None:
-    """Refuse a fit without labels; a table has its own way in."""
-    if isinstance(scores, ScoreTable):
-        raise InputError(
-            "scores must be a column, one per row, but a ScoreTable came, which holds scores and "
-            "labels already. Use fit_table(table)."
-        )
-    if y is None:
-        raise InputError("this calibrator requires y to be passed, but the target y is None.")
 
 
 def too_few(calibrator: Any, table: ScoreTable) -> str:
@@ -322,15 +249,3 @@ def row_facts(
     if codes is not None:
         facts["class_weights"] = np.bincount(codes, weight, minlength=classes).tolist()
     return facts
-
-
-def jsonable(value: Any) -> Any:
-    """A parameter as JSON can hold it; what it cannot, as its repr."""
-    value = plain(value)
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [jsonable(item) for item in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return repr(value)

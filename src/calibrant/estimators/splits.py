@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,11 +20,13 @@ from calibrant.estimators.model_folds import ModelRows, score_method
 __all__ = [
     "FOLDS",
     "SPLITTING",
+    "RowSplits",
     "check_calibrating",
     "cv_kind",
     "hold_out",
     "row_folds",
     "row_pairs",
+    "split_present",
     "warn_of_missing",
 ]
 
@@ -83,6 +86,67 @@ def row_pairs(
     if kind == "fraction":
         return hold_out(float(cv), data, groups, random_state, complete=complete)
     return row_folds(cv, data, groups, complete=complete)
+
+
+@dataclass(frozen=True)
+class RowSplits:
+    """Rows to learn from and rows to judge on, split by split.
+
+    Parameters
+    ----------
+    pairs : list of (train, test)
+    share : array of shape (n,)
+        What a row counts each time that it is held out: 1/r for one that is held out r times.
+    cluster : array of shape (n,) or None
+        Which rows belong together: their groups, or each row by itself if some are held out more
+        than once. None if all rows are independent.
+    """
+
+    pairs: list[Pair]
+    share: NDArray[np.float64]
+    cluster: Index | None
+
+
+def split_present(
+    cv: Any,
+    data: ModelRows,
+    present: NDArray[np.bool_] | None,
+    groups: Any = None,
+    random_state: Any = None,
+) -> RowSplits:
+    """Splits of the rows of positive weight, for any ``cv`` that picks rows.
+
+    ``data`` holds these rows alone. ``present`` says which of all rows they are (None: all);
+    ``groups``, and ``cv`` where it is a list of rows, speak of all rows. Splits without rows to
+    learn from are left out.
+    """
+    n = len(data.codes)
+    present = np.ones(n, dtype=bool) if present is None else present
+    cluster = None
+    if groups is not None:
+        column = to_column(groups, "groups")
+        check_lengths(scores=len(present), groups=len(column))
+        groups = column[present]
+        cluster = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    found = row_pairs(_of_present(cv, present), data, groups, random_state, complete=False)
+    pairs = [(train, test) for train, test in found if len(train)]
+    times = sum(np.bincount(test, minlength=n) for _, test in pairs) + np.zeros(n)
+    if cluster is None and times.max(initial=0) > 1:
+        cluster = np.arange(n)
+    return RowSplits(pairs, 1.0 / np.maximum(times, 1), cluster)
+
+
+def _of_present(cv: Any, present: NDArray[np.bool_]) -> Any:
+    """Splits given as indices or masks of all rows, as indices of the rows that are present."""
+    if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
+        return cv
+    position = np.cumsum(present) - 1
+
+    def kept(rows: Any) -> Index:
+        chosen = np.arange(len(present))[np.asarray(rows)]
+        return np.asarray(position[chosen[present[chosen]]])
+
+    return [(kept(train), kept(test)) for train, test in cv]
 
 
 def row_folds(

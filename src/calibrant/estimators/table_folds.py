@@ -1,18 +1,17 @@
-"""Tables dealt into folds, and what a calibrator does on the folds it has not seen."""
+"""Tables dealt into folds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
-from calibrant.estimators.base import Calibrator
 
-__all__ = ["HeldOutCells", "TableFolds", "out_of_fold"]
+__all__ = ["HeldOutCells", "TableFolds", "possible_folds"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +27,29 @@ class HeldOutCells(NamedTuple):
     positive: Array
     negative_sq: Array
     positive_sq: Array
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Where anything is held out."""
+        return np.asarray((self.negative > 0.0) | (self.positive > 0.0))
+
+    def take(self, cells: NDArray[np.bool_]) -> HeldOutCells:
+        """Some of the cells."""
+        return HeldOutCells(*(column[cells] for column in self))
+
+    def rest_of(self, columns: Iterable[Array]) -> HeldOutCells:
+        """What is left of a table's columns when this is held out."""
+        return HeldOutCells(*(np.maximum(a - b, 0.0) for a, b in zip(columns, self, strict=True)))
+
+
+def possible_folds(wanted: int, rarest: float) -> int:
+    """As many folds as wanted, at most one for each row of the rarer class; 0 below two.
+
+    >>> possible_folds(5, 3.0), possible_folds(5, 1.0)
+    (3, 0)
+    """
+    folds = min(wanted, int(rarest + 1e-6))
+    return folds if folds >= 2 else 0
 
 
 class TableFolds:
@@ -54,7 +76,8 @@ class TableFolds:
         self.table, self.k = table, k
         rng = np.random.default_rng(seed)
         squares = (table.negative_sq, table.positive_sq)
-        if repetitions and table.is_whole:
+        self._whole = table.is_whole
+        if repetitions and self._whole:
             squares = (table.negative, table.positive)
         columns = zip((table.negative, table.positive), squares, strict=True)
         self._hands = [_ClassFolds(weight, square, k, rng) for weight, square in columns]
@@ -65,8 +88,23 @@ class TableFolds:
         table = self.table
         n0, n1 = table.negative * zero, table.positive * one
         if table.negative_sq is table.negative and table.positive_sq is table.positive:
-            return HeldOutCells(n0, n1, n0, n1)
-        return HeldOutCells(n0, n1, table.negative_sq * zero, table.positive_sq * one)
+            return self._rounded(HeldOutCells(n0, n1, n0, n1))
+        squares = table.negative_sq * zero, table.positive_sq * one
+        return self._rounded(HeldOutCells(n0, n1, *squares))
+
+    def _rounded(self, held: HeldOutCells) -> HeldOutCells:
+        """Of whole weights: whole numbers, without the rounding errors of shares."""
+        if not self._whole:
+            return held
+        near = [np.rint(column) for column in held]
+        pairs = zip(held, near, strict=True)
+        return HeldOutCells(*(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in pairs))
+
+    def rest(self, held: HeldOutCells) -> ScoreTable:
+        """The table without the cells of a fold."""
+        table = self.table
+        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+        return ScoreTable.from_counts(table.scores, *held.rest_of(columns))
 
 
 class _ClassFolds:
@@ -91,26 +129,3 @@ class _ClassFolds:
         held = np.bincount(self.cell[self.fold == fold], minlength=len(self.rows))
         held[self.many] = self.drawn[:, fold]
         return np.asarray(held / np.maximum(self.rows, 1))
-
-
-def out_of_fold(calibrator: Calibrator, table: ScoreTable, k: int = 5) -> ScoreTable:
-    """The table of calibrated probabilities, each from a map that was fitted without its fold.
-
-    >>> from calibrant import Isotonic
-    >>> t = ScoreTable.from_arrays([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 0, 1, 1])
-    >>> out_of_fold(Isotonic(), t, k=3).total
-    6.0
-    """
-    deal = TableFolds(table, k)
-    total = ScoreTable.empty()
-    for fold in range(k):
-        held = deal.held(fold)
-        if not (held.negative.any() or held.positive.any()):
-            continue
-        columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-        rest = ScoreTable.from_counts(
-            table.scores, *(np.maximum(a - b, 0.0) for a, b in zip(columns, held, strict=True))
-        )
-        fitted = clone(calibrator).fit_table(rest if rest else table)
-        total = total + ScoreTable.from_counts(fitted.map_(table.scores), *held)
-    return total

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.labels import plain, read_labels, read_many
@@ -19,16 +17,9 @@ from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError
-from calibrant.estimators.base import (
-    NOT_ROUTED,
-    Limit,
-    check_parameters,
-    jsonable,
-    known_range,
-    require_labels,
-    row_facts,
-)
+from calibrant.estimators.base import row_facts
 from calibrant.estimators.model_folds import ModelRows
+from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.local.rule import LocalFitted, RowInputs, Rule, check_two, read_columns
 
 __all__ = ["LocalCalibrator", "LocalRows"]
@@ -54,7 +45,7 @@ class LocalRows:
     pos_label: Any
 
 
-class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LocalCalibrator(ScoreEstimator):
     """Turns scores, labels and what else is known of each row into a rule.
 
     A subclass declares its parameters and their limits, and writes ``fit`` and ``predict_proba``
@@ -70,21 +61,10 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         With two classes: the one whose probability `calibrate` gives; else None.
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
-    #: which scores of a model it calibrates
-    score_method: ClassVar[str] = "auto"
-    #: whether it takes more than two classes
-    multiclass: ClassVar[bool] = False
-    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
-
     weights: str | None = None
     pos_label: Any
     classes: Any
     rule_: Rule
-    classes_: NDArray[Any]
     pos_label_: Any
 
     @abstractmethod
@@ -108,8 +88,7 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> LocalRows:
         """Check the parameters and the rows, code the labels, and drop rows of weight zero."""
-        check_parameters(self, self._limits)
-        require_labels(scores, y)
+        self._check_fit(scores, y)
         classes, codes, pos_label = self._labels(y)
         column = int(classes[0] != pos_label) if len(classes) == 2 else 1
         self._check_columns(scores, classes)
@@ -178,16 +157,16 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _clean(self, scores: Any, on_range: str) -> Array:
         """New scores as the rule takes them, of the kind of those of the fit."""
-        check_is_fitted(self, "rule_")
+        check_is_fitted(self)
         clean = read_columns(scores, self.classes_, self._positive_column)
-        return check_range(clean, known_range(self), on_range)
+        return check_range(clean, self._fitted_range, on_range)
 
     def _apply(self, scores: Array, rows: RowInputs) -> Array:
         """The rule's probabilities; a subclass that shows progress says so here."""
         return self.rule_(scores, rows)
 
     def _calibrate(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Array:
-        check_is_fitted(self, "rule_")
+        check_is_fitted(self)
         check_two(len(self.classes_))
         return self._predict_proba(scores, rows, on_range)[:, self._positive_column]
 
@@ -200,27 +179,15 @@ class LocalCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """As predict_proba of scores of the model itself, given what `companion` found."""
         return self._predict_proba(scores, rows, "allow")
 
-    def to_fitted(self) -> LocalFitted:
+    def to_fitted(self) -> LocalFitted:  # type: ignore[override]
         """The fitted state as a plain value, as `save` writes it."""
-        check_is_fitted(self, "rule_")
-        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
-        classes = tuple(plain(label) for label in self.classes_)
-        return LocalFitted(
-            self.rule_,
-            classes,
-            plain(self.pos_label_),
-            type(self).__name__,
-            params,
-            dict(self._provenance),
-            known_range(self),
-        )
+        check_is_fitted(self)
+        return LocalFitted(self.rule_, *self._saved_beside())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
         tags.classifier_tags.multi_class = self.multiclass
         return tags

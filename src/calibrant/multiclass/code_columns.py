@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.score_matrix import read_score_matrix
-from calibrant.data.score_range import ScoreRange
+from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.registry import calibrator_of
-from calibrant.maps import Coded, Map, Piecewise
-from calibrant.maps.combiners import is_all_pairs, singled_out
+from calibrant.estimators.score_estimator import ScoreEstimator
+from calibrant.maps import Coded, Map, Piecewise, VectorMap
 from calibrant.multiclass.codes import Code
+from calibrant.multiclass.combine import NEEDS
 
 __all__ = [
     "COMBINE",
+    "ColumnsCalibrator",
     "column_calibrator",
     "column_rows",
     "combiner",
@@ -39,18 +42,44 @@ Array = NDArray[np.float64]
 COMBINE: tuple[str, ...] = ("auto", "normalize", "least_squares", "coupling", "pairwise")
 
 
+class ColumnsCalibrator(ScoreEstimator):
+    """A calibrator of several columns of scores, each of which has a binary calibrator."""
+
+    multiclass: ClassVar[bool] = True
+    _one_column: ClassVar[bool] = False
+    #: the attribute that has the names of the columns
+    _column_names: ClassVar[str] = "classes_"
+
+    calibrator: Any
+    map_: VectorMap
+
+    def _of_one_column(self) -> Calibrator:
+        """The calibrator that is cloned for each column."""
+        if self.calibrator is None:
+            raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
+        return column_calibrator(self.calibrator)
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probabilities of each row, a column for each class or label.
+
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        check_is_fitted(self)
+        names = getattr(self, self._column_names)
+        clean = read_column_scores(scores, self.map_.n_columns, names)
+        return self.map_(check_range(clean, self._fitted_range, on_range))
+
+
 def combiner(combine: str, code: Code) -> str:
     """The way to combine a code's columns: as told, or normalisation where each class has one."""
     matrix = code.matrix.astype(np.float64)
-    one_each, pairs = singled_out(matrix) is not None, is_all_pairs(matrix)
     if combine == "auto":
-        return "normalize" if one_each else "coupling"
-    fits = {"normalize": (one_each, "one_vs_rest"), "pairwise": (pairs, "all_pairs")}
-    fine, wanted = fits.get(combine, (True, ""))
-    if not fine:
+        return "normalize" if NEEDS["normalize"].fits(matrix) else "coupling"
+    if combine in NEEDS and not NEEDS[combine].fits(matrix):
         raise ParameterError(
-            f'combine="{combine}" must go with code="{wanted}", but another code came. Use '
-            '"coupling" or "least_squares".'
+            f'combine="{combine}" must go with code="{NEEDS[combine].name}", but another code '
+            'came. Use "coupling" or "least_squares".'
         )
     return combine
 

@@ -7,31 +7,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.labels import plain, read_many
-from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import check_lengths, read_weight
-from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import (
-    NOT_ROUTED,
-    Calibrator,
-    Limit,
-    OneOf,
-    check_parameters,
-    jsonable,
-    known_range,
-    require_labels,
-    row_facts,
-)
-from calibrant.estimators.fitted import Fitted
+from calibrant.errors import InputError
+from calibrant.estimators.base import Calibrator, Limit, OneOf, row_facts
 from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.code_columns import (
     COMBINE,
-    column_calibrator,
+    ColumnsCalibrator,
     column_rows,
     combiner,
     fit_column,
@@ -50,7 +35,7 @@ Array = NDArray[np.float64]
 UNDECIDED = Piecewise.constant(0.5)
 
 
-class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CodedCalibrator(ColumnsCalibrator, Views):
     """Calibrates the scores of several binary questions and combines them into a distribution.
 
     Parameters
@@ -98,15 +83,8 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {"combine": (OneOf(COMBINE),)}
-    #: which scores of a model it calibrates
-    score_method: ClassVar[str] = "auto"
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     map_: Coded
-    score_range_: ScoreRange
-    classes_: NDArray[Any]
     code_: Code
     calibrators_: list[Calibrator | None]
 
@@ -136,11 +114,8 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        check_parameters(self, self._limits)
-        if self.calibrator is None:
-            raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
-        calibrator = column_calibrator(self.calibrator)
-        require_labels(scores, y)
+        self._check_fit(scores, y)
+        calibrator = self._of_one_column()
         classes, codes = read_many(y, classes=self.classes)
         _check_order(self.classes, classes)
         if len(classes) < 2:
@@ -166,34 +141,6 @@ class CodedCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.score_range_ = range_of_columns(matrix, weight)
         self._provenance = row_facts(counts, codes, len(classes))
         return self
-
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, shape (n, k), columns in the order of ``classes_``.
-
-        Where the scores of the fit were probabilities, so must these be: others are refused
-        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
-        """
-        check_is_fitted(self, "map_")
-        clean = read_column_scores(scores, len(self.code_), self.classes_)
-        return self.map_(check_range(clean, known_range(self), on_range))
-
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self, "map_")
-        p = self.predict_proba(scores, on_range=on_range)
-        labels: NDArray[Any] = self.classes_[np.argmax(p, axis=1)]
-        return labels
-
-    def to_fitted(self) -> Fitted:
-        """The fitted state as a plain value, as `save` writes it."""
-        check_is_fitted(self, "map_")
-        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
-        labels = tuple(plain(label) for label in self.classes_)
-        facts, known = dict(self._provenance), known_range(self)
-        return Fitted(self.map_, labels, None, type(self).__name__, params, facts, known)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
 
 
 def _check_order(given: Any, known: NDArray[Any]) -> None:

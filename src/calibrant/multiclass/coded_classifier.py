@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,15 +19,7 @@ from calibrant.data.labels import plain, read_many
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
-from calibrant.estimators.base import (
-    Calibrator,
-    Limit,
-    OneOf,
-    check_parameters,
-    jsonable,
-    known_range,
-    row_facts,
-)
+from calibrant.estimators.base import Calibrator, Limit, OneOf, check_parameters, row_facts
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.model_folds import (
     SCORE_METHODS,
@@ -43,6 +35,7 @@ from calibrant.estimators.model_folds import (
     weight_argument,
 )
 from calibrant.estimators.pooling import Part, fit_pooled
+from calibrant.estimators.score_estimator import KeepsMap
 from calibrant.estimators.splits import SPLITTING, cv_kind, row_pairs
 from calibrant.maps import Coded, Identity, Map
 from calibrant.multiclass.code_columns import (
@@ -75,7 +68,7 @@ class ColumnModel:
     map: Map
 
 
-class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Any binary classifier, for several classes: one model per column of a code matrix.
 
     Each column asks a binary question (one class against the rest, one against another, or one
@@ -154,7 +147,6 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     #: it takes rows, not scores: what saves and exports calibrators refuses it
     takes_rows: ClassVar[bool] = True
 
-    classes_: NDArray[Any]
     code_: Code
     map_: Coded
     estimators_: list[Any]
@@ -291,7 +283,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def scores(self, X: Any) -> Array:
         """The models' scores of the rows, one column per question: what ``map_`` takes."""
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         columns = [
             None if model is None else model_scores(model, X, SIDES, 1, self._used_method)
             for model in self.estimators_
@@ -306,7 +298,7 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return labels
 
@@ -315,21 +307,15 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         The models themselves are not in it.
         """
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         first = next(model for model in self.estimators_ if model is not None)
         note = {
             "input": score_method(first, self._used_method) or "function",
             "model": type(first).__name__,
             "note": "maps scores of the models, which are not saved here",
         }
-        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
-        labels = tuple(plain(label) for label in self.classes_)
-        provenance = {**self._provenance, **note}
-        method, known = type(self).__name__, known_range(self)
-        return Fitted(self.map_, labels, None, method, params, provenance, known)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
+        fitted = super().to_fitted()
+        return replace(fitted, provenance={**fitted.provenance, **note})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,6 @@ An entry 1 makes a class one of a column's positives, −1 one of its negatives,
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.limits import Number
 from calibrant.maps.combiners import linked, some
 
 __all__ = ["Code", "all_pairs", "ecoc", "one_vs_rest", "read_code"]
@@ -145,7 +145,8 @@ def all_pairs(k: int) -> Code:
     >>> all_pairs(3).matrix.tolist()
     [[1, 1, 0], [-1, 0, 1], [0, -1, -1]]
     """
-    first, second = np.triu_indices(_classes(k), 1)
+    k = _classes(k)
+    first, second = np.triu_indices(k, 1)
     matrix = np.zeros((k, len(first)), dtype=np.int8)
     columns = np.arange(len(first))
     matrix[first, columns], matrix[second, columns] = 1, -1
@@ -190,8 +191,9 @@ def ecoc(
     >>> ecoc(10, random_state=1) == ecoc(10, random_state=1)
     True
     """
-    _classes(k)
-    _check_seed(random_state)
+    k = _classes(k)
+    if random_state is not None:
+        random_state = _whole("random_state", random_state, 0, " or None")
     if not isinstance(design, str) or design not in DESIGNS:
         raise ParameterError(f"design must be one of {tuple(DESIGNS)}, but {design!r} came.")
     return DESIGNS[design](k, n_columns, random_state)
@@ -233,14 +235,15 @@ def read_code(code: Any, k: int | None = None) -> Code:
 # --- how the kinds are made -----------------------------------------------------------------------
 
 
+def _whole(name: str, value: Any, least: int, meaning: str = "") -> int:
+    limit = Number(least, whole=True)
+    if not limit.allows(value):
+        raise ParameterError(f"{name} must be {limit}{meaning}, but {value!r} came.")
+    return int(value)
+
+
 def _classes(k: Any) -> int:
-    try:
-        number = operator.index(k)
-    except TypeError:
-        raise ParameterError(f"k must be a whole number of classes, but {k!r} came.") from None
-    if isinstance(k, bool) or number < 2:
-        raise ParameterError(f"k must be at least 2 classes, but {k!r} came.")
-    return number
+    return _whole("k", k, 2, ", the number of classes")
 
 
 def _exhaustive(k: int, n_columns: int | None, random_state: int | None) -> Code:
@@ -266,7 +269,8 @@ def _random(
     def make(k: int, n_columns: int | None, random_state: int | None) -> Code:
         usual = min(math.ceil(per_bit * math.log2(k)), questions(k))
         wanted = usual if n_columns is None else n_columns
-        _check_columns(wanted, math.ceil(math.log2(k)), k)
+        least = math.ceil(math.log2(k))
+        wanted = _whole("n_columns", wanted, least, f", or {k} classes could not be told apart")
         rng = np.random.default_rng(0 if random_state is None else random_state)
         best, rank = None, (-1.0, -1.0)
         for _ in range(max(2, min(DRAWS, DIFFERENCES // (k * wanted * (k + wanted))))):
@@ -281,24 +285,6 @@ def _random(
         return Code(_fallback(k, wanted) if best is None else best)
 
     return make
-
-
-def _check_seed(random_state: Any) -> None:
-    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
-    if random_state is not None and not (whole and random_state >= 0):
-        raise ParameterError(
-            f"random_state must be None or a whole number of at least 0, but {random_state!r} came."
-        )
-
-
-def _check_columns(n_columns: Any, least: int, k: int) -> None:
-    if isinstance(n_columns, bool) or not isinstance(n_columns, (int, np.integer)):
-        raise ParameterError(f"n_columns must be a whole number, but {n_columns!r} came.")
-    if n_columns < least:
-        raise ParameterError(
-            f"n_columns must be at least {least}, or {k} classes could not be told apart, but "
-            f"{n_columns} came."
-        )
 
 
 def _draw(

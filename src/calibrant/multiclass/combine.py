@@ -7,7 +7,8 @@ combiners differ in what they take for the nearest.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.maps.combiners import combine_rows, is_all_pairs, singled_out
 from calibrant.multiclass.codes import Code, read_code
 
-__all__ = ["coupling", "least_squares", "normalize", "pairwise"]
+__all__ = ["NEEDS", "coupling", "least_squares", "normalize", "pairwise"]
 
 Array = NDArray[np.float64]
 
@@ -194,19 +195,28 @@ def _combine(name: str, r: Any, code: Any, weights: Any) -> Array:
     """The door: everything checked, then the arithmetic."""
     found = read_code(code)
     matrix = found.matrix.astype(np.float64)
-    if name in NEEDS:
-        fits, what = NEEDS[name]
-        if not fits(matrix):
-            raise ParameterError(
-                f"{name} needs {what} code, but {found!r} is another. Use least_squares or "
-                "coupling, which take any code."
-            )
+    if name in NEEDS and not NEEDS[name].fits(matrix):
+        raise ParameterError(
+            f"{name} needs {NEEDS[name].words} code, but {found!r} is another. Use least_squares "
+            "or coupling, which take any code."
+        )
     return combine_rows(name, _read_r(r, found), matrix, _read_weights(weights, found))
 
 
-NEEDS: dict[str, tuple[Any, str]] = {
-    "normalize": (lambda matrix: singled_out(matrix) is not None, "a one-against-all"),
-    "pairwise": (is_all_pairs, "an all-pairs"),
+class NeededCode(NamedTuple):
+    """The only code that a way to combine columns takes: how it is told, and its names."""
+
+    fits: Callable[[Array], bool]
+    words: str
+    name: str
+
+
+#: the ways to combine columns that do not take any code
+NEEDS: dict[str, NeededCode] = {
+    "normalize": NeededCode(
+        lambda matrix: singled_out(matrix) is not None, "a one-against-all", "one_vs_rest"
+    ),
+    "pairwise": NeededCode(is_all_pairs, "an all-pairs", "all_pairs"),
 }
 
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
 
-from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.score_range import OnRange
 from calibrant.data.to_numpy import refuse_unordered, to_incomplete
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.base import NOT_ROUTED, Calibrator, jsonable, known_range, row_facts
-from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.base import Calibrator, row_facts
 from calibrant.maps import Columns
 from calibrant.multiclass.code_columns import (
-    column_calibrator,
+    ColumnsCalibrator,
     fit_column,
     range_of_columns,
     read_column_scores,
@@ -30,7 +25,7 @@ __all__ = ["MultiLabelCalibrator"]
 Array = NDArray[np.float64]
 
 
-class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultiLabelCalibrator(ColumnsCalibrator):
     """One calibrator per label, where a row may have any number of labels.
 
     Parameters
@@ -65,12 +60,9 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     [[0.6, 0.73]]
     """
 
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+    _column_names = "labels_"
 
     map_: Columns
-    score_range_: ScoreRange
     labels_: tuple[Any, ...]
     calibrators_: list[Calibrator]
 
@@ -90,9 +82,7 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        if self.calibrator is None:
-            raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
-        calibrator = column_calibrator(self.calibrator)
+        calibrator = self._of_one_column()
         if Y is None:
             raise InputError(
                 "this calibrator requires y to be passed, but the target y is None. Here it is Y, "
@@ -133,32 +123,12 @@ class MultiLabelCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         return tuple(names)
 
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each label, shape (n, k); rows need not sum to one.
-
-        Where the scores of the fit were probabilities, so must these be: others are refused
-        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
-        """
-        check_is_fitted(self, "map_")
-        clean = read_column_scores(scores, len(self.labels_), self.labels_)
-        return self.map_(check_range(clean, known_range(self), on_range))
-
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[np.int64]:
         """1 where a label is at least as probable as not, shape (n, k)."""
         return (self.predict_proba(scores, on_range=on_range) >= 0.5).astype(np.int64)
 
-    def to_fitted(self) -> Fitted:
-        """The fitted state as a plain value, as `save` writes it."""
-        check_is_fitted(self, "map_")
-        params: Mapping[str, Any] = {
-            name: jsonable(value) for name, value in self.get_params(deep=False).items()
-        }
-        kind = type(self).__name__
-        facts, known = dict(self._provenance), known_range(self)
-        return Fitted(self.map_, self.labels_, None, kind, params, facts, known)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
+    def _saved_labels(self) -> tuple[Any, ...]:
+        return self.labels_
 
 
 def read_targets(Y: Any) -> tuple[NDArray[np.int8], list[str] | None]:

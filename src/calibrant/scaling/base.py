@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.labels import plain
@@ -24,19 +22,9 @@ from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
-from calibrant.estimators.base import (
-    NOT_ROUTED,
-    SCALES,
-    Calibrator,
-    Limit,
-    Number,
-    OneOf,
-    check_parameters,
-    jsonable,
-    known_range,
-    require_labels,
-)
-from calibrant.estimators.fitted import Fitted, read_rows
+from calibrant.estimators.base import SCALES, Calibrator, Number, OneOf
+from calibrant.estimators.fitted import read_rows
+from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap
 from calibrant.version import __version__
@@ -89,7 +77,7 @@ class Views:
         return self.predict_proba(scores, on_range=on_range)[:, known.index(label)]
 
 
-class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class VectorCalibrator(ScoreEstimator, Views):
     """Turns (n, k) scores and labels of k classes into a map to distributions.
 
     A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
@@ -113,19 +101,12 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         The scores that it was fitted on: whether they are probabilities, and from where to where.
     """
 
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
-    #: which scores of a model it calibrates
-    score_method: ClassVar[str] = "auto"
-    # scikit-learn's metadata routing takes the first argument for X; ours is called scores
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+    multiclass: ClassVar[bool] = True
+    _one_column: ClassVar[bool] = False
 
     weights: str | None = None
     classes: Any
     map_: VectorMap
-    classes_: NDArray[Any]
-    score_range_: ScoreRange
 
     def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -140,8 +121,7 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        check_parameters(self, self._limits)
-        require_labels(scores, y)
+        self._check_fit(scores, y)
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         self.map_ = self._fit(matrix_in_rows(matrix, self.weights))
         self.classes_ = classes  # after what may fail
@@ -160,35 +140,18 @@ class VectorCalibrator(Views, ClassifierMixin, BaseEstimator):  # type: ignore[m
         Where the scores of the fit were probabilities, so must these be: others are refused
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        check_is_fitted(self, "map_")
-        return self.map_(read_rows(self.map_, scores, known_range(self), on_range, self.classes_))
+        check_is_fitted(self)
+        return self.map_(read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_))
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties).
 
         ``on_range`` is as in `predict_proba`.
         """
-        check_is_fitted(self, "map_")
-        clean = read_rows(self.map_, scores, known_range(self), on_range, self.classes_)
+        check_is_fitted(self)
+        clean = read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
         labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
         return labels
-
-    def to_fitted(self) -> Fitted:
-        """The fitted state as a plain value, as `save` writes it."""
-        check_is_fitted(self, "map_")
-        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
-        labels = tuple(plain(label) for label in self.classes_)
-        provenance = dict(self._provenance)
-        known = known_range(self)
-        return Fitted(self.map_, labels, None, type(self).__name__, params, provenance, known)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
 
 
 class OneOrMany(Calibrator, Views):
@@ -201,26 +164,26 @@ class OneOrMany(Calibrator, Views):
 
         ``on_range`` is as in `Calibrator`.
         """
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         if isinstance(self.map_, VectorMap):
             raise InputError("several classes have one probability each: use predict_proba.")
         return super().calibrate(scores, on_range=on_range)
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``."""
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         if isinstance(self.map_, VectorMap):
             return self.map_(
-                read_rows(self.map_, scores, known_range(self), on_range, self.classes_)
+                read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
             )
         return super().predict_proba(scores, on_range=on_range)
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         if not isinstance(self.map_, VectorMap):
             return super().predict(scores, on_range=on_range)
-        clean = read_rows(self.map_, scores, known_range(self), on_range, self.classes_)
+        clean = read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
         labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
         return labels
 

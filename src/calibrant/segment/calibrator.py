@@ -7,33 +7,28 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.auto.folds import Splits, table_cv
-from calibrant.data.labels import plain, read_classes
-from calibrant.data.score_range import OnRange, ScoreRange
+from calibrant.data.labels import read_classes
+from calibrant.data.score_range import OnRange
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows, check_lengths, read_binary
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import (
-    NOT_ROUTED,
     WEIGHTS,
     Calibrator,
     Limit,
     Number,
     OneOf,
     check_parameters,
-    jsonable,
-    known_range,
     range_of_table,
-    require_labels,
     table_facts,
 )
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.registry import calibrator_of
+from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Segmented
 from calibrant.maps.segmented import Key, segment_codes
@@ -41,7 +36,7 @@ from calibrant.segment.fits import Own, Residual, Way
 from calibrant.segment.records import Segment, ShrinkageTrial
 from calibrant.segment.segment_cells import SegmentCells, read_tables, stack_of
 from calibrant.segment.shrink import between, choose, cross_validate, shares, small
-from calibrant.segment.splits import RowSplits, dealt
+from calibrant.segment.splits import MakeFolds, SegmentFold, dealt, folds_of_rows
 
 __all__ = ["SegmentedCalibrator"]
 
@@ -64,29 +59,30 @@ class OneScore:
         return "None or a calibrator of one score or its name, such as Platt() or 'isotonic'"
 
 
-class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SegmentedCalibrator(ScoreEstimator):
     """A map for each segment, shrunk to the map of all rows.
 
-    p = λ · m_g(s) + (1 − λ) · m(s) for a row of segment g: m is fitted to all rows, m_g to those of
-    the segment, and λ grows with their number. Segments that were not seen, or hardly, have m.
+    A row of segment g with score s gets p = λ · m_g(s) + (1 − λ) · m(s). Here m is fitted to all
+    rows and m_g to those of the segment, and λ grows with their number. Segments that were never
+    seen, or have too few rows, get m(s).
 
     Parameters
     ----------
     calibrator : Calibrator or name, such as "isotonic", default=None
-        Of one score; cloned for all rows and for each segment. None takes `BLS` for all rows and in
-        each segment a sigmoid of what that says, with a prior at no change: segments then share
-        the shape of the map, and need fewer rows for their own offset and slope.
+        Of one score; cloned for all rows and for each segment. None takes `BLS` for all rows and
+        for each segment a sigmoid of its output, with a prior at no change. Segments then share the
+        shape of the map, and need fewer rows to find their own offset and slope.
     shrinkage : {"cv", "bayes"} or float ≥ 0, default="cv"
-        How λ is found. ``"cv"``: λ = n/(n + κ), n the segment's effective number of rows and κ
-        chosen on rows left out, from 0 to infinity. ``"bayes"``: λ = τ²/(τ² + v), with v the
-        variance of the segment's offset from m on the logit scale and τ² that of true offsets
-        between segments. A number is κ itself, 0 for no shrinkage.
+        How λ is found. ``"cv"``: λ = n/(n + κ), where n is the segment's effective number of rows,
+        and κ, from 0 to infinity, is chosen on rows held out. ``"bayes"``: λ = τ²/(τ² + v), where v
+        is the variance of the segment's estimated offset from m on the logit scale, and τ² the
+        variance of the true offsets between segments. A number is κ itself, 0 for no shrinkage.
     min_rows, min_events : float, default=10 and 0
-        Segments of which fewer rows, or rows of the rarer class, are known have the map of all.
-        Rows of unequal weight count by (Σw)²/Σw².
+        Segments with fewer rows, or fewer rows of the rarer class, get the map of all rows. Rows of
+        unequal weight count by (Σw)²/Σw².
     cv : int, None (5), float, splitter or iterable of (train, test) rows, default=5
-        Folds for κ; fewer where a class has fewer rows. Anything but a number needs the rows, so
-        that `fit_tables` does not take it.
+        The folds on which κ is chosen; fewer where a class has fewer rows. `fit_tables` has no
+        rows to split and takes only a number.
     random_state : int, default=0
         Seed of the folds.
     weights, pos_label, classes : see `Calibrator`
@@ -101,21 +97,21 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The class whose probability `calibrate` gives.
     segments_ : tuple of Segment
         Each segment's key, weight, positives, effective rows and events, share λ, and the reason
-        where it has the map of all rows.
+        if it has the map of all rows.
     shrinkage_ : float
         κ (infinity: no segment goes its own way), or τ² with ``shrinkage="bayes"``.
-    path_ : tuple of Step
+    path_ : tuple of ShrinkageTrial
         With ``shrinkage="cv"``: the log loss of each κ on rows left out; else empty.
 
     Notes
     -----
     κ is the largest candidate (0, powers of two, infinity) whose log loss out of fold is within one
-    standard error of the least, so segments that do not differ end with the map of all rows. Folds
-    are dealt from the segments' tables. A wrong 0 or 1 counts as the number nearest to it.
+    standard error of the least, so segments that do not differ get the map of all rows. Folds are
+    dealt from the segments' tables. A wrong 0 or 1 counts as the nearest number to it.
 
-    τ² is Paule and Mandel's estimate [1]_ from the offsets a_g and their variances v_g; a_g has the
-    log-F(1, 1) prior [2]_, which keeps it finite without positives. τ² = 0, where offsets differ no
-    more than they would by chance on average, gives the map of all rows to everyone.
+    τ² is Paule and Mandel's estimate [1]_ from the offsets a_g and their variances v_g. Each a_g
+    has the log-F(1, 1) prior [2]_, which keeps it finite without positives. If offsets differ no
+    more than they would by chance on average, τ² is 0, and all segments get the map of all rows.
 
     Cost: O(folds · (fit of all rows + segments · fit of one)), and O(n log n) for the tables. With
     ``calibrator=None`` segments are solved together, O(cells) per step. Beyond 500,000 cells κ is
@@ -149,13 +145,8 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "weights": (WEIGHTS,),
         "random_state": (Number(0, whole=True),),
     }
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
 
     map_: Segmented
-    score_range_: ScoreRange
-    classes_: NDArray[Any]
     pos_label_: Any
     segments_: tuple[Segment, ...]
     shrinkage_: float
@@ -208,17 +199,19 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         groups : array-like of shape (n,), optional
             Rows of one group are held out together where κ is chosen.
         """
-        check_parameters(self, self._limits)
-        require_labels(scores, y)
+        self._check_fit(scores, y)
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         keys, codes = segment_codes(_given(segments))
         check_lengths(scores=len(rows.scores), segments=len(codes))
-        split = None
+        make_folds = None
         if groups is not None or not table_cv(self.cv):
+            options = {"cv": self.cv, "groups": groups, "seed": int(self.random_state)}
             counts = self.weights == "counts"
-            seed = int(self.random_state)
-            split = RowSplits(rows, keys, codes, self.cv, groups, seed, counts)
-        self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label, split)
+
+            def make_folds(stack: SegmentCells) -> list[SegmentFold]:
+                return folds_of_rows(stack, rows, keys, codes, counts=counts, **options)
+
+        self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label, make_folds)
         self._provenance["rows"] = rows.count
         return self
 
@@ -241,7 +234,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tables: dict[Key, ScoreTable],
         classes: NDArray[Any],
         pos_label: Any,
-        split: RowSplits | None = None,
+        make_folds: MakeFolds | None = None,
     ) -> Self:
         if self.weights == "counts":
             tables = {key: table_in_rows(table, "counts") for key, table in tables.items()}
@@ -255,7 +248,7 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.shrinkage == "bayes":
             shrinkage, share = between(stack, common)
         else:
-            shrinkage, path = self._kappa(way, tables, stack, able, split)
+            shrinkage, path = self._kappa(way, tables, stack, able, make_folds)
             share = shares(stack.rows, shrinkage)
         share, keys = np.where(able, share, 0.0), stack.keys
         order = sorted(range(len(stack)), key=lambda i: _sorting(keys[i]))
@@ -286,16 +279,16 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tables: dict[Key, ScoreTable],
         stack: SegmentCells,
         able: Flags,
-        split: RowSplits | None,
+        make_folds: MakeFolds | None,
     ) -> tuple[float, tuple[ShrinkageTrial, ...]]:
         if not isinstance(self.shrinkage, str):
             return float(self.shrinkage), ()
         wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
-        if split is None:
+        if make_folds is None:
             stack = stack_of(small(tables))
             folds = dealt(stack, FOLDS if self.cv is None else self.cv, int(self.random_state))
         else:
-            folds = split.folds(stack)
+            folds = make_folds(stack)
         path = cross_validate(way, stack, folds, wanted)
         return choose(path), path
 
@@ -322,28 +315,10 @@ class SegmentedCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _fitted(self) -> Fitted:
-        """Labels that no file can hold (dates, say) still have a first and a second."""
-        check_is_fitted(self, "map_")
+        """The map with the labels 0 and 1, since no file could hold labels such as dates."""
+        check_is_fitted(self)
         positive = int(self.classes_[0] != self.pos_label_)
-        return Fitted(self.map_, (0, 1), positive, score_range=known_range(self))
-
-    def to_fitted(self) -> Fitted:
-        """The fitted state as a plain value, as `save` writes it."""
-        check_is_fitted(self, "map_")
-        params = {name: jsonable(value) for name, value in self.get_params(deep=False).items()}
-        labels = tuple(plain(label) for label in self.classes_)
-        method, facts, known = type(self).__name__, dict(self._provenance), known_range(self)
-        return Fitted(self.map_, labels, plain(self.pos_label_), method, params, facts, known)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        tags.classifier_tags.multi_class = False
-        return tags
+        return Fitted(self.map_, (0, 1), positive, score_range=self._fitted_range)
 
 
 def _given(segments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The two ways to fit segments: a calibrator for each, or a sigmoid of what all rows say."""
+"""The two ways to fit segments: a calibrator for each, or a sigmoid of the map of all rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from calibrant.calibrators.bls import BLS
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ConvergenceError
 from calibrant.estimators.base import Calibrator
+from calibrant.estimators.named_methods import bare
 from calibrant.kernels.descent import is_hidden
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Logistic, Map
@@ -40,13 +40,13 @@ class Own:
 
     def common(self, table: ScoreTable) -> Map:
         """The map of all rows."""
-        fitted: Map = self._bare().fit_table(table).map_
+        fitted: Map = bare(self.calibrator).fit_table(table).map_
         return fitted
 
     def readable(self, stack: SegmentCells) -> Flags:
         """Which segments' scores look like those of all rows: margins, or probabilities.
 
-        A few margins that happen to lie in [0, 1] would be read as probabilities.
+        A segment whose few margins happen to lie in [0, 1] would be read as one of probabilities.
         """
         return np.asarray(stack.within == stack.within.all())
 
@@ -55,12 +55,8 @@ class Own:
         readable, maps = self.readable(stack), []
         for i in wanted.tolist():
             table = stack.table(i) if readable[i] else ScoreTable.empty()
-            maps.append(self._bare().fit_table(table).map_ if table else common)
+            maps.append(bare(self.calibrator).fit_table(table).map_ if table else common)
         return maps
-
-    def _bare(self) -> Calibrator:
-        bare: Calibrator = clone(self.calibrator).set_params(pos_label=None, classes=None)
-        return bare
 
 
 class Residual:
@@ -120,7 +116,7 @@ class _SegmentProblem:
         return np.asarray(self.stack.total(cells) + 0.5 * PRECISION @ np.square(theta))
 
     def newton(self, theta: Array) -> tuple[Array, Array]:
-        """Newton's step of every segment, and how much the loss falls per length of it."""
+        """Newton's step of every segment, and the slope by which the loss falls along it."""
         eta, total = self.eta(theta), self.stack.total
         p, q = sigmoid(eta), sigmoid(-eta)
         residual, curve = self.n1 * q - self.n0 * p, self.n * p * q
@@ -135,9 +131,9 @@ class _SegmentProblem:
 
 
 def solve(stack: SegmentCells, z: Array) -> Solution:
-    """Most probable offset and tilt of every segment, by guarded Newton on all of them at once.
+    """The most probable offset and tilt of every segment, by Newton's method on all at once.
 
-    Raises where no optimum is found.
+    A ConvergenceError is raised where no optimum is found.
     """
     problem = _SegmentProblem(stack, z)
     theta = np.zeros((2, len(stack)))
@@ -172,9 +168,9 @@ def solve(stack: SegmentCells, z: Array) -> Solution:
 
 
 def _unit(stack: SegmentCells) -> Array:
-    """What a unit of weight is worth in rows, so that importance weights carry no more than rows.
+    """The number of rows that a unit of weight stands for in each segment.
 
-    Against the prior a segment counts by its effective number of rows.
+    It makes a segment count against the prior by its effective number of rows.
     """
     n0, n1, _, _ = stack.counts
     total = stack.total(n0 + n1)

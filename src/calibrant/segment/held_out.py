@@ -1,4 +1,4 @@
-"""What a calibrator of segments says of rows that it has not seen."""
+"""Predictions of a calibrator of segments for rows that it has not seen."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.base import clone
 from calibrant.data.score_table import ScoreTable
 from calibrant.segment.calibrator import SegmentedCalibrator
 from calibrant.segment.segment_cells import read_tables, stack_of
+from calibrant.segment.splits import dealt
 
 __all__ = ["held_out"]
 
@@ -29,16 +30,12 @@ def held_out(
     (160.0, 2)
     """
     stack = stack_of(read_tables(tables))
-    folds = min(folds, int(stack.whole().rarest + 1e-6))
-    if folds < 2:
-        return ScoreTable.empty(), 0
     names = np.empty(len(stack), dtype=object)
     names[:] = stack.keys
     segments = names[np.repeat(np.arange(len(stack)), stack.sizes)]
     parts = []
-    for held in stack.folds(folds, seed):
-        rest = stack.without(held)
+    for rest, held in dealt(stack, folds, seed):
         left = {key: rest.table(i) for i, key in enumerate(stack.keys)}
         fitted = clone(calibrator).fit_tables(left)
         parts.append(ScoreTable.from_counts(fitted.map_(stack.scores, segments), *held))
-    return ScoreTable.gather(parts), folds
+    return ScoreTable.gather(parts), len(parts)

@@ -1,4 +1,4 @@
-"""What became of the segments, as values."""
+"""The outcome for each segment, and for each shrinkage that was tried."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Segment:
     weight, positive : float
         Σw of its rows and of its positives.
     rows, events : float
-        How many rows of equal weight all of its rows, and those of its rarer class, are worth.
+        The effective number (Σw)²/Σw² of its rows, and of those of its rarer class.
     share : float
         λ, the share of its own map; 0 where it has the map of all rows.
     reason : str

@@ -1,4 +1,4 @@
-"""The tables of all segments, one after the other: sums over segments without a loop."""
+"""The tables of all segments, one after the other, so that sums over segments need no loop."""
 
 from __future__ import annotations
 
@@ -85,25 +85,15 @@ class SegmentCells:
         numbers = np.arange(len(self.scores), dtype=np.float64)
         numbered = ScoreTable(numbers, *self.counts)  # a cell of a segment stands for a score
         deal = TableFolds(numbered, k, seed=seed)
-        held = [deal.held(fold) for fold in range(k)]
-        return [_rounded(part) for part in held] if numbered.is_whole else held
+        return [deal.held(fold) for fold in range(k)]
 
     def without(self, held: HeldOutCells) -> SegmentCells:
         """What is left when a fold is held out."""
-        left = (np.maximum(a - b, 0.0) for a, b in zip(self.counts, held, strict=True))
-        return replace(self, counts=HeldOutCells(*left))
+        return replace(self, counts=held.rest_of(self.counts))
 
 
 def _kish(total: Array, squares: Array) -> Array:
     return np.asarray(total**2 / np.where(squares > 0.0, squares, 1.0))
-
-
-def _rounded(held: HeldOutCells) -> HeldOutCells:
-    """Numbers of rows without the rounding of their shares."""
-    near = [np.rint(column) for column in held]
-    return HeldOutCells(
-        *(np.where(np.abs(c - r) < 1e-9 * (1.0 + r), r, c) for c, r in zip(held, near, strict=True))
-    )
 
 
 def read_tables(tables: Any) -> dict[Key, ScoreTable]:
@@ -129,7 +119,7 @@ def read_tables(tables: Any) -> dict[Key, ScoreTable]:
 
 
 def stack_of(tables: Mapping[Key, ScoreTable]) -> SegmentCells:
-    """The tables in an order that depends on their cells alone, so that names play no part."""
+    """The tables, in an order that depends on their cells alone and not on their names."""
     ordered = sorted(tables.items(), key=lambda item: _rank(item[1]))
     parts = [table for _, table in ordered]
     columns = ("negative", "positive", "negative_sq", "positive_sq")
@@ -147,6 +137,6 @@ def stack_of(tables: Mapping[Key, ScoreTable]) -> SegmentCells:
 
 
 def _rank(table: ScoreTable) -> tuple[Any, ...]:
-    """Rounding in the last place of a sum moves nobody: leading bytes are compared first."""
+    """A key to sort by. Leading bytes come first, so a last rounding does not change the order."""
     columns = (table.scores, table.positive, table.negative)
     return (len(table), *(column.astype(">f8").tobytes() for column in columns))

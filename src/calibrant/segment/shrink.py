@@ -22,7 +22,8 @@ __all__ = ["between", "choose", "cross_validate", "shares", "small"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: candidates for κ: none, powers of two up to so many times the largest segment, and infinity
+#: the candidates for κ are 0, this number and its doubles up to so many times the rows of the
+#: largest segment, and infinity
 FINEST, FURTHEST = 0.5, 8.0
 #: κ is chosen on pooled tables where the segments have more cells than this together
 MOST_CELLS = 500_000
@@ -44,7 +45,10 @@ def shares(rows: Array, shrinkage: float) -> Array:
 
 
 class _Rows(NamedTuple):
-    """Rows left out: their label, what both maps say of them, and what their segment knew."""
+    """Rows held out: their label, the output of both maps, and the rows their segment learned from.
+
+    Cells of equal rows stand for them.
+    """
 
     positive: NDArray[np.bool_]
     own: Array
@@ -78,7 +82,7 @@ def small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
 
 
 def _fold(way: Way, stack: SegmentCells, fold: SegmentFold, chosen: Index) -> _Rows:
-    """Both maps fitted to what is left, and what they say of what is held out."""
+    """Both maps fitted to the rest of a fold, and their output for what it holds out."""
     rest, held = fold
     common = way.common(rest.whole())
     maps = way.each(rest, chosen, common)
@@ -120,14 +124,14 @@ def _path(held: _Rows, largest: float) -> tuple[ShrinkageTrial, ...]:
 
 
 def _loss(held: _Rows, shrinkage: float) -> Array:
-    """−ln of what the label was given; a wrong 0 or 1 counts as the nearest number to it."""
+    """−ln of the probability of the label; a wrong 0 or 1 counts as the nearest number to it."""
     share = shares(held.rows, shrinkage)
     p = np.clip(share * held.own + (1.0 - share) * held.common, SMALLEST, LARGEST)
     return np.asarray(-np.where(held.positive, np.log(p), np.log1p(-p)))
 
 
 def choose(path: tuple[ShrinkageTrial, ...]) -> float:
-    """The largest κ that is behind the best by no more than a standard error; infinity for none."""
+    """The largest κ that is behind the best by at most one standard error; infinity without any."""
     fit = [step.shrinkage for step in path if step.behind <= step.error]
     return max(fit, default=float("inf"))
 
@@ -143,11 +147,11 @@ def between(stack: SegmentCells, common: Map) -> tuple[float, Array]:
 
 
 def offsets(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
-    """What must be added to the logits z of each segment, and the variance of that estimate.
+    """The constant to be added to the logits z of each segment, and the variance of its estimate.
 
-    The likelihood of a unit row at probability ½, half positive, is added (the log-F(1, 1) prior),
-    so that a segment without positives has a finite offset too. The root of a falling function is
-    kept in a bracket, and Newton's step is taken where it stays inside.
+    The log-F(1, 1) prior keeps the offset of a segment without positives finite: it adds the
+    likelihood of one row at probability ½ that is half positive. The estimate is the root of a
+    falling function, found by Newton's steps within a bracket, or by halving where they leave it.
     """
     n0, n1 = stack.counts[:2]
     total = stack.total(n0 + n1)
@@ -169,7 +173,7 @@ def offsets(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
 
 
 def paule_mandel(offset: Array, variance: Array) -> float:
-    """τ² at which Σ (a − ā)² / (v + τ²) is what it is on average, G − 1; 0 where it is less at 0.
+    """The τ² at which Σ (a − ā)² / (v + τ²) equals its mean, G − 1; 0 if it is below that at 0.
 
     >>> paule_mandel(np.array([0.1, -0.1, 0.0]), np.ones(3))
     0.0

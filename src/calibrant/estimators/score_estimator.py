@@ -1,0 +1,126 @@
+"""What every calibrator of scores shares: scikit-learn's contract, and the value that is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.data.labels import plain
+from calibrant.data.score_range import OnRange, ScoreRange
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.limits import Limit, check_parameters
+from calibrant.maps import Map
+
+__all__ = ["KeepsMap", "ScoreEstimator"]
+
+Array = NDArray[np.float64]
+
+#: scikit-learn's metadata routing takes the first argument for X; ours is called scores
+NOT_ROUTED: dict[str, Any] = {"scores": UNUSED, "on_range": UNUSED}
+
+
+class KeepsMap:
+    """An estimator whose fitted state is a map, the labels that it speaks of, and facts of the fit.
+
+    A fit sets ``map_``, ``classes_``, ``score_range_``, ``_provenance`` and, with two classes,
+    ``pos_label_``.
+    """
+
+    map_: Map
+    classes_: NDArray[Any]
+    score_range_: ScoreRange
+    _provenance: dict[str, Any]
+
+    def to_fitted(self) -> Fitted:
+        """The fitted state as a plain value, as `save` writes it."""
+        check_is_fitted(self)
+        return Fitted(self.map_, *self._saved_beside())
+
+    def _saved_beside(self) -> tuple[Any, ...]:
+        """What is saved beside the map: labels, method, parameters, facts, range of the scores."""
+        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return (
+            self._saved_labels(),
+            plain(getattr(self, "pos_label_", None)),
+            type(self).__name__,
+            {name: _jsonable(value) for name, value in params.items()},
+            dict(self._provenance),
+            self._fitted_range,
+        )
+
+    def _saved_labels(self) -> tuple[Any, ...]:
+        return tuple(plain(label) for label in self.classes_)
+
+    @property
+    def _fitted_range(self) -> ScoreRange | None:
+        """The scores of the fit; None for an estimator pickled before that was kept."""
+        return getattr(self, "score_range_", None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+
+class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A calibrator as scikit-learn sees it: a classifier whose rows are scores.
+
+    A subclass declares its parameters in ``__init__`` and their limits in ``_limits``, and writes
+    ``fit`` and ``predict_proba``.
+    """
+
+    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
+    #: which scores of a model it calibrates
+    score_method: ClassVar[str] = "auto"
+    #: whether it takes more than two classes
+    multiclass: ClassVar[bool] = False
+    #: whether scores are one column, or several of which each has its own meaning
+    _one_column: ClassVar[bool] = True
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"scores": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = NOT_ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = NOT_ROUTED
+
+    def _check_fit(self, scores: Any, y: Any) -> None:
+        """Refuse parameters outside their limits, and a fit without labels."""
+        check_parameters(self, self._limits)
+        if isinstance(scores, ScoreTable):
+            raise InputError(
+                "scores must be a column, one per row, but a ScoreTable came, which holds scores "
+                "and labels already. Use fit_table(table)."
+            )
+        if y is None:
+            raise InputError("this calibrator requires y to be passed, but the target y is None.")
+
+    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
+        """The most probable class of each row (the first in sorted order on ties).
+
+        ``on_range`` is as in `predict_proba`.
+        """
+        best = np.argmax(self.predict_proba(scores, on_range=on_range), axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = self._one_column
+        tags.input_tags.two_d_array = not self._one_column
+        tags.classifier_tags.multi_class = not self._one_column
+        return tags
+
+
+def _jsonable(value: Any) -> Any:
+    """A parameter as JSON can hold it; what it cannot, as its repr."""
+    value = plain(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return repr(value)

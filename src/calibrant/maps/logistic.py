@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
-from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.maps.base import Array, Map
 from calibrant.maps.checks import finite_float, in_blocks, pair
 from calibrant.plan.map_input import MapInput
@@ -24,16 +24,16 @@ FEATURES: dict[str, Callable[[Array], Array]] = {
     "x": lambda s: s,
     "z": logit,
     "z2": lambda s: logit(s) ** 2,
-    "ln_p": lambda s: np.log(np.clip(s, SMALLEST, LARGEST)),
-    "neg_ln_1mp": lambda s: -np.log1p(-np.clip(s, SMALLEST, LARGEST)),
+    "ln_p": log_p,
+    "neg_ln_1mp": minus_log_rest,
 }
 #: the same as functions of z, exact where p rounds to 0 or 1
 FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
     "x": sigmoid,
     "z": lambda z: z,
     "z2": lambda z: z * z,
-    "ln_p": lambda z: -np.logaddexp(0.0, -z),
-    "neg_ln_1mp": lambda z: np.logaddexp(0.0, z),
+    "ln_p": lambda z: -softplus(-z),
+    "neg_ln_1mp": softplus,
 }
 #: what formulas read of logits is cut at ± this: z² and its products are still finite there
 LARGEST_LOGIT = 1e8

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
-from calibrant.losses import SMALLEST
+from calibrant.losses import SMALLEST, log_softmax
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of
 from calibrant.plan.row_nodes import (
@@ -22,7 +22,7 @@ from calibrant.plan.row_nodes import (
     Within,
 )
 
-__all__ = ["Softmax", "log_softmax", "softmax"]
+__all__ = ["Softmax", "refuse_logits"]
 
 #: numbers per block of rows: temporaries stay in cache, and memory small
 BLOCK = 1 << 17
@@ -158,23 +158,3 @@ def refuse_logits(axis: RowAxis) -> None:
             "input must be 'score': this calibrator takes logits as its scores, not probabilities "
             "whose logits could be given instead."
         )
-
-
-def log_softmax(z: Array) -> Array:
-    """ln softmax of each row, without overflow.
-
-    >>> np.exp(log_softmax(np.array([[1000.0, 1000.0]]))).tolist()
-    [[0.5, 0.5]]
-    """
-    below = z - z.max(axis=1, keepdims=True)
-    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
-
-
-def softmax(z: Array) -> Array:
-    """exp z / Σ exp z of each row, without overflow.
-
-    >>> softmax(np.array([[1000.0, 1000.0]])).tolist()
-    [[0.5, 0.5]]
-    """
-    power = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(power / power.sum(axis=1, keepdims=True))

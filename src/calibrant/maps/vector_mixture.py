@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.score_matrix import row_blocks
 from calibrant.errors import InputError
+from calibrant.losses import softmax
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import finite_float, float_array, one_of, shares_of_one
-from calibrant.maps.softmax import refuse_logits, softmax
+from calibrant.maps.softmax import refuse_logits
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
@@ -24,6 +24,8 @@ from calibrant.plan.row_nodes import (
     RowAverage,
     RowAxis,
     Within,
+    shares_of_largest,
+    shares_of_sum,
 )
 
 __all__ = ["VectorMixture", "seen_by_members"]
@@ -171,11 +173,5 @@ def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float 
     if input == "logit":
         x = softmax(factor * np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT))
     elif factor != 1.0:
-        x = _shares(_shares(np.maximum(x, 0.0), np.max) ** factor, np.sum)
-    return _shares(np.clip(x, floor, 1.0), np.sum)
-
-
-def _shares(x: Array, whole: Callable[..., Any]) -> Array:
-    """Rows divided by their sum or largest entry, unless that is zero."""
-    size = whole(x, axis=1, keepdims=True)
-    return np.asarray(x / np.where(size > 0, size, 1.0))
+        x = shares_of_sum(shares_of_largest(x) ** factor)
+    return shares_of_sum(np.clip(x, floor, 1.0))

@@ -123,7 +123,7 @@ def to_sql(
     request = Request(
         map=map_,
         fitted=fitted_of(calibrator),
-        page=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
+        writer=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
         columns=(column,) if isinstance(column, str) else tuple(column),
         table=table,
         into=into,
@@ -134,7 +134,7 @@ def to_sql(
     )
     request.check()
     sql = _faster(request) if form == "auto" else request.written()
-    last = 1 if view is None else len(request.page.dialect.view)
+    last = 1 if view is None else len(request.writer.dialect.view)
     if len(sql.statements) > last:  # it makes tables
         request.check_tables()
     return sql
@@ -142,8 +142,8 @@ def to_sql(
 
 def _faster(request: Request) -> Sql:
     """An expression, or a lookup where that is faster and there is one."""
-    dialect = request.page.dialect
-    other = replace(request, page=SqlWriter(dialect, lookup=True))
+    dialect = request.writer.dialect
+    other = replace(request, writer=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
     long = request.map.size * (USUAL if several else LEAST) > dialect.longest
     plain = None if long else request.written()
@@ -153,4 +153,4 @@ def _faster(request: Request) -> Sql:
         looked_up = other.written()
     except InputError:  # too long for one query
         return request.written() if plain is None else plain
-    return looked_up if plain is None or other.page.joins else plain
+    return looked_up if plain is None or other.writer.joins else plain

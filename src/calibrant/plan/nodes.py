@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import InputError
 from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.plan.borders import Regions, Stretches, on_stretches, regions
 from calibrant.plan.line_pieces import Pieces
@@ -235,6 +236,21 @@ class BySegment(Node):
     members: tuple[Node, ...]
     shares: Array
     whole: Callable[[int], Node]
+
+    def key_type(self, where: str) -> type[str | int]:
+        """The one type of all keys, for targets in which segments are a column of one type."""
+        if len({type(key) for key in self.keys}) > 1:
+            raise InputError(
+                f"the segments {where} must be all text or all whole numbers, but this map has "
+                "both. Fit the segments as text: segments.astype(str)."
+            )
+        for key in self.keys:
+            if isinstance(key, int) and not -(2**63) <= key < 2**63:  # maps take unsigned ones
+                raise InputError(
+                    f"the segments {where} must be integers of at most 64 bits with a sign, but "
+                    f"{key} came. Fit the segments as text: segments.astype(str)."
+                )
+        return type(self.keys[0])
 
 
 # --- what a plan becomes --------------------------------------------------------------------------

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.auto.folds import for_present
+from calibrant.data.segment_keys import Key
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import Rows, check_lengths
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.splits import row_pairs
 from calibrant.estimators.table_folds import HeldOutCells
-from calibrant.maps.segmented import Key
 from calibrant.segment.segment_cells import SegmentCells
 
 __all__ = ["RowSplits", "SegmentFold", "dealt"]

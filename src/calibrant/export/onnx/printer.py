@@ -30,7 +30,7 @@ from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, values_of
 from calibrant.plan.stacked_plans import stacked
 
-__all__ = ["ML", "ONNX", "OnnxPrinter", "key_type", "refuse_large"]
+__all__ = ["ML", "ONNX", "OnnxPrinter", "refuse_large", "segment_type"]
 
 Array = NDArray[np.float64]
 
@@ -51,19 +51,9 @@ def refuse_large(*values: Array) -> None:
         )
 
 
-def key_type(keys: tuple[str | int, ...]) -> np.dtype[Any]:
+def segment_type(plan: nodes.BySegment) -> np.dtype[Any]:
     """The type of the segments' tensor: int64, or object for strings."""
-    kinds = {type(key) for key in keys}
-    if len(kinds) > 1:
-        raise InputError(
-            "the segments of an ONNX graph must be all strings or all integers, but both came. "
-            "Fit the segments as strings: segments.astype(str)."
-        )
-    if kinds == {str}:
-        return np.dtype(object)
-    if any(not -(2**63) <= int(key) < 2**63 for key in keys):  # maps take unsigned ones, too
-        raise InputError("integer segments must fit 64 bits in ONNX. Fit the segments as strings.")
-    return np.dtype(np.int64)
+    return np.dtype(object if plan.key_type("of an ONNX graph") is str else np.int64)
 
 
 class OnnxPrinter(PlanPrinter[Tensor]):
@@ -199,7 +189,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
 
 def _segment_code(node: nodes.BySegment, segment: Tensor) -> Tensor:
     """The number of each row's segment; how many there are for one that is not known."""
-    strings = key_type(node.keys) == np.dtype(object)
+    strings = segment_type(node) == np.dtype(object)
     attributes = {
         "keys_strings" if strings else "keys_int64s": list(node.keys),
         "values_int64s": list(range(len(node.keys))),

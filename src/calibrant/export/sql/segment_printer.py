@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, inside, string
 from calibrant.export.sql.overflow import guarded
@@ -21,34 +19,18 @@ __all__ = ["write_segmented"]
 
 def write_segmented(plan: BySegment, segment: str, printer: SqlPrinter) -> str:
     """The plan of a score and of a column of segments as SQL."""
-    _check_keys(plan.keys)
     used = np.flatnonzero(plan.shares > 0.0).tolist()
     common = guarded(plan.common.value, printer.dialect)
     if not used:
         return printer.write(common)
-    text_keys = isinstance(plan.keys[used[0]], str)
-    column = printer.dialect.key.format(segment) if text_keys else segment
+    is_text = plan.key_type("in a column of SQL") is str
+    column = printer.dialect.key.format(segment) if is_text else segment
     if printer.writer.lookup:
         return _looked_up(plan, used, column, printer)
     dialect = printer.dialect
     own = [printer.write(guarded(plan.whole(i), dialect)) for i in used]
     branches = [(_literal(plan.keys[i], dialect), text) for i, text in zip(used, own, strict=True)]
     return case(branches, printer.write(common), operand=column)
-
-
-def _check_keys(keys: Sequence[str | int]) -> None:
-    """Those of a column are of one type."""
-    if len({type(key) for key in keys}) > 1:
-        raise InputError(
-            "a column of SQL holds text or numbers, but the keys of this map are both. Make two "
-            "maps of it, one of each type."
-        )
-    for key in keys:
-        if isinstance(key, int) and not -(2**63) <= key < 2**63:
-            raise InputError(
-                f"segments must be integers of at most 64 bits to be a column of SQL, but {key} "
-                "came. Use text for such keys."
-            )
 
 
 def _literal(key: str | int, dialect: Dialect) -> str:

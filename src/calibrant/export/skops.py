@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from calibrant.maps.base import known_kinds
+
 __all__ = ["skops_types"]
 
-#: classes by module: values and estimators whose state is numbers, text, and one another
+#: classes by file, beside all kinds of maps: their state is numbers, text, and one another
 TYPES = {
     "auto.calibrator": "AutoCalibrator",
     "auto.leaderboard": "Leaderboard Standing",
@@ -38,17 +40,6 @@ TYPES = {
     "local.neighbours": "Neighbours",
     "local.sba": "AsFeatures SimilarityBinning",
     "local.spreads": "Members Refits",
-    "maps.chain": "Chain",
-    "maps.coded": "Coded",
-    "maps.columns": "Columns",
-    "maps.identity": "Identity",
-    "maps.interval": "Interval",
-    "maps.logistic": "Logistic",
-    "maps.mixture": "Mixture",
-    "maps.piecewise": "Piecewise",
-    "maps.segmented": "Segmented",
-    "maps.softmax": "Softmax",
-    "maps.vector_mixture": "VectorMixture",
     "multiclass.coded_calibrator": "CodedCalibrator",
     "multiclass.coded_classifier": "CodedClassifier",
     "multiclass.codes": "Code",
@@ -82,5 +73,6 @@ def skops_types() -> list[str]:
     >>> "calibrant.calibrators.platt.Platt" in skops_types()
     True
     """
-    names = [f"calibrant.{room}.{own}" for room, all_ in TYPES.items() for own in all_.split()]
+    names = [f"calibrant.{file}.{own}" for file, all_ in TYPES.items() for own in all_.split()]
+    names += [f"{kind.__module__}.{kind.__qualname__}" for kind in known_kinds().values()]
     return sorted(names)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
+import pkgutil
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -21,7 +23,15 @@ from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row, RowAxis, start_row
 
-__all__ = ["Array", "Map", "VectorMap", "map_from_dict", "map_tuple", "one_map"]
+__all__ = [
+    "Array",
+    "Map",
+    "VectorMap",
+    "known_kinds",
+    "map_from_dict",
+    "map_tuple",
+    "one_map",
+]
 
 #: the deepest nesting of maps that a file may hold
 DEEPEST = 20
@@ -283,10 +293,11 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
     kind = description["kind"]
-    cls = _kinds().get(kind)
+    cls = known_kinds().get(kind)
     if cls is None:
+        known = ", ".join(sorted(known_kinds()))
         raise InputError(
-            f"unknown kind of map {shown(kind)}; known are {', '.join(sorted(_kinds()))}. It may "
+            f"unknown kind of map {shown(kind)}; known are {known}. It may "
             "need a newer calibrant: pip install --upgrade calibrant"
         )
     _check_version(cls, description.get("version"))
@@ -328,12 +339,16 @@ def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
 
 
 @functools.cache
-def _kinds() -> dict[str, type[Map]]:
-    """Every kind by name. The package imports all of its files, so none can be forgotten."""
+def known_kinds() -> dict[str, type[Map]]:
+    """Every kind of map by its name: those of all files in this folder."""
     import calibrant.maps as package
 
-    kinds: list[Any] = [getattr(package, name) for name in package.__all__]
-    return {kind.kind: kind for kind in kinds if "kind" in vars(kind)}
+    kinds: dict[str, type[Map]] = {}
+    for file in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for value in vars(importlib.import_module(file.name)).values():
+            if isinstance(value, type) and issubclass(value, Map) and "kind" in vars(value):
+                kinds[value.kind] = value
+    return kinds
 
 
 def _encode(value: Any) -> Any:

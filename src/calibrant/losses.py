@@ -14,7 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BRIER", "EXPONENTIAL", "LOG", "Loss", "logit", "shift_odds", "sigmoid"]
+__all__ = [
+    "BRIER",
+    "EXPONENTIAL",
+    "LOG",
+    "Loss",
+    "log_p",
+    "log_softmax",
+    "logit",
+    "minus_log_rest",
+    "shift_odds",
+    "sigmoid",
+    "softmax",
+    "softplus",
+]
 
 Array = NDArray[np.float64]
 
@@ -71,6 +84,41 @@ def logit(p: Array) -> Array:
     return np.asarray(np.log(q) - np.log1p(-q), dtype=np.float64)
 
 
+def log_p(p: Array) -> Array:
+    """ln p, with p first clipped as in `logit`."""
+    return np.asarray(np.log(np.clip(p, SMALLEST, LARGEST)), dtype=np.float64)
+
+
+def minus_log_rest(p: Array) -> Array:
+    """−ln(1 − p), with p first clipped as in `logit`."""
+    return np.asarray(-np.log1p(-np.clip(p, SMALLEST, LARGEST)), dtype=np.float64)
+
+
+def log_softmax(z: Array) -> Array:
+    """ln softmax of each row, without overflow.
+
+    >>> np.exp(log_softmax(np.array([[1000.0, 1000.0]]))).tolist()
+    [[0.5, 0.5]]
+    """
+    below = z - z.max(axis=1, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
+
+
+def softmax(z: Array) -> Array:
+    """exp z / Σ exp z of each row, without overflow.
+
+    >>> softmax(np.array([[1000.0, 1000.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+    power = np.exp(z - z.max(axis=1, keepdims=True))
+    return np.asarray(power / power.sum(axis=1, keepdims=True))
+
+
+def softplus(f: Array) -> Array:
+    """ln(1 + exp f), without overflow."""
+    return np.asarray(np.logaddexp(0.0, f), dtype=np.float64)
+
+
 def shift_odds(p: Array, factor: Array | float) -> Array:
     """p' with p' / (1 − p') = factor · p / (1 − p). 0 and 1 stay; p' rises wherever p does.
 
@@ -98,14 +146,10 @@ class Loss:
     link: Callable[[Array], Array]
 
 
-def _softplus(f: Array) -> Array:
-    return np.asarray(np.logaddexp(0.0, f), dtype=np.float64)
-
-
 #: ln(1 + exp(−(2y−1)f)); link σ(f).
 LOG = Loss(
     "log",
-    value=lambda y, f: _softplus(f) - y * f,
+    value=lambda y, f: softplus(f) - y * f,
     gradient=lambda y, f: sigmoid(f) - y,
     link=sigmoid,
 )

@@ -73,6 +73,25 @@ def test_a_lookup_is_a_file_of_statements(run, fitted, scores, tmp_path):
     assert list(map(found.get, scores.tolist())) == fitted.calibrate(scores).tolist()
 
 
+@pytest.mark.parametrize("form", ["expression", "lookup"])
+def test_a_view_holds_the_rows_and_their_probabilities(run, fitted, scores, tmp_path, form):
+    wanted = ("--dialect", "sqlite", "--form", form, "--table", "rows", "--view", "calibrated")
+    code, _, _ = run("export", "calibrator.json", "--to", "sql", *wanted, "-o", "v.sql")
+    assert code == 0
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE rows (score REAL)")
+        database.executemany("INSERT INTO rows VALUES (?)", [(s,) for s in scores.tolist()])
+        database.executescript((tmp_path / "v.sql").read_text())
+        found = dict(database.execute("SELECT score, probability FROM calibrated").fetchall())
+    assert list(map(found.get, scores.tolist())) == fitted.calibrate(scores).tolist()
+
+
+def test_a_view_is_for_sql_only(run, fitted):
+    code, _, err = run("export", "calibrator.json", "--to", "python", "--view", "v")
+    assert code == 2
+    assert "--view is for sql, but the target is python" in err
+
+
 def test_python_is_a_module(run, fitted, scores, tmp_path):
     code, _, _ = run("export", "calibrator.json", "--to", "python", "--name", "risk", "-o", "r.py")
     assert code == 0

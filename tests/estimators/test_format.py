@@ -31,7 +31,7 @@ from calibrant.maps import (
     VectorMixture,
     map_from_dict,
 )
-from calibrant.maps.base import _kinds
+from calibrant.maps.base import known_kinds
 from cases import CASES
 from subjects import (
     ENDS,
@@ -93,8 +93,8 @@ def saved(calibrator, folder):
 
 def test_the_schema_has_every_kind_with_its_fields(schema):
     defs = schema["$defs"]
-    assert set(_kinds()) <= set(defs)
-    for name, kind in _kinds().items():
+    assert set(known_kinds()) <= set(defs)
+    for name, kind in known_kinds().items():
         known = {field.name: field.default for field in fields(kind)}
         entry = defs[name]
         assert set(entry["properties"]) == {"kind", "version", *known}
@@ -117,10 +117,10 @@ def test_the_schema_knows_who_takes_rows(schema):
         group: {entry["$ref"].rsplit("/", 1)[1] for entry in schema["$defs"][group]["oneOf"]}
         for group in ("map_of_one_score", "map_of_a_row")
     }
-    rows = {name for name, kind in _kinds().items() if issubclass(kind, VectorMap)}
+    rows = {name for name, kind in known_kinds().items() if issubclass(kind, VectorMap)}
     (told,) = re.findall(r"enum': \[(.*?)\]", str(schema["if"]))
     assert set(told.replace("'", "").split(", ")) == rows
-    assert groups == {"map_of_one_score": set(_kinds()) - rows, "map_of_a_row": rows}
+    assert groups == {"map_of_one_score": set(known_kinds()) - rows, "map_of_a_row": rows}
 
 
 @pytest.mark.parametrize("margins", [False, True], ids=["probabilities", "margins"])
@@ -249,9 +249,9 @@ def test_other_facts_do_not_matter(validator):
 def test_the_page_lists_every_kind_with_its_fields(page):
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (.*)\|$", page, flags=re.MULTILINE)
     assert [name for name, _, _ in rows] == list(dict.fromkeys(name for name, _, _ in rows))
-    assert {name for name, _, _ in rows} == set(_kinds())
+    assert {name for name, _, _ in rows} == set(known_kinds())
     for name, version, told in rows:
-        kind = _kinds()[name]
+        kind = known_kinds()[name]
         assert int(version) == kind.version
         found = dict(re.findall(r"`(\w+)`(?: = ([^,]+))?", told))
         wanted = {field.name: field.default for field in fields(kind)}

@@ -352,7 +352,7 @@ def test_a_fitted_calibrator_of_segments():
 
 
 def test_segments_that_onnx_cannot_tell_apart_are_refused():
-    with pytest.raises(InputError, match="all strings or all integers"):
+    with pytest.raises(InputError, match="all text or all whole numbers"):
         to_onnx(Segmented(STEPS, ("1", 1), (STEPS, STEPS)))
     with pytest.raises(InputError, match="64 bits"):
         to_onnx(Segmented(STEPS, (2**63,), (STEPS,)))

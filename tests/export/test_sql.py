@@ -864,7 +864,7 @@ def test_refused_segments():
         to_sql(SEGMENTED["text"])
     with pytest.raises(InputError, match="segment= is only for calibrators with a map per segment"):
         to_sql(STEP, segment="part")
-    with pytest.raises(InputError, match="holds text or numbers, but the keys"):
+    with pytest.raises(InputError, match="must be all text or all whole numbers"):
         to_sql(Segmented(STEP, (1, "1"), (STEP, STEP)), segment="part")
     with pytest.raises(InputError, match="at most 64 bits"):
         to_sql(Segmented(STEP, (2**63,), (STEP,)), segment="part")

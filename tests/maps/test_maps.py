@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import calibrant as cal
+from calibrant import maps
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import (
@@ -27,6 +30,7 @@ from calibrant.maps import (
     Softmax,
     map_from_dict,
 )
+from calibrant.maps.base import known_kinds
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 UNIT = st.floats(0, 1)
@@ -409,3 +413,59 @@ def test_coded_files_without_weights_still_load():
     assert m == Coded.one_vs_rest((Identity(), Identity()))
     assert m.to_dict()["version"] == 2
     assert m.to_dict()["weights"] is None
+
+
+# --- a new kind -----------------------------------------------------------------------------------
+
+HALVED = """
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant.maps.base import Map
+from calibrant.maps.checks import number
+from calibrant.plan.nodes import Clip, Linear
+
+
+@dataclass(frozen=True, eq=False)
+class Halved(Map):
+    kind: ClassVar[str] = "halved"
+
+    share: float = field(metadata=number("share", 1.0))
+
+    trend = size = 1
+
+    def __call__(self, scores):
+        return self.share * np.clip(np.asarray(scores, dtype=np.float64), 0.0, 1.0)
+
+    def lowered(self, axis):
+        return Linear(0.0, ((self.share, Clip(axis.score.node, 0.0, 1.0)),))
+"""
+
+
+@pytest.fixture
+def halved(tmp_path, monkeypatch):
+    """The file of a new kind in the folder of maps."""
+    (tmp_path / "halved.py").write_text(HALVED)
+    monkeypatch.setattr(maps, "__path__", [*maps.__path__, str(tmp_path)])
+    known_kinds.cache_clear()
+    yield
+    known_kinds.cache_clear()
+    sys.modules.pop("calibrant.maps.halved", None)
+
+
+@pytest.mark.usefixtures("halved")
+def test_a_new_kind_is_one_file():
+    map_ = Map.from_dict({"kind": "halved", "version": 1, "share": 0.5})
+    assert map_([0.5, 3.0]).tolist() == [0.25, 0.5]
+    assert Map.from_dict(map_.to_dict()) == map_
+    module = {}
+    exec(cal.to_python(Chain((map_, Piecewise.step([0.25], [0.1, 0.9])))), module)
+    assert [module["calibrate"](s) for s in (0.49, 0.5)] == [0.1, 0.9]
+    assert "0.5e0 * GREATEST(0e0, LEAST(1e0, score))" in cal.to_sql(map_)
+    assert "calibrant.maps.halved.Halved" in cal.export.skops_types()
+    with pytest.raises(InputError, match="share must be finite and at most 1"):
+        Map.from_dict({"kind": "halved", "version": 1, "share": 2.0})
+    with pytest.raises(InputError, match="does not say its span"):
+        map_.span  # noqa: B018

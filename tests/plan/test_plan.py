@@ -128,7 +128,7 @@ def test_jumps_after_lines_that_rise_and_fall_are_exact(map_):
     rng = np.random.default_rng(0)
     plan = map_.plan(ANYWHERE)
     found = [place for node in uses([plan]) for place in getattr(node, "places", ())]
-    low = np.concatenate([place.found.low for place in found])
+    low = np.concatenate([place.regions.low for place in found])
     near = np.concatenate((number(rank(low[1:]) - 1), low))
     scores = np.concatenate((rng.random(20_000), near[np.abs(near) < 1e300]))
     assert np.array_equal(evaluate(plan, scores), map_(scores))

@@ -34,6 +34,7 @@ class ExportOptions:
     lookup: str | None = None
     segment: str | None = None
     keep: tuple[str, ...] = ()
+    view: str | None = None
     name: str | None = None
     model: Path | None = None
     input: str | None = None
@@ -50,6 +51,7 @@ def _sql(fitted: Fitted, wanted: ExportOptions) -> str:
         "into": wanted.into,
         "lookup": wanted.lookup,
         "keep": wanted.keep or None,
+        "view": wanted.view,
     }
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return to_sql(
@@ -86,7 +88,10 @@ Writer = Callable[[Fitted, ExportOptions], str | bytes]
 
 #: what each target is written by, and the options that mean something to it
 TARGETS: Mapping[str, tuple[Writer, tuple[str, ...]]] = {
-    "sql": (_sql, ("dialect", "form", "columns", "table", "into", "lookup", "segment", "keep")),
+    "sql": (
+        _sql,
+        ("dialect", "form", "columns", "table", "into", "lookup", "segment", "keep", "view"),
+    ),
     "onnx": (_onnx, ("model", "input", "float")),
     "python": (_python, ("name",)),
     "json": (_json, ()),
@@ -134,6 +139,9 @@ KeptColumns = Annotated[
     list[str] | None,
     typer.Option(metavar="COL", help="SQL queries: column to keep; may be repeated; all."),
 ]
+ViewName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="SQL: make a view of this name of the query.")
+]
 FunctionName = Annotated[
     str | None, typer.Option(metavar="NAME", help="Python: name of the function.")
 ]
@@ -163,6 +171,7 @@ def export(
     lookup: LookupName = None,
     segment: SegmentOf = None,
     keep: KeptColumns = None,
+    view: ViewName = None,
     name: FunctionName = None,
     model: ModelFile = None,
     input: InputKind = None,
@@ -174,6 +183,7 @@ def export(
     \b
     Examples:
       calibrant export calibrator.json --to sql --dialect postgres
+      calibrant export calibrator.json --to sql --table raw.scores --view mart.calibrated
       calibrant export calibrator.json --to onnx -o calibrator.onnx
       calibrant export calibrator.json --to onnx --model model.onnx -o both.onnx
       calibrant export calibrator.json --to onnx --model net.onnx --input logit -o both.onnx
@@ -190,6 +200,7 @@ def export(
         lookup=lookup,
         segment=segment,
         keep=tuple(keep or ()),
+        view=view,
         name=name,
         model=model,
         input=input,

@@ -7,8 +7,7 @@ and exp change is the value within a piece, in its last digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 import numpy as np
@@ -16,27 +15,11 @@ from numpy.typing import NDArray
 
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.losses import LARGEST, SMALLEST
-from calibrant.plan.borders import Regions, regions
+from calibrant.plan import nodes
+from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, grid_of, packed
 from calibrant.plan.map_input import PlanTarget
-from calibrant.plan.nodes import (
-    Clip,
-    Constant,
-    Input,
-    Let,
-    Linear,
-    LinePieces,
-    Log,
-    Logit,
-    MinusLogRest,
-    Node,
-    Number,
-    PlanColumn,
-    Sigmoid,
-    Square,
-    StepPieces,
-    Variable,
-)
+from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 
 __all__ = ["EXPRESSION", "FramePrinter"]
 
@@ -53,7 +36,7 @@ FEW, VERY_FEW = 16, 4
 WIDE = 2
 
 
-class FramePrinter:
+class FramePrinter(PlanPrinter[nw.Expr]):
     """Writes plans of a column on a sheet, to whose frame lookups are joined on the way.
 
     Parameters
@@ -77,34 +60,34 @@ class FramePrinter:
         self.known = dict(known or {})
         self.columns, self.code = columns or {}, code
 
-    def write(self, node: Node) -> nw.Expr:
-        """A node as an expression."""
-        if node not in self.known:
-            self.known[node] = RULES[type(node)](self, node)
-        return self.known[node]
-
     def number(self, number: Number) -> nw.Expr:
         """A parameter: a constant, or a column."""
         return (
             self.columns[number] if isinstance(number, PlanColumn) else self.sheet.constant(number)
         )
 
-    def variable(self, node: Variable) -> nw.Expr:
+    def input(self, node: nodes.Input) -> nw.Expr:
+        return nw.col(self.score)
+
+    def constant(self, node: nodes.Constant) -> nw.Expr:
+        return self.number(node.value)
+
+    def variable(self, node: nodes.Variable) -> nw.Expr:
         return self.sheet.keep(self.write(node.value))
 
-    def clip(self, node: Clip) -> nw.Expr:
+    def clip(self, node: nodes.Clip) -> nw.Expr:
         x = self.write(node.x)
         if (node.low, node.high) == (0.0, 1.0):
             return x.clip(0.0, 1.0)
         return between_ends(x, self.number(node.low), self.number(node.high))
 
-    def linear(self, node: Linear) -> nw.Expr:
+    def linear(self, node: nodes.Linear) -> nw.Expr:
         total = self.number(node.base)
         for coefficient, term in node.terms:
             total = total + self.number(coefficient) * self.write(term)
         return total
 
-    def sigmoid(self, node: Sigmoid) -> nw.Expr:
+    def sigmoid(self, node: nodes.Sigmoid) -> nw.Expr:
         """1 / (1 + exp(−f)), with all digits of tiny ones; where exp is infinite it is 0.
 
         The divisor is a column: a division is written as a CASE that names it several times.
@@ -113,14 +96,14 @@ class FramePrinter:
 
     # ln(1 − p) and not log1p: what is lost is below 1e-16
 
-    def logit(self, node: Logit) -> nw.Expr:
+    def logit(self, node: nodes.Logit) -> nw.Expr:
         p = self._inside(node.x)
         return self.sheet.ln(p / (1.0 - p))
 
-    def log(self, node: Log) -> nw.Expr:
+    def log(self, node: nodes.Log) -> nw.Expr:
         return self.sheet.ln(self._inside(node.x))
 
-    def minus_log_rest(self, node: MinusLogRest) -> nw.Expr:
+    def minus_log_rest(self, node: nodes.MinusLogRest) -> nw.Expr:
         return 0.0 - self.sheet.ln(1.0 - self._inside(node.x))
 
     def _inside(self, x: Node) -> nw.Expr:
@@ -128,18 +111,18 @@ class FramePrinter:
         ends = (self.sheet.constant(end) for end in (SMALLEST, LARGEST))
         return self.sheet.keep(between_ends(self.write(x), *ends))
 
-    def square(self, node: Square) -> nw.Expr:
+    def square(self, node: nodes.Square) -> nw.Expr:
         z = self.write(node.x)
         return z * z
 
     # --- pieces ---------------------------------------------------------------------------------
 
-    def steps(self, node: StepPieces) -> nw.Expr:
+    def step_pieces(self, node: nodes.StepPieces) -> nw.Expr:
         return self._chosen(node, [{"value": own} for own in node.values], self.score, None, None)
 
-    def lines(self, node: LinePieces) -> nw.Expr:
+    def line_pieces(self, node: nodes.LinePieces) -> nw.Expr:
         x, chooser = self.write(node.x), self.score
-        if node.places[0].found is None:
+        if not node.places[0].by_input:
             chooser = self.sheet.add(x)
             x = nw.col(chooser)
         columns = [own.columns() for own in node.pieces]
@@ -156,14 +139,14 @@ class FramePrinter:
 
     def _chosen(
         self,
-        node: StepPieces | LinePieces,
+        node: nodes.StepPieces | nodes.LinePieces,
         columns: Sequence[Mapping[str, Array]],
         chooser: str,
         x: nw.Expr | None,
         knots: Array | None,
     ) -> nw.Expr:
         """The value of each row's piece: by comparisons, or by a join."""
-        found = [p.found or regions(p.knots, None, falling=False) for p in node.places]
+        found = [place.regions for place in node.places]
         table = _Table(self.sheet, chooser, x)
         if self.code is not None and len(found) > 1:
             return table.of_each_row(found, columns, self.code)
@@ -318,20 +301,3 @@ def line(s: nw.Expr, piece: Mapping[str, nw.Expr]) -> nw.Expr:
     low, high = piece["low"], piece["high"]
     value = low + (s * piece["scale"] - piece["start"]) / piece["width"] * (high - low)
     return between_ends(value, nw.min_horizontal(low, high), nw.max_horizontal(low, high))
-
-
-RULES: dict[type[Node], Callable[[Any, Any], nw.Expr]] = {
-    Input: lambda printer, node: nw.col(printer.score),
-    Constant: lambda printer, node: printer.number(node.value),
-    Clip: FramePrinter.clip,
-    Linear: FramePrinter.linear,
-    Sigmoid: FramePrinter.sigmoid,
-    Logit: FramePrinter.logit,
-    Log: FramePrinter.log,
-    MinusLogRest: FramePrinter.minus_log_rest,
-    Square: FramePrinter.square,
-    StepPieces: FramePrinter.steps,
-    LinePieces: FramePrinter.lines,
-    Variable: FramePrinter.variable,
-    Let: lambda printer, node: printer.write(node.body),
-}

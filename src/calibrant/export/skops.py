@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from calibrant.maps.base import known_kinds
+
 __all__ = ["skops_types"]
 
-#: classes by module: values and estimators whose state is numbers, text, and one another
+#: classes by file, beside all kinds of maps: their state is numbers, text, and one another
 TYPES = {
     "advice.piece": "Advice",
     "auto.calibrator": "AutoCalibrator",
@@ -18,7 +20,6 @@ TYPES = {
     "calibrators.elite": "ELiTE",
     "calibrators.enir": "ENIR NearIsotonicPath",
     "calibrators.histogram": "Histogram",
-    "calibrators.uncalibrated": "Uncalibrated",
     "calibrators.isotonic": "Isotonic",
     "calibrators.logistic_correction": "LogisticCorrection",
     "calibrators.platt": "Platt",
@@ -26,6 +27,7 @@ TYPES = {
     "calibrators.rescale": "Rescale",
     "calibrators.sbb": "Binning SBB",
     "calibrators.spline": "Spline",
+    "calibrators.uncalibrated": "Uncalibrated",
     "calibrators.venn_abers": "VennAbers",
     "classifier.calibrated_classifier": "CalibratedClassifier",
     "classifier.members": "Member",
@@ -33,23 +35,12 @@ TYPES = {
     "data.score_table": "ScoreTable",
     "local.acp": "ACP IntervalsOfModel",
     "local.attributes": "Attribute Schema",
-    "local.interval_bins": "IntervalBins",
     "local.delta_method": "Delta",
+    "local.interval_bins": "IntervalBins",
     "local.intervals": "Intervals",
     "local.neighbours": "Neighbours",
     "local.sba": "AsFeatures SimilarityBinning",
     "local.spreads": "Members Refits",
-    "maps.chain": "Chain",
-    "maps.coded": "Coded",
-    "maps.columns": "Columns",
-    "maps.identity": "Identity",
-    "maps.interval": "Interval",
-    "maps.logistic": "Logistic",
-    "maps.mixture": "Mixture",
-    "maps.piecewise": "Piecewise",
-    "maps.segmented": "Segmented",
-    "maps.softmax": "Softmax",
-    "maps.vector_mixture": "VectorMixture",
     "multiclass.coded_calibrator": "CodedCalibrator",
     "multiclass.coded_classifier": "CodedClassifier",
     "multiclass.codes": "Code",
@@ -83,5 +74,6 @@ def skops_types() -> list[str]:
     >>> "calibrant.calibrators.platt.Platt" in skops_types()
     True
     """
-    names = [f"calibrant.{room}.{own}" for room, all_ in TYPES.items() for own in all_.split()]
+    names = [f"calibrant.{file}.{own}" for file, all_ in TYPES.items() for own in all_.split()]
+    names += [f"{kind.__module__}.{kind.__qualname__}" for kind in known_kinds().values()]
     return sorted(names)

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
+import pkgutil
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
-from calibrant.maps.checks import Array, all_finite
+from calibrant.maps.checks import READ, Array, all_finite, read_by
 from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row, RowAxis, start_row
 
-__all__ = ["Array", "Map", "VectorMap", "map_from_dict", "maps_of_one_score"]
+__all__ = [
+    "Array",
+    "Map",
+    "VectorMap",
+    "known_kinds",
+    "map_from_dict",
+    "map_tuple",
+    "one_map",
+]
 
 #: the deepest nesting of maps that a file may hold
 DEEPEST = 20
@@ -39,6 +49,17 @@ class Map(Frozen):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        for own in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, own.name)
+            if READ in own.metadata and value is not None:
+                object.__setattr__(self, own.name, own.metadata[READ](value))
+        self._check()
+        super().__post_init__()
+
+    def _check(self) -> None:
+        """Refuse fields that do not go together; each on its own has been read by then."""
 
     @abstractmethod
     def __call__(self, scores: ArrayLike) -> Array:
@@ -68,6 +89,14 @@ class Map(Frozen):
         return tuple(part for group in parts for part in group if isinstance(part, Map))
 
     @property
+    def main(self) -> Map | None:
+        """The map that stands for this one where only a score is known, if that is another map.
+
+        What a kind does not say of itself is then what its main map says.
+        """
+        return None
+
+    @property
     def segments(self) -> tuple[str | int, ...] | None:
         """The segments that the map knows; None where it has one map for all rows."""
         return None
@@ -84,31 +113,31 @@ class Map(Frozen):
     @property
     def takes_probabilities(self) -> bool:
         """Whether scores must lie in [0, 1], since the map takes the logit of its scores."""
-        self._unsaid("takes_probabilities")
+        return self._answering("takes_probabilities").takes_probabilities
 
     @property
     def looks_like_probabilities(self) -> bool:
         """Whether the map looks like one of scores in [0, 1]; it need not be."""
-        self._unsaid("looks_like_probabilities")
+        return self._answering("looks_like_probabilities").looks_like_probabilities
 
     @property
     def trend(self) -> int:
         """1 where the map never falls, −1 where it never rises, 0 where that is not known."""
-        self._unsaid("trend")
+        return self._answering("trend").trend
 
     @property
     def size(self) -> int:
         """How many knots and formulas an expression of the map would spell out."""
-        self._unsaid("size")
+        return self._answering("size").size
 
     @property
     def span(self) -> tuple[float, float]:
         """The range of scores that is worth looking at."""
-        self._unsaid("span")
+        return self._answering("span").span
 
     def knots(self, low: float, high: float) -> Array:
         """The scores where pieces of the map meet; between low and high, where others may too."""
-        self._unsaid("knots")
+        return self._answering("knots").knots(low, high)
 
     # --- what it becomes for other systems --------------------------------------------------------
 
@@ -118,12 +147,14 @@ class Map(Frozen):
 
     def lowered(self, axis: MapInput) -> Node:
         """The map of what an axis holds as nodes of a plan, or an InputError that says why not."""
+        if self.main is not None:
+            return self.main.lowered(axis)
         raise axis.target.refuses(f"a map of kind {self.kind!r}")
 
     @property
     def stages(self) -> tuple[Map, ...]:
         """The maps that are applied one after another, of which none is a chain."""
-        return (self,)
+        return (self,) if self.main is None else self.main.stages
 
     # --- other maps made of it --------------------------------------------------------------------
 
@@ -131,11 +162,11 @@ class Map(Frozen):
     def simple(self) -> Map:
         """The same function as a map of fewer kinds: bands by their point, mixtures and chains as
         steps where they are steps. Segments within other maps are those of the default."""
-        return self
+        return self if self.main is None else self.main.simple
 
     def of_logit(self, z: Array) -> Array:
         """map(σ(z)); maps that read logits read z itself, which goes on where σ(z) rounds to 1."""
-        return self(sigmoid(z))
+        return self(sigmoid(z)) if self.main is None else self.main.of_logit(z)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         """The map σ(intercept + slope · logit of what this one gives), slope above 0.
@@ -186,6 +217,12 @@ class Map(Frozen):
             return self
         return Mixture(np.array([share, 1.0 - share]), (self, Piecewise.constant(0.0)))
 
+    def _answering(self, what: str) -> Map:
+        """The map that says what this kind does not say."""
+        if self.main is None:
+            self._unsaid(what)
+        return self.main
+
     def _unsaid(self, what: str) -> NoReturn:
         raise InputError(
             f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
@@ -205,9 +242,13 @@ class VectorMap(Map):
         """How many scores a row has."""
 
     @property
-    @abstractmethod
     def n_classes(self) -> int:
         """k: how many probabilities a row gets."""
+        return self.n_columns
+
+    @property
+    def takes_probabilities(self) -> bool:
+        return any(child.takes_probabilities for child in self.children)
 
     @property
     def reads(self) -> str:
@@ -218,6 +259,15 @@ class VectorMap(Map):
     @property
     def size(self) -> int:
         return sum(child.size for child in self.children) or 1
+
+    def rows_of(self, scores: ArrayLike) -> NDArray[Any]:
+        """Scores as an array with a row of `n_columns` numbers for each case."""
+        rows = np.asarray(scores)
+        if rows.ndim != 2 or rows.shape[1] != self.n_columns:
+            raise InputError(
+                f"scores must have the shape (n, {self.n_columns}), but {rows.shape} came."
+            )
+        return rows
 
     def plan(self, target: PlanTarget, input: str = "score") -> Node:
         return self.lowered_rows(start_row(self.n_columns, target, input))
@@ -243,10 +293,11 @@ def map_from_dict(description: Mapping[str, Any], depth: int = 0) -> Map:
     if not isinstance(description, Mapping) or not isinstance(description.get("kind"), str):
         raise InputError("a map must be an object with a 'kind'; this is not one of ours.")
     kind = description["kind"]
-    cls = _kinds().get(kind)
+    cls = known_kinds().get(kind)
     if cls is None:
+        known = ", ".join(sorted(known_kinds()))
         raise InputError(
-            f"unknown kind of map {shown(kind)}; known are {', '.join(sorted(_kinds()))}. It may "
+            f"unknown kind of map {shown(kind)}; known are {known}. It may "
             "need a newer calibrant: pip install --upgrade calibrant"
         )
     _check_version(cls, description.get("version"))
@@ -288,12 +339,16 @@ def _check_fields(cls: type[Map], given: Mapping[Any, Any]) -> None:
 
 
 @functools.cache
-def _kinds() -> dict[str, type[Map]]:
-    """Every kind by name. The package imports all of its files, so none can be forgotten."""
+def known_kinds() -> dict[str, type[Map]]:
+    """Every kind of map by its name: those of all files in this folder."""
     import calibrant.maps as package
 
-    kinds: list[Any] = [getattr(package, name) for name in package.__all__]
-    return {kind.kind: kind for kind in kinds if "kind" in vars(kind)}
+    kinds: dict[str, type[Map]] = {}
+    for file in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for value in vars(importlib.import_module(file.name)).values():
+            if isinstance(value, type) and issubclass(value, Map) and "kind" in vars(value):
+                kinds[value.kind] = value
+    return kinds
 
 
 def _encode(value: Any) -> Any:
@@ -336,3 +391,13 @@ def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
                 f"{where} must be a sequence of maps of one score, but {shown(member)} came."
             )
     return made
+
+
+def map_tuple(where: str) -> dict[str, Any]:
+    """The metadata of a field that holds a tuple of maps of one score."""
+    return read_by(functools.partial(maps_of_one_score, where=where))
+
+
+def one_map(where: str) -> dict[str, Any]:
+    """The metadata of a field that holds a map of one score."""
+    return read_by(lambda value: maps_of_one_score((value,), where)[0])

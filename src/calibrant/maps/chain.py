@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, maps_of_one_score
+from calibrant.maps.base import Array, Map, map_tuple
 from calibrant.maps.logistic import Logistic
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
@@ -31,13 +31,11 @@ class Chain(Map):
 
     kind: ClassVar[str] = "chain"
 
-    steps: tuple[Map, ...]
+    steps: tuple[Map, ...] = field(metadata=map_tuple("the steps of a chain"))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", maps_of_one_score(self.steps, "the steps of a chain"))
+    def _check(self) -> None:
         if not self.steps:
             raise InputError("a chain must be a non-empty sequence of maps of one score.")
-        super().__post_init__()
 
     def __call__(self, scores: ArrayLike) -> Array:
         value = np.asarray(scores, dtype=np.float64)

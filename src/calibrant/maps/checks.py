@@ -1,9 +1,13 @@
-"""Checks that the kinds of maps share: numbers, words and pairs, refused with a reason."""
+"""Checks that the kinds of maps share: numbers, words and pairs, refused with a reason.
+
+A kind declares how its fields are read: ``x: Array = field(metadata=numbers("piecewise x"))``.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,17 +17,44 @@ from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 
 __all__ = [
+    "READ",
     "all_finite",
+    "check_weights",
     "finite_float",
     "float_array",
     "in_blocks",
     "in_unit",
+    "number",
+    "numbers",
     "one_of",
     "pair",
-    "shares_of_one",
+    "read_by",
+    "word",
 ]
 
 Array = NDArray[np.float64]
+#: the key of a field's metadata under which the function is that reads its values
+READ = "read"
+
+
+def read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
+    """The metadata of a field whose values a function reads; None stays None."""
+    return {READ: function}
+
+
+def numbers(where: str, ndim: int | tuple[int, ...] = 1) -> dict[str, Any]:
+    """The metadata of a field that holds an array of finite numbers."""
+    return read_by(partial(float_array, where=where, ndim=ndim))
+
+
+def number(where: str, largest: float = math.inf) -> dict[str, Any]:
+    """The metadata of a field that holds a finite number."""
+    return read_by(partial(finite_float, where=where, largest=largest))
+
+
+def word(where: str, *allowed: str) -> dict[str, Any]:
+    """The metadata of a field that holds a word from a short list."""
+    return read_by(partial(one_of, allowed=allowed, where=where))
 
 
 def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Array:
@@ -74,10 +105,11 @@ def finite_float(value: Any, where: str, largest: float = math.inf) -> float:
     return number
 
 
-def one_of(value: Any, allowed: tuple[str, ...], where: str) -> None:
+def one_of(value: Any, allowed: tuple[str, ...], where: str) -> str:
     """A word from a short list."""
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{where} must be one of {allowed}, but {shown(value)} came.")
+    return value
 
 
 def pair(values: Any, where: str) -> tuple[Any, Any]:
@@ -97,12 +129,17 @@ def in_unit(array: Array, where: str) -> None:
         raise InputError(f"{where} must lie in [0, 1], but number {first} is {array[first]:g}.")
 
 
-def shares_of_one(weights: Array, where: str) -> None:
-    """Non-negative numbers of sum 1, up to rounding."""
+def check_weights(weights: Array, members: Sequence[Any]) -> None:
+    """One weight per member of a mixture, not negative and of sum 1, up to rounding."""
+    if len(weights) != len(members) or not members:
+        raise InputError(
+            f"a mixture needs one weight per member, but {len(weights)} weights came with "
+            f"{len(members)} members."
+        )
     if weights.min() < 0.0 or weights.max() > 2.0 or abs(weights.sum() - 1.0) > 1e-9:
         raise InputError(
-            f"{where} must be non-negative and sum to 1, but they are {weights.min():g} to "
-            f"{weights.max():g}."
+            "the weights of a mixture must be non-negative and sum to 1, but they are "
+            f"{weights.min():g} to {weights.max():g}."
         )
 
 

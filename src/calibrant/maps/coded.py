@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
-from calibrant.maps.checks import float_array, one_of
+from calibrant.maps.base import Array, Map, VectorMap, map_tuple
+from calibrant.maps.checks import numbers, word
+from calibrant.maps.columns import each_column
 from calibrant.maps.combiners import (
     COMBINERS,
     check_linked,
@@ -70,15 +71,12 @@ class Coded(VectorMap):
     kind: ClassVar[str] = "coded"
     version: ClassVar[int] = 2
 
-    code: Array
-    maps: tuple[Map, ...]
-    combine: str = "normalize"
-    weights: Array | None = None
+    code: Array = field(metadata=numbers("code", 2))
+    maps: tuple[Map, ...] = field(metadata=map_tuple("the maps of a coded map"))
+    combine: str = field(default="normalize", metadata=word("combine", *COMBINERS))
+    weights: Array | None = field(default=None, metadata=numbers("weights"))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "code", float_array(self.code, "code", 2))
-        object.__setattr__(self, "maps", maps_of_one_score(self.maps, "the maps of a coded map"))
-        one_of(self.combine, tuple(COMBINERS), "combine")
+    def _check(self) -> None:
         k, columns = self.code.shape
         if not np.isin(self.code, (-1.0, 0.0, 1.0)).all():
             raise InputError("a code matrix must hold −1, 0 and 1 only.")
@@ -87,11 +85,7 @@ class Coded(VectorMap):
                 f"a code of {k} classes and {columns} columns cannot go with {len(self.maps)} maps."
             )
         if self.weights is not None:
-            object.__setattr__(self, "weights", _positive(self.weights, columns))
-        self._check_combination()
-        super().__post_init__()
-
-    def _check_combination(self) -> None:
+            _check_positive(self.weights, columns)
         if self.combine == "normalize" and singled_out(self.code) is None:
             raise InputError(
                 "normalize needs a one-against-all code: 1 once in every row and column, else −1."
@@ -115,10 +109,6 @@ class Coded(VectorMap):
     @property
     def n_classes(self) -> int:
         return len(self.code)
-
-    @property
-    def takes_probabilities(self) -> bool:
-        return any(member.takes_probabilities for member in self.maps)
 
     def lowered_rows(self, axis: RowAxis) -> Row:
         """Without weightless columns and classes only they know, as `combine_rows`; where each
@@ -163,12 +153,7 @@ class Coded(VectorMap):
         return replace(self, maps=tuple(member.scaled(own) for member, own in pairs))
 
     def __call__(self, scores: ArrayLike) -> Array:
-        s = np.asarray(scores, dtype=np.float64)
-        if s.ndim != 2 or s.shape[1] != len(self.maps):
-            raise InputError(
-                f"scores must have the shape (n, {len(self.maps)}), but {s.shape} came."
-            )
-        r = np.column_stack([member(s[:, j]) for j, member in enumerate(self.maps)])
+        r = each_column(self.maps, self.rows_of(scores))
         return combine_rows(self.combine, r, self.code, self.weights)
 
 
@@ -198,11 +183,9 @@ def combined(name: str, r: Array, code: Array, weights: Array) -> Array:
     return COMBINERS[name](r, code, weights)
 
 
-def _positive(weights: ArrayLike, columns: int) -> Array:
-    values = float_array(weights, "weights")
-    if len(values) != columns or (values < 0).any() or not values.any():
+def _check_positive(weights: Array, columns: int) -> None:
+    if len(weights) != columns or (weights < 0).any() or not weights.any():
         raise InputError(
             f"weights must be {columns} numbers of at least 0, one per column and not all 0, but "
-            f"{values.tolist()[:8]} came."
+            f"{weights.tolist()[:8]} came."
         )
-    return values

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, maps_of_one_score
+from calibrant.maps.base import Array, Map, VectorMap, map_tuple
 from calibrant.plan.row_nodes import Row, RowAxis
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "each_column"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,25 +33,15 @@ class Columns(VectorMap):
     kind: ClassVar[str] = "columns"
     distribution: ClassVar[bool] = False
 
-    maps: tuple[Map, ...]
+    maps: tuple[Map, ...] = field(metadata=map_tuple("columns"))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "maps", maps_of_one_score(self.maps, "columns"))
+    def _check(self) -> None:
         if not self.maps:
             raise InputError("columns must be one or more maps of one score, but none came.")
-        super().__post_init__()
 
     @property
     def n_columns(self) -> int:
         return len(self.maps)
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.maps)
-
-    @property
-    def takes_probabilities(self) -> bool:
-        return any(member.takes_probabilities for member in self.maps)
 
     def lowered_rows(self, axis: RowAxis) -> Row:
         return axis.each([(j, member.lowered) for j, member in enumerate(self.maps)])
@@ -61,9 +51,10 @@ class Columns(VectorMap):
         return Columns(tuple(member.shifted(own) for member, own in pairs))
 
     def __call__(self, scores: ArrayLike) -> Array:
-        s = np.asarray(scores, dtype=np.float64)
-        if s.ndim != 2 or s.shape[1] != len(self.maps):
-            raise InputError(
-                f"scores must have the shape (n, {len(self.maps)}), but {s.shape} came."
-            )
-        return np.column_stack([member(s[:, j]) for j, member in enumerate(self.maps)])
+        return each_column(self.maps, self.rows_of(scores))
+
+
+def each_column(members: tuple[Map, ...], rows: NDArray[Any]) -> Array:
+    """Map j of column j."""
+    values = np.asarray(rows, dtype=np.float64)
+    return np.column_stack([member(values[:, j]) for j, member in enumerate(members)])

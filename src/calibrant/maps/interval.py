@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, maps_of_one_score
-from calibrant.maps.checks import finite_float
-from calibrant.plan.map_input import MapInput
-from calibrant.plan.nodes import Node
+from calibrant.maps.base import Array, Map, one_map
+from calibrant.maps.checks import number
 
 __all__ = ["Interval"]
 
@@ -38,19 +36,14 @@ class Interval(Map):
 
     kind: ClassVar[str] = "interval"
 
-    lower: Map
-    upper: Map
-    point: Map
-    level: float | None = None
+    lower: Map = field(metadata=one_map("lower, upper and point"))
+    upper: Map = field(metadata=one_map("lower, upper and point"))
+    point: Map = field(metadata=one_map("lower, upper and point"))
+    level: float | None = field(default=None, metadata=number("level"))
 
-    def __post_init__(self) -> None:
-        maps_of_one_score((self.lower, self.upper, self.point), "lower, upper and point")
-        if self.level is not None:
-            level = finite_float(self.level, "level")
-            if not 0 < level < 1:
-                raise InputError(f"level must lie between 0 and 1, but {level:g} came.")
-            object.__setattr__(self, "level", level)
-        super().__post_init__()
+    def _check(self) -> None:
+        if self.level is not None and not 0 < self.level < 1:
+            raise InputError(f"level must lie between 0 and 1, but {self.level:g} came.")
 
     def __call__(self, scores: ArrayLike) -> Array:
         return self.point(scores)
@@ -60,41 +53,11 @@ class Interval(Map):
         return self.lower, self.upper, self.level
 
     @property
-    def takes_probabilities(self) -> bool:
-        return self.point.takes_probabilities
-
-    @property
-    def looks_like_probabilities(self) -> bool:
-        return self.point.looks_like_probabilities
-
-    @property
-    def trend(self) -> int:
-        return self.point.trend
-
-    @property
-    def size(self) -> int:
-        return self.point.size
-
-    @property
-    def span(self) -> tuple[float, float]:
-        return self.point.span
+    def main(self) -> Map:
+        return self.point
 
     def knots(self, low: float, high: float) -> Array:
         return np.concatenate([child.knots(low, high) for child in self.children])
-
-    @property
-    def simple(self) -> Map:
-        return self.point.simple
-
-    @property
-    def stages(self) -> tuple[Map, ...]:
-        return self.point.stages
-
-    def lowered(self, axis: MapInput) -> Node:
-        return self.point.lowered(axis)
-
-    def of_logit(self, z: Array) -> Array:
-        return self.point.of_logit(z)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         low, high, at = (child.corrected(intercept, slope) for child in self.children)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
-from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
+from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
 from calibrant.maps.base import Array, Map
-from calibrant.maps.checks import finite_float, in_blocks, pair
+from calibrant.maps.checks import finite_float, in_blocks, number, pair, read_by
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Constant, Linear, Node, Sigmoid
 
@@ -24,16 +24,16 @@ FEATURES: dict[str, Callable[[Array], Array]] = {
     "x": lambda s: s,
     "z": logit,
     "z2": lambda s: logit(s) ** 2,
-    "ln_p": lambda s: np.log(np.clip(s, SMALLEST, LARGEST)),
-    "neg_ln_1mp": lambda s: -np.log1p(-np.clip(s, SMALLEST, LARGEST)),
+    "ln_p": log_p,
+    "neg_ln_1mp": minus_log_rest,
 }
 #: the same as functions of z, exact where p rounds to 0 or 1
 FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
     "x": sigmoid,
     "z": lambda z: z,
     "z2": lambda z: z * z,
-    "ln_p": lambda z: -np.logaddexp(0.0, -z),
-    "neg_ln_1mp": lambda z: np.logaddexp(0.0, z),
+    "ln_p": lambda z: -softplus(-z),
+    "neg_ln_1mp": softplus,
 }
 #: what formulas read of logits is cut at ± this: z² and its products are still finite there
 LARGEST_LOGIT = 1e8
@@ -41,6 +41,29 @@ LARGEST_LOGIT = 1e8
 REACH = 6.0
 #: the widest range of scores to look at
 WIDEST = 1e300
+
+
+def _terms(terms: Any) -> tuple[tuple[str, float], ...]:
+    if isinstance(terms, str) or not hasattr(terms, "__iter__"):
+        raise InputError(
+            "a logistic map cannot be made of such terms: they must be pairs of a feature and its "
+            f"coefficient, but {shown(terms)} came."
+        )
+    return tuple(_term(term) for term in terms)
+
+
+def _term(term: Any) -> tuple[str, float]:
+    name, coefficient = pair(term, "a term of a logistic map")
+    if not isinstance(name, str) or name not in FEATURES:
+        raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {shown(name)} came.")
+    return name, finite_float(coefficient, f"coefficient of {name}", 1e290)
+
+
+def _interval(clip: Any) -> tuple[float, float]:
+    low, high = (finite_float(end, "clip") for end in pair(clip, "clip"))
+    if not 0.0 <= low < high <= 1.0:
+        raise InputError(f"clip must be an interval inside [0, 1], but {low:g} to {high:g} came.")
+    return low, high
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,19 +91,15 @@ class Logistic(Map):
 
     kind: ClassVar[str] = "logistic"
 
-    intercept: float
-    terms: tuple[tuple[str, float], ...]
-    clip: tuple[float, float] | None = None
+    # below 1e290 no sum of terms can be ∞ − ∞: only x is unbounded
+    intercept: float = field(metadata=number("intercept", 1e290))
+    terms: tuple[tuple[str, float], ...] = field(metadata=read_by(_terms))
+    clip: tuple[float, float] | None = field(default=None, metadata=read_by(_interval))
 
-    def __post_init__(self) -> None:
-        # below 1e290 no sum of terms can be ∞ − ∞: only x is unbounded
-        object.__setattr__(self, "intercept", finite_float(self.intercept, "intercept", 1e290))
-        object.__setattr__(self, "terms", _terms(self.terms))
+    def _check(self) -> None:
         names = [name for name, _ in self.terms]
         if len(set(names)) != len(names):
             raise InputError(f"each feature of a logistic map may occur once, but {names} came.")
-        object.__setattr__(self, "clip", None if self.clip is None else _interval(self.clip))
-        super().__post_init__()
 
     def __call__(self, scores: ArrayLike) -> Array:
         return in_blocks(self._of_score, np.asarray(scores, dtype=np.float64))
@@ -192,26 +211,3 @@ def clip_logits(clip: tuple[float, float] | None) -> tuple[float, float]:
         float(inner[0]) if low > 0.0 else -LARGEST_LOGIT,
         float(inner[1]) if high < 1.0 else LARGEST_LOGIT,
     )
-
-
-def _terms(terms: Any) -> tuple[tuple[str, float], ...]:
-    if isinstance(terms, str) or not hasattr(terms, "__iter__"):
-        raise InputError(
-            "a logistic map cannot be made of such terms: they must be pairs of a feature and its "
-            f"coefficient, but {shown(terms)} came."
-        )
-    return tuple(_term(term) for term in terms)
-
-
-def _term(term: Any) -> tuple[str, float]:
-    name, coefficient = pair(term, "a term of a logistic map")
-    if not isinstance(name, str) or name not in FEATURES:
-        raise InputError(f"a feature must be one of {tuple(FEATURES)}, but {shown(name)} came.")
-    return name, finite_float(coefficient, f"coefficient of {name}", 1e290)
-
-
-def _interval(clip: Any) -> tuple[float, float]:
-    low, high = (finite_float(end, "clip") for end in pair(clip, "clip"))
-    if not 0.0 <= low < high <= 1.0:
-        raise InputError(f"clip must be an interval inside [0, 1], but {low:g} to {high:g} came.")
-    return low, high

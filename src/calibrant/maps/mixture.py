@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps.approximate import refine
-from calibrant.maps.base import Array, Map, maps_of_one_score
+from calibrant.maps.base import Array, Map, map_tuple
 from calibrant.maps.chain import Chain
-from calibrant.maps.checks import float_array, in_blocks, shares_of_one
+from calibrant.maps.checks import check_weights, in_blocks, numbers
 from calibrant.maps.identity import Identity
 from calibrant.maps.interval import Interval
 from calibrant.maps.logistic import Logistic
@@ -51,30 +51,17 @@ class Mixture(Map):
 
     kind: ClassVar[str] = "mixture"
 
-    weights: Array
-    members: tuple[Map, ...]
+    weights: Array = field(metadata=numbers("mixture weights"))
+    members: tuple[Map, ...] = field(metadata=map_tuple("the members of a mixture"))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", float_array(self.weights, "mixture weights"))
-        object.__setattr__(
-            self, "members", maps_of_one_score(self.members, "the members of a mixture")
-        )
-        if len(self.weights) != len(self.members) or not self.members:
-            raise InputError(
-                f"a mixture needs one weight per member, but {len(self.weights)} weights came with "
-                f"{len(self.members)} members."
-            )
-        shares_of_one(self.weights, "the weights of a mixture")
-        super().__post_init__()
+    def _check(self) -> None:
+        check_weights(self.weights, self.members)
 
     def __call__(self, scores: ArrayLike) -> Array:
         return in_blocks(self._evaluate, np.asarray(scores, dtype=np.float64))
 
     def _evaluate(self, s: Array) -> Array:
-        total = np.zeros(s.shape)
-        for weight, member in zip(self.weights, self.members, strict=True):
-            total += weight * member(s)
-        return np.clip(total, 0.0, 1.0)
+        return _average(self.weights, self.members, s)
 
     # --- what is known of it ----------------------------------------------------------------------
 
@@ -125,10 +112,7 @@ class Mixture(Map):
         return Clip(Linear(0.0, terms), 0.0, 1.0)
 
     def of_logit(self, z: Array) -> Array:
-        total = np.zeros(z.shape)
-        for weight, member in zip(self.weights, self.members, strict=True):
-            total += weight * member.of_logit(z)
-        return np.clip(total, 0.0, 1.0)
+        return _average(self.weights, [member.of_logit for member in self.members], z)
 
     @functools.cached_property
     def collapsed(self) -> Piecewise | None:
@@ -162,6 +146,14 @@ class Mixture(Map):
                 "collapses exactly. Say how far the result may differ: collapse(tol=1e-6)."
             )
         return _approximate(*_flat(self), tol)
+
+
+def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: Array) -> Array:
+    """Σ weight · function(at), which rounding may have carried out of [0, 1], moved back."""
+    total = np.zeros(at.shape)
+    for weight, function in zip(weights, functions, strict=True):
+        total += weight * function(at)
+    return np.clip(total, 0.0, 1.0)
 
 
 def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
@@ -285,10 +277,7 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
     profiles = [_profile(member, on_logit) for member in members]
 
     def function(u: Array) -> Array:
-        total = np.zeros(u.shape)
-        for weight, profile in zip(weights, profiles, strict=True):
-            total += weight * profile.function(u)
-        return np.clip(total, 0.0, 1.0)
+        return _average(weights, [profile.function for profile in profiles], u)
 
     ends: Array = logit(np.array([0.0, 1.0])) if on_logit else _range(function, tol / 4)
     x: Array = np.unique(np.concatenate((ends, *(profile.knots for profile in profiles))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.errors import InputError
 from calibrant.losses import logit, shift_odds, sigmoid
 from calibrant.maps.base import Array, Map
-from calibrant.maps.checks import float_array, in_blocks, in_unit, one_of
+from calibrant.maps.checks import in_blocks, in_unit, numbers, word
 from calibrant.maps.logistic import WIDEST, rising_line
 from calibrant.plan.line_pieces import Pieces
 from calibrant.plan.map_input import MapInput
@@ -58,17 +58,15 @@ class Piecewise(Map):
 
     kind: ClassVar[str] = "piecewise"
 
-    x: Array
-    left: Array
-    right: Array
-    input: str = "score"
-    output: str = "probability"
+    x: Array = field(metadata=numbers("piecewise x"))
+    left: Array = field(metadata=numbers("piecewise left"))
+    right: Array = field(metadata=numbers("piecewise right"))
+    input: str = field(default="score", metadata=word("piecewise input", "score", "logit"))
+    output: str = field(
+        default="probability", metadata=word("piecewise output", "probability", "logit")
+    )
 
-    def __post_init__(self) -> None:
-        for name in ("x", "left", "right"):
-            object.__setattr__(self, name, float_array(getattr(self, name), f"piecewise {name}"))
-        one_of(self.input, ("score", "logit"), "piecewise input")
-        one_of(self.output, ("probability", "logit"), "piecewise output")
+    def _check(self) -> None:
         if not len(self.x) == len(self.left) == len(self.right) > 0:
             raise InputError(
                 "a piecewise map needs at least one knot and a left and right value for each, but "
@@ -80,7 +78,6 @@ class Piecewise(Map):
                 in_unit(values, f"piecewise {name}")
             elif np.abs(values).max() > LARGEST_LOGIT:
                 raise InputError(f"piecewise {name} must be logits of at most {LARGEST_LOGIT:g}.")
-        super().__post_init__()
 
     @classmethod
     def constant(cls, p: float) -> Piecewise:

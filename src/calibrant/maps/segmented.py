@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import repeat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.json_facts import fits_64_bits, is_text, shown
-from calibrant.data.to_numpy import to_column
+from calibrant.data.segment_keys import Key, find_segments, segment_codes
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, maps_of_one_score
+from calibrant.maps.base import Array, Map, map_tuple, one_map
 from calibrant.maps.chain import Chain
-from calibrant.maps.checks import float_array, in_unit, one_of
+from calibrant.maps.checks import in_unit, numbers, read_by, word
 from calibrant.maps.identity import Identity
 from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
-from calibrant.plan.map_input import MapInput, PlanTarget, start
+from calibrant.plan.map_input import PlanTarget, start
 from calibrant.plan.nodes import BySegment, Node, Variable
 
-__all__ = ["Key", "Segmented", "find_segments", "segment_codes", "segment_key"]
+__all__ = ["Segmented"]
 
-Key = str | int
 Index = NDArray[np.intp]
 
-#: rows whose keys are looked up at a time, so that few Python objects exist at once
-BLOCK = 1 << 18
+
+def _keys(keys: Any) -> tuple[Key, ...]:
+    """Keys that a file can hold; of 64 bits, so that no file can slow their lookup down."""
+    made = (keys,) if isinstance(keys, (str, int)) else tuple(keys)
+    for key in made:
+        fine = type(key) is int and fits_64_bits(key)
+        if isinstance(keys, (str, int)) or not (fine or (type(key) is str and is_text(key))):
+            raise InputError(
+                "the keys of a segmented map must be a sequence of strings or integers of 64 bits, "
+                f"but {shown(key)} came."
+            )
+    return made
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,18 +79,16 @@ class Segmented(Map):
     #: version 1 had neither weights nor input, version 2 no default_keys
     version: ClassVar[int] = 3
 
-    default: Map
-    keys: tuple[Any, ...]
-    maps: tuple[Map, ...]
-    weights: Array | None = None
-    input: str = "score"
-    default_keys: tuple[Any, ...] = ()
+    default: Map = field(metadata=one_map("the default of a segmented map"))
+    keys: tuple[Any, ...] = field(metadata=read_by(_keys))
+    maps: tuple[Map, ...] = field(metadata=map_tuple("the maps of segments"))
+    weights: Array | None = field(default=None, metadata=numbers("segment weights"))
+    input: str = field(
+        default="score", metadata=word("input of a segmented map", "score", "default")
+    )
+    default_keys: tuple[Any, ...] = field(default=(), metadata=read_by(_keys))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", _keys(self.keys))
-        object.__setattr__(self, "default_keys", _keys(self.default_keys))
-        object.__setattr__(self, "maps", maps_of_one_score(self.maps, "the maps of segments"))
-        maps_of_one_score((self.default,), "the default of a segmented map")
+    def _check(self) -> None:
         if len(self.keys) != len(self.maps) or len(set(self.keys)) != len(self.keys):
             raise InputError(
                 "a segmented map needs one map per key, and each key once, but "
@@ -95,12 +101,9 @@ class Segmented(Map):
                 f"each must come once, but of {len(self.seen)} in all {len(set(self.seen))} differ."
             )
         if self.weights is not None:
-            object.__setattr__(self, "weights", float_array(self.weights, "segment weights"))
             if len(self.weights) != len(self.keys):
                 raise InputError("a segmented map needs one weight per key, or none at all.")
             in_unit(self.weights, "segment weights")
-        one_of(self.input, ("score", "default"), "input of a segmented map")
-        super().__post_init__()
 
     @property
     def seen(self) -> tuple[Key, ...]:
@@ -168,35 +171,13 @@ class Segmented(Map):
         return any(member.takes_probabilities for member in (self.default, *own))
 
     @property
-    def looks_like_probabilities(self) -> bool:
-        return self.default.looks_like_probabilities
-
-    @property
-    def trend(self) -> int:
-        return self.default.trend  # what a score alone is given
+    def main(self) -> Map:
+        return self.default
 
     @property
     def size(self) -> int:
         shrunk = 0 if self.weights is None else int((self.weights < 1.0).sum())
         return sum(member.size for member in self.maps) + (1 + shrunk) * self.default.size
-
-    @property
-    def span(self) -> tuple[float, float]:
-        return self.default.span
-
-    def knots(self, low: float, high: float) -> Array:
-        return self.default.knots(low, high)
-
-    @property
-    def simple(self) -> Map:
-        return self.default.simple
-
-    @property
-    def stages(self) -> tuple[Map, ...]:
-        return self.default.stages
-
-    def lowered(self, axis: MapInput) -> Node:
-        return self.default.lowered(axis)  # as within other maps
 
     def plan(self, target: PlanTarget, input: str = "score") -> Node:
         axis = scores = start(target, input)
@@ -215,9 +196,6 @@ class Segmented(Map):
             return self.member(self.keys[i]).lowered(scores)
 
         return BySegment(common, self.keys, members, shares, whole)
-
-    def of_logit(self, z: Array) -> Array:
-        return self.default.of_logit(z)
 
     def shifted(self, factor: Array) -> Map:
         """Each segment's map is moved as mixed: a mixture of moved maps would be another one."""
@@ -265,109 +243,3 @@ class Segmented(Map):
         if share == 1.0:
             return own
         return Mixture(np.array([share, 1.0 - share]), (own, self.default))
-
-
-def _keys(keys: Any) -> tuple[Key, ...]:
-    """Keys that a file can hold; of 64 bits, so that no file can slow their lookup down."""
-    made = (keys,) if isinstance(keys, (str, int)) else tuple(keys)
-    for key in made:
-        fine = type(key) is int and fits_64_bits(key)
-        if isinstance(keys, (str, int)) or not (fine or (type(key) is str and is_text(key))):
-            raise InputError(
-                "the keys of a segmented map must be a sequence of strings or integers of 64 bits, "
-                f"but {shown(key)} came."
-            )
-    return made
-
-
-def segment_key(value: Any) -> Key:
-    """A segment's name as a file can hold it: a string or a whole number.
-
-    Booleans are 0 and 1, and floats must be whole (a column of integers with gaps becomes floats).
-
-    >>> segment_key(np.int64(3)), segment_key(3.0), segment_key(True), segment_key("3")
-    (3, 3, 1, '3')
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return int(value)
-    raise InputError(
-        f"segments must be strings or whole numbers, but {value!r} of type {type(value).__name__} "
-        "came. Convert them, for example with astype(str)."
-    )
-
-
-def find_segments(segments: Any, known: Mapping[Key, int]) -> Index:
-    """The number of each row's segment; ``len(known)`` for a segment that is not known.
-
-    >>> find_segments(["b", 1, "1"], {"b": 0, 1: 1}).tolist()
-    [0, 1, 2]
-    """
-    column = _column(segments)
-    codes = np.empty(column.shape, dtype=np.intp)
-    for begin in range(0, len(column), BLOCK):
-        values = column[begin : begin + BLOCK].tolist()
-        # equal values have equal hashes: 1, 1.0 and True are one key, and "1" another
-        found = map(known.get, values, repeat(len(known)))
-        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
-    return codes
-
-
-def segment_codes(segments: Any) -> tuple[list[Key], Index]:
-    """The different segments in the order in which they come, and which of them each row is in.
-
-    >>> keys, codes = segment_codes(np.array([7.0, 3.0, 7.0]))
-    >>> keys, codes.tolist()
-    ([7, 3], [0, 1, 0])
-    """
-    column = _column(segments)
-    places: dict[Any, int] = {}
-    codes = np.empty(column.shape, dtype=np.intp)
-    for begin in range(0, len(column), BLOCK):
-        values = column[begin : begin + BLOCK].tolist()
-        for value in dict.fromkeys(values):
-            places.setdefault(value, len(places))
-        found = map(places.__getitem__, values)
-        codes[begin : begin + BLOCK] = np.fromiter(found, dtype=np.intp, count=len(values))
-    return [segment_key(value) for value in places], codes
-
-
-def _column(segments: Any) -> NDArray[Any]:
-    """A column of segments, complete and of kinds that can be keys."""
-    column = to_column(segments, "segments")
-    if column.ndim != 1:
-        raise InputError(
-            "segments must name one segment per score (1-d), but their shape is "
-            f"{column.shape}. Pass a column."
-        )
-    if column.dtype.kind == "f":
-        _check_whole(column)
-    elif column.dtype.kind == "O":
-        kinds = {type(value): value for value in column.tolist()}
-        for value in kinds.values():
-            segment_key(value if not isinstance(value, float) else 0)
-        if any(issubclass(kind, float) for kind in kinds):
-            _check_whole(np.array([v if isinstance(v, float) else 0.0 for v in column.tolist()]))
-    elif column.dtype.kind not in "biuU" and len(column):
-        segment_key(column[0])
-    return column
-
-
-def _check_whole(column: NDArray[Any]) -> None:
-    """Floats must be whole, so that they are equal to the integers they stand for."""
-    bad = ~np.isfinite(column) | (column != np.floor(column))
-    if not bad.any() and len(column) and np.abs(column).max() > 2.0**53:
-        raise InputError(
-            f"segments beyond 2⁵³, such as {column[np.abs(column).argmax()]:.0f}, must be integers "
-            "or strings, but floats came, which cannot tell them apart. Pass an array of integers."
-        )
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"segments must be complete, and strings or whole numbers: {int(bad.sum())} of "
-            f"{len(column)} are not (first at row {row}: {column[row]}). Give missing ones a name "
-            "of their own, and convert fractions to strings."
-        )

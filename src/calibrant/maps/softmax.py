@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
-from calibrant.losses import SMALLEST
+from calibrant.losses import SMALLEST, log_softmax
 from calibrant.maps.base import Array, Map, VectorMap
-from calibrant.maps.checks import finite_float, float_array, one_of
+from calibrant.maps.checks import number, numbers, word
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
@@ -22,7 +22,7 @@ from calibrant.plan.row_nodes import (
     Within,
 )
 
-__all__ = ["Softmax", "log_softmax", "softmax"]
+__all__ = ["Softmax", "refuse_logits"]
 
 #: numbers per block of rows: temporaries stay in cache, and memory small
 BLOCK = 1 << 17
@@ -53,19 +53,13 @@ class Softmax(VectorMap):
 
     kind: ClassVar[str] = "softmax"
 
-    matrix: Array
-    bias: Array
-    input: str = "logit"
-    floor: float = SMALLEST
-    inner: float | None = None
+    matrix: Array = field(metadata=numbers("softmax matrix", (0, 1, 2)))
+    bias: Array = field(metadata=numbers("softmax bias"))
+    input: str = field(default="logit", metadata=word("softmax input", "logit", "probability"))
+    floor: float = field(default=SMALLEST, metadata=number("softmax floor", 1.0))
+    inner: float | None = field(default=None, metadata=number("inner", LARGEST_LOGIT))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", float_array(self.matrix, "softmax matrix", (0, 1, 2)))
-        object.__setattr__(self, "bias", float_array(self.bias, "softmax bias"))
-        one_of(self.input, ("logit", "probability"), "softmax input")
-        object.__setattr__(self, "floor", finite_float(self.floor, "softmax floor", 1.0))
-        if self.inner is not None:
-            object.__setattr__(self, "inner", finite_float(self.inner, "inner", LARGEST_LOGIT))
+    def _check(self) -> None:
         k = len(self.bias)
         if k < 2 or self.matrix.shape not in ((), (k,), (k, k)):
             raise InputError(
@@ -76,14 +70,9 @@ class Softmax(VectorMap):
                 raise InputError(f"the {name} of a softmax must be at most {LARGEST_LOGIT:g}.")
         if self.floor <= 0:
             raise InputError(f"the floor of a softmax must be above 0, but {self.floor:g} came.")
-        super().__post_init__()
 
     @property
     def n_columns(self) -> int:
-        return len(self.bias)
-
-    @property
-    def n_classes(self) -> int:
         return len(self.bias)
 
     def __call__(self, scores: ArrayLike, out: NDArray[Any] | None = None) -> Array:
@@ -92,11 +81,7 @@ class Softmax(VectorMap):
         Rows are evaluated block by block: scores may be a float32 `numpy.memmap` larger than
         memory, and so may ``out``, an array of any float type.
         """
-        x = np.asarray(scores)
-        if x.ndim != 2 or x.shape[1] != len(self.bias):
-            raise InputError(
-                f"scores must have the shape (n, {len(self.bias)}), but {x.shape} came."
-            )
+        x = self.rows_of(scores)
         result: NDArray[Any] = np.empty(x.shape) if out is None else out
         if result.shape != x.shape or result.dtype.kind != "f":
             raise InputError(
@@ -158,23 +143,3 @@ def refuse_logits(axis: RowAxis) -> None:
             "input must be 'score': this calibrator takes logits as its scores, not probabilities "
             "whose logits could be given instead."
         )
-
-
-def log_softmax(z: Array) -> Array:
-    """ln softmax of each row, without overflow.
-
-    >>> np.exp(log_softmax(np.array([[1000.0, 1000.0]]))).tolist()
-    [[0.5, 0.5]]
-    """
-    below = z - z.max(axis=1, keepdims=True)
-    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
-
-
-def softmax(z: Array) -> Array:
-    """exp z / Σ exp z of each row, without overflow.
-
-    >>> softmax(np.array([[1000.0, 1000.0]])).tolist()
-    [[0.5, 0.5]]
-    """
-    power = np.exp(z - z.max(axis=1, keepdims=True))
-    return np.asarray(power / power.sum(axis=1, keepdims=True))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.score_matrix import row_blocks
 from calibrant.errors import InputError
+from calibrant.losses import softmax
 from calibrant.maps.base import Array, Map, VectorMap
-from calibrant.maps.checks import finite_float, float_array, one_of, shares_of_one
-from calibrant.maps.softmax import refuse_logits, softmax
+from calibrant.maps.checks import check_weights, number, numbers, read_by, word
+from calibrant.maps.softmax import refuse_logits
 from calibrant.plan.row_nodes import (
     LARGEST_LOGIT,
     Affine,
@@ -24,11 +24,11 @@ from calibrant.plan.row_nodes import (
     RowAverage,
     RowAxis,
     Within,
+    shares_of_largest,
+    shares_of_sum,
 )
 
 __all__ = ["VectorMixture", "seen_by_members"]
-
-INPUTS = ("score", "logit", "probability")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,37 +58,24 @@ class VectorMixture(VectorMap):
 
     kind: ClassVar[str] = "vector_mixture"
 
-    weights: Array
-    members: tuple[VectorMap, ...]
-    input: str = "score"
-    floor: float = 0.0
-    factor: float = 1.0
+    weights: Array = field(metadata=numbers("mixture weights"))
+    members: tuple[VectorMap, ...] = field(metadata=read_by(tuple))
+    input: str = field(default="score", metadata=word("input", "score", "logit", "probability"))
+    floor: float = field(default=0.0, metadata=number("floor"))
+    factor: float = field(default=1.0, metadata=number("factor", LARGEST_LOGIT))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", float_array(self.weights, "mixture weights"))
-        object.__setattr__(self, "members", tuple(self.members))
-        if len(self.weights) != len(self.members) or not self.members:
-            raise InputError(
-                f"a mixture needs one weight per member, but {len(self.weights)} weights came with "
-                f"{len(self.members)} members."
-            )
+    def _check(self) -> None:
+        check_weights(self.weights, self.members)
         if any(not isinstance(m, VectorMap) or not m.distribution for m in self.members):
             raise InputError("the members of a vector mixture must be maps to distributions.")
         if len({(m.n_columns, m.n_classes) for m in self.members}) != 1:
             raise InputError(
                 "the members of a vector mixture must have the same columns and classes."
             )
-        shares_of_one(self.weights, "the weights of a mixture")
-        one_of(self.input, INPUTS, "input")
-        floor = finite_float(self.floor, "floor")
-        if not 0.0 <= floor <= 1.0 / self.n_columns:
-            raise InputError(f"floor must lie in [0, 1/{self.n_columns}], but {floor:g} came.")
-        object.__setattr__(self, "floor", floor)
-        factor = finite_float(self.factor, "factor", LARGEST_LOGIT)
-        if factor <= 0:
-            raise InputError(f"factor must be above 0, but {factor:g} came.")
-        object.__setattr__(self, "factor", factor)
-        super().__post_init__()
+        if not 0.0 <= self.floor <= 1.0 / self.n_columns:
+            raise InputError(f"floor must lie in [0, 1/{self.n_columns}], but {self.floor:g} came.")
+        if self.factor <= 0:
+            raise InputError(f"factor must be above 0, but {self.factor:g} came.")
 
     @property
     def n_columns(self) -> int:
@@ -105,7 +92,7 @@ class VectorMixture(VectorMap):
     @property
     def takes_probabilities(self) -> bool:
         if self.input == "score":
-            return any(member.takes_probabilities for member in self.members)
+            return super().takes_probabilities
         return self.input == "probability"
 
     def lowered_rows(self, axis: RowAxis) -> Row:
@@ -140,11 +127,7 @@ class VectorMixture(VectorMap):
         return replace(self, weights=np.ones(1), members=(only,))
 
     def __call__(self, scores: ArrayLike) -> Array:
-        s = np.asarray(scores)
-        if s.ndim != 2 or s.shape[1] != self.n_columns:
-            raise InputError(
-                f"scores must have the shape (n, {self.n_columns}), but {s.shape} came."
-            )
+        s = self.rows_of(scores)
         result = np.zeros((len(s), self.n_classes))
         for rows in row_blocks(*s.shape):
             x = self.features(s[rows])
@@ -171,11 +154,5 @@ def seen_by_members(rows: NDArray[Any], input: str, floor: float, factor: float 
     if input == "logit":
         x = softmax(factor * np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT))
     elif factor != 1.0:
-        x = _shares(_shares(np.maximum(x, 0.0), np.max) ** factor, np.sum)
-    return _shares(np.clip(x, floor, 1.0), np.sum)
-
-
-def _shares(x: Array, whole: Callable[..., Any]) -> Array:
-    """Rows divided by their sum or largest entry, unless that is zero."""
-    size = whole(x, axis=1, keepdims=True)
-    return np.asarray(x / np.where(size > 0, size, 1.0))
+        x = shares_of_sum(shares_of_largest(x) ** factor)
+    return shares_of_sum(np.clip(x, floor, 1.0))

@@ -103,14 +103,28 @@ def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bo
     """The rank of the first score from which on function ≥ knot (function < knot if falling)."""
     if function is None:
         return rank(knots)
-    low = np.full(len(knots), FIRST, dtype=np.int64)  # the answer is not below low …
-    high = np.full(len(knots), LAST + 1, dtype=np.int64)  # … nor above high
+    low = np.full(len(knots), FIRST, dtype=np.int64)
+    high = np.full(len(knots), LAST + 1, dtype=np.int64)
+    return _first_beyond(knots, function, np.array(falling), low, high)
+
+
+def _first_beyond(
+    knots: Array,
+    function: Callable[[Array], Array],
+    falling: NDArray[np.bool_],
+    low: Index,
+    high: Index,
+) -> Index:
+    """The first ranks from ``low`` to ``high`` at which a function has passed knots, by bisection.
+
+    Passed is function ≥ knot where the function rises, function < knot where it falls; the answer
+    is ``high`` where it does neither.
+    """
     with np.errstate(all="ignore"):
         while (open_ := low < high).any():
             # halves are added apart: the sum of two ranks may be too long for an integer
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            reached = function(number(middle)) >= knots
-            passed = reached != falling
+            passed = (function(number(middle)) >= knots) != falling
             high = np.where(open_ & passed, middle, high)
             low = np.where(open_ & ~passed, middle + 1, low)
     return low
@@ -168,13 +182,8 @@ def on_stretches(
         nth = np.arange(len(stretch)) - np.repeat(np.cumsum(passed) - passed, passed)
         falls = (end < begin)[stretch]
         knot = np.where(falls, begin[stretch] - 1 - nth, begin[stretch] + nth)
-        low, high = first[stretch], last[stretch] + 1
-        while (open_ := low < high).any():
-            middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            beyond = (own(number(middle)) >= knots[knot]) != falls
-            high = np.where(open_ & beyond, middle, high)
-            low = np.where(open_ & ~beyond, middle + 1, low)
-    start = np.concatenate((first, low))
+        found = _first_beyond(knots[knot], own, falls, first[stretch], last[stretch] + 1)
+    start = np.concatenate((first, found))
     piece = np.concatenate((begin, np.where(falls, knot, knot + 1)))
     # of the borders in one place the last one passed counts
     order = np.lexsort((np.concatenate((np.full(len(first), -1), nth)), start))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOST", "Pieces"]
+__all__ = ["LOST", "Pieces", "trend_of"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -17,6 +17,13 @@ Index = NDArray[np.int64]
 LOST = 2.5e-13
 #: a piece is so narrow that 1/width may be no double, and what its scores are then multiplied by
 NARROW, WIDER = 2.0**-960, 2.0**600
+
+
+def trend_of(values: Array) -> int:
+    """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+    if (values[1:] >= values[:-1]).all():
+        return 1
+    return -1 if (values[1:] <= values[:-1]).all() else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +64,8 @@ class Pieces:
 
     @property
     def trend(self) -> int:
-        """1 where nothing falls, −1 where nothing rises, 0 where something does either."""
-        values = np.column_stack((self.left, self.right)).ravel()
-        if (values[1:] >= values[:-1]).all():
-            return 1
-        return -1 if (values[1:] <= values[:-1]).all() else 0
+        """1 where nothing falls, −1 where nothing rises, 0 where some rise and some fall."""
+        return trend_of(np.column_stack((self.left, self.right)).ravel())
 
     @functools.cached_property
     def table(self) -> tuple[Array, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,27 +11,27 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.losses import logit, sigmoid
 from calibrant.plan.borders import WHOLE, Stretches, rank
-from calibrant.plan.line_pieces import Pieces
+from calibrant.plan.line_pieces import Pieces, trend_of
 from calibrant.plan.nodes import (
     Clip,
     Constant,
     Function,
     Input,
-    Let,
     Linear,
     LinePieces,
     Log,
     Logit,
     MinusLogRest,
     Node,
-    Number,
     PieceChoice,
-    PlanColumn,
+    PlanPrinter,
+    Rising,
     Sigmoid,
     Softplus,
     Square,
     StepPieces,
     Variable,
+    values_of,
 )
 
 __all__ = ["MapInput", "PlanTarget", "Scale", "start", "stretches"]
@@ -161,70 +160,60 @@ def stretches(node: Node) -> Stretches | None:
     >>> stretches(Linear(0.0, ((-2.0, Input()),))).sign.tolist()
     [-1]
     """
-    return RULES[type(node)](node)
+    return _Stretching().write(node)
 
 
-def _of_linear(node: Linear) -> Stretches | None:
-    parts = [(c, stretches(term)) for c, term in node.terms]
-    known = [(_sign(c), part) for c, part in parts if part is not None]
-    if len(known) < len(parts):
+class _Stretching(PlanPrinter[Stretches | None]):
+    """The stretches of nodes, None where they are not known."""
+
+    def __init__(self) -> None:
+        self.known = {}
+
+    def input(self, node: Input) -> Stretches:
+        return WHOLE
+
+    def constant(self, node: Constant) -> Stretches:
+        return Stretches(WHOLE.first, np.zeros(1, dtype=np.int64))
+
+    def rising(self, node: Rising | Clip) -> Stretches | None:
+        return self.write(node.x)
+
+    clip = rising
+
+    def square(self, node: Square) -> None:
         return None
-    first = np.unique(np.concatenate([part.first for _, part in known]))
-    signs = np.array([sign * part.at(first) for sign, part in known], dtype=np.int64)
-    least, most = signs.min(axis=0), signs.max(axis=0)
-    return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
+
+    def linear(self, node: Linear) -> Stretches | None:
+        parts = [(c, self.write(term)) for c, term in node.terms]
+        known = [(_sign(values_of(c)), part) for c, part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        first = np.unique(np.concatenate([part.first for _, part in known]))
+        signs = np.array([sign * part.at(first) for sign, part in known], dtype=np.int64)
+        least, most = signs.min(axis=0), signs.max(axis=0)
+        return None if (least * most < 0).any() else Stretches(first, np.sign(least + most))
+
+    def step_pieces(self, node: StepPieces) -> Stretches | None:
+        [place], [values] = node.places, node.values
+        return _of_pieces(place, np.zeros(len(values)), trend_of(values))
+
+    def line_pieces(self, node: LinePieces) -> Stretches | None:
+        [place], [pieces] = node.places, node.pieces
+        return _of_pieces(place, pieces.high - pieces.low, pieces.trend)
 
 
-def _of_steps(node: StepPieces) -> Stretches | None:
-    [place], [values] = node.places, node.values
-    return _of_pieces(place, place.stretches, np.zeros(len(values)), _trend(values))
-
-
-def _of_lines(node: LinePieces) -> Stretches | None:
-    [place], [pieces] = node.places, node.pieces
-    return _of_pieces(place, place.stretches, pieces.high - pieces.low, pieces.trend)
-
-
-def _of_pieces(
-    place: PieceChoice, before: Stretches | None, rise: Array, trend: int
-) -> Stretches | None:
-    """The stretches before, where the whole table rises or falls; else those of each piece."""
+def _of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
+    """Those of what chooses, where the whole table rises or falls; else those of each piece."""
+    before = place.stretches
     if before is None:
         return None
     if trend:
         return Stretches(before.first, before.sign * trend)
-    found = place.found
-    if found is None:
-        return None
-    first = rank(found.low)
-    return Stretches(first, before.at(first) * np.sign(rise[found.piece]).astype(np.int64))
+    first = rank(place.regions.low)
+    sign = np.sign(rise[place.regions.piece]).astype(np.int64)
+    return Stretches(first, before.at(first) * sign)
 
 
-def _sign(coefficient: Number) -> int:
-    values = coefficient.values if isinstance(coefficient, PlanColumn) else np.array([coefficient])
-    [sign] = np.unique(np.sign(values))
+def _sign(coefficients: Array) -> int:
+    [sign] = np.unique(np.sign(coefficients))
     return int(sign)
-
-
-def _trend(values: Array) -> int:
-    if (values[1:] >= values[:-1]).all():
-        return 1
-    return -1 if (values[1:] <= values[:-1]).all() else 0
-
-
-def _as_inside(node: Any) -> Stretches | None:
-    """Of what rises with what it is made of."""
-    return stretches(node.x)
-
-
-RULES: dict[type[Node], Callable[[Any], Stretches | None]] = {
-    Input: lambda node: WHOLE,
-    Constant: lambda node: Stretches(WHOLE.first, np.zeros(1, dtype=np.int64)),
-    Linear: _of_linear,
-    StepPieces: _of_steps,
-    LinePieces: _of_lines,
-    Square: lambda node: None,
-    Variable: lambda node: stretches(node.value),
-    Let: lambda node: stretches(node.body),
-    **dict.fromkeys((Clip, Sigmoid, Logit, Log, MinusLogRest, Softplus), _as_inside),
-}

@@ -8,16 +8,18 @@ many plans of the same form are printed as one and each row has its own.
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
-from calibrant.plan.borders import Regions, Stretches, on_stretches
+from calibrant.errors import InputError
+from calibrant.losses import log_p, logit, minus_log_rest, sigmoid, softplus
+from calibrant.plan.borders import Regions, Stretches, on_stretches, regions
 from calibrant.plan.line_pieces import Pieces
 
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "Number",
     "PieceChoice",
     "PlanColumn",
+    "PlanPrinter",
+    "Rising",
     "Sigmoid",
     "Softplus",
     "Square",
@@ -46,6 +50,7 @@ __all__ = [
     "operands",
     "rebuilt",
     "uses",
+    "values_of",
 ]
 
 Array = NDArray[np.float64]
@@ -61,6 +66,11 @@ class PlanColumn:
 
 
 Number = float | PlanColumn
+
+
+def values_of(number: Number) -> Array:
+    """The numbers that a parameter is, one or several."""
+    return number.values if isinstance(number, PlanColumn) else np.array([number])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,38 +108,44 @@ class Linear(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Sigmoid(Node):
+class Rising(Node):
+    """A function of one value that rises with it."""
+
+    x: Node
+
+    @property
+    def function(self) -> Function:
+        """The function in NumPy."""
+        return FUNCTIONS[type(self)]
+
+
+class Sigmoid(Rising):
     """1 / (1 + exp(−x))."""
 
-    x: Node
 
-
-@dataclass(frozen=True, eq=False)
-class Logit(Node):
+class Logit(Rising):
     """ln p − ln(1 − p) of p clipped to [5e-324, 1 − 2⁻⁵³]."""
 
-    x: Node
 
-
-@dataclass(frozen=True, eq=False)
-class Log(Node):
+class Log(Rising):
     """ln p of p clipped to [5e-324, 1 − 2⁻⁵³]."""
 
-    x: Node
 
-
-@dataclass(frozen=True, eq=False)
-class MinusLogRest(Node):
+class MinusLogRest(Rising):
     """−ln(1 − p) of p clipped to [5e-324, 1 − 2⁻⁵³]."""
 
-    x: Node
 
-
-@dataclass(frozen=True, eq=False)
-class Softplus(Node):
+class Softplus(Rising):
     """ln(1 + exp x): −ln(1 − p) of a p whose logit is x, and −ln p of one whose logit is −x."""
 
-    x: Node
+
+FUNCTIONS: dict[type[Rising], Function] = {
+    Sigmoid: sigmoid,
+    Logit: logit,
+    Log: log_p,
+    MinusLogRest: minus_log_rest,
+    Softplus: softplus,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +171,16 @@ class PieceChoice:
     function: Function | None
     stretches: Stretches | None
 
+    @property
+    def by_input(self) -> bool:
+        """Whether the input itself chooses; else what is compared with the knots does."""
+        return self.stretches is not None
+
     @functools.cached_property
-    def found(self) -> Regions | None:
-        """The piece that holds on each interval of the input, exactly; see `borders`."""
+    def regions(self) -> Regions:
+        """The piece that holds on each interval of the number that chooses, to the exact double."""
         if self.stretches is None:
-            return None
+            return regions(self.knots, None, falling=False)
         return on_stretches(self.knots, self.function, self.stretches)
 
 
@@ -216,16 +237,73 @@ class BySegment(Node):
     shares: Array
     whole: Callable[[int], Node]
 
+    def key_type(self, where: str) -> type[str | int]:
+        """The one type of all keys, for targets in which segments are a column of one type."""
+        if len({type(key) for key in self.keys}) > 1:
+            raise InputError(
+                f"the segments {where} must be all text or all whole numbers, but this map has "
+                "both. Fit the segments as text: segments.astype(str)."
+            )
+        for key in self.keys:
+            if isinstance(key, int) and not -(2**63) <= key < 2**63:  # maps take unsigned ones
+                raise InputError(
+                    f"the segments {where} must be integers of at most 64 bits with a sign, but "
+                    f"{key} came. Fit the segments as text: segments.astype(str)."
+                )
+        return type(self.keys[0])
 
-#: the names of the fields of each kind of node that has been met
-NAMES: dict[type[Node], tuple[str, ...]] = {}
+
+# --- what a plan becomes --------------------------------------------------------------------------
+
+Result = TypeVar("Result")
+
+
+class PlanPrinter(Generic[Result]):
+    """Turns plans into something else: SQL, a graph, values. It has a rule for each kind of node.
+
+    A rule is a method, called like the class of the node in small letters: `Linear` is written by
+    ``linear``, `StepPieces` by ``step_pieces``. Where there is none of that name, the rule of the
+    class that the node derives from is taken: ``rising`` for any `Rising`.
+    """
+
+    #: what nodes have become so far
+    known: dict[Node, Result]
+
+    def write(self, node: Node) -> Result:
+        """What a node becomes; a node that is used twice is written once."""
+        if node not in self.known:
+            self.known[node] = self.by_rule(node)
+        return self.known[node]
+
+    def by_rule(self, node: Node) -> Result:
+        """What the rule for this kind of node gives."""
+        kinds: tuple[Any, Any] = type(self), type(node)
+        result: Result = _rule(*kinds)(self, node)
+        return result
+
+    def variable(self, node: Variable) -> Result:
+        return self.write(node.value)
+
+    def let(self, node: Let) -> Result:
+        return self.write(node.body)
+
+
+@functools.cache
+def _rule(printer: Any, kind: Any) -> Callable[[Any, Any], Any]:
+    names = [re.sub(r"\B([A-Z])", r"_\1", own.__name__).lower() for own in kind.__mro__]
+    found = [getattr(printer, name) for name in names if hasattr(printer, name)]
+    if not found:
+        raise NotImplementedError(f"{printer.__name__} must have a rule called {names[0]}.")
+    rule: Callable[[Any, Any], Any] = found[0]
+    return rule
+
+
+# --- what a plan is made of -----------------------------------------------------------------------
 
 
 def names_of(kind: type[Node]) -> tuple[str, ...]:
     """The names of the fields of a kind of node."""
-    if kind not in NAMES:
-        NAMES[kind] = tuple(field.name for field in fields(kind))
-    return NAMES[kind]
+    return tuple(kind.__dataclass_fields__)
 
 
 def parts_of(node: Node) -> list[Any]:
@@ -303,81 +381,61 @@ def evaluate(
     [0.5]
     """
     with np.errstate(all="ignore"):
-        return _Run(np.asarray(scores, dtype=np.float64), segments, owner).value(node)
+        return _Evaluation(np.asarray(scores, dtype=np.float64), segments, owner).write(node)
 
 
-class _Run:
-    """One evaluation, in which each node is computed once."""
+class _Evaluation(PlanPrinter[Array]):
+    """One evaluation with NumPy."""
 
     def __init__(self, scores: Array, segments: Sequence[object] | None, owner: int) -> None:
         self.scores, self.segments, self.owner = scores, segments, owner
-        self.known: dict[Node, Array] = {}
-
-    def value(self, node: Node) -> Array:
-        if node not in self.known:
-            self.known[node] = RULES[type(node)](self, node)
-        return self.known[node]
+        self.known = {}
 
     def number(self, number: Number) -> Array:
         """A parameter, for all rows."""
         own = number.values[self.owner] if isinstance(number, PlanColumn) else number
         return np.full(self.scores.shape, own)
 
+    def input(self, node: Input) -> Array:
+        return self.scores
+
     def constant(self, node: Constant) -> Array:
         return self.number(node.value)
 
     def clip(self, node: Clip) -> Array:
-        return np.clip(self.value(node.x), self.number(node.low), self.number(node.high))
+        return np.clip(self.write(node.x), self.number(node.low), self.number(node.high))
 
     def linear(self, node: Linear) -> Array:
         total = self.number(node.base)
         for coefficient, term in node.terms:
-            total = total + self.number(coefficient) * self.value(term)
+            total = total + self.number(coefficient) * self.write(term)
         return total
 
-    def steps(self, node: StepPieces) -> Array:
+    def rising(self, node: Rising) -> Array:
+        return node.function(self.write(node.x))
+
+    def square(self, node: Square) -> Array:
+        return np.square(self.write(node.x))
+
+    def step_pieces(self, node: StepPieces) -> Array:
         own = self.owner if len(node.places) > 1 else 0
         return np.asarray(node.values[own][self._piece(node.places[own])])
 
-    def lines(self, node: LinePieces) -> Array:
-        own, x = self.owner if len(node.places) > 1 else 0, self.value(node.x)
-        if node.places[own].found is None:
+    def line_pieces(self, node: LinePieces) -> Array:
+        own, x = self.owner if len(node.places) > 1 else 0, self.write(node.x)
+        if not node.places[own].by_input:
             return node.pieces[own].value(x)
         return node.pieces[own].on(x, self._piece(node.places[own]))
 
     def _piece(self, place: PieceChoice) -> Index:
-        found = place.found
-        assert found is not None  # what jumps where nothing is known is refused when lowered
-        return found.piece[np.searchsorted(found.low, self.scores, side="right") - 1]
+        low, _, piece = place.regions
+        return piece[np.searchsorted(low, self.scores, side="right") - 1]
 
     def by_segment(self, node: BySegment) -> Array:
-        result = self.value(node.common).copy()
+        result = self.write(node.common).copy()
         for i, row in enumerate(self.segments or ()):
             if row in node.keys:
                 at = node.keys.index(row)
-                own, share = float(self.value(node.members[at])[i]), float(node.shares[at])
+                own, share = float(self.write(node.members[at])[i]), float(node.shares[at])
                 result[i] = own if share == 1.0 else share * own + (1.0 - share) * result[i]
         return result
-
-
-def _of(function: Function) -> Callable[[_Run, Any], Array]:
-    return lambda run, node: function(run.value(node.x))
-
-
-RULES: dict[type[Node], Callable[..., Array]] = {
-    Input: lambda run, node: run.scores,
-    Constant: _Run.constant,
-    Clip: _Run.clip,
-    Linear: _Run.linear,
-    Sigmoid: _of(sigmoid),
-    Logit: _of(logit),
-    Log: _of(lambda p: np.log(np.clip(p, SMALLEST, LARGEST))),
-    MinusLogRest: _of(lambda p: -np.log1p(-np.clip(p, SMALLEST, LARGEST))),
-    Softplus: _of(lambda x: np.logaddexp(0.0, x)),
-    Square: _of(np.square),
-    StepPieces: _Run.steps,
-    LinePieces: _Run.lines,
-    Variable: lambda run, node: run.value(node.value),
-    Let: lambda run, node: run.value(node.body),
-    BySegment: _Run.by_segment,
-}

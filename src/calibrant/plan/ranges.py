@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.plan.borders import LARGEST_DOUBLE
 from calibrant.plan.nodes import (
     Clip,
     Constant,
     Input,
-    Let,
     Linear,
     LinePieces,
-    Log,
-    Logit,
-    MinusLogRest,
     Node,
     Number,
-    PlanColumn,
+    PieceChoice,
+    PlanPrinter,
+    Rising,
     Sigmoid,
-    Softplus,
     Square,
     StepPieces,
-    Variable,
+    values_of,
 )
 
 __all__ = ["EVERYWHERE", "Range", "about", "ends_of", "reach"]
@@ -60,21 +55,15 @@ def reach(
     >>> reach(Linear(1.0, ((-2.0, Clip(Input(), 0.0, 0.25)),)))[0] > 0.49
     True
     """
-    if known and node in known:
-        return known[node]
     with np.errstate(all="ignore"):
-        low, high = RULES[type(node)](node, lambda inner: reach(inner, score, known), score)
+        low, high = _Reach(score, known or {}).write(node)
     return float(low), float(high)
 
 
 def ends_of(number: Number) -> Range:
     """The least and the largest of a parameter."""
-    if isinstance(number, PlanColumn):
-        return float(number.values.min()), float(number.values.max())
-    return number, number
-
-
-Inner = Callable[[Node], Range]
+    values = values_of(number)
+    return float(values.min()), float(values.max())
 
 
 def about(low: float, high: float) -> Range:
@@ -84,74 +73,62 @@ def about(low: float, high: float) -> Range:
     return max(below, 0.0) if low >= 0.0 else below, min(above, 0.0) if high <= 0.0 else above
 
 
-def _clip(node: Clip, inner: Inner, score: Range) -> Range:
-    (low, _), (_, high) = ends_of(node.low), ends_of(node.high)
-    least, most = inner(node.x)
-    return min(max(least, low), high), max(min(most, high), low)
+class _Reach(PlanPrinter[Range]):
+    """The ranges of nodes, by interval arithmetic."""
 
+    def __init__(self, score: Range, known: Mapping[Node, Range]) -> None:
+        self.score, self.known = score, dict(known)
 
-def _linear(node: Linear, inner: Inner, score: Range) -> Range:
-    low, high = ends_of(node.base)
-    for coefficient, term in node.terms:
-        products = [c * v for c in ends_of(coefficient) for v in inner(term)]
-        low, high = low + min(products), high + max(products)
-    return about(low, high)
+    def input(self, node: Input) -> Range:
+        return self.score
 
+    def constant(self, node: Constant) -> Range:
+        return ends_of(node.value)
 
-def _sigmoid(node: Sigmoid, inner: Inner, score: Range) -> Range:
-    low, high = about(*sigmoid(np.array(inner(node.x))).tolist())
-    return low, min(high, 1.0)
+    def clip(self, node: Clip) -> Range:
+        (low, _), (_, high) = ends_of(node.low), ends_of(node.high)
+        least, most = self.write(node.x)
+        return min(max(least, low), high), max(min(most, high), low)
 
-
-def _square(node: Square, inner: Inner, score: Range) -> Range:
-    low, high = inner(node.x)
-    squares = (low * low, high * high)
-    return about(0.0 if low <= 0.0 <= high else min(squares), max(squares))
-
-
-def _steps(node: StepPieces, inner: Inner, score: Range) -> Range:
-    return _levels(node, node.values, node.values, score)
-
-
-def _lines(node: LinePieces, inner: Inner, score: Range) -> Range:
-    low = tuple(own.low for own in node.pieces)
-    return about(*_levels(node, low, tuple(own.high for own in node.pieces), score))
-
-
-def _levels(node: Any, low: tuple[Array, ...], high: tuple[Array, ...], score: Range) -> Range:
-    """The least and the largest value on the pieces that scores get to."""
-    both = []
-    for place, *ends in zip(node.places, low, high, strict=True):
-        here: Any = slice(None)
-        if place.stretches is not None:
-            found = place.found
-            here = found.piece[(found.low <= score[1]) & (found.high >= score[0])]
-        both += [end[here] for end in ends]
-    values = np.concatenate(both)
-    return float(values.min()), float(values.max())
-
-
-def _of(function: Callable[[Array], Array]) -> Callable[[Any, Inner, Range], Range]:
-    def rule(node: Any, inner: Inner, score: Range) -> Range:
-        low, high = function(np.array(inner(node.x))).tolist()
+    def linear(self, node: Linear) -> Range:
+        low, high = ends_of(node.base)
+        for coefficient, term in node.terms:
+            products = [c * v for c in ends_of(coefficient) for v in self.write(term)]
+            low, high = low + min(products), high + max(products)
         return about(low, high)
 
-    return rule
+    def rising(self, node: Rising) -> Range:
+        low, high = node.function(np.array(self.write(node.x))).tolist()
+        return about(low, high)
+
+    def sigmoid(self, node: Sigmoid) -> Range:
+        low, high = self.rising(node)
+        return low, min(high, 1.0)
+
+    def square(self, node: Square) -> Range:
+        low, high = self.write(node.x)
+        squares = (low * low, high * high)
+        return about(0.0 if low <= 0.0 <= high else min(squares), max(squares))
+
+    def step_pieces(self, node: StepPieces) -> Range:
+        tables = zip(node.places, node.values, strict=True)
+        return _ends([v for place, own in tables for v in self._met(place, own)])
+
+    def line_pieces(self, node: LinePieces) -> Range:
+        tables = zip(node.places, node.pieces, strict=True)
+        return about(
+            *_ends([v for place, own in tables for v in self._met(place, own.low, own.high)])
+        )
+
+    def _met(self, place: PieceChoice, *columns: Array) -> list[Array]:
+        """The entries of columns of the pieces that scores get to."""
+        if place.stretches is None:
+            return list(columns)
+        low, high, piece = place.regions
+        here = piece[(low <= self.score[1]) & (high >= self.score[0])]
+        return [column[here] for column in columns]
 
 
-RULES: dict[type[Node], Callable[..., Range]] = {
-    Input: lambda node, inner, score: score,
-    Constant: lambda node, inner, score: ends_of(node.value),
-    Clip: _clip,
-    Linear: _linear,
-    Sigmoid: _sigmoid,
-    Logit: _of(logit),
-    Log: _of(lambda p: np.log(np.clip(p, SMALLEST, LARGEST))),
-    MinusLogRest: _of(lambda p: -np.log1p(-np.clip(p, SMALLEST, LARGEST))),
-    Softplus: _of(lambda x: np.logaddexp(0.0, x)),
-    Square: _square,
-    StepPieces: _steps,
-    LinePieces: _lines,
-    Variable: lambda node, inner, score: inner(node.value),
-    Let: lambda node, inner, score: inner(node.body),
-}
+def _ends(values: list[Array]) -> Range:
+    whole = np.concatenate(values)
+    return float(whole.min()), float(whole.max())

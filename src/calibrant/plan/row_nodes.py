@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.losses import SMALLEST
+from calibrant.losses import SMALLEST, log_softmax
 from calibrant.plan.map_input import MapInput, PlanTarget, start
-from calibrant.plan.nodes import Node, evaluate
+from calibrant.plan.nodes import Node, PlanPrinter, evaluate
 
 __all__ = [
     "Affine",
@@ -30,6 +29,8 @@ __all__ = [
     "RowInput",
     "Within",
     "evaluate_rows",
+    "shares_of_largest",
+    "shares_of_sum",
     "start_row",
 ]
 
@@ -52,80 +53,69 @@ class RowInput(Row):
 
 
 @dataclass(frozen=True, eq=False)
-class EachColumn(Row):
-    """A plan of one score for each column of the result: which column it reads, and itself."""
+class RowOf(Row):
+    """A value that is made of another row."""
 
     row: Row
+
+
+@dataclass(frozen=True, eq=False)
+class EachColumn(RowOf):
+    """A plan of one score for each column of the result: which column it reads, and itself."""
+
     members: tuple[tuple[int, Node], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Among(Row):
+class Among(RowOf):
     """z_j − ln Σ_{i≠j} exp z_i: the logit of each of k classes against all others."""
 
-    row: Row
     k: int
 
 
 @dataclass(frozen=True, eq=False)
-class Within(Row):
+class Within(RowOf):
     """Values moved into an interval."""
 
-    row: Row
     low: float
     high: float
 
 
 @dataclass(frozen=True, eq=False)
-class Logarithms(Row):
+class Logarithms(RowOf):
     """ln of values moved into [floor, 1]."""
 
-    row: Row
     floor: float
 
 
 @dataclass(frozen=True, eq=False)
-class Affine(Row):
+class Affine(RowOf):
     """W·x + b, with W a factor, one for each column, or a matrix; and any b, or none."""
 
-    row: Row
     matrix: Array
     bias: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class LogSoftmax(Row):
+class LogSoftmax(RowOf):
     """x − ln Σ exp x."""
 
-    row: Row
 
-
-@dataclass(frozen=True, eq=False)
-class Exponentials(Row):
+class Exponentials(RowOf):
     """exp of log-probabilities: with `LogSoftmax` the softmax."""
 
-    row: Row
 
-
-@dataclass(frozen=True, eq=False)
-class Normalised(Row):
+class Normalised(RowOf):
     """Values divided by their sum, unless that is zero."""
 
-    row: Row
 
-
-@dataclass(frozen=True, eq=False)
-class Relative(Row):
+class Relative(RowOf):
     """Values, none below zero, divided by the largest, unless that is zero."""
 
-    row: Row
-
 
 @dataclass(frozen=True, eq=False)
-class Power(Row):
+class Power(RowOf):
     """Values of at least zero to a power."""
 
-    row: Row
     power: float
 
 
@@ -137,7 +127,7 @@ class RowAverage(Row):
 
 
 @dataclass(frozen=True, eq=False)
-class Combined(Row):
+class Combined(RowOf):
     """Class probabilities of columns' probabilities.
 
     Parameters
@@ -150,7 +140,6 @@ class Combined(Row):
     solve : NumPy's function of the columns' probabilities
     """
 
-    row: Row
     rule: str
     code: Array
     weights: Array
@@ -217,54 +206,74 @@ def evaluate_rows(node: Row, rows: Array) -> Array:
     [[0.25, 0.75]]
     """
     with np.errstate(all="ignore"):
-        if isinstance(node, RowInput):
-            return np.asarray(rows, dtype=np.float64)
-        if isinstance(node, RowAverage):
-            return np.asarray(sum(w * evaluate_rows(row, rows) for w, row in node.terms))
-        inner: Any = node
-        return np.asarray(RULES[type(node)](node, evaluate_rows(inner.row, rows)))
+        return _RowEvaluation(np.asarray(rows, dtype=np.float64)).write(node)
 
 
-def _each(node: EachColumn, x: Array) -> Array:
-    return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
+class _RowEvaluation(PlanPrinter[Array]):
+    """One evaluation of rows with NumPy."""
+
+    def __init__(self, rows: Array) -> None:
+        self.rows = rows
+        self.known = {}
+
+    def row_input(self, node: RowInput) -> Array:
+        return self.rows
+
+    def each_column(self, node: EachColumn) -> Array:
+        x = self.write(node.row)
+        return np.column_stack([evaluate(member, x[:, j]) for j, member in node.members])
+
+    def among(self, node: Among) -> Array:
+        z = self.write(node.row)
+        rest = np.where(np.eye(z.shape[1], dtype=bool), -np.inf, z[:, None, :])
+        top = rest.max(axis=2)
+        return np.asarray(z - top - np.log(np.exp(rest - top[..., None]).sum(axis=2)))
+
+    def within(self, node: Within) -> Array:
+        return np.clip(self.write(node.row), node.low, node.high)
+
+    def logarithms(self, node: Logarithms) -> Array:
+        return np.log(np.clip(self.write(node.row), node.floor, 1.0))
+
+    def affine(self, node: Affine) -> Array:
+        x = self.write(node.row)
+        scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
+        return np.asarray(scaled if node.bias is None else scaled + node.bias)
+
+    def log_softmax(self, node: LogSoftmax) -> Array:
+        return log_softmax(self.write(node.row))
+
+    def exponentials(self, node: Exponentials) -> Array:
+        return np.exp(self.write(node.row))
+
+    def normalised(self, node: Normalised) -> Array:
+        return shares_of_sum(self.write(node.row))
+
+    def relative(self, node: Relative) -> Array:
+        return shares_of_largest(self.write(node.row))
+
+    def power(self, node: Power) -> Array:
+        return np.asarray(self.write(node.row) ** node.power)
+
+    def row_average(self, node: RowAverage) -> Array:
+        return np.asarray(sum(w * self.write(row) for w, row in node.terms))
+
+    def combined(self, node: Combined) -> Array:
+        r = self.write(node.row)
+        p = np.zeros((len(r), len(node.known)))
+        p[:, node.known] = node.solve(r)
+        return p
 
 
-def _among(node: Among, z: Array) -> Array:
-    rest = np.where(np.eye(z.shape[1], dtype=bool), -np.inf, z[:, None, :])
-    top = rest.max(axis=2)
-    return np.asarray(z - top - np.log(np.exp(rest - top[..., None]).sum(axis=2)))
+def shares_of_sum(x: Array) -> Array:
+    """Rows divided by their sum, unless that is zero."""
+    return _divided(x, x.sum(axis=1, keepdims=True))
 
 
-def _affine(node: Affine, x: Array) -> Array:
-    scaled = x @ node.matrix.T if node.matrix.ndim == 2 else x * node.matrix
-    return np.asarray(scaled if node.bias is None else scaled + node.bias)
+def shares_of_largest(x: Array) -> Array:
+    """Rows, none below zero, divided by their largest entry, unless that is zero."""
+    return _divided(np.maximum(x, 0.0), x.max(axis=1, keepdims=True))
 
 
-def _log_softmax(node: LogSoftmax, z: Array) -> Array:
-    below = z - z.max(axis=1, keepdims=True)
-    return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
-
-
-def _share(x: Array, whole: Array) -> Array:
+def _divided(x: Array, whole: Array) -> Array:
     return np.asarray(x / np.where(whole > 0.0, whole, 1.0))
-
-
-def _combined(node: Combined, r: Array) -> Array:
-    p = np.zeros((len(r), len(node.known)))
-    p[:, node.known] = node.solve(r)
-    return p
-
-
-RULES: dict[type[Row], Callable[..., Array]] = {
-    EachColumn: _each,
-    Among: _among,
-    Within: lambda node, x: np.clip(x, node.low, node.high),
-    Logarithms: lambda node, x: np.log(np.clip(x, node.floor, 1.0)),
-    Affine: _affine,
-    LogSoftmax: _log_softmax,
-    Exponentials: lambda node, x: np.exp(x),
-    Normalised: lambda node, x: _share(x, x.sum(axis=1, keepdims=True)),
-    Relative: lambda node, x: _share(np.maximum(x, 0.0), x.max(axis=1, keepdims=True)),
-    Power: lambda node, x: x**node.power,
-    Combined: _combined,
-}

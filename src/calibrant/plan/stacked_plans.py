@@ -128,4 +128,4 @@ def find_borders(plans: Sequence[Node]) -> None:
         ranks = borders(np.concatenate([place.knots for place in places]), function, sign < 0)
         ends = np.cumsum([len(place.knots) for place in places])[:-1]
         for place, own in zip(places, np.split(ranks, ends), strict=True):
-            place.__dict__["found"] = between(own, sign < 0)
+            place.__dict__["regions"] = between(own, sign < 0)

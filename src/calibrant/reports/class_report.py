@@ -33,8 +33,8 @@ from calibrant.estimators.base import Calibrator
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.named_methods import BEFORE, named_methods
 from calibrant.estimators.registry import calibrators_of
+from calibrant.losses import softmax
 from calibrant.maps import VectorMap
-from calibrant.maps.softmax import softmax
 from calibrant.metrics import evaluate
 from calibrant.metrics.probability_matrix import class_table, class_tables, top_table
 from calibrant.metrics.ranking import area, one_class

@@ -13,6 +13,7 @@ from calibrant.auto.folds import Splits, table_cv
 from calibrant.data.labels import read_classes
 from calibrant.data.score_range import OnRange
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.segment_keys import Key, segment_codes
 from calibrant.data.validation import Rows, check_lengths, read_binary
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
@@ -31,7 +32,6 @@ from calibrant.estimators.registry import calibrator_of
 from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Segmented
-from calibrant.maps.segmented import Key, segment_codes
 from calibrant.segment.fits import Own, Residual, Way
 from calibrant.segment.records import Segment, ShrinkageTrial
 from calibrant.segment.segment_cells import SegmentCells, read_tables, stack_of

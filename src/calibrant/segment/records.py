@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calibrant.maps.segmented import Key
+from calibrant.data.segment_keys import Key
 
 __all__ = ["Segment", "ShrinkageTrial"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.segment_keys import Key, segment_key
 from calibrant.errors import InputError
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds
-from calibrant.maps.segmented import Key, segment_key
 
 __all__ = ["SegmentCells", "read_tables", "stack_of"]
 

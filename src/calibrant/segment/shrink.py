@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from calibrant.auto.held_out_means import Sample
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.segment_keys import Key
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
 from calibrant.maps import Map
-from calibrant.maps.segmented import Key
 from calibrant.segment.fits import Way
 from calibrant.segment.records import ShrinkageTrial
 from calibrant.segment.segment_cells import SegmentCells

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.segment_keys import Key
 from calibrant.data.validation import Rows
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.splits import split_present
 from calibrant.estimators.table_folds import HeldOutCells, possible_folds
-from calibrant.maps.segmented import Key
 from calibrant.segment.segment_cells import SegmentCells
 
 __all__ = ["MakeFolds", "SegmentFold", "dealt", "folds_of_rows"]

@@ -133,12 +133,11 @@ def weight_files(model: Path) -> list[Path]:
 
 def _tensors(graph: Any) -> Iterator[Any]:
     """The constants of a graph and of the graphs within it."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _tensors(inner)
+    for part in graphs_of(graph):
+        yield from part.initializer
+        for node in part.node:
+            for attribute in node.attribute:
+                yield from (attribute.t, *attribute.tensors)
 
 
 def outputs_of(model: Any) -> list[ModelOutput]:

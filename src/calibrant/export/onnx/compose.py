@@ -29,7 +29,7 @@ from calibrant.export.onnx.model import (
     read_options,
     written,
 )
-from calibrant.export.onnx.printer import ML, ONNX, key_type
+from calibrant.export.onnx.printer import ML, ONNX, segment_type
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment, Node
@@ -271,7 +271,7 @@ def _segment(model: Any, graph: Graph, plan: Node) -> Tensor | None:
             "Export the model again with a newer target_opset."
         )
     _set_opsets(model, versions | {ML: max(versions.get(ML, ML_OPSET), ML_OPSET)})
-    model.graph.input.append(tensor_info("segment", key_type(plan.keys), [None]))
+    model.graph.input.append(tensor_info("segment", segment_type(plan), [None]))
     return graph.input("segment")
 
 

@@ -29,6 +29,16 @@ class OnnxNode(NamedTuple):
     domain: str = ""
 
 
+def _operator(op: str) -> Callable[[Tensor, Operand], Tensor]:
+    """An operation of a tensor and what stands to its right."""
+    return lambda tensor, other: tensor.graph.op(op, tensor, other)
+
+
+def _swapped(op: str) -> Callable[[Tensor, Operand], Tensor]:
+    """An operation of what stands to the left of a tensor, and the tensor."""
+    return lambda tensor, other: tensor.graph.op(op, other, tensor)
+
+
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """A named result of a graph. Formulas of it add nodes to the graph."""
@@ -39,53 +49,17 @@ class Tensor:
     graph: Graph
     name: str
 
-    def __add__(self, other: Operand) -> Tensor:
-        return self.graph.op("Add", self, other)
-
-    def __radd__(self, other: Operand) -> Tensor:
-        return self.graph.op("Add", other, self)
-
-    def __sub__(self, other: Operand) -> Tensor:
-        return self.graph.op("Sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Tensor:
-        return self.graph.op("Sub", other, self)
-
-    def __mul__(self, other: Operand) -> Tensor:
-        return self.graph.op("Mul", self, other)
-
-    def __rmul__(self, other: Operand) -> Tensor:
-        return self.graph.op("Mul", other, self)
-
-    def __truediv__(self, other: Operand) -> Tensor:
-        return self.graph.op("Div", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Tensor:
-        return self.graph.op("Div", other, self)
-
-    def __matmul__(self, other: Operand) -> Tensor:
-        return self.graph.op("MatMul", self, other)
+    __add__, __radd__ = _operator("Add"), _swapped("Add")
+    __sub__, __rsub__ = _operator("Sub"), _swapped("Sub")
+    __mul__, __rmul__ = _operator("Mul"), _swapped("Mul")
+    __truediv__, __rtruediv__ = _operator("Div"), _swapped("Div")
+    __matmul__ = _operator("MatMul")
+    __ge__, __gt__ = _operator("GreaterOrEqual"), _operator("Greater")
+    __le__, __lt__ = _operator("LessOrEqual"), _operator("Less")
+    __and__, __or__ = _operator("And"), _operator("Or")
 
     def __neg__(self) -> Tensor:
         return self.graph.op("Neg", self)
-
-    def __ge__(self, other: Operand) -> Tensor:
-        return self.graph.op("GreaterOrEqual", self, other)
-
-    def __gt__(self, other: Operand) -> Tensor:
-        return self.graph.op("Greater", self, other)
-
-    def __le__(self, other: Operand) -> Tensor:
-        return self.graph.op("LessOrEqual", self, other)
-
-    def __lt__(self, other: Operand) -> Tensor:
-        return self.graph.op("Less", self, other)
-
-    def __and__(self, other: Tensor) -> Tensor:
-        return self.graph.op("And", self, other)
-
-    def __or__(self, other: Tensor) -> Tensor:
-        return self.graph.op("Or", self, other)
 
     def __invert__(self) -> Tensor:
         return self.graph.op("Not", self)

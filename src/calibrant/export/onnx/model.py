@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.errors import ParameterError, import_extra
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, key_type
+from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, segment_type
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
 from calibrant.export.onnx.row_printer import OnnxRowPrinter
 from calibrant.maps import VectorMap
@@ -80,7 +80,7 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     segment, opsets = None, {"": OPSET}
     if isinstance(plan, BySegment) and plan.keys:
         segment, opsets[ML] = graph.input("segment"), ML_OPSET
-        inputs.append(tensor_info("segment", key_type(plan.keys), ["n"]))
+        inputs.append(tensor_info("segment", segment_type(plan), ["n"]))
     distribution = isinstance(map_, VectorMap) and map_.distribution
     graph.name(written(plan, graph.input("score"), segment, distribution), output.name)
     model = onnx.helper.make_model(

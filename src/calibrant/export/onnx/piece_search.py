@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.export.onnx.graph import Tensor
-from calibrant.plan.borders import regions
 from calibrant.plan.line_pieces import Pieces
 from calibrant.plan.nodes import LinePieces, PieceChoice, StepPieces
 
@@ -61,13 +60,13 @@ def tables_of(node: StepPieces | LinePieces, dtype: Float) -> list[PieceTable]:
 
 def _rows(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
     """The pieces of one table that numbers of the type lie in."""
-    found = regions(place.knots, None, falling=False) if place.found is None else place.found
-    first, last = up(found.low, dtype), down(found.high, dtype)
+    low, high, piece = place.regions
+    first, last = up(low, dtype), down(high, dtype)
     some = first <= last
-    first, last, piece = first[some], last[some], found.piece[some]
+    first, last, piece = first[some], last[some], piece[some]
     if not isinstance(own, Pieces):
         return PieceTable(first, {"value": own[piece]})
-    direct = place.found is None or place.function is None
+    direct = not place.by_input or place.function is None
     if direct and dtype != np.float64:
         return PieceTable(first, _between_numbers(own, first, last))
     return PieceTable(first, _lines(own, piece, dtype))

@@ -24,31 +24,13 @@ from calibrant.export.onnx.formulas import (
 )
 from calibrant.export.onnx.graph import Tensor
 from calibrant.export.onnx.piece_search import read, tables_of
-from calibrant.losses import LARGEST, SMALLEST, logit
+from calibrant.losses import LARGEST, log_p, logit
+from calibrant.plan import nodes
 from calibrant.plan.map_input import PlanTarget
-from calibrant.plan.nodes import (
-    BySegment,
-    Clip,
-    Constant,
-    Input,
-    Let,
-    Linear,
-    LinePieces,
-    Log,
-    Logit,
-    MinusLogRest,
-    Node,
-    Number,
-    PlanColumn,
-    Sigmoid,
-    Softplus,
-    Square,
-    StepPieces,
-    Variable,
-)
+from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, values_of
 from calibrant.plan.stacked_plans import stacked
 
-__all__ = ["ML", "ONNX", "OnnxPrinter", "key_type", "refuse_large"]
+__all__ = ["ML", "ONNX", "OnnxPrinter", "refuse_large", "segment_type"]
 
 Array = NDArray[np.float64]
 
@@ -69,22 +51,12 @@ def refuse_large(*values: Array) -> None:
         )
 
 
-def key_type(keys: tuple[str | int, ...]) -> np.dtype[Any]:
+def segment_type(plan: nodes.BySegment) -> np.dtype[Any]:
     """The type of the segments' tensor: int64, or object for strings."""
-    kinds = {type(key) for key in keys}
-    if len(kinds) > 1:
-        raise InputError(
-            "the segments of an ONNX graph must be all strings or all integers, but both came. "
-            "Fit the segments as strings: segments.astype(str)."
-        )
-    if kinds == {str}:
-        return np.dtype(object)
-    if any(not -(2**63) <= int(key) < 2**63 for key in keys):  # maps take unsigned ones, too
-        raise InputError("integer segments must fit 64 bits in ONNX. Fit the segments as strings.")
-    return np.dtype(np.int64)
+    return np.dtype(object if plan.key_type("of an ONNX graph") is str else np.int64)
 
 
-class OnnxPrinter:
+class OnnxPrinter(PlanPrinter[Tensor]):
     """Writes plans of a tensor into its graph.
 
     Parameters
@@ -106,32 +78,29 @@ class OnnxPrinter:
         self.graph = score.graph
         self.known = dict(known or {})
 
-    def write(self, node: Node) -> Tensor:
-        """The tensor of a node's values."""
-        if node not in self.known:
-            self.known[node] = RULES[type(node)](self, node)
-        return self.known[node]
-
     def number(self, number: Number) -> Tensor:
         """A parameter: a constant, or that of each row's own plan."""
         if isinstance(number, PlanColumn) and self.code is not None:
             return self.graph.gather(number.values, self.code)
-        return self.graph.constant(_values(number)[0])
+        return self.graph.constant(values_of(number)[0])
 
-    def constant(self, node: Constant) -> Tensor:
+    def input(self, node: nodes.Input) -> Tensor:
+        return self.score
+
+    def constant(self, node: nodes.Constant) -> Tensor:
         if isinstance(node.value, PlanColumn):
             return self.number(node.value)
         return self.graph.like(self.score, node.value)
 
-    def clip(self, node: Clip) -> Tensor:
+    def clip(self, node: nodes.Clip) -> Tensor:
         return self._within(self.write(node.x), node.low, node.high)
 
     def _within(self, x: Tensor, low: Number, high: Number) -> Tensor:
         return self.graph.within(x, self.number(low), self.number(high))
 
-    def linear(self, node: Linear) -> Tensor:
+    def linear(self, node: nodes.Linear) -> Tensor:
         if self.graph.dtype != np.float64:
-            refuse_large(_values(node.base), *(_values(c) for c, _ in node.terms))
+            refuse_large(values_of(node.base), *(values_of(c) for c, _ in node.terms))
         terms = [self.number(c) * self.write(term) for c, term in node.terms]
         total, *rest = terms if node.base == 0.0 else [self.number(node.base), *terms]
         for term in rest:
@@ -142,55 +111,62 @@ class OnnxPrinter:
     # lost. And it is they that are clipped, not what they are of: there is no 1 − 1e-9 among
     # float32, but there is its logit.
 
-    def logit(self, node: Logit) -> Tensor:
+    def logit(self, node: nodes.Logit) -> Tensor:
         x = _opened(node.x)
-        if isinstance(x, Sigmoid):
+        if isinstance(x, nodes.Sigmoid):
             return between_logits(self.write(x.x))
-        return self._clipped(x, Logit, logit) or logit_of(self.write(node.x))
+        return self._clipped(x, nodes.Logit, logit) or logit_of(self.write(node.x))
 
-    def log(self, node: Log) -> Tensor:
+    def log(self, node: nodes.Log) -> Tensor:
         x = _opened(node.x)
-        if isinstance(x, Input):
+        if isinstance(x, nodes.Input):
             return log_of(self.write(x), most=LARGEST)
-        clipped = self._clipped(x, Log, lambda p: np.log(np.clip(p, SMALLEST, LARGEST)))
-        return clipped or -softplus_of(-self.write(Logit(node.x)))
+        clipped = self._clipped(x, nodes.Log, log_p)
+        return clipped or -softplus_of(-self.write(nodes.Logit(node.x)))
 
-    def minus_log_rest(self, node: MinusLogRest) -> Tensor:
+    def minus_log_rest(self, node: nodes.MinusLogRest) -> Tensor:
         x = _opened(node.x)
-        if isinstance(x, Input):
+        if isinstance(x, nodes.Input):
             return neg_log_rest_of(self.write(x))
-        clipped = self._clipped(x, MinusLogRest, lambda p: -np.log1p(-np.minimum(p, LARGEST)))
-        return clipped or softplus_of(self.write(Logit(node.x)))
+        clipped = self._clipped(x, nodes.MinusLogRest, lambda p: -np.log1p(-np.minimum(p, LARGEST)))
+        return clipped or softplus_of(self.write(nodes.Logit(node.x)))
 
     def _clipped(
         self, x: Node, kind: Callable[[Node], Node], function: Callable[[Array], Array]
     ) -> Tensor | None:
         """A rising function of a clipped value: clipped after it."""
-        if not isinstance(x, Clip):
+        if not isinstance(x, nodes.Clip):
             return None
         low, high = (_mapped(function, end) for end in (x.low, x.high))
         return self._within(self.write(kind(x.x)), low, high)
 
-    def square(self, node: Square) -> Tensor:
+    def square(self, node: nodes.Square) -> Tensor:
         z = self.write(node.x)
         return z * z
 
-    def steps(self, node: StepPieces) -> Tensor:
+    def sigmoid(self, node: nodes.Sigmoid) -> Tensor:
+        return sigmoid_of(self.write(node.x))
+
+    def softplus(self, node: nodes.Softplus) -> Tensor:
+        return softplus_of(self.write(node.x))
+
+    def step_pieces(self, node: nodes.StepPieces) -> Tensor:
         tables = tables_of(node, self.graph.dtype)
         return read(tables, self.score, self.code, lambda: self.score)
 
-    def lines(self, node: LinePieces) -> Tensor:
-        direct = node.places[0].function is None or node.places[0].stretches is None
+    def line_pieces(self, node: nodes.LinePieces) -> Tensor:
+        place = node.places[0]
         if self.graph.dtype != np.float64:
             refuse_large(*(v for own in node.pieces for v in (own.left, own.right)))
-            if not direct:  # knots that the number itself is compared with may be anywhere
+            if (
+                place.function is not None and place.by_input
+            ):  # knots that the number itself is compared with may be anywhere
                 refuse_large(*(own.x for own in node.pieces))
-        known = node.places[0].stretches is not None
-        chooser = self.score if known else self.write(node.x)
+        chooser = self.score if place.by_input else self.write(node.x)
         tables = tables_of(node, self.graph.dtype)
         return read(tables, chooser, self.code, lambda: self.write(node.x))
 
-    def by_segment(self, node: BySegment) -> Tensor:
+    def by_segment(self, node: nodes.BySegment) -> Tensor:
         """The value of each row by its segment's plan; of other segments, the common one."""
         graph, common = self.graph, self.write(node.common)
         if not node.keys or self.segment is None:
@@ -211,9 +187,9 @@ class OnnxPrinter:
         return graph.where(graph.gather(shares == 1.0, code), own, mixed)
 
 
-def _segment_code(node: BySegment, segment: Tensor) -> Tensor:
+def _segment_code(node: nodes.BySegment, segment: Tensor) -> Tensor:
     """The number of each row's segment; how many there are for one that is not known."""
-    strings = key_type(node.keys) == np.dtype(object)
+    strings = segment_type(node) == np.dtype(object)
     attributes = {
         "keys_strings" if strings else "keys_int64s": list(node.keys),
         "values_int64s": list(range(len(node.keys))),
@@ -223,40 +199,13 @@ def _segment_code(node: BySegment, segment: Tensor) -> Tensor:
     return segment.graph.cast(code, np.int32)
 
 
-def _values(number: Number) -> Array:
-    return number.values if isinstance(number, PlanColumn) else np.array([number])
-
-
 def _mapped(function: Callable[[Array], Array], number: Number) -> Number:
     """A function of a parameter."""
-    values = function(_values(number))
+    values = function(values_of(number))
     return PlanColumn(values) if isinstance(number, PlanColumn) else float(values[0])
 
 
 def _opened(node: Node) -> Node:
-    while isinstance(node, Variable):
+    while isinstance(node, nodes.Variable):
         node = node.value
     return node
-
-
-def _of(function: Callable[[Tensor], Tensor]) -> Callable[[OnnxPrinter, Any], Tensor]:
-    return lambda printer, node: function(printer.write(node.x))
-
-
-RULES: dict[type[Node], Callable[..., Tensor]] = {
-    Input: lambda printer, node: printer.score,
-    Constant: OnnxPrinter.constant,
-    Clip: OnnxPrinter.clip,
-    Linear: OnnxPrinter.linear,
-    Sigmoid: _of(sigmoid_of),
-    Logit: OnnxPrinter.logit,
-    Log: OnnxPrinter.log,
-    MinusLogRest: OnnxPrinter.minus_log_rest,
-    Softplus: _of(softplus_of),
-    Square: OnnxPrinter.square,
-    StepPieces: OnnxPrinter.steps,
-    LinePieces: OnnxPrinter.lines,
-    Variable: lambda printer, node: printer.write(node.value),
-    Let: lambda printer, node: printer.write(node.body),
-    BySegment: OnnxPrinter.by_segment,
-}

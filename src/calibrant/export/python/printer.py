@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from calibrant.export.python.text import Function, Text, number, spread
-from calibrant.plan.nodes import (
-    Clip,
-    Constant,
-    Input,
-    Let,
-    Linear,
-    LinePieces,
-    Log,
-    Logit,
-    MinusLogRest,
-    Node,
-    Number,
-    Sigmoid,
-    Square,
-    StepPieces,
-    Variable,
-    uses,
-)
+from calibrant.plan import nodes
+from calibrant.plan.nodes import Node, Number, PlanPrinter, uses
 
 __all__ = ["PythonPrinter", "function_of"]
 
 #: terms of one expression; a longer sum is several statements
 MANY = 8
 #: what variables are called that hold a node's value
-HINTS: dict[type[Node], str] = {Logit: "z", Clip: "x"}
+HINTS: dict[type[Node], str] = {nodes.Logit: "z", nodes.Clip: "x"}
+#: the helpers that compute functions
+HELPERS: dict[type[Node], str] = {
+    nodes.Sigmoid: "_sigmoid",
+    nodes.Logit: "_logit",
+    nodes.Log: "_ln",
+    nodes.MinusLogRest: "_minus_ln_rest",
+}
 
 
 def function_of(plan: Node, text: Text) -> str:
@@ -43,7 +32,7 @@ def function_of(plan: Node, text: Text) -> str:
     return text.function(body)
 
 
-class PythonPrinter:
+class PythonPrinter(PlanPrinter[str]):
     """Writes plans into the body of a function; ``known`` are nodes that variables hold already."""
 
     def __init__(self, body: Function, *plans: Node, known: dict[Node, str] | None = None) -> None:
@@ -54,26 +43,32 @@ class PythonPrinter:
     def write(self, node: Node) -> str:
         """A node as an expression; the body gets the statements that it needs."""
         if node not in self.known:
-            written = RULES[type(node)](self, node)
-            if self.uses[node] < 2 or isinstance(node, (Constant, Input)):
+            written = self.by_rule(node)
+            if self.uses[node] < 2 or isinstance(node, (nodes.Constant, nodes.Input)):
                 return written
             self.known[node] = self.body.keep(HINTS.get(type(node), "p"), written)
         return self.known[node]
 
-    def let(self, node: Let) -> str:
+    def input(self, node: nodes.Input) -> str:
+        return "score"
+
+    def constant(self, node: nodes.Constant) -> str:
+        return _plain(node.value)
+
+    def let(self, node: nodes.Let) -> str:
         """The variable first, then what is made of it."""
         self.variable(node.variable)
         return self.write(node.body)
 
-    def variable(self, node: Variable, hint: str = "p") -> str:
+    def variable(self, node: nodes.Variable, hint: str = "p") -> str:
         if node not in self.known:
             self.known[node] = self.body.keep(hint, self.write(node.value))
         return self.known[node]
 
-    def clip(self, node: Clip) -> str:
+    def clip(self, node: nodes.Clip) -> str:
         return f"min(max({self.write(node.x)}, {_plain(node.low)}), {_plain(node.high)})"
 
-    def linear(self, node: Linear) -> str:
+    def linear(self, node: nodes.Linear) -> str:
         base = [_plain(node.base)] if node.base or not node.terms else []
         if len(node.terms) <= MANY:
             return spread(base + [f"{_plain(c)} * {self.write(term)}" for c, term in node.terms])
@@ -83,20 +78,21 @@ class PythonPrinter:
             self.body.add(f"{total} += {_plain(c)} * {self.write(term)}", sets=total)
         return total
 
-    def square(self, node: Square) -> str:
+    def rising(self, node: nodes.Rising) -> str:
+        return f"{HELPERS[type(node)]}({self.write(node.x)})"
+
+    def square(self, node: nodes.Square) -> str:
         z = self.body.keep("z", self.write(node.x))
         return f"({z} * {z})"
 
-    def steps(self, node: StepPieces) -> str:
+    def step_pieces(self, node: nodes.StepPieces) -> str:
         [place], [values] = node.places, node.values
-        assert place.found is not None
-        cuts = self.text.numbers(
-            "CUTS", place.found.low[1:], "the lowest scores of all steps but the first"
-        )
-        held = self.text.numbers("VALUES", values[place.found.piece], "the value of each step")
+        low, _, piece = place.regions
+        cuts = self.text.numbers("CUTS", low[1:], "the lowest scores of all steps but the first")
+        held = self.text.numbers("VALUES", values[piece], "the value of each step")
         return f"{held}[bisect.bisect_right({cuts}, {self.write(node.input)})]"
 
-    def lines(self, node: LinePieces) -> str:
+    def line_pieces(self, node: nodes.LinePieces) -> str:
         [pieces] = node.pieces
         x = self.body.keep("x", self.write(node.x))
         knots = self.text.numbers("KNOTS", pieces.x, "the knots, in ascending order")
@@ -109,12 +105,10 @@ class PythonPrinter:
             chosen = f"bisect.bisect_right({knots}, {x})"
         return f"_on_line({x}, {knots}, {left}, {right}, {chosen})"
 
-    def _chosen(self, node: LinePieces) -> str:
+    def _chosen(self, node: nodes.LinePieces) -> str:
         """How many knots are at or below x, as an expression of the score."""
-        [place] = node.places
-        assert place.found is not None
-        low, piece = place.found.low[1:], place.found.piece
-        cuts = self.text.numbers("CUTS", low, "the scores at which each next piece begins")
+        low, _, piece = node.places[0].regions
+        cuts = self.text.numbers("CUTS", low[1:], "the scores at which each next piece begins")
         found = f"bisect.bisect_right({cuts}, {self.write(node.input)})"
         if np.array_equal(piece, np.arange(len(piece))):
             return found
@@ -125,24 +119,3 @@ class PythonPrinter:
 def _plain(value: Number) -> str:
     assert isinstance(value, float)  # columns are for targets that print many plans as one
     return number(value)
-
-
-def _call(function: str) -> Callable[[PythonPrinter, Any], str]:
-    return lambda printer, node: f"{function}({printer.write(node.x)})"
-
-
-RULES: dict[type[Node], Callable[..., str]] = {
-    Input: lambda printer, node: "score",
-    Constant: lambda printer, node: _plain(node.value),
-    Clip: PythonPrinter.clip,
-    Linear: PythonPrinter.linear,
-    Sigmoid: _call("_sigmoid"),
-    Logit: _call("_logit"),
-    Log: _call("_ln"),
-    MinusLogRest: _call("_minus_ln_rest"),
-    Square: PythonPrinter.square,
-    StepPieces: PythonPrinter.steps,
-    LinePieces: PythonPrinter.lines,
-    Variable: PythonPrinter.variable,
-    Let: PythonPrinter.let,
-}

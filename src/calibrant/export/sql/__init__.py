@@ -123,7 +123,7 @@ def to_sql(
     request = Request(
         map=map_,
         fitted=fitted_of(calibrator),
-        page=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
+        writer=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
         columns=(column,) if isinstance(column, str) else tuple(column),
         table=table,
         into=into,
@@ -134,7 +134,7 @@ def to_sql(
     )
     request.check()
     sql = _faster(request) if form == "auto" else request.written()
-    last = 1 if view is None else len(request.page.dialect.view)
+    last = 1 if view is None else len(request.writer.dialect.view)
     if len(sql.statements) > last:  # it makes tables
         request.check_tables()
     return sql
@@ -142,8 +142,8 @@ def to_sql(
 
 def _faster(request: Request) -> Sql:
     """An expression, or a lookup where that is faster and there is one."""
-    dialect = request.page.dialect
-    other = replace(request, page=SqlWriter(dialect, lookup=True))
+    dialect = request.writer.dialect
+    other = replace(request, writer=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
     long = request.map.size * (USUAL if several else LEAST) > dialect.longest
     plain = None if long else _if_short(request)
@@ -152,7 +152,7 @@ def _faster(request: Request) -> Sql:
     looked_up = _if_short(other)
     if looked_up is None:  # none is short enough for one query: the error of the first says so
         return request.written() if plain is None else plain
-    return looked_up if plain is None or other.page.joins else plain
+    return looked_up if plain is None or other.writer.joins else plain
 
 
 def _if_short(request: Request) -> Sql | None:

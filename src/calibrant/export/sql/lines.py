@@ -45,7 +45,7 @@ def is_steep(pieces: Pieces, x: Node) -> NDArray[np.bool_]:
 def bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
     """The least and the largest value in memory on each piece of table i."""
     pieces = node.pieces[i]
-    if node.places[i].found is None:
+    if not node.places[i].by_input:
         ends = [pieces.low[found.piece], pieces.high[found.piece]]
     else:
         ends = [evaluate(node, scores, owner=i) for scores in (found.low, found.high)]
@@ -75,7 +75,7 @@ def numbered_values(piece: Mapping[str, float], s: Array) -> Array:
 # --- as SQL -------------------------------------------------------------------------------------
 
 
-def numbered_line(s: str, piece: Mapping[str, float], page: SqlWriter) -> str:
+def numbered_line(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
     """A line whose parameters are numbers.
 
     >>> from calibrant.export.sql.dialects import dialect_of
@@ -83,7 +83,7 @@ def numbered_line(s: str, piece: Mapping[str, float], page: SqlWriter) -> str:
     >>> numbered_line("s", piece, SqlWriter(dialect_of("duckdb")))
     '(s - 0.5e0) / 2e0 * 0.25e0'
     """
-    dialect = page.dialect
+    dialect = writer.dialect
     if "base" in piece:
         return linear(piece["base"], [(piece["slope"], s)], dialect)
     if "slope" in piece:

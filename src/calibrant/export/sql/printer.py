@@ -8,7 +8,7 @@ each of their branches, where a line is short and knows where it lies.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,30 +27,13 @@ from calibrant.export.sql.lines import (
 from calibrant.export.sql.overflow import STEEPEST, is_bounded
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.losses import LARGEST, SMALLEST, logit
-from calibrant.plan.borders import Regions, regions
+from calibrant.plan import nodes
+from calibrant.plan.borders import Regions
 from calibrant.plan.map_input import PlanTarget
-from calibrant.plan.nodes import (
-    Clip,
-    Constant,
-    Input,
-    Let,
-    Linear,
-    LinePieces,
-    Log,
-    Logit,
-    MinusLogRest,
-    Node,
-    Number,
-    PlanColumn,
-    Sigmoid,
-    Square,
-    StepPieces,
-    Variable,
-    evaluate,
-)
+from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, evaluate
 from calibrant.plan.ranges import EVERYWHERE, Range, about, ends_of, reach
 
-__all__ = ["SQL", "Scope", "factor", "write"]
+__all__ = ["SQL", "SqlPrinter", "factor"]
 
 Array = NDArray[np.float64]
 
@@ -63,32 +46,40 @@ SQL = PlanTarget(
 TINY = 1e-280
 #: the logits of 0 and 1, and the logarithms of what they count as
 ENDS = {
-    Logit: tuple(logit(np.array([0.0, 1.0])).tolist()),
-    Log: (float(np.log(SMALLEST)), float(np.log(LARGEST))),
-    MinusLogRest: (0.0, float(-np.log1p(-LARGEST))),
+    nodes.Logit: tuple(logit(np.array([0.0, 1.0])).tolist()),
+    nodes.Log: (float(np.log(SMALLEST)), float(np.log(LARGEST))),
+    nodes.MinusLogRest: (0.0, float(-np.log1p(-LARGEST))),
 }
+#: a name, a qualified name or a number
+WORD = r"[\w.:]+"
+#: functions whose SQL is an operand as it stands
+FUNCTIONS = (nodes.Logit, nodes.Log, nodes.Square)
+#: the lower end of a region, its line as SQL, and the range of that
+Leaf = tuple[float, str, Range]
+#: how near to 0 or 1 a line must come for rounding to carry it beyond
+NEAR = 1e-12
 
 
 @dataclass(frozen=True)
-class Scope:
-    """What is known where a node is written.
+class SqlPrinter(PlanPrinter[str]):
+    """Writes plans as SQL, and knows where: in which branch, and after which variables.
 
     Parameters
     ----------
-    page : what it is written on
+    writer : what it is written on
     score : SQL of the score
     here : the least and the largest score that get here
-    bound : variables as SQL, to be used as operands
+    known : variables as SQL, to be used as operands
     ranges : the least and the largest value of each of them here
     columns : SQL of the parameters that each row has of its own
     code : of many plans in one, SQL of the number of each row's own
     relative : whether small values must keep their digits, because something is made of them
     """
 
-    page: SqlWriter
+    writer: SqlWriter
     score: str
     here: Range = EVERYWHERE
-    bound: Mapping[Node, str] = field(default_factory=dict)
+    known: dict[Node, str] = field(default_factory=dict)
     ranges: Mapping[Node, Range] = field(default_factory=dict)
     columns: Mapping[PlanColumn, str] = field(default_factory=dict)
     code: str = ""
@@ -96,8 +87,8 @@ class Scope:
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect of the page."""
-        return self.page.dialect
+        """The dialect of the writer."""
+        return self.writer.dialect
 
     def number(self, number: Number) -> str:
         """A parameter: a literal, or a column."""
@@ -109,83 +100,217 @@ class Scope:
         """The least and the largest value of a node here."""
         return reach(node, self.here, self.ranges)
 
-    def between(self, low: float, high: float) -> Scope:
-        """The scope of the scores in an interval."""
+    def between(self, low: float, high: float) -> SqlPrinter:
+        """The printer for scores in an interval."""
         return replace(self, here=(max(self.here[0], low), min(self.here[1], high)))
 
-    def let(self, variable: Node, text: str, range_: Range) -> Scope:
-        """The scope in which a variable has a value."""
+    def given(self, variable: Node, text: str, range_: Range) -> SqlPrinter:
+        """The printer for what is made of a variable."""
         return replace(
             self,
-            bound={**self.bound, variable: inside("(", text, ")")},
+            known={**self.known, variable: inside("(", text, ")")},
             ranges={**self.ranges, variable: range_},
         )
 
+    def write(self, node: Node) -> str:
+        """A node as SQL. What is used twice is written twice: SQL has no variables."""
+        return self.known[node] if node in self.known else self.by_rule(node)
 
-def write(node: Node, scope: Scope) -> str:
-    """A node as SQL."""
-    if node in scope.bound:
-        return scope.bound[node]
-    return RULES[type(node)](node, scope)
+    def operand(self, node: Node) -> str:
+        """A node as SQL that can be part of a product, of a comparison, or an argument."""
+        text = self.write(node)
+        plain = isinstance(node, nodes.Input) or node in self.known or re.fullmatch(WORD, text)
+        called = isinstance(node, nodes.Clip) and self.dialect.greatest and any(self._ends(node))
+        return text if plain or called else inside("(", text, ")")
 
+    def input(self, node: nodes.Input) -> str:
+        return self.score
 
-def operand(node: Node, scope: Scope) -> str:
-    """A node as SQL that can be part of a product, of a comparison, or an argument."""
-    text = write(node, scope)
-    plain = node in scope.bound or isinstance(node, Input) or re.fullmatch(r"[\w.:]+", text)
-    called = isinstance(node, Clip) and scope.dialect.greatest and any(_ends(node, scope))
-    return text if plain or called else inside("(", text, ")")
+    def constant(self, node: nodes.Constant) -> str:
+        return self.number(node.value)
 
+    def clip(self, node: nodes.Clip) -> str:
+        text, ends = self.write(node.x), self._ends(node)
+        return clamp(text, self.dialect, *ends) if any(ends) else text
 
-def _constant(node: Constant, scope: Scope) -> str:
-    return scope.number(node.value)
+    def _ends(self, node: nodes.Clip) -> tuple[str | None, str | None]:
+        """The ends of an interval that a value can be beyond, as SQL."""
+        least, most = self.reach(node.x)
+        (_, low), (high, _) = ends_of(node.low), ends_of(node.high)
+        return (
+            self.number(node.low) if least < low else None,
+            self.number(node.high) if most > high else None,
+        )
 
+    def linear(self, node: nodes.Linear) -> str:
+        numbered: list[tuple[float, str]] = []
+        parts = [self.number(node.base)] if isinstance(node.base, PlanColumn) else []
+        for coefficient, term in node.terms:
+            # −ln(1 − p) is written as ln(1 − p)
+            turned = isinstance(term, nodes.MinusLogRest)
+            text = self._factor_of(term, coefficient)
+            if isinstance(coefficient, PlanColumn) or parts:
+                parts.append(f"{'-' if turned else '+'} {self.number(coefficient)} * {text}")
+            else:
+                numbered.append((-coefficient if turned else coefficient, text))
+        base = 0.0 if isinstance(node.base, PlanColumn) else node.base
+        if not parts:
+            return linear(base, numbered, self.dialect)
+        if numbered or base:
+            parts = [linear(base, numbered, self.dialect), *parts]
+        text = "\n".join(parts)
+        return text.removeprefix("+ ")
 
-def _clip(node: Clip, scope: Scope) -> str:
-    text, ends = write(node.x, scope), _ends(node, scope)
-    return clamp(text, scope.dialect, *ends) if any(ends) else text
+    def _factor_of(self, term: Node, coefficient: Number) -> str:
+        """A term of a sum; where products must not underflow, tiny scores count as 0."""
+        if isinstance(term, nodes.MinusLogRest):  # the sum turns the sign
+            return self._function(term)
+        text = self.operand(term) if not isinstance(term, FUNCTIONS) else self.write(term)
+        low, high = self.here
+        largest = max(map(abs, ends_of(coefficient)))
+        inner = term.x if isinstance(term, nodes.Clip) else term
+        tiny = isinstance(inner, nodes.Input) and low < TINY and high > -TINY and largest <= 0.5
+        return factor(text, self.dialect) if tiny else text
 
+    def sigmoid(self, node: nodes.Sigmoid) -> str:
+        return sigmoid_of(self.write(node.x), self.dialect, is_bounded(self.reach(node.x)))
 
-def _ends(node: Clip, scope: Scope) -> tuple[str | None, str | None]:
-    """The ends of an interval that a value can be beyond, as SQL."""
-    least, most = scope.reach(node.x)
-    (_, low), (high, _) = ends_of(node.low), ends_of(node.high)
-    return (
-        scope.number(node.low) if least < low else None,
-        scope.number(node.high) if most > high else None,
-    )
+    def logit(self, node: nodes.Logit) -> str:
+        return self._function(node)
 
+    def log(self, node: nodes.Log) -> str:
+        return self._function(node)
 
-def _linear(node: Linear, scope: Scope) -> str:
-    numbered: list[tuple[float, str]] = []
-    parts = [scope.number(node.base)] if isinstance(node.base, PlanColumn) else []
-    for coefficient, term in node.terms:
-        # −ln(1 − p) is written as ln(1 − p)
-        turned = isinstance(term, MinusLogRest)
-        text = _factor_of(term, coefficient, scope)
-        if isinstance(coefficient, PlanColumn) or parts:
-            parts.append(f"{'-' if turned else '+'} {scope.number(coefficient)} * {text}")
+    def minus_log_rest(self, node: nodes.MinusLogRest) -> str:
+        return f"-{self._function(node)}"
+
+    def _function(self, node: nodes.Logit | nodes.Log | nodes.MinusLogRest) -> str:
+        """ln(p / (1 − p)), ln p or ln(1 − p), with the values of 0 and 1 where p can be those."""
+        low, high = self.reach(node.x)
+        number, ln, one = self.dialect.number, self.dialect.ln, self.dialect.number(1.0)
+        p, sign = self.operand(node.x), -1.0 if isinstance(node, nodes.MinusLogRest) else 1.0
+        at_zero, at_one = (sign * end for end in ENDS[type(node)])
+        branches = [(f"{p} <= {number(0.0)}", number(at_zero))] if low <= 0.0 else []
+        branches += [(f"{p} >= {one}", number(at_one))] if high >= 1.0 else []
+        # ln(1 − p) and not log1p: what is lost is below 1e-16
+        inner = {
+            nodes.Logit: f"{p} / ({one} - {p})",
+            nodes.Log: p,
+            nodes.MinusLogRest: f"{one} - {p}",
+        }[type(node)]
+        return inside("(", case(branches, f"{ln}({inner})"), ")") if branches else f"{ln}({inner})"
+
+    def square(self, node: nodes.Square) -> str:
+        z = self.operand(node.x) if not isinstance(node.x, FUNCTIONS) else self.write(node.x)
+        return f"({z} * {z})"
+
+    # --- pieces -----------------------------------------------------------------------------------
+
+    def step_pieces(self, node: nodes.StepPieces) -> str:
+        if len(node.places) > 1:
+            tables = [{"value": own} for own in node.values]
+            return self.writer.look_up_own(_regions(node), tables, self.code, self.score)["value"]
+        [values], found = node.values, self._found(node)
+        if self.writer.lookup and len(found.low) > 1:
+            return self.writer.look_up(found, {"value": values}, self.score)["value"]
+        texts = [self.dialect.number(float(values[i])) for i in found.piece]
+        return tree(self.score, found.low.tolist(), texts, self.dialect)
+
+    def _found(self, node: nodes.StepPieces | nodes.LinePieces) -> Regions:
+        """The regions of the only table; where the score chooses, those that scores get to here."""
+        [place] = node.places
+        low, high, piece = place.regions
+        if not place.by_input:
+            return place.regions
+        first, last = self.here
+        here = (low <= last) & (high >= first)
+        return Regions(np.maximum(low, first)[here], np.minimum(high, last)[here], piece[here])
+
+    def line_pieces(self, node: nodes.LinePieces) -> str:
+        if self.writer.lookup and sum(len(place.knots) for place in node.places) > 1:
+            return self._looked_up(node)
+        leaves = self._leaves(node)
+        low, texts = [low for low, *_ in leaves], [text for _, text, _ in leaves]
+        return tree(self._chooser(node), low, texts, self.dialect)
+
+    def _chooser(self, node: nodes.LinePieces) -> str:
+        """What chooses a piece: the score; or what lines are of, if they meet at every knot."""
+        return self.score if node.places[0].by_input else self.operand(node.x)
+
+    def _looked_up(self, node: nodes.LinePieces) -> str:
+        """Lines of which a join finds each row's own."""
+        columns = [own.columns(self.relative) for own in node.pieces]
+        if len({tuple(own) for own in columns}) > 1:
+            columns = [own.ends() for own in node.pieces]
+        if any(is_steep(own, node.x).any() for own in node.pieces):
+            more = (bounds(node, i, found) for i, found in enumerate(_regions(node)))
+            columns = [own | ends for own, ends in zip(columns, more, strict=True)]
+        chooser = self._chooser(node)
+        if len(node.places) > 1:
+            joined = self.writer.look_up_own(_regions(node), columns, self.code, chooser)
         else:
-            numbered.append((-coefficient if turned else coefficient, text))
-    base = 0.0 if isinstance(node.base, PlanColumn) else node.base
-    if not parts:
-        return linear(base, numbered, scope.dialect)
-    if numbered or base:
-        parts = [linear(base, numbered, scope.dialect), *parts]
-    text = "\n".join(parts)
-    return text.removeprefix("+ ")
+            joined = self.writer.look_up(self._found(node), columns[0], chooser)
+        text = line(self._factor_of(node.x, 0.0), joined)
+        if "least" in joined:
+            return clamp(text, self.dialect, joined["least"], joined["most"])
+        shares = all(_are_shares(own.low) and _are_shares(own.high) for own in node.pieces)
+        return clamp(text, self.dialect, 0.0, 1.0) if shares else text
 
+    def _leaves(self, node: nodes.LinePieces) -> list[Leaf]:
+        """Of each region here its lower end, and its line as SQL with its range."""
+        [place], [pieces] = node.places, node.pieces
+        known, found = place.by_input, self._found(node)
+        steep, columns = is_steep(pieces, node.x), pieces.columns(self.relative)
+        limits = bounds(node, 0, found) if steep.any() else {}
+        shares = _are_shares(pieces.low) and _are_shares(pieces.high)
+        leaves = []
+        for low, high, i in zip(*found, strict=True):
+            piece = {name: float(column[i]) for name, column in columns.items()}
+            ends = {name: float(column[i]) for name, column in limits.items() if steep[i]}
+            own = self.between(low, high) if known else self
+            flat = flat_value(piece, ends)
+            if flat is not None:
+                leaves.append((float(low), self.dialect.number(flat), (flat, flat)))
+                continue
+            s = own._factor_of(node.x, 0.0)
+            text = numbered_line(s, piece, self.writer)
+            range_ = about(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
+            least, most = ends.get("least"), ends.get("most")
+            if shares and not ends:
+                least, most = _beyond(node, piece, own.here if known else None, range_)
+            if (least, most) != (None, None):
+                text = clamp(text, self.dialect, least, most)
+            leaves.append((float(low), text, range_))
+        return leaves
 
-def _factor_of(term: Node, coefficient: Number, scope: Scope) -> str:
-    """A term of a sum; where products must not underflow, tiny scores count as 0."""
-    if isinstance(term, MinusLogRest):  # the sum turns the sign
-        return _function(term, scope)
-    text = operand(term, scope) if not isinstance(term, FUNCTIONS) else write(term, scope)
-    low, high = scope.here
-    largest = max(map(abs, ends_of(coefficient)))
-    inner = term.x if isinstance(term, Clip) else term
-    tiny = isinstance(inner, Input) and low < TINY and high > -TINY and largest <= 0.5
-    return factor(text, scope.dialect) if tiny else text
+    # --- one after another ------------------------------------------------------------------------
+
+    def let(self, node: nodes.Let) -> str:
+        value, own = node.variable.value, replace(self, relative=True)
+        lines = value.x if isinstance(value, nodes.Sigmoid) else value
+        known = isinstance(lines, nodes.LinePieces) and lines.places[0].by_input
+        if self.writer.lookup or not known or not isinstance(lines, nodes.LinePieces):
+            range_ = self.reach(value)
+            return self.given(node.variable, own.write(value), range_).write(node.body)
+        leaves = own._leaves(lines)
+        ends = [np.nextafter(low, -np.inf) for low, *_ in leaves[1:]] + [np.inf]
+        texts = []
+        for leaf, end in zip(leaves, ends, strict=True):
+            here = self.between(leaf[0], float(end))
+            texts.append(here._of_leaf(node, leaf, lines))
+        return tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
+
+    def _of_leaf(self, node: nodes.Let, leaf: Leaf, lines: nodes.LinePieces) -> str:
+        """What is made of one line, on its region."""
+        low, text, range_ = leaf
+        value = node.variable.value
+        if range_[0] == range_[1]:  # what is made of a number is a number
+            [p] = evaluate(node.body, np.array([low])).tolist()
+            return self.dialect.number(p)
+        if isinstance(value, nodes.Sigmoid):
+            text = sigmoid_of(text, self.dialect, is_bounded(range_))
+            range_ = reach(value, self.here, {**self.ranges, lines: range_})
+        return self.given(node.variable, text, range_).write(node.body)
 
 
 def factor(value: str, dialect: Dialect) -> str:
@@ -196,146 +321,28 @@ def factor(value: str, dialect: Dialect) -> str:
     return case([(f"ABS({value}) < {number(TINY)}", number(0.0))], value)
 
 
-def _sigmoid(node: Sigmoid, scope: Scope) -> str:
-    return sigmoid_of(write(node.x, scope), scope.dialect, is_bounded(scope.reach(node.x)))
-
-
 def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
     """σ(f) = 1 / (1 + exp(−f)) of SQL; where f is not bounded, it is moved to where exp is."""
     one = dialect.number(1.0)
     f = f if bounded or dialect.infinite else clamp(f, dialect, -STEEPEST, STEEPEST)
-    if re.fullmatch(r"[\w.:]+", f):
+    if re.fullmatch(WORD, f):
         return f"{one} / ({one} + EXP(-{f}))"
     return inside(f"{one} / ({one} + EXP(-(", f, ")))")
-
-
-def _function(node: Logit | Log | MinusLogRest, scope: Scope) -> str:
-    """ln(p / (1 − p)), ln p or ln(1 − p), with the values of 0 and 1 where p can be those."""
-    low, high = scope.reach(node.x)
-    number, ln, one = scope.dialect.number, scope.dialect.ln, scope.dialect.number(1.0)
-    p, sign = operand(node.x, scope), -1.0 if isinstance(node, MinusLogRest) else 1.0
-    at_zero, at_one = (sign * end for end in ENDS[type(node)])
-    branches = [(f"{p} <= {number(0.0)}", number(at_zero))] if low <= 0.0 else []
-    branches += [(f"{p} >= {one}", number(at_one))] if high >= 1.0 else []
-    # ln(1 − p) and not log1p: what is lost is below 1e-16
-    inner = {Logit: f"{p} / ({one} - {p})", Log: p, MinusLogRest: f"{one} - {p}"}[type(node)]
-    return inside("(", case(branches, f"{ln}({inner})"), ")") if branches else f"{ln}({inner})"
-
-
-FUNCTIONS = (Logit, Log, Square)
-
-
-def _square(node: Square, scope: Scope) -> str:
-    z = operand(node.x, scope) if not isinstance(node.x, FUNCTIONS) else write(node.x, scope)
-    return f"({z} * {z})"
-
-
-# --- pieces -------------------------------------------------------------------------------------
-
-
-def _steps(node: StepPieces, scope: Scope) -> str:
-    if len(node.places) > 1:
-        return scope.page.look_up_own(
-            _all_found(node), [{"value": own} for own in node.values], scope.code, scope.score
-        )["value"]
-    [values], found = node.values, _found(node, scope)
-    if scope.page.lookup and len(found.low) > 1:
-        return scope.page.look_up(found, {"value": values}, scope.score)["value"]
-    texts = [scope.dialect.number(float(values[i])) for i in found.piece]
-    return tree(scope.score, found.low.tolist(), texts, scope.dialect)
-
-
-def _found(node: StepPieces | LinePieces, scope: Scope) -> Regions:
-    """The regions of the only table that scores get to here."""
-    [place] = node.places
-    assert place.found is not None
-    low, high, piece = place.found
-    first, last = scope.here
-    here = (low <= last) & (high >= first)
-    return Regions(np.maximum(low, first)[here], np.minimum(high, last)[here], piece[here])
-
-
-def _all_found(node: StepPieces | LinePieces) -> list[Regions]:
-    return [p.found or regions(p.knots, None, falling=False) for p in node.places]
-
-
-def _lines(node: LinePieces, scope: Scope) -> str:
-    if scope.page.lookup and sum(len(place.knots) for place in node.places) > 1:
-        return _looked_up(node, scope)
-    leaves = _leaves(node, scope)
-    # what lines are of may choose among them where they meet at every knot
-    chooser = scope.score if node.places[0].found is not None else operand(node.x, scope)
-    low, texts = [low for low, *_ in leaves], [text for _, text, _ in leaves]
-    return tree(chooser, low, texts, scope.dialect)
-
-
-def _looked_up(node: LinePieces, scope: Scope) -> str:
-    """Lines of which a join finds each row's own."""
-    known = node.places[0].found is not None
-    columns = [own.columns(scope.relative) for own in node.pieces]
-    if len({tuple(own) for own in columns}) > 1:
-        columns = [own.ends() for own in node.pieces]
-    if any(is_steep(own, node.x).any() for own in node.pieces):
-        more = (bounds(node, i, found) for i, found in enumerate(_all_found(node)))
-        columns = [own | ends for own, ends in zip(columns, more, strict=True)]
-    chooser = scope.score if known else operand(node.x, scope)
-    if len(node.places) > 1:
-        joined = scope.page.look_up_own(_all_found(node), columns, scope.code, chooser)
-    else:
-        found = _found(node, scope) if known else _all_found(node)[0]
-        joined = scope.page.look_up(found, columns[0], chooser)
-    text = line(_factor_of(node.x, 0.0, scope), joined)
-    if "least" in joined:
-        return clamp(text, scope.dialect, joined["least"], joined["most"])
-    shares = all(_are_shares(own.low) and _are_shares(own.high) for own in node.pieces)
-    return clamp(text, scope.dialect, 0.0, 1.0) if shares else text
 
 
 def _are_shares(values: Array) -> bool:
     return bool(values.min() >= 0.0 and values.max() <= 1.0)
 
 
-Leaf = tuple[float, str, Range]
-
-
-def _leaves(node: LinePieces, scope: Scope) -> list[Leaf]:
-    """Of each region here its lower end, and its line as SQL with its range."""
-    [place], [pieces] = node.places, node.pieces
-    known = place.found is not None
-    found = _found(node, scope) if known else regions(place.knots, None, falling=False)
-    steep, columns = is_steep(pieces, node.x), pieces.columns(scope.relative)
-    limits = bounds(node, 0, found) if steep.any() else {}
-    shares = _are_shares(pieces.low) and _are_shares(pieces.high)
-    leaves = []
-    for low, high, i in zip(*found, strict=True):
-        piece = {name: float(column[i]) for name, column in columns.items()}
-        ends = {name: float(column[i]) for name, column in limits.items() if steep[i]}
-        own = scope.between(low, high) if known else scope
-        flat = flat_value(piece, ends)
-        if flat is not None:
-            leaves.append((float(low), scope.dialect.number(flat), (flat, flat)))
-            continue
-        s = _factor_of(node.x, 0.0, own)
-        text = numbered_line(s, piece, scope.page)
-        range_ = about(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
-        least, most = ends.get("least"), ends.get("most")
-        if shares and not ends:
-            least, most = _beyond(node, piece, own.here if known else None, range_)
-        if (least, most) != (None, None):
-            text = clamp(text, scope.dialect, least, most)
-        leaves.append((float(low), text, range_))
-    return leaves
-
-
-#: how near to 0 or 1 a line must come for rounding to carry it beyond
-NEAR = 1e-12
+def _regions(node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
+    return [place.regions for place in node.places]
 
 
 def _beyond(
-    node: LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
+    node: nodes.LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
 ) -> tuple[float | None, float | None]:
     """Which of 0 and 1 rounding could carry a line beyond, here; None for those it cannot."""
-    if here is not None and isinstance(node.x, Input):
+    if here is not None and isinstance(node.x, nodes.Input):
         # each operation rises or falls with the score, and is the same in every engine
         values = numbered_values(piece, np.array(here))
         return 0.0 if values.min() < 0.0 else None, 1.0 if values.max() > 1.0 else None
@@ -343,52 +350,3 @@ def _beyond(
         values = evaluate(node, np.array(here))
         range_ = float(values.min()), float(values.max())
     return 0.0 if range_[0] <= NEAR else None, 1.0 if range_[1] >= 1.0 - NEAR else None
-
-
-# --- one after another --------------------------------------------------------------------------
-
-
-def _let(node: Let, scope: Scope) -> str:
-    value, own = node.variable.value, replace(scope, relative=True)
-    lines = value.x if isinstance(value, Sigmoid) else value
-    known = isinstance(lines, LinePieces) and lines.places[0].found is not None
-    if scope.page.lookup or not known or not isinstance(lines, LinePieces):
-        range_ = scope.reach(value)
-        return write(node.body, scope.let(node.variable, write(value, own), range_))
-    leaves = _leaves(lines, own)
-    ends = [np.nextafter(low, -np.inf) for low, *_ in leaves[1:]] + [np.inf]
-    texts = []
-    for leaf, end in zip(leaves, ends, strict=True):
-        here = scope.between(leaf[0], float(end))
-        texts.append(_of_leaf(node, leaf, lines, here))
-    return tree(scope.score, [low for low, *_ in leaves], texts, scope.dialect)
-
-
-def _of_leaf(node: Let, leaf: Leaf, lines: LinePieces, scope: Scope) -> str:
-    """What is made of one line, on its region."""
-    low, text, range_ = leaf
-    value = node.variable.value
-    if range_[0] == range_[1]:  # what is made of a number is a number
-        [p] = evaluate(node.body, np.array([low])).tolist()
-        return scope.dialect.number(p)
-    if isinstance(value, Sigmoid):
-        text = sigmoid_of(text, scope.dialect, is_bounded(range_))
-        range_ = reach(value, scope.here, {**scope.ranges, lines: range_})
-    return write(node.body, scope.let(node.variable, text, range_))
-
-
-RULES: dict[type[Node], Callable[..., str]] = {
-    Input: lambda node, scope: scope.score,
-    Constant: _constant,
-    Clip: _clip,
-    Linear: _linear,
-    Sigmoid: _sigmoid,
-    Logit: _function,
-    Log: _function,
-    MinusLogRest: lambda node, scope: f"-{_function(node, scope)}",
-    Square: _square,
-    StepPieces: _steps,
-    LinePieces: _lines,
-    Variable: lambda node, scope: write(node.value, scope),
-    Let: _let,
-}

@@ -19,7 +19,7 @@ from calibrant.export.sql.layout import (
     table_name,
 )
 from calibrant.export.sql.overflow import guarded
-from calibrant.export.sql.printer import SQL, Scope, write
+from calibrant.export.sql.printer import SQL, SqlPrinter
 from calibrant.export.sql.row_printer import HEADS, QuerySteps, SqlRowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segment_printer import write_segmented
@@ -42,11 +42,11 @@ class TooLongError(InputError):
 
 @dataclass(frozen=True)
 class Request:
-    """A map, the names that its SQL speaks of, and the page that it is written on."""
+    """A map, the names that its SQL speaks of, and the writer that it is written on."""
 
     map: Map
     fitted: Fitted | None
-    page: SqlWriter
+    writer: SqlWriter
     columns: tuple[str, ...]
     table: str
     into: str
@@ -97,51 +97,51 @@ class Request:
         plan = self.map.plan(SQL)
         if isinstance(plan, Row):
             return self._several(plan)
-        if not self.page.lookup and self.view is None:
+        if not self.writer.lookup and self.view is None:
             text = _checked(self._one(plan, ""))
             return Sql(self._header(text) + text)
         value = _checked(self._one(plan, "r"))
-        name_ = name(self.into, self.page.dialect)
-        keep = [column_name(own, "r", self.page.dialect) for own in self.keep or ()]
+        name_ = name(self.into, self.writer.dialect)
+        keep = [column_name(own, "r", self.writer.dialect) for own in self.keep or ()]
         kept = ",\n".join(keep if self.keep is not None else ["r.*"])
-        rows = from_rows(self._table, self.page.joins, self.lookup, self.page.dialect)
+        rows = from_rows(self._table, self.writer.joins, self.lookup, self.writer.dialect)
         query = f"SELECT\n{shifted(kept)},\n{shifted(f'{value} AS {name_}')}\n{rows}"
         about = "The query: every row as it is, and its calibrated probability."
         return self._script(query, comment(about))
 
     @property
     def _table(self) -> str:
-        return table_name(self.table, self.page.dialect)
+        return table_name(self.table, self.writer.dialect)
 
     def _score(self, own: str, source: str) -> str:
-        dialect = self.page.dialect
+        dialect = self.writer.dialect
         return dialect.column.format(column_name(own, source, dialect))
 
     def _one(self, plan: Node, source: str) -> str:
         """The map of one score, NULL where it is no number."""
-        dialect = self.page.dialect
+        dialect = self.writer.dialect
         score = self._score(self.columns[0], source)
         known = dialect.is_finite(score)
-        scope = Scope(self.page, score)
+        printer = SqlPrinter(self.writer, score)
         if isinstance(plan, BySegment) and self.segment is not None:
             segment = column_name(self.segment, source, dialect)
-            text = write_segmented(plan, segment, scope)
+            text = write_segmented(plan, segment, printer)
             known = f"{known} AND {segment} IS NOT NULL"
         else:
-            text = write(guarded(plan, dialect), scope)
+            text = printer.write(guarded(plan, dialect))
         whole = f"CASE WHEN {known} THEN\n{shifted(text)}\nEND"
         return dialect.result.format(whole)
 
     def _several(self, plan: Row) -> Sql:
         """The SELECT of a plan of several scores."""
         kept = self.columns if self.keep is None else self.keep
-        steps = QuerySteps(self.page, _prefix((*kept, self.table)))
+        steps = QuerySteps(self.writer, _prefix((*kept, self.table)))
         scores = [self._score(own, "r") for own in self.columns]
         found = SqlRowPrinter(scores, steps).write(plan)
         if steps.known:
             found = [case([(f"{steps.known} = 1", p)]) for p in found]
         last = [f"{p} AS {own}" for p, own in zip(found, self._names(len(found)), strict=True)]
-        keep = [column_name(own, "r", self.page.dialect) for own in kept]
+        keep = [column_name(own, "r", self.writer.dialect) for own in kept]
         query = _checked(steps.text(self._table, self.lookup, keep, last))
         return self._script(query, comment("The query: a probability for every class."))
 
@@ -152,12 +152,12 @@ class Request:
         labels = [text.replace("${", "_{") for text in labels]
         if len({text.lower() for text in labels}) != count:
             labels = [str(i) for i in range(count)]
-        return [name(f"{self.into}_{text}", self.page.dialect) for text in labels]
+        return [name(f"{self.into}_{text}", self.writer.dialect) for text in labels]
 
     def _script(self, query: str, about: str) -> Sql:
         """The statements that make tables, and the query or the view of it."""
-        dialect, header = self.page.dialect, self._header(query)
-        made = tables(self.page.joins, self.lookup, dialect)
+        dialect, header = self.writer.dialect, self._header(query)
+        made = tables(self.writer.joins, self.lookup, dialect)
         if self.view is None:
             return script(header, made, [about + query], dialect)
         own = table_name(self.view, dialect)
@@ -173,8 +173,8 @@ class Request:
             method = f" by {label(self.fitted.method)}" if self.fitted.method else ""
             text = f"The calibrated probability{of}{method}{_when(self.fitted)}"
         text += f"; fingerprint {fingerprint(self.map)}."
-        slow = len(query) > COMPILED and not self.page.joins
-        return comment(f"{text}{self._scores} {self.page.dialect.advice * slow}".strip())
+        slow = len(query) > COMPILED and not self.writer.joins
+        return comment(f"{text}{self._scores} {self.writer.dialect.advice * slow}".strip())
 
     @property
     def _scores(self) -> str:

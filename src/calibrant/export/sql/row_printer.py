@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,25 +11,12 @@ import numpy as np
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, comment, inside, linear, shifted, total
 from calibrant.export.sql.overflow import guarded
-from calibrant.export.sql.printer import Scope, factor, write
+from calibrant.export.sql.printer import SqlPrinter, factor
 from calibrant.export.sql.script import from_rows
 from calibrant.export.sql.writer import Join, SqlWriter
-from calibrant.plan.nodes import Node
-from calibrant.plan.row_nodes import (
-    Affine,
-    Combined,
-    EachColumn,
-    Exponentials,
-    Logarithms,
-    LogSoftmax,
-    Normalised,
-    Power,
-    Relative,
-    Row,
-    RowAverage,
-    RowInput,
-    Within,
-)
+from calibrant.plan import row_nodes
+from calibrant.plan.nodes import Node, PlanPrinter
+from calibrant.plan.row_nodes import EachColumn, LogSoftmax, RowInput
 
 __all__ = ["HEADS", "QuerySteps", "SqlRowPrinter"]
 
@@ -56,11 +43,11 @@ class QuerySteps:
 
     Parameters
     ----------
-    page : Page
+    writer : Page
     prefix : what their names begin with
     """
 
-    page: SqlWriter
+    writer: SqlWriter
     prefix: str = ""
     found: list[QueryStep] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
@@ -81,12 +68,12 @@ class QuerySteps:
 
     def _joins(self) -> tuple[Join, ...]:
         """The joins that no step has made yet."""
-        return tuple(self.page.joins[sum(len(step.joins) for step in self.found) :])
+        return tuple(self.writer.joins[sum(len(step.joins) for step in self.found) :])
 
     def numbers(self, columns: Sequence[str]) -> list[str]:
         """The scores of a row as doubles, and whether all of them are numbers, before all else."""
-        finite = [self.page.dialect.is_finite(c) for c in columns]
-        cast = f"CAST({{}} AS {self.page.dialect.double})"
+        finite = [self.writer.dialect.is_finite(c) for c in columns]
+        cast = f"CAST({{}} AS {self.writer.dialect.double})"
         own = [case([(is_so, cast.format(c))]) for is_so, c in zip(finite, columns, strict=True)]
         every = case([("\nAND ".join(finite), "1")], "0")
         *found, self.known = self.add(
@@ -96,7 +83,7 @@ class QuerySteps:
 
     def text(self, table: str, lookup: str, keep: Sequence[str], last: Sequence[str]) -> str:
         """The query: ``keep`` are columns of the table, ``last`` what is selected beside them."""
-        dialect, source, parts = self.page.dialect, table, []
+        dialect, source, parts = self.writer.dialect, table, []
         for i, step in enumerate(self.found):
             columns = [f"{value} AS {name}" for name, value in step.columns]
             listed = ",\n".join((*(keep if i == 0 else ["r.*"]), *columns))
@@ -110,27 +97,24 @@ class QuerySteps:
         return f"{first}SELECT\n{ending}\n{rows}"
 
 
-class SqlRowPrinter:
+class SqlRowPrinter(PlanPrinter[list[str]]):
     """Writes plans of rows as steps; each rule returns a column for each entry of a row."""
 
     def __init__(self, columns: Sequence[str], steps: QuerySteps) -> None:
         self.raw, self.steps = columns, steps
-        self.dialect, self.number = steps.page.dialect, steps.page.dialect.number
-        self.known: dict[Row, list[str]] = {}
+        self.dialect, self.number = steps.writer.dialect, steps.writer.dialect.number
+        self.known = {}
         self.scores: list[str] = []
 
-    def write(self, node: Row) -> list[str]:
-        """The columns of a node."""
-        if node not in self.known:
-            self.known[node] = RULES[type(node)](self, node)
-        return self.known[node]
+    def row_input(self, node: RowInput) -> list[str]:
+        return self.numbers()
 
     def numbers(self) -> list[str]:
         """The columns that come in, as doubles."""
         self.scores = self.scores or self.steps.numbers(self.raw)
         return self.scores
 
-    def each(self, node: EachColumn, relative: bool = False) -> list[str]:
+    def each_column(self, node: EachColumn, relative: bool = False) -> list[str]:
         """Plans of columns; those that come in are looked at one by one."""
         single = isinstance(node.row, RowInput) and not self.scores
         columns = self.raw if single else self.write(node.row)
@@ -138,16 +122,16 @@ class SqlRowPrinter:
 
     def _member(self, node: Node, column: str, relative: bool) -> str:
         """A plan of one score as SQL, NULL for all that is no number."""
-        scope = Scope(self.steps.page, column, relative=relative)
-        text = write(guarded(node, self.dialect), scope)
+        printer = SqlPrinter(self.steps.writer, column, relative=relative)
+        text = printer.write(guarded(node, self.dialect))
         return self.dialect.result.format(case([(self.dialect.is_finite(column), text)]))
 
-    def within(self, node: Within) -> list[str]:
+    def within(self, node: row_nodes.Within) -> list[str]:
         columns = self.write(node.row)
         cut = [clamp(factor(c, self.dialect), self.dialect, node.low, node.high) for c in columns]
         return self.steps.add("The same, none too small or too large.", {"x": cut})
 
-    def logarithms(self, node: Logarithms) -> list[str]:
+    def logarithms(self, node: row_nodes.Logarithms) -> list[str]:
         logs = [self._logarithm(c, node.floor) for c in self.write(node.row)]
         return self.steps.add("The logarithms of the probabilities.", {"z": logs})
 
@@ -160,7 +144,7 @@ class SqlRowPrinter:
         branches.append((f"{p} >= {number(1.0)}", number(0.0)))
         return case(branches, f"{self.dialect.ln}({p})")
 
-    def affine(self, node: Affine) -> list[str]:
+    def affine(self, node: row_nodes.Affine) -> list[str]:
         x, k = self.write(node.row), len(self.write(node.row))
         full = node.matrix
         if full.ndim < 2:
@@ -172,7 +156,7 @@ class SqlRowPrinter:
             sums.append(self.dialect.result.format(linear(b, terms, self.dialect)))
         return self.steps.add("The logits, scaled.", {"eta": sums})
 
-    def exponentials(self, node: Exponentials) -> list[str]:
+    def exponentials(self, node: row_nodes.Exponentials) -> list[str]:
         """With a log-softmax inside: the softmax."""
         if not isinstance(node.row, LogSoftmax):
             own = [_exp(c, self.dialect) for c in self.write(node.row)]
@@ -188,7 +172,7 @@ class SqlRowPrinter:
         logs = [f"{c} - {top} - {log}" for c in self.write(node.row)]
         return self.steps.add("The logarithms of the probabilities.", {"x": logs})
 
-    def _relative_powers(self, node: Row) -> tuple[list[str], str]:
+    def _relative_powers(self, node: Node) -> tuple[list[str], str]:
         """exp of values less the largest of them, and that."""
         z = self.write(node)
         [top] = self.steps.add("The largest of them.", {"largest": self._largest(z)})
@@ -205,14 +189,14 @@ class SqlRowPrinter:
             columns = [f"{greatest}({', '.join(p)})" if len(p) > 1 else p[0] for p in parts]
         return columns[0]
 
-    def relative(self, node: Relative) -> list[str]:
+    def relative(self, node: row_nodes.Relative) -> list[str]:
         columns = self.write(node.row)
         [top] = self.steps.add("The largest probability.", {"largest": self._largest(columns)})
         size = case([(f"{top} > {self.number(0.0)}", top)], self.number(1.0))
         cut = [clamp(c, self.dialect, 0.0) for c in columns]
         return self.steps.add("All as shares of it.", {"x": [f"{c} / {size}" for c in cut]})
 
-    def power(self, node: Power) -> list[str]:
+    def power(self, node: row_nodes.Power) -> list[str]:
         powers = []
         for x in self.write(node.row):
             log = linear(0.0, [(node.power, f"{self.dialect.ln}({x})")], self.dialect)
@@ -220,22 +204,22 @@ class SqlRowPrinter:
             powers.append(case([(f"{x} > {zero}", _exp(log, self.dialect))], zero))
         return self.steps.add("Their powers.", {"x": powers})
 
-    def shares(self, node: Normalised) -> list[str]:
+    def normalised(self, node: row_nodes.Normalised) -> list[str]:
         """Columns divided by their sum, unless that is zero."""
         columns, zero = self.write(node.row), self.number(0.0)
         [whole] = self.steps.add("Their sum.", {"total": total(columns)})
         shares = [case([(f"{whole} > {zero}", f"{c} / {whole}")], c) for c in columns]
         return self.steps.add("The same, of sum one.", {"x": shares})
 
-    def average(self, node: RowAverage) -> list[str]:
+    def row_average(self, node: row_nodes.RowAverage) -> list[str]:
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
         return [total(own) for own in zip(*terms, strict=True)]
 
-    def combined(self, node: Combined) -> list[str]:
+    def combined(self, node: row_nodes.Combined) -> list[str]:
         """Shares of the sum; the rules that iterate are refused before."""
         assert isinstance(node.row, EachColumn)
-        own = self.each(node.row, relative=True)  # shares are made of them
+        own = self.each_column(node.row, relative=True)  # shares are made of them
         r = self.steps.add("The probability of each class against all others.", {"r": own})
         [whole] = self.steps.add("Their sum.", {"total": total(r)})
         zero, even = self.number(0.0), self.number(1.0 / len(r))
@@ -252,19 +236,3 @@ def _exp(power: str, dialect: Dialect) -> str:
     if dialect.infinite:
         return text
     return case([(f"{power} > {dialect.number(LEAST_POWER)}", text)], dialect.number(0.0))
-
-
-RULES: dict[type[Row], Callable[..., list[str]]] = {
-    RowInput: lambda printer, node: printer.numbers(),
-    EachColumn: SqlRowPrinter.each,
-    Within: SqlRowPrinter.within,
-    Logarithms: SqlRowPrinter.logarithms,
-    Affine: SqlRowPrinter.affine,
-    LogSoftmax: SqlRowPrinter.log_softmax,
-    Exponentials: SqlRowPrinter.exponentials,
-    Relative: SqlRowPrinter.relative,
-    Power: SqlRowPrinter.power,
-    Normalised: SqlRowPrinter.shares,
-    RowAverage: SqlRowPrinter.average,
-    Combined: SqlRowPrinter.combined,
-}

@@ -2,69 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError
+from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, inside, string
 from calibrant.export.sql.overflow import guarded
-from calibrant.export.sql.printer import Scope, write
-from calibrant.export.sql.writer import SqlWriter
+from calibrant.export.sql.printer import SqlPrinter
 from calibrant.plan.nodes import BySegment, uses
 from calibrant.plan.stacked_plans import StackedPlans, parameter_table, stacked
 
 __all__ = ["write_segmented"]
 
 
-def write_segmented(plan: BySegment, segment: str, scope: Scope) -> str:
+def write_segmented(plan: BySegment, segment: str, printer: SqlPrinter) -> str:
     """The plan of a score and of a column of segments as SQL."""
-    _check_keys(plan.keys)
     used = np.flatnonzero(plan.shares > 0.0).tolist()
-    common = guarded(plan.common.value, scope.dialect)
+    common = guarded(plan.common.value, printer.dialect)
     if not used:
-        return write(common, scope)
-    text_keys = isinstance(plan.keys[used[0]], str)
-    column = scope.dialect.key.format(segment) if text_keys else segment
-    if scope.page.lookup:
-        return _looked_up(plan, used, column, scope)
-    branches = [
-        (_literal(plan.keys[i], scope.page), write(guarded(plan.whole(i), scope.dialect), scope))
-        for i in used
-    ]
-    return case(branches, write(common, scope), operand=column)
+        return printer.write(common)
+    is_text = plan.key_type("in a column of SQL") is str
+    column = printer.dialect.key.format(segment) if is_text else segment
+    if printer.writer.lookup:
+        return _looked_up(plan, used, column, printer)
+    dialect = printer.dialect
+    own = [printer.write(guarded(plan.whole(i), dialect)) for i in used]
+    branches = [(_literal(plan.keys[i], dialect), text) for i, text in zip(used, own, strict=True)]
+    return case(branches, printer.write(common), operand=column)
 
 
-def _check_keys(keys: Sequence[str | int]) -> None:
-    """Those of a column are of one type."""
-    if len({type(key) for key in keys}) > 1:
-        raise InputError(
-            "a column of SQL holds text or numbers, but the keys of this map are both. Make two "
-            "maps of it, one of each type."
-        )
-    for key in keys:
-        if isinstance(key, int) and not -(2**63) <= key < 2**63:
-            raise InputError(
-                f"segments must be integers of at most 64 bits to be a column of SQL, but {key} "
-                "came. Use text for such keys."
-            )
-
-
-def _literal(key: str | int, page: SqlWriter) -> str:
-    return str(key) if isinstance(key, int) else string(key + page.dialect.key_end, page.dialect)
+def _literal(key: str | int, dialect: Dialect) -> str:
+    return str(key) if isinstance(key, int) else string(key + dialect.key_end, dialect)
 
 
 # --- many segments ------------------------------------------------------------------------------
 
 
-def _looked_up(plan: BySegment, used: list[int], column: str, scope: Scope) -> str:
+def _looked_up(plan: BySegment, used: list[int], column: str, printer: SqlPrinter) -> str:
     """Plans of the same form share their columns; each segment says which form is its own."""
-    dialect = scope.dialect
-    precise = replace(scope, relative=uses(plan.members)[plan.common] > 0)
-    common = write(guarded(plan.common.value, dialect), precise)
-    scope = scope.let(plan.common, common, scope.reach(plan.common))
+    dialect = printer.dialect
+    precise = replace(printer, relative=uses(plan.members)[plan.common] > 0)
+    common = precise.write(guarded(plan.common.value, dialect))
+    printer = printer.given(plan.common, common, printer.reach(plan.common))
     stacks = [
         StackedPlans(members, guarded(node, dialect))
         for members, node in stacked([plan.members[i] for i in used], shared=(plan.common,))
@@ -78,10 +59,10 @@ def _looked_up(plan: BySegment, used: list[int], column: str, scope: Scope) -> s
     segments = np.array(keys) if isinstance(keys[0], int) else keys
     about = f"{len(used):,} segments: the number of each, and what its map is made of"
     columns: dict[str, Any] = {"segment": segments, **table}
-    joined = scope.page.join(about, columns, 1, {"segment": column})
+    joined = printer.writer.join(about, columns, 1, {"segment": column})
     own = {parameter: joined[name] for parameter, name in names.items()}
-    scope = replace(scope, columns=own, code=joined["code"])
-    texts = [write(node, scope) for _, node in stacks]
+    printer = replace(printer, columns=own, code=joined["code"])
+    texts = [printer.write(node) for _, node in stacks]
     value = texts[0]
     if len(texts) > 1:
         parts = enumerate(texts[:-1])

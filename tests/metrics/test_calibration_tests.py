@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, kstest, norm, ttest_rel
 
-import calibrant as cal
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import redrawn_labels
@@ -556,11 +555,6 @@ def test_results_are_values_that_print_in_one_line(result):
     assert text.startswith(f"{type(result).__name__}(")
     assert "\n" not in text
     assert len(text) < 240
-
-
-def test_public_names():
-    for name in ("ece_test", "smooth_ece", "ecce", "spiegelhalter", "loss_difference"):
-        assert getattr(cal, name) is getattr(metrics, name)
 
 
 P, Y = np.linspace(0.01, 0.99, 40), np.array([0, 1] * 20)

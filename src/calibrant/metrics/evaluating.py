@@ -18,13 +18,13 @@ from calibrant.metrics.arguments import (
     refuse_positive,
 )
 from calibrant.metrics.evaluating_classes import evaluate_classes
-from calibrant.metrics.evaluating_lazy import evaluate_frame, refuse_frames
-from calibrant.metrics.evaluating_tables import alone, compared, measured
+from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
+from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
-from calibrant.metrics.intervals import IntervalOptions, read_interval_options
+from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.probability_matrix import has_several
 
-__all__ = ["evaluate", "evaluate_arrays"]
+__all__ = ["evaluate"]
 
 
 @overload
@@ -229,43 +229,9 @@ def evaluate(
     bins = check_whole("bins", bins, 1)
     options = read_interval_options(level, replicates, weights, random_state)
     if label is not None:
-        return evaluate_frame(
-            y,
-            p,
-            label=label,
-            raw=raw,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            classes=classes,
-            bins=bins,
-            options=options,
-            cells=cells,
-        )
+        frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
+        return evaluate_rows(*frame.apart(), bins, options, cells)
     refuse_frames(y, p, cells)
-    return evaluate_arrays(
-        y,
-        p,
-        raw=raw,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        classes=classes,
-        bins=bins,
-        options=options,
-    )
-
-
-def evaluate_arrays(
-    y: Any,
-    p: Any = None,
-    *,
-    raw: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    classes: Any = None,
-    bins: int = 10,
-    options: IntervalOptions | None = None,
-) -> Evaluation | MulticlassEvaluation:
-    """`evaluate` of columns of the same rows, of a ScoreTable or of a ScoreMatrix."""
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
@@ -280,9 +246,8 @@ def evaluate_arrays(
         if raw is not None:
             pair = rows, _raw_rows(rows, raw, classes)
             scored = ScoreTable.from_rows(pair[1])
-    if scored is None:
-        return alone(measured(table, bins), bins, options)
-    return compared(measured(table, bins), measured(scored, bins), pair, bins, options)
+    old = None if scored is None else measured(scored, bins)
+    return evaluation_of(measured(table, bins), old, bins, options, pair)
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:

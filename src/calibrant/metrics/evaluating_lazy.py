@@ -21,35 +21,27 @@ from calibrant.data.lazy_rows import LazyRows, lazy_frame, read_lazy
 from calibrant.data.passes import Steps, together
 from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
+from calibrant.metrics.all_measures import measure_all
 from calibrant.metrics.binned import Groups
-from calibrant.metrics.evaluating_tables import Measured, alone, compared, measure_all, measured
+from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
 from calibrant.metrics.lazy_sums import FINE, CellSums, OutsideError, Sums, refuse_outside
 from calibrant.metrics.prediction_facts import GroupFacts
+from calibrant.metrics.registry import MEASURES
 
-__all__ = ["OutsideError", "evaluate_frame", "evaluate_rows", "measure_rows", "refuse_frames"]
+__all__ = ["OutsideError", "evaluate_rows", "measure_rows", "read_frame", "refuse_frames"]
 
 #: cells of the first pass, at most: more would cost memory, and those that matter are divided later
 MOST = 2**16
 APART = "predictions and raw scores were grouped apart, not as pairs"
 
 
-def evaluate_frame(
-    frame: Any,
-    p: Any,
-    *,
-    label: Any,
-    raw: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    classes: Any = None,
-    bins: int = 10,
-    options: IntervalOptions | None = None,
-    cells: CellsOption = "auto",
-) -> Evaluation:
-    """`evaluate` of a frame: p, label, raw and sample_weight name its columns."""
+def read_frame(
+    frame: Any, p: Any, label: Any, raw: Any, sample_weight: Any, pos_label: Any, classes: Any
+) -> LazyRows:
+    """The rows of a frame; p, label, raw and sample_weight name its columns."""
     lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(
@@ -64,8 +56,7 @@ def evaluate_frame(
                 "came. Name a column; arrays go with an array of labels in place of y."
             )
     asked = Names(p, label, sample_weight, raw=raw)
-    rows = read_lazy(lazy, asked, pos_label=pos_label, classes=classes)
-    return evaluate_rows(*rows.apart(), bins, options, cells)
+    return read_lazy(lazy, asked, pos_label=pos_label, classes=classes)
 
 
 def refuse_frames(y: Any, p: Any, cells: Any) -> None:
@@ -90,9 +81,9 @@ def evaluate_rows(
     after = rows, _measuring(rows, bins, cells, probabilities=True)
     if raw is None:
         (new,) = together(after)
-        return alone(new, bins, options)
+        return evaluation_of(new, None, bins, options)
     new, old = together(after, (raw, _measuring(raw, bins, cells)))
-    return compared(new, old, None, bins, options, APART)
+    return evaluation_of(new, old, bins, options, apart=APART)
 
 
 def measure_rows(rows: LazyRows, bins: int, cells: CellsOption = "auto") -> Measured:
@@ -156,7 +147,7 @@ def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, floa
         hull=parts,
         base_rate=float(g.n1.sum()) / total,
     )
-    return measure_all(facts)
+    return measure_all(MEASURES, facts)
 
 
 def _bins(g: Sums, fine: int, bins: int) -> Groups:

@@ -24,6 +24,7 @@ __all__ = [
     "brier_losses",
     "clopper_pearson",
     "gap_interval",
+    "gap_parts",
     "largest_gap_interval",
     "log_losses",
     "mean_interval",
@@ -289,6 +290,26 @@ def without_chance(gap: Array, error: Array) -> Array:
     return np.abs(gap) - error * (_FOLDED * math.sqrt(2.0)) * np.exp(-(x**2) / 2)
 
 
+class GapParts(NamedTuple):
+    """Σ|gap| over the bins, the same without its chance part, and how far each row moves it."""
+
+    full: float
+    pure: float
+    pull: Array
+    bins: Binned
+
+
+def gap_parts(
+    table: ScoreTable, sample: SampleCells, p: Array, positive: NDArray[np.bool_], bins: int
+) -> GapParts:
+    """What the ECE of rows is made of; ``sample`` are the table's cells."""
+    b = width_bins(table, sample, bins)
+    borders = table.scores[group_starts(table, bins, "width")[1:]]
+    sign = np.sign(b.gap)[np.searchsorted(borders, p, side="right")]
+    pure = float(without_chance(b.gap, b.error).sum())
+    return GapParts(float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (p - positive), b)
+
+
 def gap_interval(b: Binned, level: float) -> Span:
     """Of Σ|gap|: its chance part taken off below and left on above, so both ends are safe."""
     half = normal(level) * b.together
@@ -297,18 +318,18 @@ def gap_interval(b: Binned, level: float) -> Span:
     return min(max(low, 0.0), value), min(value + half, 1.0)
 
 
-def largest_gap_interval(b: Binned, level: float) -> Span:
+def largest_gap_interval(size: Array, rate: Array, predicted: Array, level: float) -> Span:
     """Of max |mean prediction − frequency| over the bins that came, by exact binomial limits.
 
     Above, the bin with the largest true gap must keep its own limit, whichever it is; below, all
     bins must keep theirs at once (Bonferroni).
     """
     tail = (1.0 - level) / 2
-    value = float(np.abs(b.predicted - b.rate).max())
-    low, high = clopper_pearson(b.size, b.rate, tail)
-    above = np.maximum(np.abs(b.predicted - low), np.abs(high - b.predicted)).max()
-    low, high = clopper_pearson(b.size, b.rate, tail / (2 * len(b.rate)))
-    below = np.maximum(low - b.predicted, b.predicted - high).max()
+    value = float(np.abs(predicted - rate).max())
+    low, high = clopper_pearson(size, rate, tail)
+    above = np.maximum(np.abs(predicted - low), np.abs(high - predicted)).max()
+    low, high = clopper_pearson(size, rate, tail / (2 * len(rate)))
+    below = np.maximum(low - predicted, predicted - high).max()
     return min(max(float(below), 0.0), value), min(max(float(above), value), 1.0)
 
 

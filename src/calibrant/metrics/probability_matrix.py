@@ -6,7 +6,7 @@ whole matrix is copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +24,14 @@ __all__ = [
     "class_table",
     "class_tables",
     "has_several",
-    "mean_surprise",
+    "infinite_for_classes",
+    "log_losses_of_rows",
+    "mean_log_loss_of_classes",
     "read_classes",
     "read_probability_matrix",
     "share_right",
+    "square_losses_of_rows",
     "square_sum",
-    "surprises",
     "top_labels",
     "top_table",
 ]
@@ -195,7 +197,45 @@ def _table(matrix: ScoreMatrix, p: NDArray[Any], hit: NDArray[np.bool_]) -> Scor
     return ScoreTable.from_rows(Rows(clean, hit, matrix.weight, np.array([False, True]), True))
 
 
-# --- sums over all columns ----------------------------------------------------------------------
+# --- losses -------------------------------------------------------------------------------------
+
+
+def log_losses_of_rows(matrix: ScoreMatrix, clip: float | None = None) -> Array:
+    """−ln p of the class that came, row by row; infinite where p is 0."""
+    own = _own_probability(matrix)
+    if clip is not None:
+        own = np.clip(own, clip, 1.0 - clip)
+    with np.errstate(divide="ignore"):
+        return -np.log(own) + 0.0  # −0.0 is 0.0
+
+
+def square_losses_of_rows(matrix: ScoreMatrix) -> Array:
+    """Σ_j (y_j − p_j)², row by row."""
+    losses = []
+    for p, codes, _ in matrix.blocks():
+        p[np.arange(len(codes)), codes] -= 1.0  # Σp² − 2p_c + 1 would lose small differences
+        losses.append(np.einsum("ij,ij->i", p, p))
+    return np.concatenate(losses)
+
+
+def mean_log_loss_of_classes(matrix: ScoreMatrix, clip: float | None = None) -> float:
+    """Mean −ln p of the class that came; infinite where p is 0."""
+    return _mean(matrix, log_losses_of_rows(matrix, clip))
+
+
+def square_sum(matrix: ScoreMatrix) -> float:
+    """The mean over rows of Σ_j (y_j − p_j)²."""
+    return _mean(matrix, square_losses_of_rows(matrix))
+
+
+def share_right(matrix: ScoreMatrix) -> float:
+    """The accuracy of a matrix of probabilities."""
+    return _mean(matrix, top_labels(matrix)[0] == matrix.codes)
+
+
+def _mean(matrix: ScoreMatrix, values: NDArray[Any]) -> float:
+    weight = matrix.weight
+    return float(values.mean() if weight is None else weight @ values / matrix.total)
 
 
 def _own_probability(matrix: ScoreMatrix) -> Array:
@@ -204,33 +244,7 @@ def _own_probability(matrix: ScoreMatrix) -> Array:
     return np.asarray(own, dtype=np.float64)
 
 
-def square_sum(matrix: ScoreMatrix) -> float:
-    """The mean over rows of Σ_j (y_j − p_j)²."""
-    return _mean_over_blocks(matrix, _square)
-
-
-def _square(p: Array, codes: Index) -> Array:
-    p[np.arange(len(codes)), codes] -= 1.0  # not Σp² − 2p_c + 1: small differences would be lost
-    return np.asarray(np.einsum("ij,ij->i", p, p))
-
-
-def _mean_over_blocks(matrix: ScoreMatrix, of: Callable[[Array, Index], Array]) -> float:
-    parts = [float(weight @ of(p, codes)) for p, codes, weight in matrix.blocks()]
-    return float(np.sum(parts) / matrix.total)
-
-
-def mean_surprise(matrix: ScoreMatrix, clip: float | None = None) -> float:
-    """Mean −ln p of the class that came; infinite where it had been thought impossible."""
-    own = _own_probability(matrix)
-    if clip is not None:
-        own = np.clip(own, clip, 1.0 - clip)
-    with np.errstate(divide="ignore"):
-        loss = -np.log(own)
-    mean = loss.mean() if matrix.weight is None else matrix.weight @ loss / matrix.total
-    return float(mean) + 0.0  # −0.0 is 0.0
-
-
-def surprises(matrix: ScoreMatrix) -> str:
+def infinite_for_classes(matrix: ScoreMatrix) -> str:
     """How many rows make the log loss of several classes infinite."""
     there = _own_probability(matrix) == 0.0
     count = int(there.sum())
@@ -239,10 +253,3 @@ def surprises(matrix: ScoreMatrix) -> str:
     else:
         rows = f"rows of total weight {float(matrix.weight[there].sum()):g} were"
     return f"{rows} given probability 0 for the class that came"
-
-
-def share_right(matrix: ScoreMatrix) -> float:
-    """The accuracy of a matrix of probabilities."""
-    right = top_labels(matrix)[0] == matrix.codes
-    weight = matrix.weight
-    return float(right.mean() if weight is None else weight[right].sum() / weight.sum())

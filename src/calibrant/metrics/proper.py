@@ -15,9 +15,9 @@ from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.metrics.arguments import check_number, check_word, read_predictions
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
-    mean_surprise,
+    infinite_for_classes,
+    mean_log_loss_of_classes,
     square_sum,
-    surprises,
 )
 
 __all__ = [
@@ -201,8 +201,8 @@ def _mean_of(seen: ScoreTable | LabelledMatrix, clip: float | None) -> tuple[flo
     if isinstance(seen, ScoreTable):
         loss = mean_log_loss(seen, clip)
         return loss, infinite_because(seen) if math.isinf(loss) else ""
-    loss = mean_surprise(seen.matrix, clip)
-    return loss, surprises(seen.matrix) if math.isinf(loss) else ""
+    loss = mean_log_loss_of_classes(seen.matrix, clip)
+    return loss, infinite_for_classes(seen.matrix) if math.isinf(loss) else ""
 
 
 def mean_square(table: ScoreTable) -> float:

@@ -18,7 +18,7 @@ from scipy.optimize import isotonic_regression
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.interval_formulas import SampleCells, weighing
 
-__all__ = ["FEWEST", "Chance", "RedrawnTable", "chance_of", "isotonic_curve"]
+__all__ = ["FEWEST", "Chance", "OfRedrawn", "RedrawnTable", "chance_of", "isotonic_curve"]
 
 Array = NDArray[np.float64]
 

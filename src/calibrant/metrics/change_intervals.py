@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.interval_formulas import (
     Moments,
-    SampleCells,
+    RowWeights,
     Span,
     brier_losses,
     gap_parts,
@@ -22,7 +22,6 @@ from calibrant.metrics.interval_formulas import (
     mean_interval,
     moments,
     normal,
-    row_error,
 )
 from calibrant.metrics.intervals import Intervals, TableIntervals
 from calibrant.metrics.redrawn_tables import isotonic_curve
@@ -57,13 +56,11 @@ class _Side(Protocol):
 class ChangeIntervals:
     """The intervals of after − before on the same rows: a method for each measure, by name.
 
-    ``weight`` and ``squares`` are w and w² of the rows, as the weights are meant. Values on both
-    sides are finite where a method is called.
+    Values on both sides are finite where a method is called.
     """
 
-    def __init__(self, after: _Side, before: _Side, weight: Array, squares: Array) -> None:
-        self._sides = (after, before)
-        self.weight, self.squares = weight, squares
+    def __init__(self, after: _Side, before: _Side, rows: RowWeights) -> None:
+        self._sides, self.rows = (after, before), rows
         self.level = after.intervals.level
 
     def _moments(self, differences: Losses) -> Moments:
@@ -74,10 +71,6 @@ class ChangeIntervals:
         with np.errstate(invalid="ignore"):  # ∞ − ∞, where it did not come
             apart = [a - b for a, b in zip(new, old, strict=True)]
         return self._moments(tuple(np.where(np.isfinite(d), d, 0.0) for d in apart))
-
-    def standard_error(self, influence: Array) -> float:
-        """Of a quantity that each row moves by its influence."""
-        return row_error(influence, self.weight, self.squares)
 
     def log_loss(self) -> Span:
         """Student's, of the differences row by row."""
@@ -109,10 +102,9 @@ class ChangeIntervals:
         none.
         """
         new, old = (side.right for side in self._sides)
-        total = float(self.weight.sum())
-        size = total**2 / float(self.squares.sum())
+        weight, size = self.rows.weight, self.rows.size
         gained, lost = (
-            size * float(self.weight[at].sum()) / total for at in (new & ~old, old & ~new)
+            size * float(weight[at].sum()) / float(weight.sum()) for at in (new & ~old, old & ~new)
         )
         up, down = (gained + 1.0) / (size + 2.0), (lost + 1.0) / (size + 2.0)
         half = normal(self.level) * math.sqrt((up + down - (up - down) ** 2) / (size + 2.0))
@@ -158,17 +150,15 @@ class RowPredictions:
 class RowChangeIntervals(ChangeIntervals):
     """The intervals of changes for two classes."""
 
-    def __init__(
-        self, after: RowPredictions, before: RowPredictions, weight: Array, squares: Array
-    ) -> None:
-        super().__init__(after, before, weight, squares)
+    def __init__(self, after: RowPredictions, before: RowPredictions, rows: RowWeights) -> None:
+        super().__init__(after, before, rows)
         self.after, self.before = after, before
 
     def _moments(self, differences: Losses) -> Moments:
         first, second = differences
         hit = self.after.positive
-        columns = (np.where(at, w, 0.0) for w in (self.weight, self.squares) for at in (~hit, hit))
-        return moments(SampleCells(self.after.p, *columns), (first, second))
+        n0, n1, q0, q1 = (np.where(at, w, 0.0) for w in self.rows for at in (~hit, hit))
+        return moments(self.after.p, (n0, n1, q0, q1), (first, second))
 
     def auc(self) -> Span:
         """DeLong's interval for correlated areas."""
@@ -176,17 +166,17 @@ class RowChangeIntervals(ChangeIntervals):
             placements(s.intervals.ranked, s.scores, s.positive, s.intervals.values["auc"])
             for s in (self.after, self.before)
         )
-        half = normal(self.level) * self.standard_error(new - old)
+        half = normal(self.level) * self.rows.error(new - old)
         change = self.after.intervals.values["auc"] - self.before.intervals.values["auc"]
         return max(change - half, -1.0), min(change + half, 1.0)
 
     def ece(self) -> Span:
         """From the bins' gaps; each end takes off the part of chance on one side."""
         new, old = (
-            gap_parts(s.intervals.table, s.intervals.sample, s.p, s.positive, s.intervals.bins)
+            gap_parts(s.intervals.sample, s.p, s.positive, s.intervals.bins)
             for s in (self.after, self.before)
         )
-        half = normal(self.level) * self.standard_error(new.pull - old.pull)
+        half = normal(self.level) * self.rows.error(new.pull - old.pull)
         return max(new.pure - old.full - half, -1.0), min(new.full - old.pure + half, 1.0)
 
     def curve(
@@ -201,7 +191,7 @@ class RowChangeIntervals(ChangeIntervals):
         if name not in new.chance or name not in old.chance:
             return None
         noise = [side.chance[noise_of or name].noise for side in (new, old)]
-        moved = self.standard_error(influence(self.after) - influence(self.before))
+        moved = self.rows.error(influence(self.after) - influence(self.before))
         half = normal(self.level) * math.hypot(moved, *noise)
         change = new.values[name] - old.values[name]
         low, high = change - new.chance[name].bias - half, change + old.chance[name].bias + half

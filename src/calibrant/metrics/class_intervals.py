@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.weighing import table_in_rows
 from calibrant.metrics.change_intervals import (
     ChangeIntervals,
     Losses,
@@ -17,15 +18,13 @@ from calibrant.metrics.change_intervals import (
 )
 from calibrant.metrics.interval_formulas import (
     Moments,
+    RowWeights,
     Span,
     area_span,
     gap_parts,
     largest_gap_interval,
     normal,
-    row_error,
     row_moments,
-    row_weights,
-    weighing,
 )
 from calibrant.metrics.intervals import IntervalOptions, Intervals, TableIntervals
 from calibrant.metrics.probability_matrix import (
@@ -45,8 +44,8 @@ Array = NDArray[np.float64]
 class ClassIntervals(Intervals):
     """The intervals of a matrix of probabilities of several classes.
 
-    ``weight`` and ``squares`` are w and w² of the rows, as the weights are meant. ``top`` are the
-    probabilities of the most probable classes, whose positives are the rows where that class came.
+    ``top`` are the probabilities of the most probable classes; a row is positive there if that
+    class came.
     """
 
     largest_square = 2.0
@@ -59,9 +58,8 @@ class ClassIntervals(Intervals):
         options: IntervalOptions,
     ) -> None:
         self.matrix, self.columns = matrix, matrix.n_classes
-        self.weight, self.squares = row_weights(matrix.weight, len(matrix), options.weights)
-        size = float(self.weight.sum()) ** 2 / float(self.squares.sum())
-        super().__init__(values, size, bins, options)
+        self.rows = RowWeights.of(matrix.weight, len(matrix), options.weights)
+        super().__init__(values, self.rows.size, bins, options)
         self.log_losses = (log_losses_of_rows(matrix),)
         self.square_losses = (square_losses_of_rows(matrix),)
         label, confidence = top_labels(matrix)
@@ -81,21 +79,21 @@ class ClassIntervals(Intervals):
         """
         variances, first = np.zeros(2), 0
         for p, codes, _ in self.matrix.blocks():
-            squares = self.squares[first : first + len(codes)]
+            squares = self.rows.squares[first : first + len(codes)]
             first += len(codes)
             length = np.einsum("ij,ij->i", p, p)
             log = -np.log(np.maximum(p, np.finfo(float).tiny))  # p·ln²p is 0 there
             expected = np.einsum("ij,ij->i", p, log)
             variances[0] += squares @ (np.einsum("ij,ij,ij->i", p, log, log) - expected**2)
             variances[1] += squares @ (4.0 * (np.einsum("ij,ij,ij->i", p, p, p) - length**2))
-        log_loss, square = np.maximum(variances, 0.0) / float(self.weight.sum()) ** 2
+        log_loss, square = np.maximum(variances, 0.0) / float(self.rows.weight.sum()) ** 2
         return float(log_loss), float(square)
 
     def log_moments(self) -> Moments:
-        return row_moments(*self.log_losses, self.weight, self.squares, self._promised[0])
+        return row_moments(*self.log_losses, self.rows, self._promised[0])
 
     def square_moments(self) -> Moments:
-        return row_moments(*self.square_losses, self.weight, self.squares, self._promised[1])
+        return row_moments(*self.square_losses, self.rows, self._promised[1])
 
     @cached_property
     def _over_classes(self) -> dict[str, Span]:
@@ -107,19 +105,19 @@ class ClassIntervals(Intervals):
         for column in range(k):
             table, own = class_table(matrix, column), matrix.codes == column
             p = matrix.scores[:, column].astype(np.float64) + 0.0
-            gaps = gap_parts(table, weighing[self.options.weights](table), p, own, self.bins)
+            gaps = gap_parts(table_in_rows(table, self.options.weights), p, own, self.bins)
             bins.append((gaps.bins.size, gaps.bins.rate, gaps.bins.predicted))
             pull += gaps.pull / k
             pure += gaps.pure / k
             if "auc" in values and 0 < table.total_positive < table.total:
                 moved += placements(table, p, own, area(table)) / came
-        half = z * row_error(pull, self.weight, self.squares)
+        half = z * self.rows.error(pull)
         value = values["classwise_ece"]
         found = {"classwise_ece": (max(pure - half, 0.0), min(value + half, 1.0))}
         size, rate, predicted = (np.concatenate(column) for column in zip(*bins, strict=True))
         found["classwise_mce"] = largest_gap_interval(size, rate, predicted, self.level)
         if "auc" in values:
-            variance = row_error(moved, self.weight, self.squares) ** 2
+            variance = self.rows.error(moved) ** 2
             sizes = self.size / 2, self.size / 2
             found["auc"] = area_span(values["auc"], variance, *sizes, self.level)
         return found
@@ -141,9 +139,9 @@ class ClassChangeIntervals(ChangeIntervals):
     """The intervals of changes for several classes."""
 
     def __init__(self, after: ClassIntervals, before: ClassIntervals) -> None:
-        super().__init__(after, before, after.weight, after.squares)
-        self.top = RowChangeIntervals(after.top, before.top, after.weight, after.squares)
+        super().__init__(after, before, after.rows)
+        self.top = RowChangeIntervals(after.top, before.top, after.rows)
 
     def _moments(self, differences: Losses) -> Moments:
         (difference,) = differences
-        return row_moments(difference, self.weight, self.squares)
+        return row_moments(difference, self.rows)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from calibrant.metrics.arguments import read_table
-from calibrant.metrics.weighted_cells import cells_of, impossible
+from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
@@ -125,12 +125,11 @@ def ecce(
     >>> result.p_value > 0.05
     True
     """
-    cells = cells_of(read_table(y, p, sample_weight, pos_label), weights)
-    total = float(cells.weight.sum())
-    path = np.append(0.0, np.cumsum(cells.residual)) / total
+    table = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
+    path = np.append(0.0, np.cumsum(residuals(table))) / table.total
     reach, top = float(path.max() - path.min()), float(np.abs(path).max())
-    sigma = cells.deviation() / total
-    if impossible(cells):
+    sigma = deviation(table) / table.total
+    if impossible(table):
         return ECCE(reach, top, sigma, 0.0, 0.0)
     return ECCE(
         reach, top, sigma, range_beyond(_ratio(reach, sigma)), maximum_beyond(_ratio(top, sigma))

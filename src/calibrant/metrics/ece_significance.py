@@ -19,8 +19,8 @@ from calibrant.metrics.arguments import (
     read_table,
 )
 from calibrant.metrics.binned import KINDS, group, group_starts, mass_borders
-from calibrant.metrics.redrawn_labels import redraw
-from calibrant.metrics.weighted_cells import WeightedCells, cells_of, impossible
+from calibrant.metrics.redrawn_labels import CellRows, redraw
+from calibrant.metrics.weighted_cells import impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["ECETest", "ece_test"]
@@ -158,9 +158,9 @@ def ece_test(
     level = check_number("level", level, 0.0, 1.0)
     random = read_generator(random_state)
     table = read_table(y, p, sample_weight, pos_label)
-    cells = cells_of(table, weights)
+    in_rows = table_for_test(table, weights)
     places = _Places(table, bins, binning)
-    drawn = np.abs(_redrawn(places, cells, replicates, random)) / cells.weight.sum()
+    drawn = np.abs(_redrawn(places, CellRows.of(in_rows), replicates, random)) / in_rows.total
     null = drawn.sum(axis=1)
     value = group(table, bins, binning).mean_gap()
     above = int((null >= value * (1.0 - ROUNDING) - ROUNDING).sum())
@@ -168,8 +168,8 @@ def ece_test(
         value,
         float(null.mean()),
         float(np.quantile(null, level)),
-        0.0 if impossible(cells) else (1 + above) / (1 + replicates),
-        _debiased(value, places.gaps(cells), drawn.mean(axis=0)),
+        0.0 if impossible(table) else (1 + above) / (1 + replicates),
+        _debiased(value, places.gaps(table), drawn.mean(axis=0)),
         level,
         replicates,
     )
@@ -197,11 +197,11 @@ class _Places:
         inside = np.minimum(borders[1:], high) - np.maximum(borders[:-1], low)
         self.shares = np.maximum(inside, 0.0) / (high - low)
 
-    def gaps(self, cells: WeightedCells) -> Array:
+    def gaps(self, table: ScoreTable) -> Array:
         """Each bin's share |Σ w(y − p)|/n of the ECE."""
-        residual = cells.residual
+        residual = residuals(table)
         sums = np.bincount(self.first[self.whole], residual[self.whole], minlength=self.bins)
-        return np.asarray(np.abs(sums + residual[self.shared] @ self.shares) / cells.weight.sum())
+        return np.asarray(np.abs(sums + residual[self.shared] @ self.shares) / table.total)
 
 
 def _by_width(table: ScoreTable, bins: int) -> tuple[Index, Index]:
@@ -222,18 +222,17 @@ _PLACES = {"width": _by_width, "mass": _by_mass}
 
 
 def _redrawn(
-    places: _Places, cells: WeightedCells, replicates: int, random: np.random.Generator
+    places: _Places, rows: CellRows, replicates: int, random: np.random.Generator
 ) -> Array:
     """Σ w(y* − p) of each bin in each redrawing, shape (replicates, bins)."""
     gaps = np.zeros((replicates, places.bins))
     if len(places.whole):
         inside = places.first[places.whole]
         starts = np.flatnonzero(np.diff(inside, prepend=-1))
-        inner = WeightedCells(*(column[places.whole] for column in cells))
-        gaps[:, inside[starts]] = redraw(inner, starts, replicates, random)
+        gaps[:, inside[starts]] = redraw(rows.part(places.whole), starts, replicates, random)
     if len(places.shared):
-        outer = WeightedCells(*(column[places.shared] for column in cells))
-        drawn = redraw(outer, np.arange(len(places.shared)), replicates, random)
+        each = np.arange(len(places.shared))
+        drawn = redraw(rows.part(places.shared), each, replicates, random)
         gaps += drawn @ places.shares
     return gaps
 

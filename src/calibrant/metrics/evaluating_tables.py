@@ -10,7 +10,7 @@ from calibrant.losses import sigmoid
 from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
 from calibrant.metrics.change_intervals import RowChangeIntervals, RowPredictions
 from calibrant.metrics.evaluation_results import Evaluation
-from calibrant.metrics.interval_formulas import row_weights
+from calibrant.metrics.interval_formulas import RowWeights
 from calibrant.metrics.intervals import IntervalOptions, TableIntervals, weight_note
 from calibrant.metrics.notes import CHANGE, TIES, Note
 from calibrant.metrics.prediction_facts import TableFacts
@@ -118,5 +118,5 @@ def _changes(
     return RowChangeIntervals(
         RowPredictions(new, p, p, positive),
         RowPredictions(old, sigmoid(scores) if margins else scores, scores, positive),
-        *row_weights(given, len(p), new.options.weights),
+        RowWeights.of(given, len(p), new.options.weights),
     )

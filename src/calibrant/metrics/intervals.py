@@ -8,25 +8,26 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole, check_word
 from calibrant.metrics.interval_formulas import (
     Binned,
     Moments,
-    SampleCells,
     Span,
     area_interval,
     brier_losses,
+    class_columns,
     gap_interval,
     largest_gap_interval,
     log_losses,
     mean_interval,
     moments,
     share_interval,
-    weighing,
     width_bins,
 )
 from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
@@ -38,6 +39,8 @@ __all__ = [
     "read_interval_options",
     "weight_note",
 ]
+
+Array = NDArray[np.float64]
 
 #: how far the total weight may be from the effective number of rows without a word
 WORTH_SAYING = 1.25
@@ -61,7 +64,7 @@ def read_interval_options(
     level: Any, replicates: Any, weights: Any, random_state: Any
 ) -> IntervalOptions | None:
     """The options within their limits; None where no intervals are wanted."""
-    check_word("weights", weights, weighing)
+    check_word("weights", weights, WEIGHTS)
     replicates = check_whole("replicates", replicates, 100)
     seed = None if random_state is None else check_whole("random_state", random_state, 0)
     if level is None:
@@ -135,7 +138,7 @@ class TableIntervals(Intervals):
     """The intervals of a table of predictions of two classes.
 
     ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came, and
-    ``sample`` the cells of the table with weights as they are meant. ``redrawn`` names the measures
+    ``sample`` the table with its weights in units of rows. ``redrawn`` names the measures
     whose intervals come from tables drawn again; ``chance`` is what chance does to each of them.
     """
 
@@ -149,8 +152,8 @@ class TableIntervals(Intervals):
         redrawn: Mapping[str, OfRedrawn],
     ) -> None:
         self.table, self.ranked = table, ranked
-        self.sample = weighing[options.weights](table)
-        super().__init__(values, self.sample.size, bins, options)
+        self.sample = table_in_rows(table, options.weights)
+        super().__init__(values, self.sample.effective_size, bins, options)
         self.chance: dict[str, Chance] = {}
         if not self.enough or not redrawn:
             return
@@ -163,15 +166,18 @@ class TableIntervals(Intervals):
             self.chance = chance_of(redrawn, table, *drawing)
 
     def log_moments(self) -> Moments:
-        return moments(self.sample, log_losses(self.sample.p))
+        return self._moments(log_losses(self.sample.scores))
 
     def square_moments(self) -> Moments:
-        return moments(self.sample, brier_losses(self.sample.p))
+        return self._moments(brier_losses(self.sample.scores))
+
+    def _moments(self, losses: tuple[Array, Array]) -> Moments:
+        return moments(self.sample.scores, class_columns(self.sample), losses)
 
     @cached_property
     def binned(self) -> Binned:
         """The sums of each bin of equal width."""
-        return width_bins(self.table, self.sample, self.bins)
+        return width_bins(self.sample, self.bins)
 
     def ece(self) -> Span:
         """From the normal distribution of the bins' gaps."""
@@ -184,7 +190,7 @@ class TableIntervals(Intervals):
 
     def auc(self) -> Span:
         """Wilson's, with DeLong's variance."""
-        return area_interval(weighing[self.options.weights](self.ranked), self.level)
+        return area_interval(table_in_rows(self.ranked, self.options.weights), self.level)
 
     def redrawn(self, name: str) -> Span | None:
         """The value less its bias below, and with it above, so that both ends are safe."""
@@ -194,7 +200,7 @@ class TableIntervals(Intervals):
         return value - bias - half, value + half
 
 
-def _too_few(sample: SampleCells) -> str:
+def _too_few(sample: ScoreTable) -> str:
     """Why measures of drawn tables get no interval, or nothing."""
     for word, n, q in (
         ("positives", sample.positive, sample.positive_sq),

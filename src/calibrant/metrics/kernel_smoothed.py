@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import read_table
-from calibrant.metrics.weighted_cells import WeightedCells
+from calibrant.metrics.weighted_cells import residuals
 from calibrant.result_tables import Readable
 
 __all__ = ["SmoothECE", "smooth_ece", "smooth_error"]
@@ -105,7 +105,7 @@ def smooth_ece(
 
 def smooth_error(table: ScoreTable) -> SmoothECE:
     """`smooth_ece` of a table."""
-    error = _residual(table)
+    error = residuals(table) / table.total
     low, high = abs(float(error.sum())), float(np.abs(error).sum())
     if high <= low * (1.0 + 1e-12):  # errors of one sign, or none: every kernel gives the same
         return SmoothECE(min(high, 1.0), 0.0)
@@ -124,12 +124,6 @@ def smooth_error(table: ScoreTable) -> SmoothECE:
     else:
         value = float(brentq(kernel.excess, start, high, xtol=1e-12 * high, rtol=1e-12))
     return SmoothECE(value, kernel.bound(value))
-
-
-def _residual(table: ScoreTable) -> Array:
-    """Σ w(y − p) of each cell as a share of all weight."""
-    cells = WeightedCells(table.scores, table.weight, table.positive, table.weight)
-    return np.asarray(cells.residual / table.total)
 
 
 class _Kernel:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.interval_formulas import SampleCells, weighing
+from calibrant.data.weighing import table_in_rows
 
 __all__ = ["FEWEST", "Chance", "OfRedrawn", "RedrawnTable", "chance_of", "isotonic_curve"]
 
@@ -99,39 +99,42 @@ def chance_of(
 
     O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
     """
-    sample = weighing[weights](table.pool(CELLS))
+    sample = table_in_rows(table.pool(CELLS), weights)
     of = tuple(measures.values())
-    right, off = _draw(of, sample, sample.p, max(replicates // 4, 2), rng)
-    curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.p), replicates, rng)
+    right, off = _draw(of, sample, sample.scores, max(replicates // 4, 2), rng)
+    curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.scores), replicates, rng)
     bias = np.maximum(right.mean(axis=0) - off, curve.mean(axis=0) - off_curve)
     apart = curve - curve.mean(axis=0)
     tail = (1.0 - level) / 2
     low, high = np.quantile(apart, (tail, 1.0 - tail), axis=0)
-    size = sample.size
+    size = sample.effective_size
     half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
     noise = right.std(axis=0)
     numbers = (np.maximum(bias, 0.0).tolist(), half.tolist(), noise.tolist())
     return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
 
 
-def isotonic_curve(sample: SampleCells, at: Array) -> Array:
+def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
     """The isotonic fit, its blocks joined by lines from centre to centre."""
-    n = sample.negative + sample.positive
-    fit = isotonic_regression(sample.positive / n, weights=n)
+    n = sample.weight
+    fit = isotonic_regression(sample.rate, weights=n)
     starts = fit.blocks[:-1]
-    centre = np.add.reduceat(n * sample.p, starts) / np.add.reduceat(n, starts)
+    centre = np.add.reduceat(n * sample.scores, starts) / np.add.reduceat(n, starts)
     return np.asarray(np.interp(at, centre, fit.x[starts]))
 
 
 def _draw(
     of: tuple[OfRedrawn, ...],
-    sample: SampleCells,
+    sample: ScoreTable,
     rate: Array,
     replicates: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """The measures of tables drawn with these rates of positives, and of the rates themselves."""
-    n, squares = sample.negative + sample.positive, sample.negative_sq + sample.positive_sq
+    n, squares = (
+        sample.negative + sample.positive,
+        sample.negative_sq + sample.positive_sq,
+    )
     # a cell holds n²/Σw² cases of weight Σw²/n each
     cases, each = n**2 / squares, squares / n
     chance = np.concatenate((cases * (1.0 - rate), cases * rate))
@@ -142,7 +145,7 @@ def _draw(
     for first in range(0, replicates, batch):
         drawn = rng.multinomial(total, chance, size=min(batch, replicates - first))
         for i, counts in enumerate(drawn, start=first):
-            drawn_table = RedrawnTable(sample.p, counts[:cells] * each, counts[cells:] * each)
+            drawn_table = RedrawnTable(sample.scores, counts[:cells] * each, counts[cells:] * each)
             found[i] = [measure(drawn_table) for measure in of]
-    true = RedrawnTable(sample.p, n * (1.0 - rate), n * rate)
+    true = RedrawnTable(sample.scores, n * (1.0 - rate), n * rate)
     return found, np.array([measure(true) for measure in of])

@@ -19,7 +19,14 @@ from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import LABEL_MEASURES
-from calibrant.result_tables import aligned, json_ready, shown_value
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    json_ready,
+    shown_value,
+)
 
 __all__ = ["MultilabelMeasures", "multilabel_measures"]
 
@@ -33,8 +40,8 @@ CELLS = (int(np.float32(1.0).view(np.uint32)) >> 16) + 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultilabelMeasures(Frozen):
-    """Measures of an (n, k) matrix of yes/no labels.
+class MultilabelMeasures(PrintsAsTable, Frozen):
+    """Measures of an (n, k) matrix of yes/no labels; prints as a table.
 
     Attributes
     ----------
@@ -61,21 +68,21 @@ class MultilabelMeasures(Frozen):
         """A JSON-ready object; an infinite value is the string "inf"."""
         return {name: json_ready(value) for name, value in self._items()}
 
-    def __str__(self) -> str:
-        lines: list[tuple[str, ...]] = [(f"{'measure':<12}", "good is", " micro", " macro")]
+    def _table(self) -> ResultTable:
+        names = [TableColumn(title, "left", may_break=False) for title in ("measure", "good is")]
+        values = [TableColumn(title, may_break=False) for title in ("micro", "macro")]
+        rows = []
         for name, measure in LABEL_MEASURES.items():
-            each = (self.micro.get(name), self.macro.get(name))
-            cells = ("–" if value is None else shown_value(value) for value in each)
-            lines.append((measure.label, measure.better, *cells))
-        known = sum(value or 0.0 for value in self.by_column["weight"])
-        missing = sum(value or 0.0 for value in self.by_column["missing"])
+            both = (shown_value(means.get(name)) for means in (self.micro, self.macro))
+            rows.append(TableRow((measure.label, measure.better, *both), measure.meaning))
+        known, missing = (
+            sum(value or 0.0 for value in self.by_column[name]) for name in ("weight", "missing")
+        )
         below = (
             f"{len(self.names)} columns, known labels of weight {known:.10g}, {missing:.0f} missing"
         )
-        table = aligned(lines, ("left", "left", "right", "right"), rule=False)
-        return "\n".join([*table, below, *(f"note: {note}" for note in self.notes)])
-
-    __repr__ = __str__
+        notes = [f"note: {note}" for note in self.notes]
+        return ResultTable([*names, *values], rows, [below, *notes])
 
 
 def multilabel_measures(
@@ -115,11 +122,12 @@ def multilabel_measures(
     >>> P = [[0.75, 0.25], [0.5, 0.5], [0.5, 0.25]]
     >>> m = multilabel_measures(Y, P, names=["spam", "urgent"])
     >>> print(m)
-    measure       good is   micro   macro
-    log loss      smaller  0.4499  0.4228
-    Brier score   smaller  0.1375  0.1250
-    ECE           smaller  0.1500  0.1667
-    AUC           larger   0.9167  0.7500
+    measure      good is   micro   macro
+    ───────────  ───────  ──────  ──────
+    log loss     smaller  0.4499  0.4228
+    Brier score  smaller  0.1375  0.1250
+    ECE          smaller  0.1500  0.1667
+    AUC          larger   0.9167  0.7500
     2 columns, known labels of weight 5, 1 missing
     note: auc needs both classes, but 1 of 2 columns has one: 'urgent'
     >>> m.by_column["auc"]

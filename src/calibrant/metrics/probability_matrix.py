@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import plain, read_many
-from calibrant.data.score_matrix import SUM_TOLERANCE, ScoreMatrix, read_score_matrix, row_blocks
+from calibrant.data.score_matrix import (
+    ScoreMatrix,
+    check_distributions,
+    read_score_matrix,
+    row_blocks,
+)
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column, to_matrix
 from calibrant.data.validation import Rows, check_lengths, read_weight
@@ -38,6 +43,12 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+#: what to do about rows that are not distributions
+ADVICE = (
+    "Divide percentages by 100; turn logits into probabilities first (scipy.special.softmax); "
+    "where a row may have several labels use multilabel_measures."
+)
 
 
 class LabelledMatrix(NamedTuple):
@@ -94,7 +105,7 @@ def _given(matrix: ScoreMatrix, **beside: Any) -> LabelledMatrix:
             )
     if not len(matrix):
         raise InputError("the matrix must have at least one row, but it is empty.")
-    _check_distributions(matrix.scores, "the matrix")
+    check_distributions(matrix.scores, "the matrix", advice=ADVICE)
     return LabelledMatrix(matrix, np.arange(matrix.n_classes))
 
 
@@ -124,42 +135,11 @@ def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index
     return ordered[places], column_of[codes]
 
 
-# --- distributions ------------------------------------------------------------------------------
-
-
 def read_probability_matrix(p: Any, name: str = "p") -> NDArray[Any]:
     """Distributions, one per row: float32 and memory maps as they are, all else as float64."""
     clean = read_score_matrix(p, name=name)
-    _check_distributions(clean, name)
+    check_distributions(clean, name, advice=ADVICE)
     return clean
-
-
-def _check_distributions(p: NDArray[Any], name: str) -> None:
-    count, first = 0, -1
-    for rows in row_blocks(*p.shape):
-        bad = _not_distributions(p[rows])
-        if count == 0 and bad.any():
-            first = rows.start + int(np.argmax(bad))
-        count += int(bad.sum())
-    if count:
-        shown = ", ".join(f"{value:g}" for value in p[first, :5])
-        with np.errstate(over="ignore"):
-            total = p[first].sum(dtype=np.float64)
-        raise InputError(
-            f"{name} must hold a distribution in each row, numbers in [0, 1] that sum to 1, but "
-            f"{count} of {len(p)} rows {'is' if count == 1 else 'are'} none (first at row {first}: "
-            f"[{shown}{', …' if p.shape[1] > 5 else ''}], sum {total:.6g}). Divide percentages by "
-            "100; turn logits into probabilities first (scipy.special.softmax); where a row may "
-            "have several labels use multilabel_measures."
-        )
-
-
-def _not_distributions(part: NDArray[Any]) -> NDArray[np.bool_]:
-    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers are refused below
-        fine = np.abs(part.sum(axis=1, dtype=np.float64) - 1.0) <= SUM_TOLERANCE
-    fine &= part.min(axis=1) >= 0.0
-    fine &= part.max(axis=1) <= 1.0
-    return np.asarray(~fine)
 
 
 # --- one column, and the largest of each row ----------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from calibrant.metrics.arguments import check_whole, check_word, read_prediction
 from calibrant.metrics.probability_matrix import has_several, top_labels, top_table
 
 __all__ = [
-    "KINDS",
+    "BINNINGS",
     "Groups",
     "check_bins",
     "ece",
@@ -198,24 +197,17 @@ def top_groups(matrix: ScoreMatrix, bins: int, binning: str, ties: str) -> Group
 def check_bins(bins: int, binning: str, ties: str) -> None:
     """The number of bins, their kind and what becomes of ties."""
     check_whole("bins", bins, 1)
-    check_word("binning", binning, KINDS)
+    check_word("binning", binning, BINNINGS)
     check_word("ties", ties, TIES)
 
 
 def group(table: ScoreTable, bins: int, binning: str = "width", ties: str = "together") -> Groups:
     """The sums of each bin, ties divided as ``ties`` says."""
-    return KINDS[binning](table, bins, ties)
-
-
-def _equal_width(table: ScoreTable, bins: int, ties: str) -> Groups:
+    if binning == "mass":
+        return _by_mass(*_CELLS[ties](table), table.is_whole, bins)
     starts = group_starts(table, bins, "width")
-    weight = table.weight
-    columns = (weight, table.positive, weight * table.scores)
+    columns = (table.weight, table.positive, table.weight * table.scores)
     return Groups(*(np.add.reduceat(column, starts) for column in columns))
-
-
-def _equal_mass(table: ScoreTable, bins: int, ties: str) -> Groups:
-    return _by_mass(*_CELLS[ties](table), table.is_whole, bins)
 
 
 def row_groups(
@@ -251,10 +243,8 @@ def _split_cells(table: ScoreTable) -> tuple[Array, Array, Array]:
     return np.repeat(table.scores, 2)[present], weight[present], positive[present]
 
 
-KINDS: dict[str, Callable[[ScoreTable, int, str], Groups]] = {
-    "width": _equal_width,
-    "mass": _equal_mass,
-}
+#: how bins may be cut
+BINNINGS = ("width", "mass")
 #: the cells of a table for each way with ties; "authors" is the older word for "labels"
 _CELLS = {"together": _tied_cells, "labels": _split_cells, "authors": _split_cells}
 #: every way with ties; "rows" has no table

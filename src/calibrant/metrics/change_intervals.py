@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,11 @@ from calibrant.metrics.interval_formulas import (
     moments,
     normal,
 )
-from calibrant.metrics.intervals import Intervals, TableIntervals
+from calibrant.metrics.intervals import TableIntervals
 from calibrant.metrics.redrawn_tables import isotonic_curve
+
+if TYPE_CHECKING:
+    from calibrant.metrics.class_intervals import ClassIntervals
 
 __all__ = [
     "ChangeIntervals",
@@ -38,19 +41,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Losses = tuple[Array, ...]
-
-
-class _Side(Protocol):
-    """The predictions of one side, row by row."""
-
-    @property
-    def intervals(self) -> Intervals: ...
-    @property
-    def log_losses(self) -> Losses: ...
-    @property
-    def square_losses(self) -> Losses: ...
-    @property
-    def right(self) -> Flags: ...
+_Side = Union["RowPredictions", "ClassIntervals"]
 
 
 class ChangeIntervals:
@@ -60,8 +51,8 @@ class ChangeIntervals:
     """
 
     def __init__(self, after: _Side, before: _Side, rows: RowWeights) -> None:
-        self._sides, self.rows = (after, before), rows
-        self.level = after.intervals.level
+        self._sides: tuple[_Side, _Side] = (after, before)
+        self.rows, self.level = rows, after.intervals.level
 
     def _moments(self, differences: Losses) -> Moments:
         """Of the mean of what each row loses more than before."""

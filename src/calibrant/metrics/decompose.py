@@ -13,7 +13,7 @@ from scipy.special import xlog1py, xlogy
 from calibrant.data.score_table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.metrics.arguments import check_whole, check_word, read_table
-from calibrant.metrics.binned import group_starts
+from calibrant.metrics.binned import BINNINGS, group_starts
 
 __all__ = [
     "RULES",
@@ -197,7 +197,7 @@ def murphy(
     (0.0, 0.0625, 0.1875, 0.125)
     """
     check_word("loss", loss, RULES)
-    check_word("binning", binning, ("width", "mass"))
+    check_word("binning", binning, BINNINGS)
     if bins is not None:
         bins = check_whole("bins", bins, 1)
     table = read_table(y, p, sample_weight, pos_label)

@@ -18,7 +18,7 @@ from calibrant.metrics.arguments import (
     read_generator,
     read_table,
 )
-from calibrant.metrics.binned import KINDS, group, group_starts, mass_borders
+from calibrant.metrics.binned import BINNINGS, group, group_starts, mass_borders
 from calibrant.metrics.redrawn_labels import CellRows, redraw
 from calibrant.metrics.weighted_cells import impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
@@ -153,7 +153,7 @@ def ece_test(
     True
     """
     check_whole("bins", bins, 1)
-    check_word("binning", binning, KINDS)
+    check_word("binning", binning, BINNINGS)
     replicates = check_whole("replicates", replicates, 1)
     level = check_number("level", level, 0.0, 1.0)
     random = read_generator(random_state)
@@ -182,7 +182,7 @@ class _Places:
     """
 
     def __init__(self, table: ScoreTable, bins: int, binning: str) -> None:
-        self.first, self.last = _PLACES[binning](table, bins)
+        self.first, self.last = (_by_width if binning == "width" else _by_mass)(table, bins)
         self.bins = bins
         self.whole = np.flatnonzero(self.first == self.last)
         self.shared = np.flatnonzero(self.first < self.last)
@@ -216,9 +216,6 @@ def _by_mass(table: ScoreTable, bins: int) -> tuple[Index, Index]:
     first = np.searchsorted(borders, mass[:-1], side="right") - 1
     last = np.searchsorted(borders, mass[1:], side="left") - 1
     return np.minimum(first, last), last
-
-
-_PLACES = {"width": _by_width, "mass": _by_mass}
 
 
 def _redrawn(

@@ -12,10 +12,10 @@ from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix, row_blocks
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
-from calibrant.metrics.class_facts import ClassFacts
 from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
 from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation
 from calibrant.metrics.intervals import IntervalOptions, weight_note
+from calibrant.metrics.prediction_facts import ClassFacts
 from calibrant.metrics.probability_matrix import LabelledMatrix, read_classes
 from calibrant.metrics.registry import CLASS_MEASURES
 

@@ -13,7 +13,7 @@ from scipy.special import chdtrc, erfc
 from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, check_word, read_table
-from calibrant.metrics.binned import group_starts
+from calibrant.metrics.binned import BINNINGS, group_starts
 from calibrant.metrics.weighted_cells import (
     deviation,
     impossible,
@@ -26,9 +26,6 @@ from calibrant.result_tables import Readable
 __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
 
 Array = NDArray[np.float64]
-
-#: how groups are cut: Ĉ and Ĥ of the authors
-BINNINGS = ("mass", "width")
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from calibrant.data.cells import Cells
 from calibrant.data.grouped_sums import Grouped, columns_of
@@ -14,7 +13,7 @@ from calibrant.data.passes import Steps
 from calibrant.data.refine import narrowed, ties
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.decompose import spread
-from calibrant.metrics.hull import FlachMatsubara
+from calibrant.metrics.hull import FlachMatsubara, hull_blocks
 from calibrant.metrics.lazy_sums import Sums, link_of, predicted
 
 __all__ = ["Hull", "hull_of"]
@@ -115,9 +114,7 @@ def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
     total = float(n.sum())
     starts = np.flatnonzero(np.append(True, key[1:] > key[:-1]))
     weight, positive = np.add.reduceat(n, starts), np.add.reduceat(n1, starts)
-    first = isotonic_regression(positive / weight, weights=weight).blocks[:-1]
-    size = np.add.reduceat(weight, first)
-    rate = np.add.reduceat(positive, first) / size
+    first, size, rate = hull_blocks(weight, positive)
     fit = spread(rate, starts[first], len(n))
     ordering = float(((c - fit) * (n * fit - n1) + fit * d).sum()) - product
     return FlachMatsubara(

@@ -17,11 +17,10 @@ from calibrant.metrics.change_intervals import (
     against_curve,
     curve_against_base,
 )
-from calibrant.metrics.class_facts import ClassFacts
 from calibrant.metrics.class_intervals import ClassIntervals
 from calibrant.metrics.intervals import Intervals, TableIntervals
 from calibrant.metrics.measure import Found, Measure, OfClasses, ValueWithNote
-from calibrant.metrics.prediction_facts import PredictionFacts
+from calibrant.metrics.prediction_facts import ClassFacts, PredictionFacts
 from calibrant.metrics.probability_matrix import (
     infinite_for_classes,
     mean_log_loss_of_classes,

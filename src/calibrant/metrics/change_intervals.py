@@ -59,7 +59,7 @@ class ChangeIntervals:
         raise NotImplementedError
 
     def _mean(self, new: Losses, old: Losses) -> Moments:
-        with np.errstate(invalid="ignore"):  # ∞ − ∞, where it did not come
+        with np.errstate(invalid="ignore"):  # ∞ − ∞, for a label that did not come
             apart = [a - b for a, b in zip(new, old, strict=True)]
         return self._moments(tuple(np.where(np.isfinite(d), d, 0.0) for d in apart))
 
@@ -74,7 +74,7 @@ class ChangeIntervals:
         return mean_interval(self._mean(new, old), self.level)
 
     def rmse(self) -> Span | None:
-        """By the slope of the root: each row moves it by its loss / 2√(mean loss)."""
+        """Each row moves the root by its loss / 2√(mean loss)."""
         roots = [side.intervals.values["rmse"] for side in self._sides]
         if not all(roots):
             return None
@@ -162,7 +162,7 @@ class RowChangeIntervals(ChangeIntervals):
         return max(change - half, -1.0), min(change + half, 1.0)
 
     def ece(self) -> Span:
-        """From the bins' gaps; each end takes off the part of chance on one side."""
+        """From the gaps of the bins. Each end takes what chance adds off one side only."""
         new, old = (
             gap_parts(s.intervals.sample, s.p, s.positive, s.intervals.bins)
             for s in (self.after, self.before)
@@ -173,7 +173,7 @@ class RowChangeIntervals(ChangeIntervals):
     def curve(
         self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
     ) -> Span | None:
-        """Of a measure behind isotonic regression: each end takes the bias off one side.
+        """Of a measure that uses isotonic regression. Each end takes the bias off one side only.
 
         ``influence`` says how far each row moves the measure. ``noise_of`` names the measure that
         tells how much chance alone moves it, if that is another one.
@@ -192,7 +192,7 @@ class RowChangeIntervals(ChangeIntervals):
 def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
     """How far each row moves the AUC.
 
-    A positive by the negatives below it, a negative by the positives above it.
+    A positive counts the negatives below it, a negative the positives above it.
     """
     n0, n1 = table.negative, table.positive
     cell = np.searchsorted(table.scores, scores)

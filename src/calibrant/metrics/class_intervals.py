@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.weighing import table_in_rows
@@ -37,8 +36,6 @@ from calibrant.metrics.probability_matrix import (
 from calibrant.metrics.ranking import area
 
 __all__ = ["ClassChangeIntervals", "ClassIntervals"]
-
-Array = NDArray[np.float64]
 
 
 class ClassIntervals(Intervals):

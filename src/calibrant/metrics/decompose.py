@@ -1,4 +1,4 @@
-"""Where a proper score comes from: calibration, and what is left when calibration is perfect."""
+"""Proper scores split into calibration and what would be left if calibration were perfect."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def murphy(
 
 
 def _mean_prediction(table: ScoreTable, starts: Index, n: Array) -> Array:
-    """The mean of each group; it rounds to 0 or 1 only where all of the group are that."""
+    """The mean prediction of each group; 0 or 1 only where all predictions of the group are."""
     low, high = table.scores[starts], table.scores[np.append(starts[1:], len(table)) - 1]
     mean = np.clip(np.add.reduceat(table.weight * table.scores, starts) / n, low, high)
     mean = np.where((mean == 0) & (high > 0), SMALLEST, mean)
@@ -224,12 +224,12 @@ def _mean_prediction(table: ScoreTable, starts: Index, n: Array) -> Array:
 
 
 def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
-    """The score of the predictions minus that of other ones, one per cell."""
+    """The score of the predictions minus that of others; ``other`` has one for each cell."""
     moved = np.flatnonzero(table.scores != other)
     columns = (table.negative, table.positive, table.scores, other)
     return float(rule.change(*(column[moved] for column in columns)).sum() / table.total)
 
 
 def spread(values: Array, starts: Index, size: int) -> Array:
-    """One value per group → one per cell."""
+    """The value of its group for each cell."""
     return np.repeat(values, np.diff(np.append(starts, size)))

@@ -28,7 +28,7 @@ __all__ = ["ECETest", "ece_test"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: equal values of the statistic may differ by rounding
+#: equal values of the statistic may differ by this much from rounding
 ROUNDING = 1e-12
 
 
@@ -98,8 +98,8 @@ def ece_test(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then it must be whole).
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -235,12 +235,12 @@ def _redrawn(
 
 
 def _debiased(value: float, gaps: Array, chance: Array) -> float:
-    """c·ECE, where gaps c·g with chance added are expected to give the ECE.
+    """c·ECE, with the c for which gaps c·g plus chance are expected to give the ECE seen.
 
     ``gaps`` and ``chance``: each bin's share of the ECE, and of its mean under redrawing. Chance
     is taken for normal: E|g + σZ| = g·erf(g/σ√2) + σ√(2/π)·exp(−g²/2σ²), with σ√(2/π) = chance.
     """
-    if value <= chance.sum() * (1.0 + ROUNDING):  # the root would make 1e-7 of 1e-16
+    if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7
         return 0.0
     some = chance > 0.0
     fixed, g, e = gaps[~some].sum(), gaps[some], chance[some]

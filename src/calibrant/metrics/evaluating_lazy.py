@@ -31,9 +31,9 @@ from calibrant.metrics.lazy_sums import FINE, CellSums, OutsideError, Sums, refu
 from calibrant.metrics.prediction_facts import GroupFacts
 from calibrant.metrics.registry import MEASURES
 
-__all__ = ["OutsideError", "evaluate_rows", "measure_rows", "read_frame", "refuse_frames"]
+__all__ = ["OutsideError", "evaluate_rows", "read_frame", "refuse_frames"]
 
-#: cells of the first pass, at most: more would cost memory, and those that matter are divided later
+#: the most cells of the first pass; later passes divide those that matter
 MOST = 2**16
 APART = "predictions and raw scores were grouped apart, not as pairs"
 
@@ -60,7 +60,7 @@ def read_frame(
 
 
 def refuse_frames(y: Any, p: Any, cells: Any) -> None:
-    """Without ``label`` there are no frames of any size, no names of columns and no cells."""
+    """Refuse lazy frames, names of columns and ``cells`` where ``label`` is not given."""
     if isinstance(p, str) or is_lazy(y):
         raise InputError(
             "label must name the column of labels where y is a lazy frame or p names a column: "
@@ -77,7 +77,7 @@ def evaluate_rows(
     options: IntervalOptions | None,
     cells: CellsOption = "auto",
 ) -> Evaluation:
-    """The evaluation of rows whose scores are probabilities, beside those of raw scores."""
+    """The evaluation of rows whose scores are probabilities, and of raw scores if they came."""
     after = rows, _measuring(rows, bins, cells, probabilities=True)
     if raw is None:
         (new,) = together(after)
@@ -86,16 +86,13 @@ def evaluate_rows(
     return evaluation_of(new, old, bins, options, apart=APART)
 
 
-def measure_rows(rows: LazyRows, bins: int, cells: CellsOption = "auto") -> Measured:
-    """All measures of one column."""
-    (measured,) = together((rows, _measuring(rows, bins, cells)))
-    return measured
-
-
 def _measuring(
     rows: LazyRows, bins: int, cells: CellsOption, *, probabilities: bool = False
 ) -> Steps[Measured]:
-    """All measures of one column; OutsideError if it must hold ``probabilities`` and does not."""
+    """All measures of one column.
+
+    OutsideError if the column must hold ``probabilities`` and does not.
+    """
     start = rows.by_score_or_cells(cells, lambda rows: min(fine_cells_for(rows), MOST))
     if isinstance(start, Grouped):
         x = start.columns["x"]
@@ -130,7 +127,7 @@ def _measuring(
 
 
 def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, float], list[str]]:
-    """All measures but those that need the table, in order, and what to say about them."""
+    """All measures but those that need the table, in order, and notes on them."""
     parts, order, hidden = hull
     total = float(g.n.sum())
     rest = 1.0 - g.c

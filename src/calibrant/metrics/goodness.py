@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, erfc
 
 from calibrant.data.weighing import WEIGHTS, table_in_rows
@@ -24,8 +23,6 @@ from calibrant.metrics.weighted_cells import (
 from calibrant.result_tables import Readable
 
 __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,9 +82,9 @@ def hosmer_lemeshow(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then the p-value means something only for whole
-        weights, and rescaling them rescales the statistic).
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then the p-value means something only for whole weights, and
+        rescaling them rescales the statistic).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -198,8 +195,8 @@ def spiegelhalter(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then it must be whole).
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 

@@ -45,7 +45,7 @@ ClassColumns = tuple[Array, Array, Array, Array]
 
 #: E|x| of a standard normal x
 _FOLDED = math.sqrt(2.0 / math.pi)
-#: binomial limits of more rows are those of so many: beyond, the inverse of the beta integral fails
+#: binomial limits are computed for no more rows: beyond, the inverse of the beta integral fails
 MOST_ROWS = 1e12
 
 
@@ -115,8 +115,8 @@ def brier_losses(p: Array) -> tuple[Array, Array]:
 def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Moments:
     """Moments of the mean of a loss that negatives and positives have at each cell.
 
-    The error is the larger of what was seen and what the predictions themselves expect: where
-    rare events did not come, their absence must not look like certainty.
+    The error is the larger of the one seen and the one that the predictions promise. Where rare
+    events did not come, their absence must not look like certainty.
     """
     n0, n1, q0, q1 = columns
     v0, v1 = (np.where(n > 0, v, 0.0) for n, v in zip((n0, n1), losses, strict=True))
@@ -133,7 +133,7 @@ def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Mom
     expected2 = float(q @ (chance * apart**2))
     expected3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * p) * apart**3))
     second, third = (seen2, seen3) if seen2 >= expected2 else (expected2, expected3)
-    skew = third / second / math.sqrt(second) if second > 0 else 0.0  # 1e-260^1.5 is 0
+    skew = third / second / math.sqrt(second) if second > 0 else 0.0  # (1e-260)^1.5 would be 0
     return Moments(mean, math.sqrt(second) / total, skew, size)
 
 
@@ -143,7 +143,7 @@ def _cubes(n: Array, q: Array) -> Array:
 
 
 def mean_interval(m: Moments, level: float) -> Span:
-    """Student's interval, moved by Johnson's correction for skewness (1978)."""
+    """Student's interval with Johnson's correction for skewness (1978)."""
     t = _student(m.size, level)
     move = min(max(m.skew * (1.0 / 6.0 + t**2 / 3.0), -t / 2), t / 2)
     return m.mean + m.error * (move - t), m.mean + m.error * (move + t)
@@ -175,7 +175,7 @@ def normal(level: float) -> float:
 
 
 def share_interval(share: float, size: float, level: float) -> Span:
-    """Wilson's interval of a share of ``size`` cases; inside [0, 1], also at its ends."""
+    """Wilson's interval of a share of ``size`` cases; it never leaves [0, 1]."""
     if size <= 0.0:
         return 0.0, 1.0
     extra = normal(level) ** 2 / size
@@ -198,8 +198,11 @@ def area_interval(sample: ScoreTable, level: float) -> Span:
 
 
 def area_span(area: float, variance: float, size0: float, size1: float, level: float) -> Span:
-    """Wilson's interval for as many cases as would give this variance, at most those of Hanley
-    and McNeil's variance near an area of 1: a perfect order of few cases is no certainty."""
+    """Wilson's interval for the number of cases that would give this variance.
+
+    The number is at most the one behind Hanley and McNeil's variance near an area of 1: a perfect
+    order of few cases is no certainty.
+    """
     most = 2.0 * size0 * size1 / ((size0 + size1) / 2 + 1.0)
     size = min(area * (1.0 - area) / variance, most) if variance > 0 else most
     return share_interval(area, size, level)
@@ -253,7 +256,7 @@ def width_bins(sample: ScoreTable, bins: int) -> Binned:
 
 
 def without_chance(gap: Array, error: Array) -> Array:
-    """|gap| less what chance adds to it: its expectation is never above the true |gap|.
+    """|gap| less what chance adds to it. Its expectation is never above the true |gap|.
 
     E|x| exceeds |δ| by at most √(2/π)·e^(−δ²/2) errors, and τ(x) = √(4/π)·e^(−x²/2) has the
     expectation √(2/π)·e^(−δ²/4).
@@ -281,7 +284,7 @@ def gap_parts(sample: ScoreTable, p: Array, positive: NDArray[np.bool_], bins: i
 
 
 def gap_interval(b: Binned, level: float) -> Span:
-    """Of Σ|gap|: its chance part taken off below and left on above, so both ends are safe."""
+    """Of Σ|gap|. What chance adds is taken off the lower end only, so that both ends are safe."""
     half = normal(level) * b.together
     value = float(np.abs(b.gap).sum())
     low = float(without_chance(b.gap, b.error).sum()) - half
@@ -289,10 +292,10 @@ def gap_interval(b: Binned, level: float) -> Span:
 
 
 def largest_gap_interval(size: Array, rate: Array, predicted: Array, level: float) -> Span:
-    """Of max |mean prediction − frequency| over the bins that came, by exact binomial limits.
+    """Of the largest |mean prediction − frequency| of the bins, by exact binomial limits.
 
-    Above, the bin with the largest true gap must keep its own limit, whichever it is; below, all
-    bins must keep theirs at once (Bonferroni).
+    The upper end needs the limits of one bin only, the one with the largest true gap. The lower
+    end needs the limits of all bins to hold at once (Bonferroni).
     """
     tail = (1.0 - level) / 2
     value = float(np.abs(predicted - rate).max())

@@ -42,12 +42,12 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: how far the total weight may be from the effective number of rows without a word
+#: the total weight and the effective number of rows may differ by this factor without a note
 WORTH_SAYING = 1.25
 
 
 class IntervalOptions(NamedTuple):
-    """How intervals are wanted."""
+    """What intervals are asked for."""
 
     level: float
     replicates: int
@@ -56,7 +56,7 @@ class IntervalOptions(NamedTuple):
 
     @property
     def rng(self) -> np.random.Generator:
-        """The same numbers for every table."""
+        """A new generator with the same seed for every table."""
         return np.random.default_rng(self.seed)
 
 
@@ -116,11 +116,11 @@ class Intervals:
         raise NotImplementedError
 
     def log_loss(self) -> Span:
-        """Student's, moved for skewness."""
+        """Student's, corrected for skewness."""
         return mean_interval(self.log_moments(), self.level)
 
     def brier(self) -> Span:
-        """Student's, moved for skewness."""
+        """Student's, corrected for skewness."""
         return mean_interval(self.square_moments(), self.level)
 
     def rmse(self) -> Span:
@@ -193,7 +193,7 @@ class TableIntervals(Intervals):
         return area_interval(table_in_rows(self.ranked, self.options.weights), self.level)
 
     def redrawn(self, name: str) -> Span | None:
-        """The value less its bias below, and with it above, so that both ends are safe."""
+        """The bias is taken off the lower end only, so that both ends are safe."""
         if name not in self.chance:
             return None
         value, (bias, half, _) = self.values[name], self.chance[name]
@@ -201,7 +201,7 @@ class TableIntervals(Intervals):
 
 
 def _too_few(sample: ScoreTable) -> str:
-    """Why measures of drawn tables get no interval, or nothing."""
+    """Why measures that need drawn tables get no interval; empty if they do."""
     for word, n, q in (
         ("positives", sample.positive, sample.positive_sq),
         ("negatives", sample.negative, sample.negative_sq),

@@ -1,4 +1,4 @@
-"""What a measure is: one record that says all that the rest of the house has to know of it."""
+"""A measure: one record with all that the rest of the package has to know about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ValueWithNote(NamedTuple):
     note: str
 
 
-#: what a measure finds
+#: what the function of a measure returns
 Found = float | ValueWithNote
 
 
@@ -50,12 +50,12 @@ class OfClasses:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of predicted probabilities. A new one is a record more in `registry`.
+    """A measure of predicted probabilities. A new measure is one more record in `registry`.
 
     Attributes
     ----------
     name : str
-        By which results hold it.
+        The key of its value in results.
     label, meaning : str
         What people read in tables, and the line that explains it.
     better : {"smaller", "larger"}
@@ -124,7 +124,7 @@ class Measure:
         return found if isinstance(found, ValueWithNote) else ValueWithNote(found, "")
 
     def around(self, value: float, span: Span | None) -> Span | None:
-        """An interval cut to the range of the measure; it holds the value itself."""
+        """The interval cut to the range of the measure, and widened to hold the value itself."""
         if span is None:
             return None
         low, high = max(span[0], self.range[0]), min(span[1], self.range[1])

@@ -1,4 +1,4 @@
-"""Calibration of several classes: of the most probable one, and of each against the rest."""
+"""ECE and MCE of several classes: of the most probable class, and of each against the rest."""
 
 from __future__ import annotations
 

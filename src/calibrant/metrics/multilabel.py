@@ -33,9 +33,9 @@ __all__ = ["MultilabelMeasures", "multilabel_measures"]
 Array = NDArray[np.float64]
 Known = tuple[Array, NDArray[np.bool_], Array | None]
 
-#: predictions sorted together for the AUC of all labels at once: bounds the memory
+#: how many predictions are sorted together for the AUC of all labels; this bounds the memory
 MOST_SORTED = 1 << 24
-#: cells of a probability's leading bits, of which the last is that of 1
+#: how many cells the leading bits of a probability make; the last is that of 1
 CELLS = (int(np.float32(1.0).view(np.uint32)) >> 16) + 1
 
 
@@ -187,7 +187,7 @@ class _LabelColumn(NamedTuple):
 
 
 class LabelColumns(NamedTuple):
-    """What measures of all labels thrown together are made of; ``area`` is their AUC, if any."""
+    """What measures of all labels together are made of; ``area`` is their AUC, if there is one."""
 
     each: list[_LabelColumn]
     area: float | None
@@ -261,7 +261,7 @@ def _pooled_area(
     counts: NDArray[np.int64],
     each: list[_LabelColumn],
 ) -> float | None:
-    """The AUC of all columns as one, a range of predictions after the other; None for one class."""
+    """The AUC of all columns together, one range of predictions at a time; None for one class."""
     positive = sum(column.positive for column in each)
     negative = sum(column.negative for column in each)
     if not positive or not negative:
@@ -276,7 +276,7 @@ def _pooled_area(
 
 
 def _ranges(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Runs of cells that hold as many predictions as may be sorted together, or one cell."""
+    """Runs of cells with at most `MOST_SORTED` predictions, or of one cell with more."""
     upto = np.append(0, np.cumsum(counts))
     first = 0
     while upto[first] < upto[-1]:

@@ -1,4 +1,4 @@
-"""Two predictions of the same rows: is the difference of their losses more than chance?"""
+"""A test of the difference between the losses of two predictions of the same rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-#: rows of each class (effective) below which the t distribution is no guide
+#: with fewer (effective) rows of a class the t distribution is not to be trusted
 FEWEST = 10.0
 
 
@@ -115,8 +115,8 @@ def loss_difference(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then it must be whole). With groups both agree.
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole). With groups both give the same.
     pos_label : label, optional
         What p and q are probabilities of; default: the larger of the two labels. Not with (n, k).
     classes : array-like of labels, optional

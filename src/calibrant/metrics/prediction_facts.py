@@ -111,10 +111,9 @@ PredictionFacts = TableFacts | GroupFacts
 
 
 class ClassColumns(NamedTuple):
-    """Measures of each class against the rest that need the table of its column.
+    """AUC (``areas``) and CalBin (``windows``) of each class against the rest.
 
-    ``areas`` has None for a class that did not come. ``windows`` is empty where there is no CalBin,
-    and ``no_windows`` says why.
+    The AUC of a class that did not come is None. Where there is no CalBin ``no_windows`` says why.
     """
 
     areas: list[float | None]

@@ -1,4 +1,4 @@
-"""Proper scores: they are least, in expectation, at the true probability."""
+"""Proper scores: their expectation is smallest at the true probability."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = [
     "rmse",
 ]
 
-#: a multiple of mean (y − p)², by the name of the normalisation, for two classes
+#: for two classes: which multiple of mean (y − p)² each normalisation is
 NORMALISE = {"binary": 1.0, "sum": 2.0, "mean_over_classes": 1.0}
-#: what the sum over several classes is divided by, given their number
+#: for k classes: what each normalisation divides the sum over the classes by
 DIVISOR: dict[str, Callable[[int], float]] = {"sum": lambda k: 1.0, "mean_over_classes": float}
 
 

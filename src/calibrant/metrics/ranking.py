@@ -1,4 +1,4 @@
-"""Measures of order and of decisions: they do not see calibration."""
+"""Measures of ranking and of decisions, which do not see calibration."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def area(table: ScoreTable) -> float:
 
 
 def one_class(table: ScoreTable) -> str:
-    """Why the table has no AUC, or nothing."""
+    """Why the table has no AUC; empty if it has one."""
     if table.total_positive and table.total_negative:
         return ""
     word = "positives" if table.total_positive else "negatives"

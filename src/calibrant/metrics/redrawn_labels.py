@@ -16,14 +16,14 @@ __all__ = ["CellRows", "redraw"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: up to so many single draws everything is drawn cell by cell
+#: up to this many single draws, everything is drawn cell by cell
 EXACT = 20_000_000
-#: where Σw³p(1 − p) is so small a part of σ³, the refined normal approximation of a bin's sum is
-#: near enough: for weights of one, from σ² = 100 on
+#: the refined normal approximation of a bin's sum is used where Σw³p(1 − p) is at most this part
+#: of σ³: for weights of one, from σ² = 100 on
 SMALL = 0.1
-#: up to so many events are worth thinning
+#: thinning is used up to this many events
 EVENTS = 500.0
-#: single draws in memory at a time
+#: single draws that are in memory at a time
 BLOCK = 1 << 20
 
 
@@ -41,7 +41,7 @@ class CellRows(NamedTuple):
     @classmethod
     def of(cls, table: ScoreTable) -> CellRows:
         weight, square = table.weight, squares(table)
-        some = square > 0.0  # else lost between floats: as one row
+        some = square > 0.0  # else it was too small for a float: taken as one row
         effective = np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
         whole = np.abs(effective - np.rint(effective)) <= 1e-9 * effective  # up to rounding
         count = np.maximum(np.where(whole, np.rint(effective), np.ceil(effective)), 1.0)

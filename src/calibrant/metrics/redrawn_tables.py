@@ -1,9 +1,9 @@
-"""Intervals by drawing the table again: measures behind which are windows or isotonic regression.
+"""Intervals from tables drawn again, for measures that use windows or isotonic regression.
 
-All of them are too large on average: chance looks like miscalibration, and isotonic regression fits
-it. Drawing rows again would add that chance a second time. So tables are drawn from two smooth
-stories of how the labels came about, for each of which the true value is known: that the
-predictions are right, and that the isotonic curve of the data is.
+These measures are too large on average: chance looks like miscalibration, and isotonic regression
+fits it. A bootstrap of rows would add that chance a second time. So tables are drawn from two
+models whose true value is known: in one the predictions are right, in the other the isotonic curve
+of the data is.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ __all__ = ["FEWEST", "Chance", "OfRedrawn", "RedrawnTable", "chance_of", "isoton
 
 Array = NDArray[np.float64]
 
-#: tables are pooled to this many cells before they are drawn from; values never are
+#: tables are pooled to this many cells before others are drawn from them
 CELLS = 2_000
 #: windows looked at in a drawn table, evenly spaced among all
 WINDOWS = 256
-#: no more are drawn: chance is nothing then
+#: the most cases that are drawn; beyond, chance plays no part
 MOST_CASES = 1e15
-#: cases of each class (effective) below which curves tell nothing
+#: with fewer (effective) cases of a class there is no interval
 FEWEST = 10.0
 
 
 class Chance(NamedTuple):
     """What chance does to a measure."""
 
-    bias: float  # how much too large the measure is on average, at most
+    bias: float  # at most how much too large the measure is on average
     half: float  # half the width of the interval
     noise: float  # standard deviation if the predictions are right
 
@@ -135,7 +135,7 @@ def _draw(
         sample.negative + sample.positive,
         sample.negative_sq + sample.positive_sq,
     )
-    # a cell holds n²/Σw² cases of weight Σw²/n each
+    # a cell stands for n²/Σw² cases of weight Σw²/n each
     cases, each = n**2 / squares, squares / n
     chance = np.concatenate((cases * (1.0 - rate), cases * rate))
     chance /= chance.sum()

@@ -1,4 +1,4 @@
-"""Every measure, in the order of tables. A new measure is one record here, and nothing else.
+"""All measures, in the order in which tables show them. A new measure is one record here.
 
 `evaluate` for arrays, frames and several classes, intervals, multilabel measures, reports, the
 command line and learning curves read these records and know no measure by name.
@@ -275,10 +275,10 @@ RECORDS = (
         "discrimination",
         "Brier score gained over the base rate if well calibrated",
         "larger",
-        range=(0.0, 0.25),  # the largest uncertainty there is
+        range=(0.0, 0.25),  # the Brier score of a base rate of ½
         of=_discrimination,
         interval=lambda intervals: intervals.redrawn("discrimination"),
-        # by chance it gains what miscalibration does
+        # chance adds as much to it as to miscalibration
         change=lambda changes: changes.curve(
             "discrimination", curve_against_base, "miscalibration"
         ),
@@ -288,7 +288,7 @@ RECORDS = (
 
 #: the measures of two classes by name
 MEASURES = {record.name: record for record in RECORDS if record.of is not None}
-#: those whose interval is from tables drawn again
+#: those whose intervals come from tables drawn again
 REDRAWN = {
     name: record.of_redrawn for name, record in MEASURES.items() if record.of_redrawn is not None
 }

@@ -1,4 +1,4 @@
-"""Labels minus predictions at each cell of a table, and what chance alone makes of their sums."""
+"""Labels minus predictions at each cell of a table, and how far chance moves their sums."""
 
 from __future__ import annotations
 

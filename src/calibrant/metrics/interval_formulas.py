@@ -73,15 +73,13 @@ class RowWeights(NamedTuple):
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
 
     def error(self, influence: Array) -> float:
-        """The standard error of a quantity that each row moves by its weight · influence / Σw."""
-        total = float(self.weight.sum())
+        """The standard error of a quantity that each row moves by its weight · influence / Σw.
+
+        The size must be above 1.
+        """
+        total, size = float(self.weight.sum()), self.size
         apart = influence - float(self.weight @ influence) / total
-        return math.sqrt(float(self.squares @ apart**2) * _grown(self.size)) / total
-
-
-def _grown(size: float) -> float:
-    """The factor n/(n − 1) that makes a variance unbiased."""
-    return size / max(size - 1.0, 0.5)
+        return math.sqrt(float(self.squares @ apart**2) * size / (size - 1.0)) / total
 
 
 # --- means --------------------------------------------------------------------------------------
@@ -125,7 +123,7 @@ def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Mom
     mean = float(n0 @ v0 + n1 @ v1) / total
     r0, r1 = v0 - mean, v1 - mean
     size = total**2 / float(q0.sum() + q1.sum())
-    seen2 = float(q0 @ r0**2 + q1 @ r1**2) * _grown(size)
+    seen2 = float(q0 @ r0**2 + q1 @ r1**2) * size / (size - 1.0)
     seen3 = float(_cubes(n0, q0) @ r0**3 + _cubes(n1, q1) @ r1**3)
     chance = p * (1.0 - p)
     with np.errstate(invalid="ignore"):
@@ -192,8 +190,8 @@ def area_interval(sample: ScoreTable, level: float) -> Span:
     below = (np.cumsum(n0) - n0 / 2) / total0
     area = float(n1 @ below / total1)
     size0, size1 = total0**2 / float(q0.sum()), total1**2 / float(q1.sum())
-    spread0 = float(q0 @ (above - area) ** 2) / total0**2 * _grown(size0)
-    spread1 = float(q1 @ (below - area) ** 2) / total1**2 * _grown(size1)
+    spread0 = float(q0 @ (above - area) ** 2) / total0**2 * size0 / max(size0 - 1.0, 0.5)
+    spread1 = float(q1 @ (below - area) ** 2) / total1**2 * size1 / max(size1 - 1.0, 0.5)
     return area_span(area, spread0 + spread1, size0, size1, level)
 
 

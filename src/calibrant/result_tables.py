@@ -201,12 +201,14 @@ def _short(value: Any) -> str:
     return repr(value)
 
 
-def shown_value(value: float) -> str:
-    """Four digits, more for small values, and a true minus.
+def shown_value(value: float | None) -> str:
+    """Four digits, more for small values, a true minus, and a dash for what is not there.
 
     >>> shown_value(0.12345), shown_value(-1.2345e-4), shown_value(float("inf"))
     ('0.1235', '−1.23e-04', '∞')
     """
+    if value is None:
+        return "–"
     if not math.isfinite(value):
         return "∞"
     size = f"{abs(value):.4f}" if value == 0 or abs(value) >= 0.001 else f"{abs(value):.2e}"

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, kstest, norm, ttest_rel
 
-import calibrant as cal
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import redrawn_labels
 from calibrant.metrics.cumulative import maximum_beyond, range_beyond
 from calibrant.metrics.kernel_smoothed import smooth_error
-from calibrant.metrics.weighted_cells import WeightedCells, cells_of
+from calibrant.metrics.weighted_cells import deviation, squares, table_for_test
 from strategies import PROBABILITIES, REAL, WHOLE, rows
 from studies import experiment
 from twins import tests as naive
@@ -116,14 +115,14 @@ def test_three_ways_of_redrawing_agree(p, weighted):
     rng = np.random.default_rng(3)
     w = rng.uniform(0.5, 1.5, len(p)) if weighted else np.ones(len(p))
     table = ScoreTable.from_arrays(p, rng.random(len(p)) < p, w)
-    cells = cells_of(table, "importance" if weighted else "counts")
-    rows = redrawn_labels._CellRows.of(cells)
+    cells = table_for_test(table, "importance" if weighted else "counts")
+    rows = redrawn_labels.CellRows.of(cells)
     assert rows.moment(1) == close(cells.weight)
-    assert rows.moment(2) == close(cells.square)
+    assert rows.moment(2) == close(squares(cells))
     times = 4000
     exact = redrawn_labels._cell_by_cell(rows, times, rng)
     thinned = redrawn_labels._thinned(rows, times, rng)
-    variance = cells.deviation() ** 2
+    variance = deviation(cells) ** 2
     for drawn in (exact, thinned):
         assert drawn.mean() == pytest.approx(0, abs=5 * math.sqrt(variance / times))
         assert drawn.var() == pytest.approx(variance, rel=0.25)
@@ -138,7 +137,7 @@ def test_three_ways_of_redrawing_agree(p, weighted):
 def test_the_refined_normal_is_as_near_as_stated(p):
     """Its distribution function, read off draws at even steps of the normal's, against binomial."""
     n = round(100 / p / (1 - p)) + 1
-    cells = WeightedCells(np.array([p]), np.array([float(n)]), np.zeros(1), np.array([float(n)]))
+    cells = ScoreTable.from_counts(np.array([p]), np.array([float(n)]), np.zeros(1))
     even = (np.arange(200_000) + 0.5) / 200_000
 
     class Even:
@@ -146,8 +145,7 @@ def test_the_refined_normal_is_as_near_as_stated(p):
             return norm.ppf(even)
 
     drawn = (
-        redrawn_labels._refined_normal(redrawn_labels._CellRows.of(cells), len(even), Even())
-        + n * p
+        redrawn_labels._refined_normal(redrawn_labels.CellRows.of(cells), len(even), Even()) + n * p
     )
     k = np.arange(round(n * p) - 60, round(n * p) + 61)
     upto = np.searchsorted(np.sort(drawn), k + 0.5) / len(even)
@@ -178,18 +176,13 @@ def test_large_tables_are_drawn_by_bins(binning, monkeypatch):
 
 def test_how_bins_are_drawn():
     """Many: normal; rare: thinned; few that weigh as much as all others: cell by cell."""
-    many = WeightedCells(*(np.full(2000, v) for v in (0.5, 1.0, 0.0, 1.0)))
-    assert (
-        redrawn_labels._cheapest(redrawn_labels._CellRows.of(many))
-        is redrawn_labels._refined_normal
-    )
+    one, none = np.ones(2000), np.zeros(2000)
+    many = redrawn_labels.CellRows(np.full(2000, 0.5), one, none, one)
+    assert redrawn_labels._cheapest(many) is redrawn_labels._refined_normal
     rare = many._replace(p=np.full(2000, 0.01))
-    assert redrawn_labels._cheapest(redrawn_labels._CellRows.of(rare)) is redrawn_labels._thinned
-    weight = np.append(np.ones(1999), 2000.0)
-    heavy = many._replace(weight=weight, square=weight**2)
-    assert (
-        redrawn_labels._cheapest(redrawn_labels._CellRows.of(heavy)) is redrawn_labels._cell_by_cell
-    )
+    assert redrawn_labels._cheapest(rare) is redrawn_labels._thinned
+    heavy = many._replace(other=np.append(np.ones(1999), 2000.0))
+    assert redrawn_labels._cheapest(heavy) is redrawn_labels._cell_by_cell
 
 
 def test_the_seed_decides():
@@ -558,11 +551,6 @@ def test_results_are_values_that_print_in_one_line(result):
     assert len(text) < 240
 
 
-def test_public_names():
-    for name in ("ece_test", "smooth_ece", "ecce", "spiegelhalter", "loss_difference"):
-        assert getattr(cal, name) is getattr(metrics, name)
-
-
 P, Y = np.linspace(0.01, 0.99, 40), np.array([0, 1] * 20)
 WRONG = [
     (metrics.ece_test, {"bins": 0}, "bins must be"),
@@ -570,7 +558,7 @@ WRONG = [
     (metrics.ece_test, {"replicates": 0}, "replicates must be"),
     (metrics.ece_test, {"level": 1.0}, "level must be"),
     (metrics.ece_test, {"random_state": "seed"}, "random_state must be"),
-    (metrics.ece_test, {"weights": "rows"}, "weights must be 'counts' or 'importance'"),
+    (metrics.ece_test, {"weights": "rows"}, "weights must be 'importance' or 'counts'"),
     (metrics.ecce, {"weights": None}, "weights must be"),
     (metrics.spiegelhalter, {"weights": 1}, "weights must be"),
     (metrics.hosmer_lemeshow, {"weights": "x"}, "weights must be"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibrant import ScoreTable, metrics
+from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import interval_formulas
 from calibrant.metrics.redrawn_tables import RedrawnTable, chance_of
@@ -26,7 +27,7 @@ FAST = {"replicates": 100}
 
 
 def sample(y, p, weight=None, weights="counts"):
-    return interval_formulas.weighing[weights](ScoreTable.from_arrays(p, y, weight))
+    return table_in_rows(ScoreTable.from_arrays(p, y, weight), weights)
 
 
 # --- twins --------------------------------------------------------------------------------------
@@ -42,8 +43,9 @@ def sample(y, p, weight=None, weights="counts"):
 def test_means_are_students_interval_moved_for_skewness(rows):
     p, y, w = (np.array(column) for column in zip(*rows, strict=True))
     table = ScoreTable.from_arrays(p, y, w, classes=[False, True])
+    columns = interval_formulas.class_columns(table_in_rows(table, "counts"))
     m = interval_formulas.moments(
-        interval_formulas.weighing["counts"](table), interval_formulas.brier_losses(table.scores)
+        table.scores, columns, interval_formulas.brier_losses(table.scores)
     )
     loss = np.repeat((y - p) ** 2, w)
     expected = np.repeat(p * (1 - p) * (1 - 2 * p) ** 2, w).sum() / len(loss) ** 2
@@ -117,7 +119,7 @@ def test_chance_is_never_taken_off_too_little(gap):
 
 
 def test_the_error_of_an_ece_is_that_of_signed_rows():
-    b = interval_formulas.width_bins(ScoreTable.from_arrays(Q, Y), sample(Y, Q), 10)
+    b = interval_formulas.width_bins(sample(Y, Q), 10)
     place = np.minimum((Q * 10).astype(int), 9)
     gaps = np.array([(Q - Y)[place == i].sum() / 400 for i in range(10)])
     np.testing.assert_allclose(b.gap, gaps, atol=1e-15)
@@ -319,7 +321,7 @@ def test_too_little_data_is_said():
         ({"level": "0.95"}, "level must be"),
         ({"replicates": 99}, "replicates must be a whole number of at least 100"),
         ({"replicates": 1e3}, "replicates must be"),
-        ({"weights": "frequency"}, "weights must be 'counts' or 'importance'"),
+        ({"weights": "frequency"}, "weights must be 'importance' or 'counts'"),
         ({"random_state": -1}, "random_state must be"),
         ({"random_state": "a"}, "random_state must be"),
     ],

@@ -108,7 +108,7 @@ def new(monkeypatch):
         *words,
         brief=True,
         of=_mean_error,
-        interval=lambda case: (case.value - 0.01, case.value + 2.0),
+        interval=lambda found: (found.values["mean_error"] - 0.01, 2.0),
         change=lambda pairs: (-0.5, 0.5),
     )
     table_only = Measure(

@@ -262,7 +262,7 @@ def test_other_forms_of_the_matrix():
     assert metrics.log_loss(matrix) == metrics.log_loss(codes, p)
     with pytest.raises(InputError, match="p came as well"):
         metrics.brier(matrix, p)
-    with pytest.raises(InputError, match="must hold a distribution"):
+    with pytest.raises(InputError, match="must be probabilities"):
         metrics.brier(ScoreMatrix(p * 2, codes))
 
 
@@ -296,8 +296,8 @@ def spoilt(row, value):
 REFUSED = {
     "NaN": (CODES, spoilt([17, 30], np.nan), {}, r"2 of 400 rows hold NaN.*first at row 17: NaN"),
     "infinity": (CODES, spoilt(5, np.inf), {}, "row 5: infinity"),
-    "logits": (CODES, np.log(P), {}, "400 of 400 rows are none .first at row 0.*softmax"),
-    "huge": (CODES, spoilt(9, 1.7e308), {}, "1 of 400 rows is none .first at row 9.*sum inf"),
+    "logits": (CODES, np.log(P), {}, "400 of 400 rows are not .first at row 0.*softmax"),
+    "huge": (CODES, spoilt(9, 1.7e308), {}, "1 of 400 rows is not .first at row 9.*sum inf"),
     "one row": (CODES, spoilt(11, [0.5, 0.5, 0.1]), {}, r"row 11: \[0.5, 0.5, 0.1\], sum 1.1\)"),
     "negative": (CODES, spoilt(2, [1.2, -0.1, -0.1]), {}, "first at row 2"),
     "percentages": (CODES, P * 100, {}, "Divide percentages by 100"),
@@ -449,7 +449,7 @@ def test_raw_scores_of_the_same_rows():
         metrics.evaluate(CODES, P, raw=P[:399])
     with pytest.raises(InputError, match="raw must be finite"):
         metrics.evaluate(CODES, P, raw=spoilt(3, np.nan))
-    with pytest.raises(InputError, match="raw must hold a distribution"):
+    with pytest.raises(InputError, match="raw must be probabilities"):
         metrics.evaluate(CODES, P, raw=P / 2)
     matrix = ScoreMatrix(P, CODES)
     with pytest.raises(InputError, match="raw must be a ScoreMatrix"):

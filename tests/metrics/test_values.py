@@ -284,7 +284,7 @@ WRONG = [
     (metrics.log_loss, {"clip": "eps"}, "clip must be"),
     (metrics.calbin, {"window": 0}, "window must be"),
     (metrics.hosmer_lemeshow, {"bins": 1}, "bins must be"),
-    (metrics.hosmer_lemeshow, {"binning": "c"}, "binning must be 'mass' or 'width'"),
+    (metrics.hosmer_lemeshow, {"binning": "c"}, "binning must be 'width' or 'mass'"),
     (metrics.murphy, {"bins": -1}, "bins must be"),
     (metrics.murphy, {"binning": "x"}, "binning must be"),
     (metrics.degroot_fienberg, {"loss": "hinge"}, "loss must be 'brier' or 'log'"),

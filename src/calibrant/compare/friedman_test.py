@@ -9,7 +9,7 @@ from typing import Any
 from scipy.special import chdtrc, fdtrc
 
 from calibrant.compare.method_scores import check_flag
-from calibrant.compare.ranks import Ranks, see_ranks
+from calibrant.compare.ranks import Ranks, ranks_of
 from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
 
@@ -96,7 +96,7 @@ def friedman(
     (3.5, 2.333, 0.178)
     """
     corrected = check_flag("correct_ties", correct_ties)
-    ranks = see_ranks(scores, larger_is_better, names)
+    ranks = ranks_of(scores, larger_is_better, names)
     n, k = ranks.datasets, len(ranks)
     # everything times Nk(k + 1): rank sums are halves, so that all is exact
     spread = 12.0 * sum((_rank_sum(mean, n) - n * (k + 1) / 2.0) ** 2 for mean in ranks.mean)

@@ -1,4 +1,4 @@
-"""Every method against a control, at a level that holds for all of them together."""
+"""Holm's test of all methods against a control, at one level for all of them together."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.compare.method_scores import place_of
-from calibrant.compare.ranks import rank_error, see_ranks
-from calibrant.compare.result_base import Tabular, percent, shown_number, shown_p
+from calibrant.compare.ranks import rank_error, ranks_of
+from calibrant.compare.result_base import Tabular, percent, shown_number
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_number
 
@@ -54,14 +54,16 @@ class HolmResult(Tabular):
     @property
     def superior(self) -> tuple[str, ...]:
         """The methods that the control is better than, beyond chance."""
-        rows = zip(self.names, self.rejected, self.z, strict=True)
-        return tuple(name for name, sure, z in rows if sure and z > 0.0)
+        return self._rejected(1.0)
 
     @property
     def inferior(self) -> tuple[str, ...]:
         """The methods that the control is worse than, beyond chance."""
+        return self._rejected(-1.0)
+
+    def _rejected(self, sign: float) -> tuple[str, ...]:
         rows = zip(self.names, self.rejected, self.z, strict=True)
-        return tuple(name for name, sure, z in rows if sure and z < 0.0)
+        return tuple(name for name, sure, z in rows if sure and sign * z > 0.0)
 
     def verdict(self, name: str) -> str:
         """Of a method against the control: "better", "worse" or "not shown"."""
@@ -77,12 +79,6 @@ class HolmResult(Tabular):
         words = [self.verdict(name) for name in self.names]
         columns = (self.names, self.ranks, self.z, self.p_values, self.adjusted, words)
         return list(zip(*columns, strict=True))
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [
-            (name, shown_number(rank), shown_number(z, 2), shown_p(p), shown_p(q), word)
-            for name, rank, z, p, q, word in self._rows()
-        ]
 
     def _below(self) -> list[str]:
         return [
@@ -140,7 +136,7 @@ def holm(
     control: ENIR, mean rank 1.450; 40 datasets, Holm at 5 %
     """
     level = check_number("level", level, 0.0, 1.0)
-    ranks = see_ranks(scores, larger_is_better, names)
+    ranks = ranks_of(scores, larger_is_better, names)
     place = place_of(control, ranks.names)
     others = [column for column in range(len(ranks)) if column != place]
     error = rank_error(ranks)

@@ -1,4 +1,4 @@
-"""Scores of methods over datasets as one array with names; every refusal is worded here."""
+"""Reads scores of methods over datasets as an array with names."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _columns(scores: Any) -> tuple[Array, list[str] | None]:
 
 
 def check_names(names: Any, columns: int) -> tuple[str, ...]:
-    """A different name for each of so many methods."""
+    """The names, which must be different, one for each column."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise InputError(f"names must be a list of {columns} names, but {names!r} came.")
     called = tuple(str(name) for name in names)
@@ -131,7 +131,7 @@ def read_pair(first: Any, second: Any, names: tuple[str, str]) -> tuple[Array, A
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, and nothing that is merely like them."""
+    """The value, which must be True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, but {value!r} came.")
     return bool(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.compare.ranks import Ranks, rank_error, see_ranks
+from calibrant.compare.ranks import Ranks, rank_error, ranks_of
 from calibrant.compare.result_base import Result
 from calibrant.metrics.arguments import check_number
 
@@ -100,7 +100,7 @@ def nemenyi(
     ((('a', 'b'),), 0.957)
     """
     level = check_number("level", level, 0.0, 1.0)
-    ranks = see_ranks(scores, larger_is_better, names)
+    ranks = ranks_of(scores, larger_is_better, names)
     # scipy.stats takes most of a second to import
     from scipy.stats import studentized_range
 
@@ -138,7 +138,7 @@ def _groups(ranks: Ranks, difference: float) -> tuple[tuple[str, ...], ...]:
 
 
 def stack(spans: Sequence[tuple[float, float]], gap: float) -> list[int]:
-    """A level for each span, the first 0, so that spans of a level are more than a gap apart.
+    """A level for each span, from 0 on, so that spans on one level are more than a gap apart.
 
     >>> stack([(1, 2), (1.5, 3), (2.5, 4)], gap=0.1)
     [0, 1, 0]

@@ -14,11 +14,11 @@ from calibrant.compare.method_scores import check_flag, check_names, read_scores
 from calibrant.compare.result_base import Result
 from calibrant.errors import InputError
 
-__all__ = ["Ranks", "average_ranks", "rank_error", "rank_rows", "see_ranks"]
+__all__ = ["Ranks", "average_ranks", "rank_error", "rank_rows", "ranks_of"]
 
 Array = NDArray[np.float64]
 
-#: how far the mean of published ranks may be off, which were rounded to two decimals
+#: how far the mean of published ranks, which are rounded, may be off
 ROUNDED = 0.01
 
 
@@ -162,8 +162,8 @@ def rank_rows(values: Array) -> tuple[Array, NDArray[np.int64]]:
     return less + (same + 1) / 2.0, same
 
 
-def see_ranks(scores: Any, larger_is_better: bool, names: Any) -> Ranks:
-    """Ranks as they came, or those of scores."""
+def ranks_of(scores: Any, larger_is_better: bool, names: Any) -> Ranks:
+    """The ranks of scores; Ranks are returned as they are."""
     if not isinstance(scores, Ranks):
         return average_ranks(scores, larger_is_better=larger_is_better, names=names)
     check_flag("larger_is_better", larger_is_better)
@@ -173,6 +173,6 @@ def see_ranks(scores: Any, larger_is_better: bool, names: Any) -> Ranks:
 
 
 def rank_error(ranks: Ranks) -> float:
-    """√(k(k + 1)/6N): the standard error of the difference of two mean ranks, all being equal."""
+    """√(k(k + 1)/6N): the standard error of a difference of mean ranks if methods are alike."""
     k = len(ranks)
     return math.sqrt(k * (k + 1) / (6.0 * ranks.datasets))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -12,6 +13,7 @@ from calibrant.result_tables import (
     ResultTable,
     TableColumn,
     TableRow,
+    first_left,
     frame_of,
     json_ready,
 )
@@ -31,17 +33,15 @@ class Tabular(PrintsAsTable, Result):
     """A result that prints as a table."""
 
     def _head(self) -> tuple[str, ...]:
+        """The titles of the columns; `SHOWN` says how the values below each are printed."""
         raise NotImplementedError
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        """The values of the table; the first is a name."""
-        raise NotImplementedError
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        """The same as words."""
+        """The values of the table; the first of each row is a name."""
         raise NotImplementedError
 
     def _below(self) -> list[str]:
+        """The lines under the table."""
         raise NotImplementedError
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -56,9 +56,14 @@ class Tabular(PrintsAsTable, Result):
         return frame_of(dict(zip(self._head(), columns, strict=True)), backend)
 
     def _table(self) -> ResultTable:
-        first, *rest = self._head()
-        columns = [TableColumn(first, "left"), *map(TableColumn, rest)]
-        return ResultTable(columns, [TableRow(cells) for cells in self._cells()], self._below())
+        head = self._head()
+        columns = list(map(TableColumn, head, first_left(len(head))))
+        shown = [SHOWN.get(title, str) for title in head]
+        rows = [
+            TableRow(tuple(show(value) for show, value in zip(shown, row, strict=True)))
+            for row in self._rows()
+        ]
+        return ResultTable(columns, rows, self._below())
 
 
 def shown_number(value: float | None, digits: int = 3) -> str:
@@ -81,3 +86,14 @@ def shown_p(value: float | None) -> str:
 
 def percent(level: float) -> str:
     return f"{100 * level:g} %"
+
+
+#: how the values of a column are printed, by its title; all others as text
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "mean rank": shown_number,
+    "median difference": lambda value: shown_number(value, 4),
+    "z": lambda value: shown_number(value, 2),
+    "p": shown_p,
+    "Holm's p": shown_p,
+    "better": lambda name: name or "not shown",
+}

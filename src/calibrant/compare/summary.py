@@ -1,4 +1,4 @@
-"""The whole comparison at once, as it is reported: ranks, F_F, and which methods differ."""
+"""The whole comparison in one result: mean ranks, F_F, and which methods differ."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from calibrant.compare.friedman_test import FriedmanResult, friedman
 from calibrant.compare.holm_test import HolmResult, holm
 from calibrant.compare.nemenyi_test import CriticalDifference, nemenyi
-from calibrant.compare.ranks import Ranks, see_ranks
+from calibrant.compare.ranks import Ranks, ranks_of
 from calibrant.compare.result_base import Tabular, percent, shown_number, shown_p
 from calibrant.metrics.arguments import check_number
 
 __all__ = ["Comparison", "compare"]
 
-#: datasets below which the p-values are rough and hardly anything can be shown
+#: with fewer datasets p-values are rough, and only large differences can show
 FEW = 10
 
 
@@ -100,14 +100,6 @@ class Comparison(Tabular):
                     tests = (self.holm.z[i], self.holm.p_values[i], self.holm.adjusted[i])
             rows.append((name, self.ranks.mean[column], *wins, *tests, verdicts[name]))
         return rows
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        shown = {"mean rank": shown_number, "z": _short_z, "p": shown_p, "Holm's p": shown_p}
-        head = self._head()
-        return [
-            tuple(shown.get(title, str)(value) for title, value in zip(head, row, strict=True))
-            for row in self._rows()
-        ]
 
     def _below(self) -> list[str]:
         test, better = self.friedman, "larger" if self.larger_is_better else "smaller"
@@ -207,7 +199,7 @@ def compare(
     'worse'
     """
     level = check_number("level", level, 0.0, 1.0)
-    ranks = see_ranks(scores, larger_is_better, names)
+    ranks = ranks_of(scores, larger_is_better, names)
     held = None
     if control is not None:
         held = holm(ranks, control=control, larger_is_better=larger_is_better, level=level)
@@ -219,7 +211,3 @@ def compare(
         bool(larger_is_better),
         level,
     )
-
-
-def _short_z(value: float | None) -> str:
-    return shown_number(value, 2)

@@ -1,4 +1,4 @@
-"""Two methods over datasets: Wilcoxon's signed ranks, exact where datasets are few."""
+"""Wilcoxon's signed-rank test of two methods over datasets, exact for up to 100 datasets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.compare.holm_test import adjust
 from calibrant.compare.method_scores import check_flag, read_pair, read_scores
-from calibrant.compare.result_base import Result, Tabular, percent, shown_number, shown_p
+from calibrant.compare.result_base import Result, Tabular, percent
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_number, check_word
 
@@ -21,9 +21,9 @@ __all__ = ["WilcoxonPair", "WilcoxonPairs", "WilcoxonResult", "wilcoxon", "wilco
 
 Array = NDArray[np.float64]
 
-#: differences up to which the p-value is exact
+#: up to this many differences the p-value is exact
 EXACT = 100
-#: differences are equal if they are within so many roundings of the figures that they come from
+#: differences count as equal within this many roundings of the figures they come from
 ROUNDINGS = 4.0
 
 
@@ -109,12 +109,6 @@ class WilcoxonPairs(Tabular):
             for p in self.pairs
         ]
 
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [
-            (a, b, shown_number(median, 4), shown_p(p), shown_p(q), better or "not shown")
-            for a, b, median, p, q, better in self._rows()
-        ]
-
     def _below(self) -> list[str]:
         better = "larger" if self.larger_is_better else "smaller"
         return [
@@ -189,7 +183,7 @@ def _signed_ranks(first: Array, second: Array, zeros: str) -> WilcoxonResult:
 
 
 class _Ranking(NamedTuple):
-    """Ranks of the differences that are not zero, and what either side has of the zeros'."""
+    """Ranks of the differences that are not zero, and what each side gets of the zeros' ranks."""
 
     ranks: Array
     shared: float

@@ -257,16 +257,19 @@ def _check_finite_rows(array: Scores, name: str) -> None:
         )
 
 
-def check_distributions(array: Scores, name: str = "scores") -> None:
+def check_distributions(
+    array: Scores, name: str = "scores", *, advice: str = 'For logits use scale="raw".'
+) -> None:
     """Refuse rows that are not distributions: entries in [0, 1], sum one (± 0.001)."""
     count, first = _bad_rows(array, _not_distributions)
     if count:
         shown = ", ".join(f"{value:g}" for value in array[first, :6])
+        with np.errstate(over="ignore"):
+            total = array[first].sum(dtype=np.float64)
         raise InputError(
             f"{name} must be probabilities, each row in [0, 1] with the sum 1, but {count} of "
-            f"{len(array)} rows are not (first at row {first}: [{shown}"
-            f"{', …' if array.shape[1] > 6 else ''}], sum {array[first].sum(dtype=np.float64):g}). "
-            'For logits use scale="raw".'
+            f"{len(array)} rows {'is' if count == 1 else 'are'} not (first at row {first}: [{shown}"
+            f"{', …' if array.shape[1] > 6 else ''}], sum {total:g}). {advice}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The arguments of every measure: rows or a table of probabilities, and options in their limits."""
+"""Reads the arguments of all measures: labels and probabilities, tables, and options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import (
@@ -34,8 +33,6 @@ __all__ = [
     "refuse_positive",
 ]
 
-Array = NDArray[np.float64]
-
 
 def read_predictions(
     y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any
@@ -49,7 +46,7 @@ def read_predictions(
 
 
 def refuse_positive(pos_label: Any) -> None:
-    """Of several classes none is the positive one."""
+    """Refuse pos_label where there are several classes: none of them is the positive one."""
     if pos_label is not None:
         raise InputError(
             "pos_label must not be given beside a column for each of several classes, but "
@@ -100,21 +97,21 @@ def read_rows(y: Any, p: Any, sample_weight: Any, pos_label: Any, classes: Any =
 
 
 def positive_column(labels: Labels, classes: Any) -> int:
-    """Which of two columns is the positive class's: they are sorted, or as ``classes`` has them."""
+    """The column of the positive class; columns are in sorted order, or in that of ``classes``."""
     if classes is None:
         return labels.positive_column
     return 0 if next(iter(classes)) == labels.pos_label else 1
 
 
 def check_word(name: str, value: Any, allowed: Collection[str]) -> None:
-    """A word from a short list."""
+    """Refuse what is not one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
         words = " or ".join(repr(word) for word in allowed)
         raise ParameterError(f"{name} must be {words}, but {value!r} came.")
 
 
 def check_whole(name: str, value: Any, low: int) -> int:
-    """A whole number of at least ``low``."""
+    """The value, which must be a whole number of at least ``low``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < low:
         raise ParameterError(
             f"{name} must be a whole number of at least {low}, but {value!r} came."
@@ -123,7 +120,7 @@ def check_whole(name: str, value: Any, low: int) -> int:
 
 
 def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
-    """A finite number above ``low`` and below ``high``."""
+    """The value, which must be a finite number above ``low`` and below ``high``."""
     fine = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
     if not fine or not low < value < high:
         limit = f"above {low:g}" if high == math.inf else f"above {low:g} and below {high:g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from calibrant.metrics.arguments import check_whole, check_word, read_prediction
 from calibrant.metrics.probability_matrix import has_several, top_labels, top_table
 
 __all__ = [
-    "KINDS",
+    "BINNINGS",
     "Groups",
     "check_bins",
     "ece",
@@ -196,26 +195,19 @@ def top_groups(matrix: ScoreMatrix, bins: int, binning: str, ties: str) -> Group
 
 
 def check_bins(bins: int, binning: str, ties: str) -> None:
-    """The number of bins, their kind and what becomes of ties."""
+    """Refuse a number of bins, a binning or a treatment of ties that does not exist."""
     check_whole("bins", bins, 1)
-    check_word("binning", binning, KINDS)
+    check_word("binning", binning, BINNINGS)
     check_word("ties", ties, TIES)
 
 
 def group(table: ScoreTable, bins: int, binning: str = "width", ties: str = "together") -> Groups:
     """The sums of each bin, ties divided as ``ties`` says."""
-    return KINDS[binning](table, bins, ties)
-
-
-def _equal_width(table: ScoreTable, bins: int, ties: str) -> Groups:
+    if binning == "mass":
+        return _by_mass(*_CELLS[ties](table), table.is_whole, bins)
     starts = group_starts(table, bins, "width")
-    weight = table.weight
-    columns = (weight, table.positive, weight * table.scores)
+    columns = (table.weight, table.positive, table.weight * table.scores)
     return Groups(*(np.add.reduceat(column, starts) for column in columns))
-
-
-def _equal_mass(table: ScoreTable, bins: int, ties: str) -> Groups:
-    return _by_mass(*_CELLS[ties](table), table.is_whole, bins)
 
 
 def row_groups(
@@ -229,7 +221,7 @@ def row_groups(
 
 
 def _by_mass(scores: Array, weight: Array, positive: Array, whole: bool, bins: int) -> Groups:
-    """Cumulative sums read at the borders; between the ends of a cell they are straight lines."""
+    """Groups of equal mass: a cell that a border divides is divided in proportion."""
     mass = np.append(0.0, np.cumsum(weight))
     borders = mass_borders(mass[-1], whole, bins)
     columns = (weight, positive, weight * scores)
@@ -251,24 +243,22 @@ def _split_cells(table: ScoreTable) -> tuple[Array, Array, Array]:
     return np.repeat(table.scores, 2)[present], weight[present], positive[present]
 
 
-KINDS: dict[str, Callable[[ScoreTable, int, str], Groups]] = {
-    "width": _equal_width,
-    "mass": _equal_mass,
-}
-#: the cells of a table for each way with ties; "authors" is the older word for "labels"
+#: how bins may be cut
+BINNINGS = ("width", "mass")
+#: the cells of a table for each treatment of ties; "authors" is an older word for "labels"
 _CELLS = {"together": _tied_cells, "labels": _split_cells, "authors": _split_cells}
-#: every way with ties; "rows" has no table
+#: all treatments of ties; "rows" needs rows, not a table
 TIES = (*_CELLS, "rows")
 
 
 def group_starts(table: ScoreTable, bins: int, binning: str) -> Index:
-    """First cell of every non-empty bin; ties stay whole: a border inside one moves to its end."""
+    """The first cell of every non-empty bin. A border inside a tie moves to the end of the tie."""
     if binning == "width":
         inner = np.searchsorted(table.scores, np.arange(1, bins) / bins, side="left")
     else:
         mass = np.cumsum(table.weight)
         borders = mass_borders(mass[-1], table.is_whole, bins)[1:-1]
-        # a cumulative sum a rounding error below its border has reached it
+        # a cumulative sum that is below its border by a rounding error has reached it
         inner = np.searchsorted(mass, borders - 1e-12 * mass[-1], side="left") + 1
     starts = np.unique(np.append(0, inner))
     return starts[starts < len(table)]

@@ -16,9 +16,9 @@ __all__ = ["calbin", "not_whole", "too_many", "window_error"]
 
 Array = NDArray[np.float64]
 
-#: windows looked at together: bounds the memory, whatever the number of cases
+#: windows computed together; this bounds the memory
 CHUNK = 1 << 15
-#: CalBin looks at every case; of more than this it would take longer than all other measures
+#: with more cases CalBin takes longer than all other measures together; evaluate leaves it out
 MOST_WINDOWS = 50_000_000
 
 
@@ -92,14 +92,14 @@ def _whole_window_error(table: ScoreTable, window: int | None) -> float:
 
 
 def not_whole(table: ScoreTable) -> str:
-    """Why the table has no CalBin, or nothing."""
+    """Why the table has no CalBin; empty if it has one."""
     if table.is_whole:
         return ""
     return "calbin needs whole weights (a window counts cases), but fractions came"
 
 
 def too_many(cases: float) -> str:
-    """Why CalBin is left out of a table of all measures, or nothing."""
+    """Why evaluate leaves CalBin out; empty if it does not."""
     if cases <= MOST_WINDOWS:
         return ""
     return f"calbin was left out: it looks at each of {cases:.3g} cases; call calbin for it"
@@ -119,22 +119,22 @@ def window_error(table: ScoreTable, window: int | None = None) -> float:
 
 
 class _Sums:
-    """Sums over the first so many cases, in the order of the prediction."""
+    """Cumulative sums over the cases, in the order of their predictions."""
 
     def __init__(self, table: ScoreTable, ends: NDArray[np.int64]) -> None:
         self.scores = table.scores
-        # after the last case comes a cell of nothing
+        # an empty cell follows the last one
         self.p, self.rate = np.append(table.scores, 0.0), np.append(table.rate, 0.0)
         self.before = np.append(0, ends)  # cases before each cell
         self.upto_p = np.append(0.0, np.cumsum(table.weight * table.scores))
         self.upto_y = np.append(0.0, np.cumsum(table.positive))
 
     def errors(self, first: int, stop: int, size: int) -> Array:
-        """Mean |p − f| of the windows that begin after ``first`` to ``stop`` − 1 cases."""
+        """Mean |p − f| of the windows that start after ``first``, …, ``stop`` − 1 cases."""
         p_start, y_start = self._upto(first, stop)
         p_end, y_end = self._upto(first + size, stop + size)
         f = (y_end - y_start) / size
-        # the cases of a window below f come before the cell that f points at
+        # cases of a window with p below f come before this cell
         low, high = np.searchsorted(self.scores, (f.min(), f.max()))
         cell = low + np.searchsorted(self.scores[low:high], f)
         start = np.arange(first, stop)
@@ -145,7 +145,7 @@ class _Sums:
         return np.asarray((f * (2 * middle - start - end) - 2 * p_middle + p_start + p_end) / size)
 
     def _upto(self, first: int, stop: int) -> tuple[Array, Array]:
-        """Σp and Σ(frequency of its tie) over the first ``first`` to ``stop`` − 1 cases."""
+        """Σp and Σ(frequency of the case's tie) over the first ``first``, …, ``stop`` − 1 cases."""
         low, high = np.searchsorted(self.before, (first, stop - 1), side="right") - 1
         borders = np.clip(np.append(self.before[low : high + 1], stop), first, stop)
         cell = np.repeat(np.arange(low, high + 1), np.diff(borders))

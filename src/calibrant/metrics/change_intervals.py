@@ -4,184 +4,211 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.binned import group_starts
 from calibrant.metrics.interval_formulas import (
     Moments,
-    SampleCells,
+    RowWeights,
     Span,
-    binned,
     brier_losses,
+    gap_parts,
     log_losses,
     mean_interval,
     moments,
     normal,
-    row_error,
-    without_chance,
 )
-from calibrant.metrics.redrawn_tables import Chance, isotonic_curve
+from calibrant.metrics.intervals import TableIntervals
+from calibrant.metrics.redrawn_tables import isotonic_curve
 
-__all__ = ["Pairs", "Side", "against_curve", "curve_against_base", "placements", "share_change"]
+if TYPE_CHECKING:
+    from calibrant.metrics.class_intervals import ClassIntervals
+
+__all__ = [
+    "ChangeIntervals",
+    "RowChangeIntervals",
+    "RowPredictions",
+    "against_curve",
+    "curve_against_base",
+    "placements",
+]
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Losses = tuple[Array, ...]
+_Side = Union["RowPredictions", "ClassIntervals"]
 
 
-class Side(NamedTuple):
-    """The predictions of one side, row by row, and what was found for the whole of it."""
+class ChangeIntervals:
+    """The intervals of after − before on the same rows: a method for each measure, by name.
 
-    p: Array
-    rank: Array  # scores as they came: σ may have merged large margins
-    hit: Flags
-    table: ScoreTable
-    ranked: ScoreTable
-    sample: SampleCells  # the table's cells, weights as they are meant
-    values: dict[str, float]
-    chance: dict[str, Chance]
-
-
-class Pairs(NamedTuple):
-    """Both sides of the same rows, and a method for each way to make the interval of a change.
-
-    ``weight`` and ``squares`` are the rows' w and w² as the weights are meant.
+    Values on both sides are finite where a method is called.
     """
 
-    after: Side
-    before: Side
-    weight: Array
-    squares: Array
-    bins: int
-    level: float
+    def __init__(self, after: _Side, before: _Side, rows: RowWeights) -> None:
+        self._sides: tuple[_Side, _Side] = (after, before)
+        self.rows, self.level = rows, after.intervals.level
 
-    def standard_error(self, influence: Array) -> float:
-        """Of a quantity that each row moves by its influence."""
-        return row_error(influence, self.weight, self.squares)
+    def _moments(self, differences: Losses) -> Moments:
+        """Of the mean of what each row loses more than before."""
+        raise NotImplementedError
 
-    def _moments(self, losses: tuple[Array, Array]) -> Moments:
-        """Of the mean of what each row loses if it is a negative, and if it is a positive."""
-        hit = self.after.hit
-        columns = (np.where(at, w, 0.0) for w in (self.weight, self.squares) for at in (~hit, hit))
-        return moments(SampleCells(self.after.p, *columns), losses)
-
-    def _mean(self, losses: Callable[[Array], tuple[Array, Array]]) -> Span:
-        """Student's, of the differences row by row."""
-        new, old = losses(self.after.p), losses(self.before.p)
-        with np.errstate(invalid="ignore"):  # ∞ − ∞, where it did not come
-            first, second = (
-                np.where(np.isfinite(a - b), a - b, 0.0) for a, b in zip(new, old, strict=True)
-            )
-        return mean_interval(self._moments((first, second)), self.level)
+    def _mean(self, new: Losses, old: Losses) -> Moments:
+        with np.errstate(invalid="ignore"):  # ∞ − ∞, for a label that did not come
+            apart = [a - b for a, b in zip(new, old, strict=True)]
+        return self._moments(tuple(np.where(np.isfinite(d), d, 0.0) for d in apart))
 
     def log_loss(self) -> Span:
         """Student's, of the differences row by row."""
-        return self._mean(log_losses)
+        new, old = (side.log_losses for side in self._sides)
+        return mean_interval(self._mean(new, old), self.level)
 
     def brier(self) -> Span:
         """Student's, of the differences row by row."""
-        return self._mean(brier_losses)
+        new, old = (side.square_losses for side in self._sides)
+        return mean_interval(self._mean(new, old), self.level)
 
     def rmse(self) -> Span | None:
-        """By the slope of the root: each row moves it by its loss / 2√(mean loss)."""
-        sides = (self.after, self.before)
-        roots = [side.values["rmse"] for side in sides]
+        """Each row moves the root by its loss / 2√(mean loss)."""
+        roots = [side.intervals.values["rmse"] for side in self._sides]
         if not all(roots):
             return None
-        new, old = (brier_losses(side.p) for side in sides)
-        first, second = (
-            a / (2 * roots[0]) - b / (2 * roots[1]) for a, b in zip(new, old, strict=True)
+        new, old = (
+            tuple(loss / (2 * side.intervals.columns * root) for loss in side.square_losses)
+            for side, root in zip(self._sides, roots, strict=True)
         )
-        m = self._moments((first, second))
-        low, high = mean_interval(m._replace(mean=roots[0] - roots[1]), self.level)
+        mean = self._mean(new, old)._replace(mean=roots[0] - roots[1])
+        low, high = mean_interval(mean, self.level)
         return max(low, -1.0), min(high, 1.0)
 
     def accuracy(self) -> Span:
-        """Bonett and Price's."""
-        new, old = ((side.p >= 0.5) == side.hit for side in (self.after, self.before))
-        return share_change(new, old, self.weight, self.squares, self.level)
+        """Bonett and Price's (2012).
+
+        They add one case in each direction: no change in few rows does not prove that there is
+        none.
+        """
+        new, old = (side.right for side in self._sides)
+        weight, size = self.rows.weight, self.rows.size
+        gained, lost = (
+            size * float(weight[at].sum()) / float(weight.sum()) for at in (new & ~old, old & ~new)
+        )
+        up, down = (gained + 1.0) / (size + 2.0), (lost + 1.0) / (size + 2.0)
+        half = normal(self.level) * math.sqrt((up + down - (up - down) ** 2) / (size + 2.0))
+        return max(up - down - half, -1.0), min(up - down + half, 1.0)
+
+
+# --- two classes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowPredictions:
+    """The predictions of two classes of one side, row by row, and the intervals of their table.
+
+    ``scores`` are the predictions as they came: the sigmoid may have merged large margins.
+    """
+
+    intervals: TableIntervals
+    p: Array
+    scores: Array
+    positive: Flags
+
+    @property
+    def log_losses(self) -> Losses:
+        """Of each row if it were a negative, and if it were a positive."""
+        return log_losses(self.p)
+
+    @property
+    def square_losses(self) -> Losses:
+        """Of each row if it were a negative, and if it were a positive."""
+        return brier_losses(self.p)
+
+    @property
+    def right(self) -> Flags:
+        """Whether p ≥ ½ says what came."""
+        return np.asarray((self.p >= 0.5) == self.positive)
+
+    @cached_property
+    def curve(self) -> Array:
+        """The isotonic curve of the table at each prediction."""
+        return isotonic_curve(self.intervals.sample, self.p)
+
+
+class RowChangeIntervals(ChangeIntervals):
+    """The intervals of changes for two classes."""
+
+    def __init__(self, after: RowPredictions, before: RowPredictions, rows: RowWeights) -> None:
+        super().__init__(after, before, rows)
+        self.after, self.before = after, before
+
+    def _moments(self, differences: Losses) -> Moments:
+        first, second = differences
+        hit = self.after.positive
+        n0, n1, q0, q1 = (np.where(at, w, 0.0) for w in self.rows for at in (~hit, hit))
+        return moments(self.after.p, (n0, n1, q0, q1), (first, second))
 
     def auc(self) -> Span:
         """DeLong's interval for correlated areas."""
-        sides = (self.after, self.before)
-        new, old = (placements(s.ranked, s.rank, s.hit, s.values["auc"]) for s in sides)
-        half = normal(self.level) * self.standard_error(new - old)
-        change = self.after.values["auc"] - self.before.values["auc"]
+        new, old = (
+            placements(s.intervals.ranked, s.scores, s.positive, s.intervals.values["auc"])
+            for s in (self.after, self.before)
+        )
+        half = normal(self.level) * self.rows.error(new - old)
+        change = self.after.intervals.values["auc"] - self.before.intervals.values["auc"]
         return max(change - half, -1.0), min(change + half, 1.0)
 
     def ece(self) -> Span:
-        """The chance part is taken off one side and left on the other, for each end."""
-        (full, pure, pull), (old_full, old_pure, old_pull) = (
-            _gap_parts(side, self.bins) for side in (self.after, self.before)
+        """From the gaps of the bins. Each end takes what chance adds off one side only."""
+        new, old = (
+            gap_parts(s.intervals.sample, s.p, s.positive, s.intervals.bins)
+            for s in (self.after, self.before)
         )
-        half = normal(self.level) * self.standard_error(pull - old_pull)
-        return max(pure - old_full - half, -1.0), min(full - old_pure + half, 1.0)
+        half = normal(self.level) * self.rows.error(new.pull - old.pull)
+        return max(new.pure - old.full - half, -1.0), min(new.full - old.pure + half, 1.0)
 
     def curve(
-        self, name: str, influence: Callable[[Side], Array], noise_of: str = ""
+        self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
     ) -> Span | None:
-        """Of a measure behind isotonic regression: each end takes the bias off one side.
+        """Of a measure that uses isotonic regression. Each end takes the bias off one side only.
 
-        ``influence`` says how far each row moves the measure; ``noise_of`` is the measure that
+        ``influence`` says how far each row moves the measure. ``noise_of`` names the measure that
         tells how much chance alone moves it, if that is another one.
         """
-        sides = (self.after, self.before)
-        if not all(name in side.chance for side in sides):
+        new, old = self.after.intervals, self.before.intervals
+        if name not in new.chance or name not in old.chance:
             return None
-        new, old = (influence(side) for side in sides)
-        bias = [side.chance[name].bias for side in sides]
-        noise = [side.chance[noise_of or name].noise for side in sides]
-        error = math.hypot(self.standard_error(new - old), *noise)
-        half = normal(self.level) * error
-        change = self.after.values[name] - self.before.values[name]
-        return max(change - bias[0] - half, -1.0), min(change + bias[1] + half, 1.0)
+        noise = [side.chance[noise_of or name].noise for side in (new, old)]
+        moved = self.rows.error(influence(self.after) - influence(self.before))
+        half = normal(self.level) * math.hypot(moved, *noise)
+        change = new.values[name] - old.values[name]
+        low, high = change - new.chance[name].bias - half, change + old.chance[name].bias + half
+        return max(low, -1.0), min(high, 1.0)
 
 
-def share_change(new: Flags, old: Flags, weight: Array, squares: Array, level: float) -> Span:
-    """Bonett and Price's interval (2012): one case more in each direction, so that no change in
-    few rows is no certainty."""
-    total = float(weight.sum())
-    size = total**2 / float(squares.sum())
-    gained, lost = (size * float(weight[at].sum()) / total for at in (new & ~old, old & ~new))
-    up, down = (gained + 1.0) / (size + 2.0), (lost + 1.0) / (size + 2.0)
-    half = normal(level) * math.sqrt((up + down - (up - down) ** 2) / (size + 2.0))
-    return max(up - down - half, -1.0), min(up - down + half, 1.0)
-
-
-def placements(table: ScoreTable, rank: Array, hit: Flags, area: float) -> Array:
+def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -> Array:
     """How far each row moves the AUC.
 
-    A positive by the negatives below it, a negative by the positives above it.
+    A positive counts the negatives below it, a negative the positives above it.
     """
     n0, n1 = table.negative, table.positive
-    cell = np.searchsorted(table.scores, rank)
+    cell = np.searchsorted(table.scores, scores)
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
     above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
     share1 = table.total_positive / table.total
-    return np.where(hit, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
+    return np.where(positive, (below[cell] - area) / share1, (above[cell] - area) / (1.0 - share1))
 
 
-def _gap_parts(side: Side, bins: int) -> tuple[float, float, Array]:
-    """ECE, ECE without its chance part, and how far each row moves it."""
-    starts = group_starts(side.table, bins, "width")
-    b = binned(side.sample, starts)
-    borders = side.table.scores[starts[1:]]
-    sign = np.sign(b.gap)[np.searchsorted(borders, side.p, side="right")]
-    pure = float(without_chance(b.gap, b.error).sum())
-    return float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (side.p - side.hit)
-
-
-def against_curve(side: Side) -> Array:
+def against_curve(side: RowPredictions) -> Array:
     """How far each row moves the distance of the predictions from the curve."""
-    curve = isotonic_curve(side.sample, side.p)
-    return (side.p - side.hit) ** 2 - (curve - side.hit) ** 2
+    return (side.p - side.positive) ** 2 - (side.curve - side.positive) ** 2
 
 
-def curve_against_base(side: Side) -> Array:
+def curve_against_base(side: RowPredictions) -> Array:
     """How far each row moves what the curve gains over the base rate."""
-    curve = isotonic_curve(side.sample, side.p)
-    base = side.table.total_positive / side.table.total
-    return (base - side.hit) ** 2 - (curve - side.hit) ** 2
+    table = side.intervals.table
+    base = table.total_positive / table.total
+    return (base - side.positive) ** 2 - (side.curve - side.positive) ** 2

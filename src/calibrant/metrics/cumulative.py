@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from calibrant.metrics.arguments import read_table
-from calibrant.metrics.weighted_cells import cells_of, impossible
+from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
 
-Array = NDArray[np.float64]
-
-#: terms of the series; the 40th is below 1e-300 wherever its series is used
+#: numbers of the terms of a series; where a series is used, its 40th term is below 1e-300
 TERMS = np.arange(1, 41, dtype=np.float64)
 
 
@@ -58,7 +55,7 @@ class ECCE(Readable):
 
     @property
     def p_value(self) -> float:
-        """That of the range, which sees errors wherever they begin."""
+        """The p-value of the range, which sees errors wherever they begin."""
         return self.range_p_value
 
 
@@ -83,8 +80,8 @@ def ecce(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then it must be whole).
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -125,12 +122,11 @@ def ecce(
     >>> result.p_value > 0.05
     True
     """
-    cells = cells_of(read_table(y, p, sample_weight, pos_label), weights)
-    total = float(cells.weight.sum())
-    path = np.append(0.0, np.cumsum(cells.residual)) / total
+    table = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
+    path = np.append(0.0, np.cumsum(residuals(table))) / table.total
     reach, top = float(path.max() - path.min()), float(np.abs(path).max())
-    sigma = cells.deviation() / total
-    if impossible(cells):
+    sigma = deviation(table) / table.total
+    if impossible(table):
         return ECCE(reach, top, sigma, 0.0, 0.0)
     return ECCE(
         reach, top, sigma, range_beyond(_ratio(reach, sigma)), maximum_beyond(_ratio(top, sigma))

@@ -1,4 +1,4 @@
-"""Where a proper score comes from: calibration, and what is left when calibration is perfect."""
+"""Proper scores split into calibration and what would be left if calibration were perfect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.special import xlog1py, xlogy
 from calibrant.data.score_table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.metrics.arguments import check_whole, check_word, read_table
-from calibrant.metrics.binned import group_starts
+from calibrant.metrics.binned import BINNINGS, group_starts
 
 __all__ = [
     "RULES",
@@ -197,7 +197,7 @@ def murphy(
     (0.0, 0.0625, 0.1875, 0.125)
     """
     check_word("loss", loss, RULES)
-    check_word("binning", binning, ("width", "mass"))
+    check_word("binning", binning, BINNINGS)
     if bins is not None:
         bins = check_whole("bins", bins, 1)
     table = read_table(y, p, sample_weight, pos_label)
@@ -216,7 +216,7 @@ def murphy(
 
 
 def _mean_prediction(table: ScoreTable, starts: Index, n: Array) -> Array:
-    """The mean of each group; it rounds to 0 or 1 only where all of the group are that."""
+    """The mean prediction of each group; 0 or 1 only where all predictions of the group are."""
     low, high = table.scores[starts], table.scores[np.append(starts[1:], len(table)) - 1]
     mean = np.clip(np.add.reduceat(table.weight * table.scores, starts) / n, low, high)
     mean = np.where((mean == 0) & (high > 0), SMALLEST, mean)
@@ -224,12 +224,12 @@ def _mean_prediction(table: ScoreTable, starts: Index, n: Array) -> Array:
 
 
 def mean_change(table: ScoreTable, rule: ScoringRule, other: Array) -> float:
-    """The score of the predictions minus that of other ones, one per cell."""
+    """The score of the predictions minus that of others; ``other`` has one for each cell."""
     moved = np.flatnonzero(table.scores != other)
     columns = (table.negative, table.positive, table.scores, other)
     return float(rule.change(*(column[moved] for column in columns)).sum() / table.total)
 
 
 def spread(values: Array, starts: Index, size: int) -> Array:
-    """One value per group → one per cell."""
+    """The value of its group for each cell."""
     return np.repeat(values, np.diff(np.append(starts, size)))

@@ -18,9 +18,9 @@ from calibrant.metrics.arguments import (
     read_generator,
     read_table,
 )
-from calibrant.metrics.binned import KINDS, group, group_starts, mass_borders
-from calibrant.metrics.redrawn_labels import redraw
-from calibrant.metrics.weighted_cells import WeightedCells, cells_of, impossible
+from calibrant.metrics.binned import BINNINGS, group, group_starts, mass_borders
+from calibrant.metrics.redrawn_labels import CellRows, redraw
+from calibrant.metrics.weighted_cells import impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["ECETest", "ece_test"]
@@ -28,7 +28,7 @@ __all__ = ["ECETest", "ece_test"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: equal values of the statistic may differ by rounding
+#: equal values of the statistic may differ by this much from rounding
 ROUNDING = 1e-12
 
 
@@ -98,8 +98,8 @@ def ece_test(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then it must be whole).
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -153,14 +153,14 @@ def ece_test(
     True
     """
     check_whole("bins", bins, 1)
-    check_word("binning", binning, KINDS)
+    check_word("binning", binning, BINNINGS)
     replicates = check_whole("replicates", replicates, 1)
     level = check_number("level", level, 0.0, 1.0)
     random = read_generator(random_state)
     table = read_table(y, p, sample_weight, pos_label)
-    cells = cells_of(table, weights)
+    in_rows = table_for_test(table, weights)
     places = _Places(table, bins, binning)
-    drawn = np.abs(_redrawn(places, cells, replicates, random)) / cells.weight.sum()
+    drawn = np.abs(_redrawn(places, CellRows.of(in_rows), replicates, random)) / in_rows.total
     null = drawn.sum(axis=1)
     value = group(table, bins, binning).mean_gap()
     above = int((null >= value * (1.0 - ROUNDING) - ROUNDING).sum())
@@ -168,8 +168,8 @@ def ece_test(
         value,
         float(null.mean()),
         float(np.quantile(null, level)),
-        0.0 if impossible(cells) else (1 + above) / (1 + replicates),
-        _debiased(value, places.gaps(cells), drawn.mean(axis=0)),
+        0.0 if impossible(table) else (1 + above) / (1 + replicates),
+        _debiased(value, places.gaps(table), drawn.mean(axis=0)),
         level,
         replicates,
     )
@@ -182,7 +182,7 @@ class _Places:
     """
 
     def __init__(self, table: ScoreTable, bins: int, binning: str) -> None:
-        self.first, self.last = _PLACES[binning](table, bins)
+        self.first, self.last = (_by_width if binning == "width" else _by_mass)(table, bins)
         self.bins = bins
         self.whole = np.flatnonzero(self.first == self.last)
         self.shared = np.flatnonzero(self.first < self.last)
@@ -197,11 +197,11 @@ class _Places:
         inside = np.minimum(borders[1:], high) - np.maximum(borders[:-1], low)
         self.shares = np.maximum(inside, 0.0) / (high - low)
 
-    def gaps(self, cells: WeightedCells) -> Array:
+    def gaps(self, table: ScoreTable) -> Array:
         """Each bin's share |Σ w(y − p)|/n of the ECE."""
-        residual = cells.residual
+        residual = residuals(table)
         sums = np.bincount(self.first[self.whole], residual[self.whole], minlength=self.bins)
-        return np.asarray(np.abs(sums + residual[self.shared] @ self.shares) / cells.weight.sum())
+        return np.asarray(np.abs(sums + residual[self.shared] @ self.shares) / table.total)
 
 
 def _by_width(table: ScoreTable, bins: int) -> tuple[Index, Index]:
@@ -218,33 +218,29 @@ def _by_mass(table: ScoreTable, bins: int) -> tuple[Index, Index]:
     return np.minimum(first, last), last
 
 
-_PLACES = {"width": _by_width, "mass": _by_mass}
-
-
 def _redrawn(
-    places: _Places, cells: WeightedCells, replicates: int, random: np.random.Generator
+    places: _Places, rows: CellRows, replicates: int, random: np.random.Generator
 ) -> Array:
     """Σ w(y* − p) of each bin in each redrawing, shape (replicates, bins)."""
     gaps = np.zeros((replicates, places.bins))
     if len(places.whole):
         inside = places.first[places.whole]
         starts = np.flatnonzero(np.diff(inside, prepend=-1))
-        inner = WeightedCells(*(column[places.whole] for column in cells))
-        gaps[:, inside[starts]] = redraw(inner, starts, replicates, random)
+        gaps[:, inside[starts]] = redraw(rows.part(places.whole), starts, replicates, random)
     if len(places.shared):
-        outer = WeightedCells(*(column[places.shared] for column in cells))
-        drawn = redraw(outer, np.arange(len(places.shared)), replicates, random)
+        each = np.arange(len(places.shared))
+        drawn = redraw(rows.part(places.shared), each, replicates, random)
         gaps += drawn @ places.shares
     return gaps
 
 
 def _debiased(value: float, gaps: Array, chance: Array) -> float:
-    """c·ECE, where gaps c·g with chance added are expected to give the ECE.
+    """c·ECE, with the c for which gaps c·g plus chance are expected to give the ECE seen.
 
     ``gaps`` and ``chance``: each bin's share of the ECE, and of its mean under redrawing. Chance
     is taken for normal: E|g + σZ| = g·erf(g/σ√2) + σ√(2/π)·exp(−g²/2σ²), with σ√(2/π) = chance.
     """
-    if value <= chance.sum() * (1.0 + ROUNDING):  # the root would make 1e-7 of 1e-16
+    if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7
         return 0.0
     some = chance > 0.0
     fixed, g, e = gaps[~some].sum(), gaps[some], chance[some]

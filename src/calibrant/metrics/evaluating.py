@@ -18,13 +18,13 @@ from calibrant.metrics.arguments import (
     refuse_positive,
 )
 from calibrant.metrics.evaluating_classes import evaluate_classes
-from calibrant.metrics.evaluating_lazy import evaluate_frame, refuse_frames
-from calibrant.metrics.evaluating_tables import alone, compared, measured
+from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
+from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
-from calibrant.metrics.intervals import IntervalOptions, read_interval_options
+from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.probability_matrix import has_several
 
-__all__ = ["evaluate", "evaluate_arrays"]
+__all__ = ["evaluate"]
 
 
 @overload
@@ -99,8 +99,9 @@ def evaluate(
 ) -> Evaluation | MulticlassEvaluation:
     """All measures of a set of probabilities, and of the raw scores they were made from.
 
-    Each comes with an interval meant to hold the value for endless data of the same kind in 95 % of
-    samples; with fewer than ten positives or negatives it may do so less often, and a note says so.
+    Each measure comes with an interval. In 95 % of samples it should hold the value for unlimited
+    data of the same kind; with fewer than ten positives or negatives it may hold it less often, and
+    a note says so.
 
     Parameters
     ----------
@@ -129,8 +130,8 @@ def evaluate(
     replicates : int, default=1000
         Tables drawn for the intervals that need it (at least 100).
     weights : {"importance", "counts"}, default="importance"
-        What weights mean to intervals: one row each, which matters that much, so that a common
-        factor changes nothing; or that many rows. Values are the same.
+        How intervals read a weight: as how much a row matters, so that a common factor changes
+        nothing, or as a number of equal rows. Values are the same.
     random_state : int or None, default=0
         Seed of the drawing; None draws anew each time.
     cells : "auto", "exact" or even int, default="auto"
@@ -150,17 +151,18 @@ def evaluate(
     O(n log D)); for k ≥ 3 classes k times that, a column at a time. Their ``auc`` is the mean over
     the classes that came.
 
-    Intervals: Student's for means (log loss, Brier), moved for skewness [1]_; Wilson's for
+    Intervals: Student's for means (log loss, Brier), corrected for skewness [1]_; Wilson's for
     accuracy and, with DeLong's variance [2]_, for AUC; for ``ece`` from the normal distribution of
-    the bins' gaps, what chance adds to them taken off the lower end; for ``mce`` from binomial
+    the bins' gaps, with what chance adds taken off the lower end; for ``mce`` from binomial
     limits of all bins; for the other four from tables drawn again, O(replicates · min(D, 2000)),
-    if there are ten cases of each class. The order of rows does not matter. With ``raw`` as rows
-    the change has intervals, too, for the same rows on both sides; the verdict is "unclear" where
-    such an interval holds 0.
+    if there are ten cases of each class. The order of rows does not matter. Where labels, p and
+    ``raw`` are columns of the same rows, the change has an interval as well; where that holds 0,
+    the verdict is "unclear".
 
-    Frames are grouped where they are. With more than a million different predictions a GROUP BY
-    cell, and up to three passes that look into the cells that decide the isotonic fit, leave only
-    ``auc`` with an error, whose bound a note tells, and ``calbin`` out; memory here is O(cells).
+    Frames are grouped where they are. More than a million different predictions are grouped by
+    cell, and up to three passes look into the cells that decide the isotonic fit. ``calbin`` is
+    then left out, ``auc`` has an error whose bound a note tells, and the others are exact. Memory
+    here is O(cells).
 
     References
     ----------
@@ -229,43 +231,9 @@ def evaluate(
     bins = check_whole("bins", bins, 1)
     options = read_interval_options(level, replicates, weights, random_state)
     if label is not None:
-        return evaluate_frame(
-            y,
-            p,
-            label=label,
-            raw=raw,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            classes=classes,
-            bins=bins,
-            options=options,
-            cells=cells,
-        )
+        frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
+        return evaluate_rows(*frame.apart(), bins, options, cells)
     refuse_frames(y, p, cells)
-    return evaluate_arrays(
-        y,
-        p,
-        raw=raw,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        classes=classes,
-        bins=bins,
-        options=options,
-    )
-
-
-def evaluate_arrays(
-    y: Any,
-    p: Any = None,
-    *,
-    raw: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    classes: Any = None,
-    bins: int = 10,
-    options: IntervalOptions | None = None,
-) -> Evaluation | MulticlassEvaluation:
-    """`evaluate` of columns of the same rows, of a ScoreTable or of a ScoreMatrix."""
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
@@ -280,9 +248,8 @@ def evaluate_arrays(
         if raw is not None:
             pair = rows, _raw_rows(rows, raw, classes)
             scored = ScoreTable.from_rows(pair[1])
-    if scored is None:
-        return alone(measured(table, bins), bins, options)
-    return compared(measured(table, bins), measured(scored, bins), pair, bins, options)
+    old = None if scored is None else measured(scored, bins)
+    return evaluation_of(measured(table, bins), old, bins, options, pair)
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:

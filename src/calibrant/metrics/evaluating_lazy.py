@@ -21,35 +21,27 @@ from calibrant.data.lazy_rows import LazyRows, lazy_frame, read_lazy
 from calibrant.data.passes import Steps, together
 from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
+from calibrant.metrics.all_measures import measure_all
 from calibrant.metrics.binned import Groups
-from calibrant.metrics.evaluating_tables import Measured, alone, compared, measure_all, measured
+from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
 from calibrant.metrics.lazy_sums import FINE, CellSums, OutsideError, Sums, refuse_outside
 from calibrant.metrics.prediction_facts import GroupFacts
+from calibrant.metrics.registry import MEASURES
 
-__all__ = ["OutsideError", "evaluate_frame", "evaluate_rows", "measure_rows", "refuse_frames"]
+__all__ = ["OutsideError", "evaluate_rows", "read_frame", "refuse_frames"]
 
-#: cells of the first pass, at most: more would cost memory, and those that matter are divided later
+#: the most cells of the first pass; later passes divide those that matter
 MOST = 2**16
 APART = "predictions and raw scores were grouped apart, not as pairs"
 
 
-def evaluate_frame(
-    frame: Any,
-    p: Any,
-    *,
-    label: Any,
-    raw: Any = None,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    classes: Any = None,
-    bins: int = 10,
-    options: IntervalOptions | None = None,
-    cells: CellsOption = "auto",
-) -> Evaluation:
-    """`evaluate` of a frame: p, label, raw and sample_weight name its columns."""
+def read_frame(
+    frame: Any, p: Any, label: Any, raw: Any, sample_weight: Any, pos_label: Any, classes: Any
+) -> LazyRows:
+    """The rows of a frame; p, label, raw and sample_weight name its columns."""
     lazy = lazy_frame(frame)
     if lazy is None:
         raise InputError(
@@ -64,12 +56,11 @@ def evaluate_frame(
                 "came. Name a column; arrays go with an array of labels in place of y."
             )
     asked = Names(p, label, sample_weight, raw=raw)
-    rows = read_lazy(lazy, asked, pos_label=pos_label, classes=classes)
-    return evaluate_rows(*rows.apart(), bins, options, cells)
+    return read_lazy(lazy, asked, pos_label=pos_label, classes=classes)
 
 
 def refuse_frames(y: Any, p: Any, cells: Any) -> None:
-    """Without ``label`` there are no frames of any size, no names of columns and no cells."""
+    """Refuse lazy frames, names of columns and ``cells`` where ``label`` is not given."""
     if isinstance(p, str) or is_lazy(y):
         raise InputError(
             "label must name the column of labels where y is a lazy frame or p names a column: "
@@ -86,25 +77,22 @@ def evaluate_rows(
     options: IntervalOptions | None,
     cells: CellsOption = "auto",
 ) -> Evaluation:
-    """The evaluation of rows whose scores are probabilities, beside those of raw scores."""
+    """The evaluation of rows whose scores are probabilities, and of raw scores if they came."""
     after = rows, _measuring(rows, bins, cells, probabilities=True)
     if raw is None:
         (new,) = together(after)
-        return alone(new, bins, options)
+        return evaluation_of(new, None, bins, options)
     new, old = together(after, (raw, _measuring(raw, bins, cells)))
-    return compared(new, old, None, bins, options, APART)
-
-
-def measure_rows(rows: LazyRows, bins: int, cells: CellsOption = "auto") -> Measured:
-    """All measures of one column."""
-    (measured,) = together((rows, _measuring(rows, bins, cells)))
-    return measured
+    return evaluation_of(new, old, bins, options, apart=APART)
 
 
 def _measuring(
     rows: LazyRows, bins: int, cells: CellsOption, *, probabilities: bool = False
 ) -> Steps[Measured]:
-    """All measures of one column; OutsideError if it must hold ``probabilities`` and does not."""
+    """All measures of one column.
+
+    OutsideError if the column must hold ``probabilities`` and does not.
+    """
     start = rows.by_score_or_cells(cells, lambda rows: min(fine_cells_for(rows), MOST))
     if isinstance(start, Grouped):
         x = start.columns["x"]
@@ -139,7 +127,7 @@ def _measuring(
 
 
 def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, float], list[str]]:
-    """All measures but those that need the table, in order, and what to say about them."""
+    """All measures but those that need the table, in order, and notes on them."""
     parts, order, hidden = hull
     total = float(g.n.sum())
     rest = 1.0 - g.c
@@ -156,7 +144,7 @@ def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, floa
         hull=parts,
         base_rate=float(g.n1.sum()) / total,
     )
-    return measure_all(facts)
+    return measure_all(MEASURES, facts)
 
 
 def _bins(g: Sums, fine: int, bins: int) -> Groups:

@@ -86,7 +86,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
         if self.before is None:
             return cells
         old = self.before.get(name)
-        if old is None:  # grouped rows do not allow it, the table of the predictions does
+        if old is None:  # only the predictions came with a table
             return ["–", *cells, "–", *["–"] * self._paired]
         _, low, high = (self.change or {}).get(name, (0.0, None, None))
         span = None if low is None or high is None else (low, high)

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, erfc
 
-from calibrant.data.score_table import ScoreTable
+from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, check_word, read_table
-from calibrant.metrics.binned import group_starts
-from calibrant.metrics.weighted_cells import cells_of, impossible
+from calibrant.metrics.binned import BINNINGS, group_starts
+from calibrant.metrics.weighted_cells import (
+    deviation,
+    impossible,
+    residuals,
+    squares,
+    table_for_test,
+)
 from calibrant.result_tables import Readable
 
 __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
-
-Array = NDArray[np.float64]
-
-#: how groups are cut: Ĉ and Ĥ of the authors
-BINNINGS = ("mass", "width")
-#: Σw² of each cell's rows, as weights mean it
-SQUARES: dict[str, Callable[[ScoreTable], Array]] = {
-    "counts": lambda table: table.weight,
-    "importance": lambda table: table.negative_sq + table.positive_sq,
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,9 +82,9 @@ def hosmer_lemeshow(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then the p-value means something only for whole
-        weights, and rescaling them rescales the statistic).
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then the p-value means something only for whole weights, and
+        rescaling them rescales the statistic).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -119,9 +113,10 @@ def hosmer_lemeshow(
     """
     bins = check_whole("bins", bins, 2)
     check_word("binning", binning, BINNINGS)
-    check_word("weights", weights, SQUARES)
-    table = read_table(y, p, sample_weight, pos_label)
-    starts = group_starts(table, bins, binning)
+    check_word("weights", weights, WEIGHTS)
+    given = read_table(y, p, sample_weight, pos_label)
+    starts = group_starts(given, bins, binning)
+    table = table_in_rows(given, weights)
     n0, n1, expected0, expected1 = (
         np.add.reduceat(column, starts)
         for column in (
@@ -134,7 +129,7 @@ def hosmer_lemeshow(
     # the two differences are equal, but the smaller expectation is the more precise
     residual = np.where(expected1 < expected0, n1 - expected1, expected0 - n0)
     variance = expected1 * (expected0 / (n0 + n1))
-    variance *= np.add.reduceat(SQUARES[weights](table), starts) / (n0 + n1)
+    variance *= np.add.reduceat(squares(table), starts) / (n0 + n1)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         parts = np.where(residual == 0, 0.0, residual**2 / variance)
     statistic = float(parts.sum())
@@ -200,8 +195,8 @@ def spiegelhalter(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then it must be whole).
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole).
     pos_label : label, optional
         What p is the probability of; default: the larger of the two labels.
 
@@ -228,14 +223,12 @@ def spiegelhalter(
     >>> spiegelhalter([1, 0] * 50, [0.1, 0.9] * 50).p_value < 1e-9
     True
     """
-    table = read_table(y, p, sample_weight, pos_label)
-    cells = cells_of(table, weights)
-    tilt = 1.0 - 2.0 * cells.p
-    total = float(cells.weight.sum())
-    excess, spread = float(cells.residual @ tilt), cells.deviation(tilt)
-    promised = float(cells.weight @ (cells.p * (1.0 - cells.p))) / total
+    table = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
+    tilt, total = 1.0 - 2.0 * table.scores, table.total
+    excess, spread = float(residuals(table) @ tilt), deviation(table, tilt)
+    promised = float(table.weight @ (table.scores * (1.0 - table.scores))) / total
     z = excess / spread if spread > 0.0 else 0.0
-    if impossible(cells):
+    if impossible(table):
         z = math.inf
     return Spiegelhalter(
         z, float(erfc(abs(z) / math.sqrt(2.0))), promised + excess / total, promised

@@ -13,7 +13,15 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_word, read_table
 from calibrant.metrics.decompose import RULES, mean_change, spread
 
-__all__ = ["Corp", "FlachMatsubara", "calibration_loss", "corp", "flach_matsubara", "split_on_hull"]
+__all__ = [
+    "Corp",
+    "FlachMatsubara",
+    "calibration_loss",
+    "corp",
+    "flach_matsubara",
+    "hull_blocks",
+    "split_on_hull",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -77,7 +85,7 @@ def corp(
     check_word("loss", loss, RULES)
     table = read_table(y, p, sample_weight, pos_label)
     rule, total = RULES[loss], table.total
-    starts, n, rate = _blocks(table)
+    starts, n, rate = hull_blocks(table.weight, table.positive)
     fit = spread(rate, starts, len(table))
     overall = np.array(table.total_positive / total)
     return Corp(
@@ -141,7 +149,7 @@ def flach_matsubara(
 
 def split_on_hull(table: ScoreTable) -> FlachMatsubara:
     """`flach_matsubara` of a table."""
-    starts, n, rate = _blocks(table)
+    starts, n, rate = hull_blocks(table.weight, table.positive)
     fit = spread(rate, starts, len(table))
     apart = table.scores - fit
     ordering = 2.0 * float(apart @ (table.weight * fit - table.positive)) / table.total
@@ -171,8 +179,8 @@ def calibration_loss(
     return split_on_hull(read_table(y, p, sample_weight, pos_label)).calibration
 
 
-def _blocks(table: ScoreTable) -> tuple[Index, Array, Array]:
+def hull_blocks(weight: Array, positive: Array) -> tuple[Index, Array, Array]:
     """Blocks of isotonic regression: the first cell, the weight and the frequency of each."""
-    starts = isotonic_regression(table.rate, weights=table.weight).blocks[:-1]
-    n = np.add.reduceat(table.weight, starts)
-    return starts, n, np.add.reduceat(table.positive, starts) / n
+    starts = isotonic_regression(positive / weight, weights=weight).blocks[:-1]
+    n = np.add.reduceat(weight, starts)
+    return starts, n, np.add.reduceat(positive, starts) / n

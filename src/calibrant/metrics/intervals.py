@@ -1,39 +1,53 @@
-"""The interval of each measure of two classes, and the options that all intervals share."""
+"""The interval of each measure of one set of predictions, and the options of all intervals."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole, check_word
 from calibrant.metrics.interval_formulas import (
-    SampleCells,
+    Binned,
+    Moments,
     Span,
     area_interval,
     brier_losses,
+    class_columns,
     gap_interval,
     largest_gap_interval,
     log_losses,
     mean_interval,
     moments,
     share_interval,
-    weighing,
     width_bins,
 )
-from calibrant.metrics.redrawn_tables import Chance
+from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
 
-__all__ = ["IntervalCase", "IntervalOptions", "read_interval_options", "weight_note"]
+__all__ = [
+    "IntervalOptions",
+    "Intervals",
+    "TableIntervals",
+    "read_interval_options",
+    "weight_note",
+]
 
-#: how far the total weight may be from the effective number of rows without a word
+Array = NDArray[np.float64]
+
+#: the total weight and the effective number of rows may differ by this factor without a note
 WORTH_SAYING = 1.25
 
 
 class IntervalOptions(NamedTuple):
-    """How intervals are wanted."""
+    """What intervals are asked for."""
 
     level: float
     replicates: int
@@ -42,7 +56,7 @@ class IntervalOptions(NamedTuple):
 
     @property
     def rng(self) -> np.random.Generator:
-        """The same numbers for every table."""
+        """A new generator with the same seed for every table."""
         return np.random.default_rng(self.seed)
 
 
@@ -50,7 +64,7 @@ def read_interval_options(
     level: Any, replicates: Any, weights: Any, random_state: Any
 ) -> IntervalOptions | None:
     """The options within their limits; None where no intervals are wanted."""
-    check_word("weights", weights, weighing)
+    check_word("weights", weights, WEIGHTS)
     replicates = check_whole("replicates", replicates, 100)
     seed = None if random_state is None else check_whole("random_state", random_state, 0)
     if level is None:
@@ -60,63 +74,147 @@ def read_interval_options(
     return IntervalOptions(check_number("level", level, 0.0, 1.0), replicates, weights, seed)
 
 
-class IntervalCase(NamedTuple):
-    """What the interval of a measure may be made of, and a method for each way to make one.
+class Intervals:
+    """The intervals of one set of predictions: a method for each measure, by name.
 
-    ``value`` is that of the measure, ``chance`` what chance does to it, if tables were drawn again.
-    ``table`` holds the predictions, ``ranked`` the scores as they came, ``sample`` the cells of the
-    table with weights as they are meant.
+    Subclasses know how the two mean losses vary, and add the measures that only they have.
+
+    Attributes
+    ----------
+    values : dict of str to float
+        The measures themselves.
+    size : float
+        How many rows of equal weight carry as much information.
+    notes : list of str
+        Which intervals are missing, and why.
     """
 
-    sample: SampleCells
-    table: ScoreTable
-    ranked: ScoreTable
-    bins: int
-    options: IntervalOptions
-    value: float
-    chance: Chance | None
+    #: what the squared error of a row is a sum of, and the largest such sum
+    columns = 1
+    largest_square = 1.0
+
+    def __init__(
+        self, values: dict[str, float], size: float, bins: int, options: IntervalOptions
+    ) -> None:
+        self.values, self.size, self.bins, self.options = values, size, bins, options
+        self.level = options.level
+        self.notes: list[str] = []
+        if not self.enough:
+            self.notes.append(f"no intervals: {size:.3g} rows are too few")
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are at least two rows, without which there is no interval."""
+        return self.size >= 2.0 - 1e-9
+
+    def log_moments(self) -> Moments:
+        """Of the log loss."""
+        raise NotImplementedError
+
+    def square_moments(self) -> Moments:
+        """Of the Brier score."""
+        raise NotImplementedError
 
     def log_loss(self) -> Span:
-        """Student's, moved for skewness."""
-        return mean_interval(moments(self.sample, log_losses(self.sample.p)), self.options.level)
+        """Student's, corrected for skewness."""
+        return mean_interval(self.log_moments(), self.level)
 
     def brier(self) -> Span:
-        """Student's, moved for skewness."""
-        return mean_interval(moments(self.sample, brier_losses(self.sample.p)), self.options.level)
+        """Student's, corrected for skewness."""
+        return mean_interval(self.square_moments(), self.level)
 
     def rmse(self) -> Span:
         """The roots of the ends for the Brier score."""
         low, high = self.brier()
-        return math.sqrt(max(low, 0.0)), math.sqrt(min(high, 1.0))
-
-    def ece(self) -> Span:
-        """From the normal distribution of the bins' gaps."""
-        return gap_interval(width_bins(self.table, self.sample, self.bins), self.options.level)
-
-    def mce(self) -> Span:
-        """From the binomial limits of all bins."""
-        return largest_gap_interval(
-            width_bins(self.table, self.sample, self.bins), self.options.level
-        )
-
-    def auc(self) -> Span:
-        """Wilson's, with DeLong's variance."""
-        return area_interval(weighing[self.options.weights](self.ranked), self.options.level)
+        high = min(high, self.largest_square)
+        return math.sqrt(max(low, 0.0) / self.columns), math.sqrt(high / self.columns)
 
     def accuracy(self) -> Span:
         """Wilson's."""
-        return share_interval(self.value, self.sample.size, self.options.level)
+        return share_interval(self.values["accuracy"], self.size, self.level)
 
-    def redrawn(self) -> Span | None:
-        """The value less its bias below, and with it above, so that both ends are safe."""
-        if self.chance is None:
+
+class TableIntervals(Intervals):
+    """The intervals of a table of predictions of two classes.
+
+    ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came, and
+    ``sample`` the table with its weights in units of rows. ``redrawn`` names the measures
+    whose intervals come from tables drawn again; ``chance`` is what chance does to each of them.
+    """
+
+    def __init__(
+        self,
+        table: ScoreTable,
+        ranked: ScoreTable,
+        values: dict[str, float],
+        bins: int,
+        options: IntervalOptions,
+        redrawn: Mapping[str, OfRedrawn],
+    ) -> None:
+        self.table, self.ranked = table, ranked
+        self.sample = table_in_rows(table, options.weights)
+        super().__init__(values, self.sample.effective_size, bins, options)
+        self.chance: dict[str, Chance] = {}
+        if not self.enough or not redrawn:
+            return
+        reason = _too_few(self.sample)
+        if reason:
+            without = ", ".join(name for name in redrawn if name in values)
+            self.notes.append(f"no interval for {without}: {reason}; the others may be too narrow")
+        else:
+            drawing = (options.weights, options.level, options.replicates, options.rng)
+            self.chance = chance_of(redrawn, table, *drawing)
+
+    def log_moments(self) -> Moments:
+        return self._moments(log_losses(self.sample.scores))
+
+    def square_moments(self) -> Moments:
+        return self._moments(brier_losses(self.sample.scores))
+
+    def _moments(self, losses: tuple[Array, Array]) -> Moments:
+        return moments(self.sample.scores, class_columns(self.sample), losses)
+
+    @cached_property
+    def binned(self) -> Binned:
+        """The sums of each bin of equal width."""
+        return width_bins(self.sample, self.bins)
+
+    def ece(self) -> Span:
+        """From the normal distribution of the bins' gaps."""
+        return gap_interval(self.binned, self.level)
+
+    def mce(self) -> Span:
+        """From the binomial limits of all bins."""
+        b = self.binned
+        return largest_gap_interval(b.size, b.rate, b.predicted, self.level)
+
+    def auc(self) -> Span:
+        """Wilson's, with DeLong's variance."""
+        return area_interval(table_in_rows(self.ranked, self.options.weights), self.level)
+
+    def redrawn(self, name: str) -> Span | None:
+        """The bias is taken off the lower end only, so that both ends are safe."""
+        if name not in self.chance:
             return None
-        bias, half, _ = self.chance
-        return self.value - bias - half, self.value + half
+        value, (bias, half, _) = self.values[name], self.chance[name]
+        return value - bias - half, value + half
 
 
-def weight_note(total: float, size: float, weights: str) -> list[str]:
-    """A word where weights that are not repetitions would make intervals too narrow or wide."""
+def _too_few(sample: ScoreTable) -> str:
+    """Why measures that need drawn tables get no interval; empty if they do."""
+    for word, n, q in (
+        ("positives", sample.positive, sample.positive_sq),
+        ("negatives", sample.negative, sample.negative_sq),
+    ):
+        size = float(n.sum()) ** 2 / float(q.sum()) if n.any() else 0.0
+        if size < FEWEST - 1e-9:
+            return f"it takes {FEWEST:g} {word} or more, and {size:.3g} came"
+    return ""
+
+
+def weight_note(data: ScoreTable | ScoreMatrix, weights: str) -> list[str]:
+    """A note where weights that are not repetitions would make intervals too narrow or wide."""
+    total, size = data.total, data.effective_size
     if weights != "counts" or total / WORTH_SAYING <= size <= total * WORTH_SAYING:
         return []
     return [

@@ -13,23 +13,21 @@ from scipy.optimize import brentq
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import read_table
-from calibrant.metrics.weighted_cells import WeightedCells
+from calibrant.metrics.weighted_cells import residuals
 from calibrant.result_tables import Readable
 
 __all__ = ["SmoothECE", "smooth_ece", "smooth_error"]
 
 Array = NDArray[np.float64]
 
-#: sizes of the grid that errors are put on, tried one after the other
+#: sizes of the grid that errors are put on; the next one is tried where one is too coarse
 GRIDS = (1 << 16, 1 << 18, 1 << 20)
-#: grid steps per kernel width: wanted for the errors, at least, and for the integral
+#: grid steps per kernel width: wanted for the errors, the fewest allowed, and for the integral
 FINE, COARSE, INTEGRAL = 256.0, 4.0, 128.0
-#: points of the integral, at most
+#: the most points of the integral
 POINTS = 1 << 21
-#: a kernel ends here, in widths
+#: a kernel ends after this many widths
 REACH = 10.0
-#: cells that a curve is smoothed from, at most
-CELLS = 4096
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +103,7 @@ def smooth_ece(
 
 def smooth_error(table: ScoreTable) -> SmoothECE:
     """`smooth_ece` of a table."""
-    error = _residual(table)
+    error = residuals(table) / table.total
     low, high = abs(float(error.sum())), float(np.abs(error).sum())
     if high <= low * (1.0 + 1e-12):  # errors of one sign, or none: every kernel gives the same
         return SmoothECE(min(high, 1.0), 0.0)
@@ -126,14 +124,11 @@ def smooth_error(table: ScoreTable) -> SmoothECE:
     return SmoothECE(value, kernel.bound(value))
 
 
-def _residual(table: ScoreTable) -> Array:
-    """Σ w(y − p) of each cell as a share of all weight."""
-    cells = WeightedCells(table.scores, table.weight, table.positive, table.weight)
-    return np.asarray(cells.residual / table.total)
-
-
 class _Kernel:
-    """Errors in the basis of cosines, on a stretch that no kernel leaves but at 0 and at 1."""
+    """Errors in the basis of cosines.
+
+    The stretch of [0, 1] is long enough that kernels reach its ends at 0 and at 1 only.
+    """
 
     def __init__(self, scores: Array, error: Array, size: int, reach: float) -> None:
         low, high = max(0.0, scores[0] - reach), min(1.0, scores[-1] + reach)

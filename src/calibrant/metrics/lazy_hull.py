@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from calibrant.data.cells import Cells
 from calibrant.data.grouped_sums import Grouped, columns_of
@@ -14,7 +13,7 @@ from calibrant.data.passes import Steps
 from calibrant.data.refine import narrowed, ties
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.decompose import spread
-from calibrant.metrics.hull import FlachMatsubara
+from calibrant.metrics.hull import FlachMatsubara, hull_blocks
 from calibrant.metrics.lazy_sums import Sums, link_of, predicted
 
 __all__ = ["Hull", "hull_of"]
@@ -23,8 +22,10 @@ Array = NDArray[np.float64]
 
 
 class Hull(NamedTuple):
-    """The Brier score split on the ROC hull, all scores in their order as far as it is known, and
-    the AUC that is hidden where it is not."""
+    """The Brier score split on the ROC hull (``parts``), and the table of the scores in order.
+
+    Inside some groups the order is not known: the AUC may be off by ``hidden``.
+    """
 
     parts: FlachMatsubara
     ranked: ScoreTable
@@ -32,9 +33,9 @@ class Hull(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """Steps of the cumulative diagram; those with an equal ``key`` are one prediction.
+    """Groups of rows, in columns as in `Sums`; groups with an equal ``key`` are one prediction.
 
-    As in `Sums`; ``x`` is the smallest score. ``hidden``: the order inside is not known.
+    ``x`` is the smallest score of a group. ``hidden``: the order inside the group is not known.
     """
 
     key: Array
@@ -49,8 +50,8 @@ class _Points(NamedTuple):
 def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
     """Look into the cells that may hold a corner of the hull (`calibrant.data.refine`).
 
-    A piece of a cell comes with Σw and Σwp alone. What the parts of the Brier score need of Σwp²
-    and Σwpy are sums over all blocks, so those of whole cells do.
+    Pieces of a cell come with Σw and Σwp only. The parts of the Brier score need Σwp² and Σwpy
+    only as sums over all blocks, so the sums of whole cells are enough.
     """
     cells = _cells(grouped)
     link = link_of(cells)
@@ -65,7 +66,7 @@ def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
         key[whole][cell], g.x[stays], g.c[stays], g.n0[stays], g.n1[stays],
         (g.d0 + g.d1)[stays], ~g.single[stays],
     )  # fmt: skip
-    own = g.c[np.searchsorted(g.k, g.k)]  # one point for all groups of a cell
+    own = g.c[np.searchsorted(g.k, g.k)]  # one reference point for all groups of a cell
     n0, n1, low, moment = (kept[name][~whole] for name in ("negative", "positive", "low", "moment"))
     about = own[np.searchsorted(g.k, cells(low))]
     apart = moment - about * (n0 + n1)
@@ -78,7 +79,7 @@ def hull_of(grouped: Grouped, g: Sums) -> Steps[Hull]:
 
     within = float(_variation(g.e[stays], first.d, g.n[stays]).sum())
     product = float(g.d1[stays].sum())
-    if len(low):  # all other cells were divided: what they have beside their pieces and scores
+    if len(low):  # all other cells were divided: add what their pieces and scores leave out
         shift = (g.c - own)[~stays]
         d, e, n, d1 = ((column)[~stays] for column in (g.d0 + g.d1, g.e, g.n, g.d1))
         far = p - own[np.searchsorted(g.k, cells(x))]
@@ -115,9 +116,7 @@ def _split(points: _Points, within: float, product: float) -> FlachMatsubara:
     total = float(n.sum())
     starts = np.flatnonzero(np.append(True, key[1:] > key[:-1]))
     weight, positive = np.add.reduceat(n, starts), np.add.reduceat(n1, starts)
-    first = isotonic_regression(positive / weight, weights=weight).blocks[:-1]
-    size = np.add.reduceat(weight, first)
-    rate = np.add.reduceat(positive, first) / size
+    first, size, rate = hull_blocks(weight, positive)
     fit = spread(rate, starts[first], len(n))
     ordering = float(((c - fit) * (n * fit - n1) + fit * d).sum()) - product
     return FlachMatsubara(

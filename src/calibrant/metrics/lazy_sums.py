@@ -30,7 +30,7 @@ __all__ = ["FINE", "CellSums", "OutsideError", "Sums", "link_of", "predicted", "
 
 Array = NDArray[np.float64]
 
-#: at least so many fine bins: sums of (p − the bin's border)² then lose no digits
+#: the fewest fine bins; with them, sums of (p − the bin's border)² lose no digits
 FINE = 256
 
 
@@ -72,7 +72,7 @@ class CellSums:
         if rows.names.weight:
             weight = nw.col("w")
             frame = frame.with_columns(e=weight * nw.col("e"), loss=weight * loss)
-        frame = frame.with_columns(part=(loss * 4096.0).floor() * 2.0**-12)  # its sums are exact
+        frame = frame.with_columns(part=(loss * 4096.0).floor() * 2.0**-12)  # sums of it are exact
         frame = frame.with_columns(loss=loss - nw.col("part"))
         key, bins = nw.col("k"), f + 1.0  # one number for cell and bin
         if not frame.implementation.is_pandas_like():
@@ -113,7 +113,7 @@ class CellSums:
         self._add("e", group, value if w is None else w * value)
         value = _losses(p, y) if w is None else w * _losses(p, y)
         part = np.floor(value * 4096.0)
-        part *= 2.0**-12  # its sums are exact
+        part *= 2.0**-12  # sums of it are exact
         self._add("part", group, part)
         value -= part
         self._add("loss", group, value)
@@ -157,8 +157,10 @@ class CellSums:
 
 
 def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
-    """OutsideError for scores that must be ``probabilities`` and are not; of other scores, whether
-    any that counts lies outside [0, 1]."""
+    """OutsideError if the scores must be ``probabilities`` and are not.
+
+    Otherwise, whether any score of a row with weight lies outside [0, 1].
+    """
     import narwhals as nw
 
     x, count = nw.col("x"), nw.col("w0") + nw.col("w1") > 0.0
@@ -190,8 +192,10 @@ def _choose(*cases: tuple[nw.Expr, nw.Expr], last: nw.Expr) -> nw.Expr:
 
 
 def _with_bins(rows: nw.LazyFrame[Any], fine: int) -> nw.LazyFrame[Any]:
-    """The fine bin f of each p (−1 and ``fine`` are p = 0 and p = 1), and p's distance d from the
-    border of it that is nearer to 0 or 1."""
+    """The fine bin f of each p, and p's distance d from the border of f that is nearer to 0 or 1.
+
+    p = 0 and p = 1 have the bins −1 and ``fine`` of their own.
+    """
     import narwhals as nw
 
     p, f, n = nw.col("p"), nw.col("f"), nw.col("n")

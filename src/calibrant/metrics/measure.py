@@ -1,25 +1,20 @@
-"""What a measure is: one record that says all that the rest of the house has to know of it."""
+"""A measure: one record with all that the rest of the package has to know about it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from calibrant.result_tables import shown_value
 
 if TYPE_CHECKING:
-    from calibrant.metrics.change_intervals import Pairs
-    from calibrant.metrics.class_facts import ClassFacts
-    from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs
     from calibrant.metrics.interval_formulas import Span
-    from calibrant.metrics.intervals import IntervalCase
     from calibrant.metrics.multilabel import LabelColumns
-    from calibrant.metrics.prediction_facts import PredictionFacts
     from calibrant.metrics.redrawn_tables import RedrawnTable
 
-__all__ = ["Found", "Measure", "OfClasses", "ValueWithNote", "taken"]
+__all__ = ["Found", "Measure", "OfClasses", "ValueWithNote"]
 
 
 class ValueWithNote(NamedTuple):
@@ -29,45 +24,38 @@ class ValueWithNote(NamedTuple):
     note: str
 
 
-#: what a measure finds
+#: what the function of a measure returns
 Found = float | ValueWithNote
-
-
-def taken(found: Found) -> ValueWithNote:
-    """What was found, with an empty note where there is nothing to say."""
-    return found if isinstance(found, ValueWithNote) else ValueWithNote(found, "")
 
 
 @dataclass(frozen=True)
 class OfClasses:
-    """A measure of the probabilities of several classes.
+    """What differs where a measure is of several classes.
 
     Attributes
     ----------
-    value : function of ClassFacts
-    interval : function of ClassIntervalCase, optional
-        The interval before it is cut to the range, or None where the data allow none.
-    change : function of ClassPairs, optional
-        The interval of after − before on the same rows, or None.
+    of : function of ClassFacts
+    interval : function of ClassIntervals, optional
+    change : function of ClassChangeIntervals, optional
     meaning, range : as in `Measure`
-        Where they differ from those of two classes.
+        Left out where they are those of two classes.
     """
 
-    value: Callable[[ClassFacts], Found]
-    interval: Callable[[ClassIntervalCase], Span | None] | None = None
-    change: Callable[[ClassPairs], Span | None] | None = None
+    of: Callable[[Any], Found]
+    interval: Callable[[Any], Span | None] | None = None
+    change: Callable[[Any], Span | None] | None = None
     meaning: str = ""
     range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of predicted probabilities. A new one is a record more in `registry`.
+    """A measure of predicted probabilities. A new measure is one more record in `registry`.
 
     Attributes
     ----------
     name : str
-        By which results hold it.
+        The key of its value in results.
     label, meaning : str
         What people read in tables, and the line that explains it.
     better : {"smaller", "larger"}
@@ -84,9 +72,10 @@ class Measure:
         all facts but the table itself are known of rows that were grouped in an engine, too.
     needs_table : str
         Why groups of rows are not enough, if they are not.
-    interval : function of IntervalCase, optional
-        The interval before it is cut to the range, or None where the data allow none.
-    change : function of Pairs, optional
+    interval : function of TableIntervals, optional
+        The interval before it is cut to the range, or None where the data allow none. It is asked
+        for where the value is finite.
+    change : function of RowChangeIntervals, optional
         The interval of after − before on the same rows, or None.
     of_redrawn : function of RedrawnTable, optional
         The value of a table drawn again, for measures whose interval comes from such tables.
@@ -104,22 +93,38 @@ class Measure:
     headline: str = ""
     brief: bool = False
     ranks: bool = False
-    of: Callable[[PredictionFacts], Found] | None = None
+    of: Callable[[Any], Found] | None = None
     needs_table: str = ""
-    interval: Callable[[IntervalCase], Span | None] | None = None
-    change: Callable[[Pairs], Span | None] | None = None
+    interval: Callable[[Any], Span | None] | None = None
+    change: Callable[[Any], Span | None] | None = None
     of_redrawn: Callable[[RedrawnTable], float] | None = None
     of_columns: Callable[[LabelColumns], float | None] | None = None
     of_classes: OfClasses | None = None
 
-    def found(self, facts: PredictionFacts) -> ValueWithNote:
-        """The value for two classes, with what there is to say about it."""
+    def for_classes(self) -> Measure | None:
+        """The record of the same measure for several classes, if there is one."""
+        several = self.of_classes
+        if several is None:
+            return None
+        return replace(
+            self,
+            of=several.of,
+            needs_table="",
+            interval=several.interval,
+            change=several.change,
+            meaning=several.meaning or self.meaning,
+            range=several.range or self.range,
+        )
+
+    def found(self, facts: Any) -> ValueWithNote:
+        """The value, with what there is to say about it."""
         if self.of is None:
             raise ValueError(f"{self.name} is a measure of several classes")
-        return taken(self.of(facts))
+        found = self.of(facts)
+        return found if isinstance(found, ValueWithNote) else ValueWithNote(found, "")
 
     def around(self, value: float, span: Span | None) -> Span | None:
-        """An interval cut to the range of the measure; it holds the value itself."""
+        """The interval cut to the range of the measure, and widened to hold the value itself."""
         if span is None:
             return None
         low, high = max(span[0], self.range[0]), min(span[1], self.range[1])

@@ -1,20 +1,16 @@
-"""Calibration of several classes: of the most probable one, and of each against the rest."""
+"""ECE and MCE of several classes: of the most probable class, and of each against the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
 from calibrant.metrics.probability_matrix import class_tables, read_classes
 
 __all__ = ["class_groups", "classwise_ece", "classwise_mce", "top_label_ece", "top_label_mce"]
-
-Array = NDArray[np.float64]
 
 
 def top_label_ece(
@@ -186,10 +182,17 @@ def class_groups(
     matrix: ScoreMatrix, bins: int, binning: str = "width", ties: str = "together"
 ) -> list[Groups]:
     """The sums of each bin, for each class against the rest."""
-    return _GROUPS[binning](matrix, bins, ties)
+    if binning == "width":
+        return _equal_width(matrix, bins)
+    if ties != "rows":
+        return [group(table, bins, "mass", ties) for table in class_tables(matrix)]
+    return [
+        row_groups(matrix.scores[:, j], matrix.codes == j, matrix.weight, bins)
+        for j in range(matrix.n_classes)
+    ]
 
 
-def _equal_width(matrix: ScoreMatrix, bins: int, ties: str) -> list[Groups]:
+def _equal_width(matrix: ScoreMatrix, bins: int) -> list[Groups]:
     """All classes at once, a block of rows at a time: bins of equal width need no sorting."""
     k = matrix.n_classes
     edges = np.arange(1, bins) / bins
@@ -203,24 +206,5 @@ def _equal_width(matrix: ScoreMatrix, bins: int, ties: str) -> list[Groups]:
         sums[0] += np.bincount(cell.ravel(), each, minlength=size)
         sums[1] += np.bincount(own, weight, minlength=size)
         sums[2] += np.bincount(cell.ravel(), each * p.ravel(), minlength=size)
-    return [_present(*columns) for columns in zip(*sums.reshape(3, k, bins), strict=True)]
-
-
-def _present(weight: Array, positive: Array, predicted: Array) -> Groups:
-    some = weight > 0
-    return Groups(weight[some], positive[some], predicted[some])
-
-
-def _equal_mass(matrix: ScoreMatrix, bins: int, ties: str) -> list[Groups]:
-    if ties == "rows":
-        columns = range(matrix.n_classes)
-        return [
-            row_groups(matrix.scores[:, j], matrix.codes == j, matrix.weight, bins) for j in columns
-        ]
-    return [group(table, bins, "mass", ties) for table in class_tables(matrix)]
-
-
-_GROUPS: dict[str, Callable[[ScoreMatrix, int, str], list[Groups]]] = {
-    "width": _equal_width,
-    "mass": _equal_mass,
-}
+    classes = np.moveaxis(sums.reshape(3, k, bins), 1, 0)
+    return [Groups(*columns[:, columns[0] > 0]) for columns in classes]

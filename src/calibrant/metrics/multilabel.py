@@ -20,22 +20,29 @@ from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import LABEL_MEASURES
-from calibrant.result_tables import aligned, json_ready, shown_value
+from calibrant.result_tables import (
+    PrintsAsTable,
+    ResultTable,
+    TableColumn,
+    TableRow,
+    json_ready,
+    shown_value,
+)
 
 __all__ = ["MultilabelMeasures", "multilabel_measures"]
 
 Array = NDArray[np.float64]
 Known = tuple[Array, NDArray[np.bool_], Array | None]
 
-#: predictions sorted together for the AUC of all labels at once: bounds the memory
+#: how many predictions are sorted together for the AUC of all labels; this bounds the memory
 MOST_SORTED = 1 << 24
-#: cells of a probability's leading bits, of which the last is that of 1
+#: how many cells the leading bits of a probability make; the last is that of 1
 CELLS = (int(np.float32(1.0).view(np.uint32)) >> 16) + 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultilabelMeasures(Frozen):
-    """Measures of an (n, k) matrix of yes/no labels.
+class MultilabelMeasures(PrintsAsTable, Frozen):
+    """Measures of an (n, k) matrix of yes/no labels; prints as a table.
 
     Attributes
     ----------
@@ -62,21 +69,21 @@ class MultilabelMeasures(Frozen):
         """A JSON-ready object; an infinite value is the string "inf"."""
         return {name: json_ready(value) for name, value in self._items()}
 
-    def __str__(self) -> str:
-        lines: list[tuple[str, ...]] = [(f"{'measure':<12}", "good is", " micro", " macro")]
+    def _table(self) -> ResultTable:
+        names = [TableColumn(title, "left", may_break=False) for title in ("measure", "good is")]
+        values = [TableColumn(title, may_break=False) for title in ("micro", "macro")]
+        rows = []
         for name, measure in LABEL_MEASURES.items():
-            each = (self.micro.get(name), self.macro.get(name))
-            cells = ("–" if value is None else shown_value(value) for value in each)
-            lines.append((measure.label, measure.better, *cells))
-        known = sum(value or 0.0 for value in self.by_column["weight"])
-        missing = sum(value or 0.0 for value in self.by_column["missing"])
+            both = (shown_value(means.get(name)) for means in (self.micro, self.macro))
+            rows.append(TableRow((measure.label, measure.better, *both), measure.meaning))
+        known, missing = (
+            sum(value or 0.0 for value in self.by_column[name]) for name in ("weight", "missing")
+        )
         below = (
             f"{len(self.names)} columns, known labels of weight {known:.10g}, {missing:.0f} missing"
         )
-        table = aligned(lines, ("left", "left", "right", "right"), rule=False)
-        return "\n".join([*table, below, *(f"note: {note}" for note in self.notes)])
-
-    __repr__ = __str__
+        notes = [f"note: {note}" for note in self.notes]
+        return ResultTable([*names, *values], rows, [below, *notes])
 
 
 def multilabel_measures(
@@ -116,11 +123,12 @@ def multilabel_measures(
     >>> P = [[0.75, 0.25], [0.5, 0.5], [0.5, 0.25]]
     >>> m = multilabel_measures(Y, P, names=["spam", "urgent"])
     >>> print(m)
-    measure       good is   micro   macro
-    log loss      smaller  0.4499  0.4228
-    Brier score   smaller  0.1375  0.1250
-    ECE           smaller  0.1500  0.1667
-    AUC           larger   0.9167  0.7500
+    measure      good is   micro   macro
+    ───────────  ───────  ──────  ──────
+    log loss     smaller  0.4499  0.4228
+    Brier score  smaller  0.1375  0.1250
+    ECE          smaller  0.1500  0.1667
+    AUC          larger   0.9167  0.7500
     2 columns, known labels of weight 5, 1 missing
     note: auc needs both classes, but 1 of 2 columns has one: 'urgent'
     >>> m.by_column["auc"]
@@ -181,7 +189,7 @@ class _LabelColumn(NamedTuple):
 
 
 class LabelColumns(NamedTuple):
-    """What measures of all labels thrown together are made of; ``area`` is their AUC, if any."""
+    """What measures of all labels together are made of; ``area`` is their AUC, if there is one."""
 
     each: list[_LabelColumn]
     area: float | None
@@ -255,7 +263,7 @@ def _pooled_area(
     counts: NDArray[np.int64],
     each: list[_LabelColumn],
 ) -> float | None:
-    """The AUC of all columns as one, a range of predictions after the other; None for one class."""
+    """The AUC of all columns together, one range of predictions at a time; None for one class."""
     positive = sum(column.positive for column in each)
     negative = sum(column.negative for column in each)
     if not positive or not negative:
@@ -270,7 +278,7 @@ def _pooled_area(
 
 
 def _ranges(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Runs of cells that hold as many predictions as may be sorted together, or one cell."""
+    """Runs of cells with at most `MOST_SORTED` predictions, or of one cell with more."""
     upto = np.append(0, np.cumsum(counts))
     first = 0
     while upto[first] < upto[-1]:

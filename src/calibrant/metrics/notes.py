@@ -1,4 +1,4 @@
-"""Notes of an evaluation that others look for: text with a topic, so that nobody matches words."""
+"""Notes of an evaluation with a topic, so that others need not search their text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Topic = Literal["change", "ties"]
 
 #: why the change from before to after has no intervals
 CHANGE: Topic = "change"
-#: scores that differed and whose predictions are equal
+#: that different scores became equal predictions
 TIES: Topic = "ties"
 
 

@@ -1,4 +1,4 @@
-"""Two predictions of the same rows: is the difference of their losses more than chance?"""
+"""A test of the difference between the losses of two predictions of the same rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import check_lengths, read_labels, read_probabilities, read_weight
+from calibrant.data.weighing import WEIGHTS
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics.arguments import check_number, check_word, positive_column, refuse_positive
-from calibrant.metrics.probability_matrix import has_several, read_classes
-from calibrant.metrics.weighted_cells import NOT_WHOLE, WEIGHTS
+from calibrant.metrics.interval_formulas import RowWeights, brier_losses, log_losses
+from calibrant.metrics.probability_matrix import (
+    has_several,
+    log_losses_of_rows,
+    read_classes,
+    square_losses_of_rows,
+)
+from calibrant.metrics.weighted_cells import NOT_WHOLE
 from calibrant.result_tables import Readable
 
 __all__ = ["LossDifference", "loss_difference"]
@@ -27,7 +34,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-#: rows of each class (effective) below which the t distribution is no guide
+#: with fewer (effective) rows of a class the t distribution is not to be trusted
 FEWEST = 10.0
 
 
@@ -108,8 +115,8 @@ def loss_difference(
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters, so that a common factor
-        plays no part, or is a number of rows (then it must be whole). With groups both agree.
+        How to read a weight: as how much a row matters, so that a common factor changes nothing,
+        or as a number of equal rows (then it must be whole). With groups both give the same.
     pos_label : label, optional
         What p and q are probabilities of; default: the larger of the two labels. Not with (n, k).
     classes : array-like of labels, optional
@@ -169,62 +176,36 @@ def loss_difference(
             "y must be labels: a table or matrix in its place does not know which rows of p and q "
             "belong together. Pass labels and both predictions."
         )
-    pair, positive = _read(y, p, q, LOSSES[loss], clip, pos_label, classes)
-    given = read_weight(sample_weight, len(pair.first))
-    weight = np.ones(len(pair.first)) if given is None else given
-    chance = _chance_of(weight, groups, weights)
+    (first, second), positive = _read(y, p, q, LOSSES[loss], clip, pos_label, classes)
+    weight = read_weight(sample_weight, len(first))
+    if weight is None:
+        weight = np.ones(len(first))
     kept = weight > 0.0
-    few = "" if positive is None else _few(positive, weight, weights)
-    return _result(pair.only(kept), weight[kept], chance, loss, level, few)
+    codes = None if groups is None else _codes(groups, len(first))[kept]
+    few = "" if positive is None else _few(positive[kept], weight[kept], weights)
+    chance = _Chance.of(weight[kept], weights, codes)
+    return _result(first[kept], second[kept], weight[kept], chance, loss, level, few)
 
 
 # --- the losses of each row ---------------------------------------------------------------------
 
 
-class _LossPair(NamedTuple):
-    """The loss of each row by either prediction."""
-
-    first: Array
-    second: Array
-
-    def only(self, kept: Flags) -> _LossPair:
-        return self if kept.all() else _LossPair(self.first[kept], self.second[kept])
-
-
 class _Loss(NamedTuple):
-    """The loss of each row: of two classes (p, who is positive), and of several."""
+    """The loss of each row: what negatives and positives lose at p, and that of several classes."""
 
-    binary: Callable[[Array, Flags], Array]
-    several: Callable[[ScoreMatrix], Array]
-
-
-def _surprise(p: Array, positive: Flags) -> Array:
-    with np.errstate(divide="ignore"):
-        return -np.where(positive, np.log(p), np.log1p(-p)) + 0.0  # −0.0 is 0.0
-
-
-def _surprise_of_own(matrix: ScoreMatrix) -> Array:
-    own = matrix.scores[np.arange(len(matrix)), matrix.codes].astype(np.float64)
-    return _surprise(own, np.ones(len(own), dtype=bool))
-
-
-def _square_of_row(matrix: ScoreMatrix) -> Array:
-    parts = []
-    for p, codes, _ in matrix.blocks():
-        p[np.arange(len(codes)), codes] -= 1.0
-        parts.append(np.einsum("ij,ij->i", p, p))
-    return np.concatenate(parts)
+    binary: Callable[[Array], tuple[Array, Array]]
+    several: Callable[[ScoreMatrix, float | None], Array]
 
 
 LOSSES = {
-    "log": _Loss(_surprise, _surprise_of_own),
-    "brier": _Loss(lambda p, positive: (positive - p) ** 2, _square_of_row),
+    "log": _Loss(log_losses, log_losses_of_rows),
+    "brier": _Loss(brier_losses, lambda matrix, clip: square_losses_of_rows(matrix)),
 }
 
 
 def _read(
     y: Any, p: Any, q: Any, loss: _Loss, clip: float | None, pos_label: Any, classes: Any
-) -> tuple[_LossPair, Flags | None]:
+) -> tuple[list[Array], Flags | None]:
     """Losses of all rows, those of weight zero among them; and, of two classes, the positives."""
     for name, given in (("p", p), ("q", q)):
         if given is None:
@@ -232,8 +213,9 @@ def _read(
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
-        seen = (read_classes(y, m, classes=classes, name=n) for m, n in ((p, "p"), (q, "q")))
-        return _LossPair(*(loss.several(_clipped(each.matrix, clip)) for each in seen)), None
+        both = ((p, "p"), (q, "q"))
+        seen = (read_classes(y, m, classes=classes, name=name).matrix for m, name in both)
+        return [loss.several(matrix, clip) for matrix in seen], None
     labels = read_labels(y, pos_label=pos_label, classes=classes)
     column = positive_column(labels, classes)
     known = labels.classes if classes is None else list(classes)
@@ -243,64 +225,42 @@ def _read(
         check_lengths(**{"y": len(labels.positive), name: len(clean)})
         if clip is not None:
             clean = np.clip(clean, clip, 1.0 - clip)
-        losses.append(loss.binary(clean, labels.positive))
-    return _LossPair(*losses), labels.positive
-
-
-def _clipped(matrix: ScoreMatrix, clip: float | None) -> ScoreMatrix:
-    if clip is None:
-        return matrix
-    return ScoreMatrix(np.clip(matrix.scores, clip, 1.0 - clip), matrix.codes, matrix.weight)
+        of_negative, of_positive = loss.binary(clean)
+        losses.append(np.where(labels.positive, of_positive, of_negative) + 0.0)  # −0.0 is 0.0
+    return losses, labels.positive
 
 
 # --- how their mean varies ----------------------------------------------------------------------
 
 
 class _Chance(NamedTuple):
-    """The standard error of the mean, from the rows' deviations; and its degrees of freedom."""
+    """How to find the standard error of the mean of some differences, and degrees of freedom."""
 
     error: Callable[[Array], float]
     df: float
 
-
-def _chance_of(weight: Array, groups: Any, weights: str) -> _Chance:
-    if groups is not None:
-        return _of_groups(weight, _codes(groups, len(weight)))
-    return _BY_ROW[weights](weight[weight > 0.0])
-
-
-def _of_counts(weight: Array) -> _Chance:
-    if (weight != np.floor(weight)).any():
-        raise InputError(NOT_WHOLE)
-    total = float(weight.sum())
-    _check_several(total, "rows")
-    return _Chance(lambda d: math.sqrt(weight @ d**2 / total / (total - 1.0)), total - 1.0)
-
-
-def _of_importance(weight: Array) -> _Chance:
-    _check_several(len(weight), "rows")
-    share = weight / weight.sum()
-    effective = 1.0 / float(share @ share)
-    if effective <= 1.0 + 1e-9:
-        raise InputError("one row has all of the weight: nothing tells chance from difference.")
-    grown = effective / (effective - 1.0)
-    return _Chance(lambda d: math.sqrt(grown * (share**2 @ d**2)), effective - 1.0)
-
-
-_BY_ROW: dict[str, Callable[[Array], _Chance]] = {
-    "counts": _of_counts,
-    "importance": _of_importance,
-}
+    @classmethod
+    def of(cls, weight: Array, weights: str, codes: Index | None) -> _Chance:
+        """Of rows, or of groups of rows with equal codes."""
+        if codes is not None:
+            return _of_groups(weight, codes)
+        if weights == "counts" and (weight != np.floor(weight)).any():
+            raise InputError(NOT_WHOLE)
+        rows = RowWeights.of(weight, len(weight), weights)
+        _check_several(weight.sum() if weights == "counts" else len(weight), "rows")
+        if rows.size <= 1.0 + 1e-9:
+            raise InputError("one row has all of the weight: nothing tells chance from difference.")
+        return cls(rows.error, rows.size - 1.0)
 
 
 def _of_groups(weight: Array, codes: Index) -> _Chance:
-    kept = weight > 0.0
-    share, codes = weight[kept] / weight.sum(), np.unique(codes[kept], return_inverse=True)[1]
+    share, codes = weight / weight.sum(), np.unique(codes, return_inverse=True)[1]
     count = int(codes.max()) + 1
     _check_several(count, "groups")
 
-    def error(d: Array) -> float:
-        sums = np.bincount(codes, share * d)
+    def error(differences: Array) -> float:
+        apart = differences - float(share @ differences)
+        sums = np.bincount(codes, share * apart)
         return math.sqrt(count / (count - 1.0) * (sums @ sums))
 
     return _Chance(error, count - 1.0)
@@ -327,37 +287,31 @@ def _check_several(count: float, word: str) -> None:
 
 
 def _few(positive: Flags, weight: Array, weights: str) -> str:
-    """A word where too few rows of a class came for interval and p-value to be trusted."""
+    """A note where too few rows of a class came for interval and p-value to be trusted."""
     for word, w in (("positives", weight[positive]), ("negatives", weight[~positive])):
-        size = {"counts": _total, "importance": _effective}[weights](w)
+        size = RowWeights.of(w, len(w), weights).size if len(w) else 0.0
         if size < FEWEST - 1e-9:
             return f"{size:.3g} {word} are few: interval and p-value may be far too sure"
     return ""
 
 
-def _total(weight: Array) -> float:
-    return float(weight.sum())
-
-
-def _effective(weight: Array) -> float:
-    largest = float(weight.max(initial=0.0))
-    share = weight / largest if largest > 0.0 else weight
-    return float(share.sum()) ** 2 / float(share @ share) if largest > 0.0 else 0.0
-
-
 def _result(
-    pair: _LossPair, weight: Array, chance: _Chance, loss: str, level: float, few: str
+    first: Array,
+    second: Array,
+    weight: Array,
+    chance: _Chance,
+    loss: str,
+    level: float,
+    few: str,
 ) -> LossDifference:
     share = weight / weight.sum()
-    means = float(share @ pair.first), float(share @ pair.second)
-    never = tuple(int(np.isinf(column).sum()) for column in pair)
+    means = float(share @ first), float(share @ second)
+    never = tuple(int(np.isinf(column).sum()) for column in (first, second))
     if any(never):
         answer = _INFINITE[bool(never[0]), bool(never[1])]
         note = _note(never, len(weight))
         return LossDifference(*answer, math.nan, chance.df, *means, loss, level, note)
-    d = pair.first - pair.second
-    mean = float(share @ d)
-    error = chance.error(d - mean)
+    mean, error = float(share @ (first - second)), chance.error(first - second)
     reach = float(stdtrit(chance.df, (1.0 + level) / 2.0)) * error
     t = abs(mean) / error if error > 0.0 else (math.inf if mean else 0.0)
     p_value = min(1.0, 2.0 * float(stdtr(chance.df, -t)))

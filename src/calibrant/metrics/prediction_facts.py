@@ -1,17 +1,22 @@
-"""What measures of two classes are made of: the same facts, from a table or from groups of rows."""
+"""What measures are made of: facts of a table, of groups of rows, or of several classes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.binned import Groups, group
+from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
 from calibrant.metrics.hull import FlachMatsubara, split_on_hull
+from calibrant.metrics.multiclass import class_groups
+from calibrant.metrics.probability_matrix import class_tables, square_sum, top_table
 from calibrant.metrics.proper import mean_log_loss, mean_square
-from calibrant.metrics.ranking import share_correct
+from calibrant.metrics.ranking import area, one_class, share_correct
 
-__all__ = ["GroupFacts", "PredictionFacts", "TableFacts"]
+__all__ = ["ClassFacts", "GroupFacts", "PredictionFacts", "TableFacts"]
 
 
 class TableFacts:
@@ -100,3 +105,53 @@ class GroupFacts:
 
 #: what a measure of two classes is made of
 PredictionFacts = TableFacts | GroupFacts
+
+
+# --- several classes ----------------------------------------------------------------------------
+
+
+class ClassColumns(NamedTuple):
+    """AUC (``areas``) and CalBin (``windows``) of each class against the rest.
+
+    The AUC of a class that did not come is None. Where there is no CalBin ``no_windows`` says why.
+    """
+
+    areas: list[float | None]
+    windows: list[float]
+    no_windows: str
+
+
+class ClassFacts:
+    """The facts of a matrix of probabilities, each computed when it is first asked for."""
+
+    def __init__(self, matrix: ScoreMatrix, bins: int) -> None:
+        self.matrix = matrix
+        self.bins = bins
+
+    @cached_property
+    def square(self) -> float:
+        """The mean over rows of Σ_j (y_j − p_j)²."""
+        return square_sum(self.matrix)
+
+    @cached_property
+    def top(self) -> Groups:
+        """The bins of the probability of each row's most probable class."""
+        return group(top_table(self.matrix), self.bins)
+
+    @cached_property
+    def each(self) -> list[Groups]:
+        """The bins of each class against the rest."""
+        return class_groups(self.matrix, self.bins)
+
+    @cached_property
+    def columns(self) -> ClassColumns:
+        """AUC and CalBin of each class, in one pass over the columns: each has to be sorted."""
+        areas: list[float | None] = []
+        windows: list[float] = []
+        reason = too_many(self.matrix.total * self.matrix.n_classes)
+        for table in class_tables(self.matrix):
+            areas.append(None if one_class(table) else area(table))
+            reason = reason or not_whole(table)
+            if not reason:
+                windows.append(window_error(table))
+        return ClassColumns(areas, windows, reason)

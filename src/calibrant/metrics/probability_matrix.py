@@ -6,7 +6,7 @@ whole matrix is copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 
 from calibrant.data.labels import plain, read_many
 from calibrant.data.naming import check_class_columns
-from calibrant.data.score_matrix import SUM_TOLERANCE, ScoreMatrix, read_score_matrix, row_blocks
+from calibrant.data.score_matrix import (
+    ScoreMatrix,
+    check_distributions,
+    read_score_matrix,
+    row_blocks,
+)
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column, to_matrix
 from calibrant.data.validation import Rows, check_lengths, read_weight
@@ -25,18 +30,26 @@ __all__ = [
     "class_table",
     "class_tables",
     "has_several",
-    "mean_surprise",
+    "infinite_for_classes",
+    "log_losses_of_rows",
+    "mean_log_loss_of_classes",
     "read_classes",
     "read_probability_matrix",
     "share_right",
+    "square_losses_of_rows",
     "square_sum",
-    "surprises",
     "top_labels",
     "top_table",
 ]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+#: what to do about rows that are not distributions
+ADVICE = (
+    "Divide percentages by 100; turn logits into probabilities first (scipy.special.softmax); "
+    "where a row may have several labels use multilabel_measures."
+)
 
 
 class LabelledMatrix(NamedTuple):
@@ -97,7 +110,7 @@ def _given(matrix: ScoreMatrix, **beside: Any) -> LabelledMatrix:
             )
     if not len(matrix):
         raise InputError("the matrix must have at least one row, but it is empty.")
-    _check_distributions(matrix.scores, "the matrix")
+    check_distributions(matrix.scores, "the matrix", advice=ADVICE)
     return LabelledMatrix(matrix, np.arange(matrix.n_classes))
 
 
@@ -127,42 +140,11 @@ def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index
     return ordered[places], column_of[codes]
 
 
-# --- distributions ------------------------------------------------------------------------------
-
-
 def read_probability_matrix(p: Any, name: str = "p") -> NDArray[Any]:
     """Distributions, one per row: float32 and memory maps as they are, all else as float64."""
     clean = read_score_matrix(p, name=name)
-    _check_distributions(clean, name)
+    check_distributions(clean, name, advice=ADVICE)
     return clean
-
-
-def _check_distributions(p: NDArray[Any], name: str) -> None:
-    count, first = 0, -1
-    for rows in row_blocks(*p.shape):
-        bad = _not_distributions(p[rows])
-        if count == 0 and bad.any():
-            first = rows.start + int(np.argmax(bad))
-        count += int(bad.sum())
-    if count:
-        shown = ", ".join(f"{value:g}" for value in p[first, :5])
-        with np.errstate(over="ignore"):
-            total = p[first].sum(dtype=np.float64)
-        raise InputError(
-            f"{name} must hold a distribution in each row, numbers in [0, 1] that sum to 1, but "
-            f"{count} of {len(p)} rows {'is' if count == 1 else 'are'} none (first at row {first}: "
-            f"[{shown}{', …' if p.shape[1] > 5 else ''}], sum {total:.6g}). Divide percentages by "
-            "100; turn logits into probabilities first (scipy.special.softmax); where a row may "
-            "have several labels use multilabel_measures."
-        )
-
-
-def _not_distributions(part: NDArray[Any]) -> NDArray[np.bool_]:
-    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers are refused below
-        fine = np.abs(part.sum(axis=1, dtype=np.float64) - 1.0) <= SUM_TOLERANCE
-    fine &= part.min(axis=1) >= 0.0
-    fine &= part.max(axis=1) <= 1.0
-    return np.asarray(~fine)
 
 
 # --- one column, and the largest of each row ----------------------------------------------------
@@ -200,7 +182,45 @@ def _table(matrix: ScoreMatrix, p: NDArray[Any], hit: NDArray[np.bool_]) -> Scor
     return ScoreTable.from_rows(Rows(clean, hit, matrix.weight, np.array([False, True]), True))
 
 
-# --- sums over all columns ----------------------------------------------------------------------
+# --- losses -------------------------------------------------------------------------------------
+
+
+def log_losses_of_rows(matrix: ScoreMatrix, clip: float | None = None) -> Array:
+    """−ln p of the class that came, row by row; infinite where p is 0."""
+    own = _own_probability(matrix)
+    if clip is not None:
+        own = np.clip(own, clip, 1.0 - clip)
+    with np.errstate(divide="ignore"):
+        return -np.log(own) + 0.0  # −0.0 is 0.0
+
+
+def square_losses_of_rows(matrix: ScoreMatrix) -> Array:
+    """Σ_j (y_j − p_j)², row by row."""
+    losses = []
+    for p, codes, _ in matrix.blocks():
+        p[np.arange(len(codes)), codes] -= 1.0  # Σp² − 2p_c + 1 would lose small differences
+        losses.append(np.einsum("ij,ij->i", p, p))
+    return np.concatenate(losses)
+
+
+def mean_log_loss_of_classes(matrix: ScoreMatrix, clip: float | None = None) -> float:
+    """Mean −ln p of the class that came; infinite where p is 0."""
+    return _mean(matrix, log_losses_of_rows(matrix, clip))
+
+
+def square_sum(matrix: ScoreMatrix) -> float:
+    """The mean over rows of Σ_j (y_j − p_j)²."""
+    return _mean(matrix, square_losses_of_rows(matrix))
+
+
+def share_right(matrix: ScoreMatrix) -> float:
+    """The accuracy of a matrix of probabilities."""
+    return _mean(matrix, top_labels(matrix)[0] == matrix.codes)
+
+
+def _mean(matrix: ScoreMatrix, values: NDArray[Any]) -> float:
+    weight = matrix.weight
+    return float(values.mean() if weight is None else weight @ values / matrix.total)
 
 
 def _own_probability(matrix: ScoreMatrix) -> Array:
@@ -209,33 +229,7 @@ def _own_probability(matrix: ScoreMatrix) -> Array:
     return np.asarray(own, dtype=np.float64)
 
 
-def square_sum(matrix: ScoreMatrix) -> float:
-    """The mean over rows of Σ_j (y_j − p_j)²."""
-    return _mean_over_blocks(matrix, _square)
-
-
-def _square(p: Array, codes: Index) -> Array:
-    p[np.arange(len(codes)), codes] -= 1.0  # not Σp² − 2p_c + 1: small differences would be lost
-    return np.asarray(np.einsum("ij,ij->i", p, p))
-
-
-def _mean_over_blocks(matrix: ScoreMatrix, of: Callable[[Array, Index], Array]) -> float:
-    parts = [float(weight @ of(p, codes)) for p, codes, weight in matrix.blocks()]
-    return float(np.sum(parts) / matrix.total)
-
-
-def mean_surprise(matrix: ScoreMatrix, clip: float | None = None) -> float:
-    """Mean −ln p of the class that came; infinite where it had been thought impossible."""
-    own = _own_probability(matrix)
-    if clip is not None:
-        own = np.clip(own, clip, 1.0 - clip)
-    with np.errstate(divide="ignore"):
-        loss = -np.log(own)
-    mean = loss.mean() if matrix.weight is None else matrix.weight @ loss / matrix.total
-    return float(mean) + 0.0  # −0.0 is 0.0
-
-
-def surprises(matrix: ScoreMatrix) -> str:
+def infinite_for_classes(matrix: ScoreMatrix) -> str:
     """How many rows make the log loss of several classes infinite."""
     there = _own_probability(matrix) == 0.0
     count = int(there.sum())
@@ -244,10 +238,3 @@ def surprises(matrix: ScoreMatrix) -> str:
     else:
         rows = f"rows of total weight {float(matrix.weight[there].sum()):g} were"
     return f"{rows} given probability 0 for the class that came"
-
-
-def share_right(matrix: ScoreMatrix) -> float:
-    """The accuracy of a matrix of probabilities."""
-    right = top_labels(matrix)[0] == matrix.codes
-    weight = matrix.weight
-    return float(right.mean() if weight is None else weight[right].sum() / weight.sum())

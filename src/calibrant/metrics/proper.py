@@ -1,4 +1,4 @@
-"""Proper scores: they are least, in expectation, at the true probability."""
+"""Proper scores: their expectation is smallest at the true probability."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.metrics.arguments import check_number, check_word, read_predictions
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
-    mean_surprise,
+    infinite_for_classes,
+    mean_log_loss_of_classes,
     square_sum,
-    surprises,
 )
 
 __all__ = [
@@ -29,9 +29,9 @@ __all__ = [
     "rmse",
 ]
 
-#: a multiple of mean (y − p)², by the name of the normalisation, for two classes
+#: for two classes: which multiple of mean (y − p)² each normalisation is
 NORMALISE = {"binary": 1.0, "sum": 2.0, "mean_over_classes": 1.0}
-#: what the sum over several classes is divided by, given their number
+#: for k classes: what each normalisation divides the sum over the classes by
 DIVISOR: dict[str, Callable[[int], float]] = {"sum": lambda k: 1.0, "mean_over_classes": float}
 
 
@@ -201,8 +201,8 @@ def _mean_of(seen: ScoreTable | LabelledMatrix, clip: float | None) -> tuple[flo
     if isinstance(seen, ScoreTable):
         loss = mean_log_loss(seen, clip)
         return loss, infinite_because(seen) if math.isinf(loss) else ""
-    loss = mean_surprise(seen.matrix, clip)
-    return loss, surprises(seen.matrix) if math.isinf(loss) else ""
+    loss = mean_log_loss_of_classes(seen.matrix, clip)
+    return loss, infinite_for_classes(seen.matrix) if math.isinf(loss) else ""
 
 
 def mean_square(table: ScoreTable) -> float:

@@ -1,8 +1,7 @@
-"""Measures of order and of decisions: they do not see calibration."""
+"""Measures of ranking and of decisions, which do not see calibration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,7 @@ def auc(
     >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), auc([0, 1], [0.5, 0.5])
     (0.75, 0.5)
     """
-    check_word("average", average, _AVERAGES)
+    check_word("average", average, ("macro", "weighted"))
     seen = read_predictions(y, p, sample_weight, pos_label, classes)
     if isinstance(seen, LabelledMatrix):
         return _one_against_rest(seen, average)
@@ -124,13 +123,7 @@ def _one_against_rest(seen: LabelledMatrix, average: str) -> float:
             "more data, or leave it out; evaluate averages over the classes that came."
         )
     areas = np.array([area(table) for table in class_tables(matrix)])
-    return float(np.average(areas, weights=_AVERAGES[average](weight)))
-
-
-_AVERAGES: dict[str, Callable[[Array], Array]] = {
-    "macro": np.ones_like,
-    "weighted": lambda weight: weight,
-}
+    return float(np.average(areas, weights=weight if average == "weighted" else None))
 
 
 def area(table: ScoreTable) -> float:
@@ -141,7 +134,7 @@ def area(table: ScoreTable) -> float:
 
 
 def one_class(table: ScoreTable) -> str:
-    """Why the table has no AUC, or nothing."""
+    """Why the table has no AUC; empty if it has one."""
     if table.total_positive and table.total_negative:
         return ""
     word = "positives" if table.total_positive else "negatives"

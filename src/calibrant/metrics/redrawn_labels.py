@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.metrics.weighted_cells import WeightedCells
+from calibrant.data.score_table import ScoreTable
+from calibrant.metrics.weighted_cells import squares
 
-__all__ = ["redraw"]
+__all__ = ["CellRows", "redraw"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: up to so many single draws everything is drawn cell by cell
+#: up to this many single draws, everything is drawn cell by cell
 EXACT = 20_000_000
-#: where Σw³p(1 − p) is so small a part of σ³, the refined normal approximation of a bin's sum is
-#: near enough: for weights of one, from σ² = 100 on
+#: the refined normal approximation of a bin's sum is used where Σw³p(1 − p) is at most this part
+#: of σ³: for weights of one, from σ² = 100 on
 SMALL = 0.1
-#: up to so many events are worth thinning
+#: thinning is used up to this many events
 EVENTS = 500.0
-#: single draws in memory at a time
+#: single draws that are in memory at a time
 BLOCK = 1 << 20
 
 
-class _CellRows(NamedTuple):
+class CellRows(NamedTuple):
     """Rows behind each cell: ``size`` of them, all of weight ``common`` but one of ``other``.
 
     Σw and Σw² are those of the cell: exact for one or two rows, and for rows of equal weight.
@@ -38,9 +39,9 @@ class _CellRows(NamedTuple):
     other: Array
 
     @classmethod
-    def of(cls, cells: WeightedCells) -> _CellRows:
-        weight, square = cells.weight, cells.square
-        some = square > 0.0  # else lost between floats: as one row
+    def of(cls, table: ScoreTable) -> CellRows:
+        weight, square = table.weight, squares(table)
+        some = square > 0.0  # else it was too small for a float: taken as one row
         effective = np.where(some, weight * (weight / np.where(some, square, 1.0)), 1.0)
         whole = np.abs(effective - np.rint(effective)) <= 1e-9 * effective  # up to rounding
         count = np.maximum(np.where(whole, np.rint(effective), np.ceil(effective)), 1.0)
@@ -49,10 +50,11 @@ class _CellRows(NamedTuple):
         spread = np.where(spread > 1e-14 * mean**2, spread, 0.0)  # equal weights, up to rounding
         rest = np.maximum(count - 1.0, 1.0)
         common = np.where(count > 1.0, np.maximum(mean - np.sqrt(spread / rest), 0.0), 0.0)
-        return cls(cells.p, count, common, mean + np.sqrt(spread * (count - 1.0)))
+        return cls(table.scores, count, common, mean + np.sqrt(spread * (count - 1.0)))
 
-    def part(self, place: slice) -> _CellRows:
-        return _CellRows(*(column[place] for column in self))
+    def part(self, place: Any) -> CellRows:
+        """Some of the cells, by slice, index or mask."""
+        return CellRows(*(column[place] for column in self))
 
     @property
     def expected(self) -> float:
@@ -63,17 +65,14 @@ class _CellRows(NamedTuple):
         return (self.size - 1.0) * self.common**power + self.other**power
 
 
-def redraw(
-    cells: WeightedCells, starts: Index, replicates: int, random: np.random.Generator
-) -> Array:
+def redraw(rows: CellRows, starts: Index, replicates: int, random: np.random.Generator) -> Array:
     """Σ w(y* − p) of each bin (a run of cells from each start on), y* ~ Bernoulli(p).
 
     Shape (replicates, bins).
     """
-    rows = _CellRows.of(cells)
-    ends = np.append(starts[1:], len(cells.p))
+    ends = np.append(starts[1:], len(rows.p))
     sums = np.empty((replicates, len(starts)))
-    exact = replicates * len(cells.p) <= EXACT
+    exact = replicates * len(rows.p) <= EXACT
     for b, (start, end) in enumerate(zip(starts, ends, strict=True)):
         part = rows.part(slice(int(start), int(end)))
         draw = _cell_by_cell if exact or end - start == 1 else _cheapest(part)
@@ -81,7 +80,7 @@ def redraw(
     return sums
 
 
-def _cheapest(rows: _CellRows) -> Callable[[_CellRows, int, np.random.Generator], Array]:
+def _cheapest(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], Array]:
     """How to draw the sum of many cells."""
     chance = rows.p * (1.0 - rows.p)
     if rows.moment(3) @ chance <= SMALL * (rows.moment(2) @ chance) ** 1.5 * (1.0 + 1e-12):
@@ -91,7 +90,7 @@ def _cheapest(rows: _CellRows) -> Callable[[_CellRows, int, np.random.Generator]
     return _thinned if -np.log1p(-smaller) @ rows.size[inner] <= EVENTS else _cell_by_cell
 
 
-def _cell_by_cell(rows: _CellRows, replicates: int, random: np.random.Generator) -> Array:
+def _cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
     """A binomial draw for the equal rows of each cell, and one draw for the other row."""
     sums = np.empty(replicates)
     many = np.flatnonzero(rows.size > 1.0)
@@ -106,7 +105,7 @@ def _cell_by_cell(rows: _CellRows, replicates: int, random: np.random.Generator)
     return sums - rows.expected
 
 
-def _refined_normal(rows: _CellRows, replicates: int, random: np.random.Generator) -> Array:
+def _refined_normal(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
     """σ·(z + γ(z² − 1)/6), z standard normal and γ the skewness: rounded where sums are whole."""
     chance = rows.p * (1.0 - rows.p)
     sd = np.sqrt(rows.moment(2) @ chance)
@@ -118,13 +117,13 @@ def _refined_normal(rows: _CellRows, replicates: int, random: np.random.Generato
     return np.asarray(drawn)
 
 
-def _thinned(rows: _CellRows, replicates: int, random: np.random.Generator) -> Array:
+def _thinned(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
     """Events of a Poisson process of rate −ln(1 − q) at each row; a row is hit by one or more.
 
     q is the smaller of p and 1 − p, so a row is hit with probability q: exact, and the work grows
     with the variance of the sum, not with the number of rows.
     """
-    rows = _CellRows(*(column[(rows.p > 0.0) & (rows.p < 1.0)] for column in rows))
+    rows = rows.part((rows.p > 0.0) & (rows.p < 1.0))
     if not len(rows.p):
         return np.zeros(replicates)
     q = np.minimum(rows.p, 1.0 - rows.p)

@@ -1,9 +1,9 @@
-"""Intervals by drawing the table again: measures behind which are windows or isotonic regression.
+"""Intervals from tables drawn again, for measures that use windows or isotonic regression.
 
-All of them are too large on average: chance looks like miscalibration, and isotonic regression fits
-it. Drawing rows again would add that chance a second time. So tables are drawn from two smooth
-stories of how the labels came about, for each of which the true value is known: that the
-predictions are right, and that the isotonic curve of the data is.
+These measures are too large on average: chance looks like miscalibration, and isotonic regression
+fits it. A bootstrap of rows would add that chance a second time. So tables are drawn from two
+models whose true value is known: in one the predictions are right, in the other the isotonic curve
+of the data is.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.interval_formulas import SampleCells, weighing
+from calibrant.data.weighing import table_in_rows
 
-__all__ = ["FEWEST", "Chance", "RedrawnTable", "chance_of", "isotonic_curve"]
+__all__ = ["FEWEST", "Chance", "OfRedrawn", "RedrawnTable", "chance_of", "isotonic_curve"]
 
 Array = NDArray[np.float64]
 
-#: tables are pooled to this many cells before they are drawn from; values never are
+#: tables are pooled to this many cells before others are drawn from them
 CELLS = 2_000
 #: windows looked at in a drawn table, evenly spaced among all
 WINDOWS = 256
-#: no more are drawn: chance is nothing then
+#: the most cases that are drawn; beyond, chance plays no part
 MOST_CASES = 1e15
-#: cases of each class (effective) below which curves tell nothing
+#: with fewer (effective) cases of a class there is no interval
 FEWEST = 10.0
 
 
 class Chance(NamedTuple):
     """What chance does to a measure."""
 
-    bias: float  # how much too large the measure is on average, at most
+    bias: float  # at most how much too large the measure is on average
     half: float  # half the width of the interval
     noise: float  # standard deviation if the predictions are right
 
@@ -99,40 +99,43 @@ def chance_of(
 
     O(replicates · min(D, `CELLS`)), in memory one batch of drawings.
     """
-    sample = weighing[weights](table.pool(CELLS))
+    sample = table_in_rows(table.pool(CELLS), weights)
     of = tuple(measures.values())
-    right, off = _draw(of, sample, sample.p, max(replicates // 4, 2), rng)
-    curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.p), replicates, rng)
+    right, off = _draw(of, sample, sample.scores, max(replicates // 4, 2), rng)
+    curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.scores), replicates, rng)
     bias = np.maximum(right.mean(axis=0) - off, curve.mean(axis=0) - off_curve)
     apart = curve - curve.mean(axis=0)
     tail = (1.0 - level) / 2
     low, high = np.quantile(apart, (tail, 1.0 - tail), axis=0)
-    size = sample.size
+    size = sample.effective_size
     half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
     noise = right.std(axis=0)
     numbers = (np.maximum(bias, 0.0).tolist(), half.tolist(), noise.tolist())
     return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
 
 
-def isotonic_curve(sample: SampleCells, at: Array) -> Array:
+def isotonic_curve(sample: ScoreTable, at: Array) -> Array:
     """The isotonic fit, its blocks joined by lines from centre to centre."""
-    n = sample.negative + sample.positive
-    fit = isotonic_regression(sample.positive / n, weights=n)
+    n = sample.weight
+    fit = isotonic_regression(sample.rate, weights=n)
     starts = fit.blocks[:-1]
-    centre = np.add.reduceat(n * sample.p, starts) / np.add.reduceat(n, starts)
+    centre = np.add.reduceat(n * sample.scores, starts) / np.add.reduceat(n, starts)
     return np.asarray(np.interp(at, centre, fit.x[starts]))
 
 
 def _draw(
     of: tuple[OfRedrawn, ...],
-    sample: SampleCells,
+    sample: ScoreTable,
     rate: Array,
     replicates: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """The measures of tables drawn with these rates of positives, and of the rates themselves."""
-    n, squares = sample.negative + sample.positive, sample.negative_sq + sample.positive_sq
-    # a cell holds n²/Σw² cases of weight Σw²/n each
+    n, squares = (
+        sample.negative + sample.positive,
+        sample.negative_sq + sample.positive_sq,
+    )
+    # a cell stands for n²/Σw² cases of weight Σw²/n each
     cases, each = n**2 / squares, squares / n
     chance = np.concatenate((cases * (1.0 - rate), cases * rate))
     chance /= chance.sum()
@@ -142,7 +145,7 @@ def _draw(
     for first in range(0, replicates, batch):
         drawn = rng.multinomial(total, chance, size=min(batch, replicates - first))
         for i, counts in enumerate(drawn, start=first):
-            drawn_table = RedrawnTable(sample.p, counts[:cells] * each, counts[cells:] * each)
+            drawn_table = RedrawnTable(sample.scores, counts[:cells] * each, counts[cells:] * each)
             found[i] = [measure(drawn_table) for measure in of]
-    true = RedrawnTable(sample.p, n * (1.0 - rate), n * rate)
+    true = RedrawnTable(sample.scores, n * (1.0 - rate), n * rate)
     return found, np.array([measure(true) for measure in of])

@@ -1,4 +1,4 @@
-"""Every measure, in the order of tables. A new measure is one record here, and nothing else.
+"""All measures, in the order in which tables show them. A new measure is one record here.
 
 `evaluate` for arrays, frames and several classes, intervals, multilabel measures, reports, the
 command line and learning curves read these records and know no measure by name.
@@ -7,23 +7,30 @@ command line and learning curves read these records and know no measure by name.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
-from calibrant.metrics.change_intervals import Pairs, against_curve, curve_against_base
-from calibrant.metrics.class_facts import ClassFacts
-from calibrant.metrics.class_intervals import ClassIntervalCase, ClassPairs
-from calibrant.metrics.intervals import IntervalCase
+from calibrant.metrics.change_intervals import (
+    ChangeIntervals,
+    RowChangeIntervals,
+    against_curve,
+    curve_against_base,
+)
+from calibrant.metrics.class_intervals import ClassIntervals
+from calibrant.metrics.intervals import Intervals, TableIntervals
 from calibrant.metrics.measure import Found, Measure, OfClasses, ValueWithNote
-from calibrant.metrics.prediction_facts import PredictionFacts
-from calibrant.metrics.probability_matrix import mean_surprise, share_right, surprises
+from calibrant.metrics.prediction_facts import ClassFacts, PredictionFacts
+from calibrant.metrics.probability_matrix import (
+    infinite_for_classes,
+    mean_log_loss_of_classes,
+    share_right,
+)
 from calibrant.metrics.proper import infinite_because
 from calibrant.metrics.ranking import area, one_class
 from calibrant.metrics.redrawn_tables import RedrawnTable
 
-__all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "OF_CLASSES", "RECORDS", "REDRAWN"]
+__all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "RECORDS", "REDRAWN"]
 
 
 # --- values that come with a note ---------------------------------------------------------------
@@ -38,9 +45,9 @@ def _log_loss(facts: PredictionFacts) -> Found:
 
 
 def _class_log_loss(facts: ClassFacts) -> Found:
-    value = mean_surprise(facts.matrix)
+    value = mean_log_loss_of_classes(facts.matrix)
     if math.isinf(value):
-        return ValueWithNote(value, f"log loss is infinite: {surprises(facts.matrix)}")
+        return ValueWithNote(value, f"log loss is infinite: {infinite_for_classes(facts.matrix)}")
     return value
 
 
@@ -99,10 +106,10 @@ RECORDS = (
         headline="Log loss",
         brief=True,
         of=_log_loss,
-        interval=IntervalCase.log_loss,
-        change=Pairs.log_loss,
+        interval=Intervals.log_loss,
+        change=ChangeIntervals.log_loss,
         of_columns=lambda columns: columns.mean("log_loss"),
-        of_classes=OfClasses(_class_log_loss, ClassIntervalCase.log_loss, ClassPairs.log_loss),
+        of_classes=OfClasses(_class_log_loss, Intervals.log_loss, ChangeIntervals.log_loss),
     ),
     Measure(
         "brier",
@@ -111,13 +118,13 @@ RECORDS = (
         "smaller",
         brief=True,
         of=lambda facts: facts.square,
-        interval=IntervalCase.brier,
-        change=Pairs.brier,
+        interval=Intervals.brier,
+        change=ChangeIntervals.brier,
         of_columns=lambda columns: columns.mean("brier"),
         of_classes=OfClasses(
             lambda facts: facts.square,
-            ClassIntervalCase.brier,
-            ClassPairs.brier,
+            Intervals.brier,
+            ChangeIntervals.brier,
             meaning="squared error, summed over the classes",
             range=(0.0, 2.0),
         ),
@@ -130,8 +137,8 @@ RECORDS = (
         headline="Calibration error",
         brief=True,
         of=lambda facts: facts.groups.mean_gap(),
-        interval=IntervalCase.ece,
-        change=Pairs.ece,
+        interval=TableIntervals.ece,
+        change=RowChangeIntervals.ece,
         of_columns=lambda columns: columns.mean_gap(),
     ),
     Measure(
@@ -140,7 +147,7 @@ RECORDS = (
         "the largest of those distances",
         "smaller",
         of=lambda facts: facts.groups.largest_gap(),
-        interval=IntervalCase.mce,
+        interval=TableIntervals.mce,
     ),
     Measure(
         "rmse",
@@ -148,12 +155,12 @@ RECORDS = (
         "root of the Brier score",
         "smaller",
         of=lambda facts: math.sqrt(facts.square),
-        interval=IntervalCase.rmse,
-        change=Pairs.rmse,
+        interval=Intervals.rmse,
+        change=ChangeIntervals.rmse,
         of_classes=OfClasses(
             lambda facts: math.sqrt(facts.square / facts.matrix.n_classes),
-            ClassIntervalCase.rmse,
-            ClassPairs.rmse,
+            Intervals.rmse,
+            ChangeIntervals.rmse,
             meaning="root of the Brier score per class",
         ),
     ),
@@ -165,8 +172,8 @@ RECORDS = (
         headline="Top-label error",
         of_classes=OfClasses(
             lambda facts: facts.top.mean_gap(),
-            ClassIntervalCase.top_label_ece,
-            ClassPairs.top_label_ece,
+            lambda intervals: intervals.top.intervals.ece(),
+            lambda changes: changes.top.ece(),
         ),
     ),
     Measure(
@@ -175,7 +182,7 @@ RECORDS = (
         "the largest of those distances",
         "smaller",
         of_classes=OfClasses(
-            lambda facts: facts.top.largest_gap(), ClassIntervalCase.top_label_mce
+            lambda facts: facts.top.largest_gap(), lambda intervals: intervals.top.intervals.mce()
         ),
     ),
     Measure(
@@ -185,7 +192,7 @@ RECORDS = (
         "smaller",
         of_classes=OfClasses(
             lambda facts: float(np.mean([groups.mean_gap() for groups in facts.each])),
-            ClassIntervalCase.classwise_ece,
+            ClassIntervals.classwise_ece,
         ),
     ),
     Measure(
@@ -195,7 +202,7 @@ RECORDS = (
         "smaller",
         of_classes=OfClasses(
             lambda facts: max(groups.largest_gap() for groups in facts.each),
-            ClassIntervalCase.classwise_mce,
+            ClassIntervals.classwise_mce,
         ),
     ),
     Measure(
@@ -207,11 +214,11 @@ RECORDS = (
         brief=True,
         ranks=True,
         of=_auc,
-        interval=IntervalCase.auc,
-        change=Pairs.auc,
+        interval=TableIntervals.auc,
+        change=RowChangeIntervals.auc,
         of_columns=lambda columns: columns.area,
         of_classes=OfClasses(
-            _class_auc, ClassIntervalCase.auc, meaning="each class against the rest, averaged"
+            _class_auc, ClassIntervals.auc, meaning="each class against the rest, averaged"
         ),
     ),
     Measure(
@@ -221,12 +228,12 @@ RECORDS = (
         "larger",
         headline="Accuracy",
         of=lambda facts: facts.share_correct,
-        interval=IntervalCase.accuracy,
-        change=Pairs.accuracy,
+        interval=Intervals.accuracy,
+        change=ChangeIntervals.accuracy,
         of_classes=OfClasses(
             lambda facts: share_right(facts.matrix),
-            ClassIntervalCase.accuracy,
-            ClassPairs.accuracy,
+            Intervals.accuracy,
+            ChangeIntervals.accuracy,
             meaning="share of rows whose likeliest class came",
         ),
     ),
@@ -237,7 +244,7 @@ RECORDS = (
         "smaller",
         of=_calbin,
         needs_table="it looks at case after case, which groups do not show",
-        interval=IntervalCase.redrawn,
+        interval=lambda intervals: intervals.redrawn("calbin"),
         of_redrawn=RedrawnTable.calbin,
         of_classes=OfClasses(
             _class_calbin, meaning="mean |p − frequency| over sliding windows and classes"
@@ -249,8 +256,8 @@ RECORDS = (
         "mean squared distance from the frequency on the ROC hull",
         "smaller",
         of=lambda facts: facts.hull.calibration,
-        interval=IntervalCase.redrawn,
-        change=lambda pairs: pairs.curve("calibration_loss", against_curve),
+        interval=lambda intervals: intervals.redrawn("calibration_loss"),
+        change=lambda changes: changes.curve("calibration_loss", against_curve),
         of_redrawn=RedrawnTable.calibration_loss,
     ),
     Measure(
@@ -259,8 +266,8 @@ RECORDS = (
         "part of the Brier score that an increasing map could remove",
         "smaller",
         of=lambda facts: facts.hull.calibration + facts.hull.ordering,
-        interval=IntervalCase.redrawn,
-        change=lambda pairs: pairs.curve("miscalibration", against_curve),
+        interval=lambda intervals: intervals.redrawn("miscalibration"),
+        change=lambda changes: changes.curve("miscalibration", against_curve),
         of_redrawn=RedrawnTable.miscalibration,
     ),
     Measure(
@@ -268,18 +275,20 @@ RECORDS = (
         "discrimination",
         "Brier score gained over the base rate if well calibrated",
         "larger",
-        range=(0.0, 0.25),  # the largest uncertainty there is
+        range=(0.0, 0.25),  # the Brier score of a base rate of ½
         of=_discrimination,
-        interval=IntervalCase.redrawn,
-        # by chance it gains what miscalibration does
-        change=lambda pairs: pairs.curve("discrimination", curve_against_base, "miscalibration"),
+        interval=lambda intervals: intervals.redrawn("discrimination"),
+        # chance adds as much to it as to miscalibration
+        change=lambda changes: changes.curve(
+            "discrimination", curve_against_base, "miscalibration"
+        ),
         of_redrawn=RedrawnTable.discrimination,
     ),
 )
 
 #: the measures of two classes by name
 MEASURES = {record.name: record for record in RECORDS if record.of is not None}
-#: those whose interval is from tables drawn again
+#: those whose intervals come from tables drawn again
 REDRAWN = {
     name: record.of_redrawn for name, record in MEASURES.items() if record.of_redrawn is not None
 }
@@ -289,16 +298,7 @@ LABEL_MEASURES = {
 }
 
 
-def _for_classes(record: Measure, several: OfClasses) -> Measure:
-    """The record with the words and the range that it has for several classes."""
-    meaning, span = several.meaning or record.meaning, several.range or record.range
-    return replace(record, meaning=meaning, range=span)
-
-
-#: how the measures of several classes are computed, and their records, by name
-OF_CLASSES = {record.name: record.of_classes for record in RECORDS if record.of_classes is not None}
+#: the measures of several classes by name
 CLASS_MEASURES = {
-    record.name: _for_classes(record, record.of_classes)
-    for record in RECORDS
-    if record.of_classes is not None
+    record.name: several for record in RECORDS if (several := record.for_classes()) is not None
 }

@@ -1,18 +1,16 @@
-"""The cells of a table as tests of calibration read them: what a weight means to their variance."""
+"""Labels minus predictions at each cell of a table, and how far chance moves their sums."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_word
 
-__all__ = ["NOT_WHOLE", "WEIGHTS", "WeightedCells", "cells_of", "impossible"]
+__all__ = ["NOT_WHOLE", "deviation", "impossible", "residuals", "squares", "table_for_test"]
 
 Array = NDArray[np.float64]
 
@@ -22,67 +20,37 @@ NOT_WHOLE = (
 )
 
 
-class WeightedCells(NamedTuple):
-    """Per distinct prediction: p, Σw, Σwy, and the Σw² of its rows as the weights mean it."""
-
-    p: Array
-    weight: Array
-    positive: Array
-    square: Array
-
-    @property
-    def residual(self) -> Array:
-        """Σ w(y − p); the smaller of the two expectations is the more precise."""
-        negative = self.weight - self.positive
-        return np.where(
-            self.p < 0.5,
-            self.positive - self.weight * self.p,
-            self.weight * (1.0 - self.p) - negative,
-        )
-
-    def deviation(self, tilt: Array | float = 1.0) -> float:
-        """√Σ tilt² p(1 − p)Σw²: the standard deviation of Σ tilt·wy if the predictions are right.
-
-        Roots come first: 10⁻³⁰⁰ squared is 0.
-        """
-        each = np.sqrt(self.square) * np.sqrt(self.p) * np.sqrt(1.0 - self.p) * np.abs(tilt)
-        largest = float(each.max())
-        return largest * float(np.linalg.norm(each / largest)) if largest > 0.0 else 0.0
-
-
-def cells_of(table: ScoreTable, weights: str) -> WeightedCells:
-    """The cells of a table, with weights that count rows, or that say how much a row matters."""
+def table_for_test(table: ScoreTable, weights: str) -> ScoreTable:
+    """The table with its weights in units of rows; counts must be whole."""
     check_word("weights", weights, WEIGHTS)
-    return WEIGHTS[weights](table)
-
-
-def _counts(table: ScoreTable) -> WeightedCells:
-    if not table.is_whole:
+    if weights == "counts" and not table.is_whole:
         raise InputError(NOT_WHOLE)
-    return WeightedCells(table.scores, table.weight, table.positive, table.weight)
+    return table_in_rows(table, weights)
 
 
-def _importance(table: ScoreTable) -> WeightedCells:
-    """Scaled by a power of two, so that no product of weights leaves the range of floats."""
-    power = -int(np.frexp(table.weight.max())[1])
-    weight = np.ldexp(table.weight, power)
-    square = np.ldexp(table.negative_sq + table.positive_sq, 2 * power)
-    return WeightedCells(
-        table.scores,
-        weight,
-        np.ldexp(table.positive, power),
-        np.where(square > 0.0, np.minimum(square, weight**2), weight**2),  # 1e-200² is 0
-    )
+def squares(table: ScoreTable) -> Array:
+    """Σw² of each cell."""
+    return table.negative_sq + table.positive_sq
 
 
-#: what ``weights=`` may say
-WEIGHTS: dict[str, Callable[[ScoreTable], WeightedCells]] = {
-    "counts": _counts,
-    "importance": _importance,
-}
+def residuals(table: ScoreTable) -> Array:
+    """Σ w(y − p) of each cell; the smaller of the two expectations is the more precise."""
+    p, weight = table.scores, table.weight
+    return np.where(p < 0.5, table.positive - weight * p, weight * (1.0 - p) - table.negative)
 
 
-def impossible(cells: WeightedCells) -> bool:
+def deviation(table: ScoreTable, tilt: Array | float = 1.0) -> float:
+    """√Σ tilt² p(1 − p)Σw²: the standard deviation of Σ tilt·wy if the predictions are right.
+
+    Roots come first: 10⁻³⁰⁰ squared is 0.
+    """
+    p = table.scores
+    each = np.sqrt(squares(table)) * np.sqrt(p) * np.sqrt(1.0 - p) * np.abs(tilt)
+    largest = float(each.max())
+    return largest * float(np.linalg.norm(each / largest)) if largest > 0.0 else 0.0
+
+
+def impossible(table: ScoreTable) -> bool:
     """Whether something happened that had been given probability 0."""
-    never, always = cells.p == 0.0, cells.p == 1.0
-    return bool(cells.positive[never].any() or (cells.weight > cells.positive)[always].any())
+    never, always = table.scores == 0.0, table.scores == 1.0
+    return bool(table.positive[never].any() or table.negative[always].any())

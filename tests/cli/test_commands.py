@@ -24,11 +24,11 @@ from calibrant.cli import main
 from calibrant.cli.app import app
 from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
-from calibrant.engines.duckdb import read_table
 from calibrant.estimators.registry import METHODS
 from calibrant.estimators.table_folds import out_of_fold
 from calibrant.metrics import evaluate
 from calibrant.reports.sentences import in_words
+from file_jobs import read_table
 
 COMMANDS = (
     *("fit", "compare", "report", "apply", "evaluate", "plot", "export", "check"),

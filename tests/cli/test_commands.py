@@ -23,10 +23,10 @@ from calibrant.cli import main
 from calibrant.cli.app import app
 from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
-from calibrant.engines.duckdb import read_table
 from calibrant.estimators.registry import METHODS
 from calibrant.metrics import evaluate
 from calibrant.reports.sentences import in_words
+from file_jobs import read_table
 from held_out import out_of_fold
 
 COMMANDS = (

@@ -19,10 +19,12 @@ from sklearn.svm import LinearSVC
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.engines.duckdb import apply_file
+from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.open_engine import open_engine
 from calibrant.local.rule import LocalFitted
 from calibrant.maps import Identity, Logistic, Piecewise
 from cases import CASES
+from file_jobs import apply_file
 from lazy_frames import KINDS, LAZY, frame
 from saved import simulate, simulate_classes, simulate_features
 from subjects import VECTORS, fitted, fitted_segments, fitted_vector, vector_rows
@@ -183,6 +185,9 @@ def test_a_few_scores_beyond_are_nothing_to_talk_about():
         margins.calibrate([31.0])
 
 
+APPLIED = ApplyOptions("s")
+
+
 def test_the_warning_points_to_who_called(tmp_path):
     c = cal.Platt().fit(np.linspace(-3, 3, 50), np.arange(50) % 2)
     several = fitted_vector("vector")
@@ -194,10 +199,10 @@ def test_the_warning_points_to_who_called(tmp_path):
         *(lambda one=one: one.predict(rows) for one in (several, several.to_fitted())),
         *(lambda kind=kind: cal.add_probabilities(c, frame(kind, {"s": far}), score="s")
           for kind in KINDS),
-        lambda: apply_file(c.to_fitted(), [tmp_path / "in.csv"], tmp_path / "o.csv", score="s"),
+        lambda: engine.apply(c.to_fitted(), [tmp_path / "in.csv"], tmp_path / "o.csv", APPLIED),
     ]  # fmt: skip
     for use in uses:
-        with pytest.warns(cal.errors.RangeWarning) as found:
+        with pytest.warns(cal.errors.RangeWarning) as found, open_engine() as engine:
             use()
         assert [one.filename for one in found] == [__file__]
 

@@ -17,12 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines.duckdb import Session, apply_file, file_rows, read_table
-from calibrant.engines.duckdb.files import find_files, identifier, literal
+from calibrant.engines import rows_of_files
+from calibrant.engines.duckdb import Session
+from calibrant.engines.duckdb.source import identifier, literal
+from calibrant.engines.files.data_files import find_files
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Logistic, Piecewise, Softmax
 from calibrant.outputs import whole_file
+from file_jobs import apply_file, read_table
 
 STEP = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
 CURVE = Fitted(Logistic(0.1, (("z", 0.7),)), ("ham", "spam"), "spam")
@@ -205,7 +208,7 @@ def test_one_known_label_has_its_partner(session, tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_labels_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(file_rows, "HEAD", 2)
+    monkeypatch.setattr(rows_of_files, "HEAD", 2)
     s, y = [0.1, 0.2, 0.3, 0.4], ["no", "no", "yes", "yes"]
     path = tmp_path / f"t.{kind}"
     if kind == "csv":
@@ -217,7 +220,7 @@ def test_labels_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch, 
 
 
 def test_a_spelling_that_the_first_rows_do_not_show(session, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_rows, "HEAD", 2)
+    monkeypatch.setattr(rows_of_files, "HEAD", 2)
     found = read_table(
         [make(tmp_path, "s,y\n1,0\n2,1\n3,1.0\n")], score="s", label="y", session=session
     )
@@ -226,7 +229,7 @@ def test_a_spelling_that_the_first_rows_do_not_show(session, tmp_path, monkeypat
 
 def test_json_labels_must_be_plain(session, tmp_path):
     path = make(tmp_path, '{"s": 1, "y": [1]}\n{"s": 2, "y": {"a": 1}}\n', "t.jsonl")
-    with pytest.raises(InputError, match="labels must be plain values"):
+    with pytest.raises(InputError, match="label column 'y' must hold plain values"):
         read_table([path], score="s", label="y", session=session)
 
 

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 import calibrant as cal
 from calibrant.cli.app import app
 from calibrant.data.segment_column import NewSegments
-from calibrant.engines.duckdb import apply_file
 from calibrant.engines.segment_keys import segment_keys
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise, Segmented
+from file_jobs import apply_file
 from lazy_frames import KINDS, frame
 
 constant = Piecewise.constant

@@ -18,13 +18,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import calibrant as cal
-from calibrant.engines.duckdb import Session, apply_file, parquet_files, read_table, records
-from calibrant.engines.duckdb.files import find_files
+from calibrant.engines.duckdb import Session, parquet_files
 from calibrant.engines.duckdb.json_files import set_member
+from calibrant.engines.files import csv_records
+from calibrant.engines.files.data_files import find_files
 from calibrant.engines.rows_of_files import check_rows
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise
+from file_jobs import apply_file, read_table
 
 STEP = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
 
@@ -105,7 +107,7 @@ CLEAR = {
 @pytest.mark.parametrize("block", [1, 3, 2**19])
 @pytest.mark.parametrize("text", CLEAR.values(), ids=CLEAR)
 def test_what_has_one_meaning_is_read(session, tmp_path, monkeypatch, text, block):
-    monkeypatch.setattr(records, "BLOCK", block)
+    monkeypatch.setattr(csv_records, "BLOCK", block)
     path, out = make(tmp_path, text), tmp_path / "o.csv"
     assert apply_file(STEP, [path], out, score="s", session=session) == 2
     separator = ";" if ";" in text else ","

@@ -26,8 +26,7 @@ import pytest
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import NewSegments
-from calibrant.engines import duckdb
-from calibrant.engines.spark import Spark, apply_file, read_files, read_table, write_file
+from calibrant.engines.spark import Spark, read_files, write_file
 from calibrant.engines.spark.failures import reworded, why_not_started
 from calibrant.engines.spark.read import is_url
 from calibrant.engines.spark.session import _knock, require_java
@@ -35,6 +34,7 @@ from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Logistic, Mixture, Piecewise, Segmented
+from file_jobs import apply_file, read_table
 from sparks import needs_spark, rows, to_spark
 
 pytestmark = [needs_spark, pytest.mark.xdist_group("spark")]
@@ -99,6 +99,7 @@ def interrupted(seconds):
 QUIET = """
 import os, signal, sys, threading, warnings
 sys.path.insert(0, sys.argv[1])
+from file_jobs import apply_file, read_table
 from sparks import children
 warnings.simplefilter("default")  # to stderr; PySpark swallows some that are errors
 warnings.filterwarnings("ignore", "unclosed file")  # PySpark's pipe to a JVM that did not start
@@ -519,7 +520,7 @@ def test_the_table_and_labels_of_files_are_those_of_duckdb(spark, tmp_path, kind
     path = tmp_path / f"t.{kind}"
     write(path, columns)
     asked = {"score": "s", "label": "y", "weight": "w"}
-    theirs = duckdb.read_table([path], **asked)
+    theirs = read_table([path], **asked)
     ours = read_table([path], **asked, session=spark)
     assert ours.table == theirs.table
     assert [type(c) for c in ours.classes] == [type(c) for c in theirs.classes]
@@ -577,11 +578,11 @@ def test_columns_with_dots(spark, tmp_path):
     path = make(tmp_path, "m.s,m.y,m.w\n0.5,a,1\n0.25,b,2\n")
     asked = {"score": "m.s", "label": "m.y", "weight": "m.w"}
     found = read_table([path], **asked, session=spark)
-    assert found == duckdb.read_table([path], **asked)
+    assert found == read_table([path], **asked)
     path = make(tmp_path, "m.s,m_s\n0.5,0\n0.25,1\n")
     asked = {"score": "m.s", "label": "m_s"}
     found = read_table([path], **asked, session=spark)
-    assert found.table == duckdb.read_table([path], **asked).table
+    assert found.table == read_table([path], **asked).table
 
 
 def test_a_label_that_comes_late_is_found(spark, tmp_path):
@@ -1316,6 +1317,7 @@ sys.path.insert(0, sys.argv[2])
 import calibrant as cal
 from calibrant.engines.spark import Spark, read_files, write_file
 from calibrant.errors import InputError
+from file_jobs import apply_file, read_table
 from sparks import children
 
 folder = pathlib.Path(sys.argv[1])

@@ -21,6 +21,7 @@ from calibrant.cli.options import (
 )
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.data.segment_column import NewSegments
+from calibrant.engines.apply_options import ApplyOptions
 from calibrant.errors import InputError
 
 __all__ = ["apply"]
@@ -92,18 +93,15 @@ def apply(
     place = EngineOptions(engine, master, threads, memory_limit)
     new = NewSegments()
     with engine_for("applying", json, place) as opened:
-        rows = opened.apply(
-            fitted,
-            files,
-            output,
-            score=column,
-            into=into,
-            segment=jobs.segment_column(fitted, segment),
-            on_missing=on_missing,
-            on_range=on_range,
-            overwrite_column=overwrite_column,
-            new_segments=new,
+        options = ApplyOptions(
+            column,
+            into,
+            jobs.segment_column(fitted, segment),
+            on_missing,
+            on_range,
+            overwrite_column,
         )
+        rows = opened.apply(fitted, files, output, options, new)
     if json:
         document = {"output": output, "rows": rows, "score": column, "column": into}
         if new.rows:

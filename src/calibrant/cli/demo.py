@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant.cli import jobs, method_names
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
 from calibrant.cli.paths import OutputOption, check_places
+from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError
 from calibrant.metrics import evaluate
@@ -98,7 +99,7 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
         read = jobs.read_files(engine, [scores], columns)
         auto = jobs.compare_read(read, method_names.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read, saved)
-        engine.apply(jobs.load_map(saved), [new], calibrated, score="score")
+        engine.apply(jobs.load_map(saved), [new], calibrated, ApplyOptions("score"))
         columns = jobs.ColumnRoles("probability", "churned")
         after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
     evaluation = evaluate(after.table, raw=before)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells
 from calibrant.data.grouped_sums import SUMS, Columns
-from calibrant.data.lazy_checks import Names
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.passes import Batch
 
@@ -69,7 +68,7 @@ class PieceFinder:
             frame = frame.with_columns(t=t * parts)
             frame = frame.with_columns(k=t.floor())
             frame = frame.select("x", *own, k=(first + k).cast(nw.Int32), t=t - k)
-        return replace(rows, source=frame, names=Names(**{role: role for role in own}))
+        return replace(rows, source=frame, names=rows.names.by_role())
 
     @cached_property
     def _arrays(self) -> list[_Step]:

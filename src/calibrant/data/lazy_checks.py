@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 __all__ = [
+    "HEAD",
+    "MANY",
     "BadRowsError",
     "CellsOption",
     "Coding",
@@ -28,9 +30,13 @@ __all__ = [
     "check_cells",
     "check_columns",
     "check_names",
+    "coding_of",
     "distinct",
+    "distinct_labels",
     "find_coding",
     "refuse_classes",
+    "refuse_labels",
+    "refuse_nested",
     "refuse_rows",
     "refuse_streams",
     "within",
@@ -57,6 +63,10 @@ class Names(NamedTuple):
     weight: str | None = None
     segment: str | None = None
     raw: str | None = None
+
+    def by_role(self) -> Names:
+        """The same columns, called by their roles."""
+        return Names(**{role: role for role, name in self._asdict().items() if name is not None})
 
 
 @dataclass(frozen=True)
@@ -140,24 +150,46 @@ def find_coding(
 ) -> Coding:
     """The two classes: from the first rows if they show both, else from all; ``said`` is what the
     column is called in messages."""
-    found = _distinct(frame.head(HEAD), label, run)
+    found = distinct_labels(frame.head(HEAD), label, run)
     if len(found) < 2:
-        found = _distinct(frame, label, run)
+        found = distinct_labels(frame, label, run)
     if not found:
         refuse_labels(frame, label, run, said)
     values = [_simple(value) for value in found]
-    refuse_classes(values, said, known=classes is not None)
-    coded = read_labels(values, pos_label=pos_label, classes=classes)
+    return coding_of(found, values, said, pos_label=pos_label, classes=classes)
+
+
+def distinct_labels(frame: nw.LazyFrame[Any], label: str, run: Run) -> list[Any]:
+    """The different labels of a column, `MANY` at most; missing ones are left out."""
+    found = run(distinct(frame, label).head(MANY).collect).get_column(label).to_list()
+    return [value for value in found if not is_missing(value)]
+
+
+def coding_of(
+    found: Sequence[Any],
+    labels: Sequence[Any],
+    column: str,
+    *,
+    pos_label: Any = None,
+    classes: Any = None,
+) -> Coding:
+    """How a column is read that holds the values ``found``, which stand for the ``labels``.
+
+    >>> coding_of(["no", "yes"], ["no", "yes"], "bought", pos_label="no")
+    Coding(classes=('no', 'yes'), pos_label='no', negative=('yes',), positive=('no',))
+    """
+    refuse_classes(labels, column, known=classes is not None)
+    coded = read_labels(labels, pos_label=pos_label, classes=classes)
     low, high = (plain(value) for value in coded.classes)
+    if any(isinstance(label, int) and label not in (low, high) for label in labels):
+        raise InputError(
+            f"label column {column!r} must hold labels of at most 63 bits, but "
+            f"{' and '.join(map(repr, dict.fromkeys(labels)))} came. Convert them to text."
+        )
     sides: dict[bool, list[Any]] = {False: [], True: []}
     for value, positive in zip(found, coded.positive, strict=True):
         sides[bool(positive)].append(value)
     return Coding((low, high), plain(coded.pos_label), tuple(sides[False]), tuple(sides[True]))
-
-
-def _distinct(frame: nw.LazyFrame[Any], label: str, run: Run) -> list[Any]:
-    found = run(distinct(frame, label).head(MANY).collect).get_column(label).to_list()
-    return [value for value in found if not is_missing(value)]
 
 
 def _simple(label: Any) -> Any:
@@ -167,12 +199,18 @@ def _simple(label: Any) -> Any:
     return int(label) if label == label.to_integral_value() else float(label)
 
 
+def refuse_nested(labels: Iterable[Any], column: str) -> None:
+    """Refuse labels that hold other values."""
+    for label in labels:
+        if isinstance(label, (dict, list, tuple, np.ndarray)):
+            raise InputError(f"label column {column!r} must hold plain values, but {label!r} came.")
+
+
 def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -> None:
-    """Refuse the distinct labels of a column that are not two classes; one will do if its partner
-    is ``known``."""
-    nested = [label for label in labels if isinstance(label, (dict, list, tuple, np.ndarray))]
-    if nested:
-        raise InputError(f"label column {column!r} must hold plain values, but {nested[0]!r} came.")
+    """Refuse the labels of a column that are not two classes; one will do if its partner is
+    ``known``."""
+    refuse_nested(labels, column)
+    labels = list(dict.fromkeys(labels))
     soft = [v for v in labels if isinstance(v, float) and math.isfinite(v) and v != math.floor(v)]
     if soft:
         raise InputError(
@@ -244,7 +282,7 @@ def refuse_rows(
         must = f"weight column {said.weight!r} must be from 0 to {HEAVIEST:g}"
         _refuse(frame, must, checks, "Correct or drop those rows.", run)
     refuse_labels(frame, names.label, run, said.label)
-    found = [_simple(value) for value in _distinct(frame, names.label, run)]
+    found = [_simple(value) for value in distinct_labels(frame, names.label, run)]
     refuse_classes(found, said.label, known=True)
     read_labels(found, classes=coding.classes)
 

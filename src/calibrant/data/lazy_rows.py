@@ -93,7 +93,7 @@ def _own_columns(frame: nw.LazyFrame[Any], names: Names) -> tuple[nw.LazyFrame[A
         (as_double(frame, name) if role in ("score", "weight", "raw") else nw.col(name)).alias(role)
         for role, name in roles.items()
     )
-    return frame.select(*columns), Names(**{role: role for role in roles})
+    return frame.select(*columns), names.by_role()
 
 
 def _refuse(rows: LazyRows) -> None:

@@ -14,6 +14,7 @@ from calibrant.data.naming import plain_names, renamed, unknown_column
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segment_column import NewSegments
 from calibrant.data.validation import read_scores
+from calibrant.engines.apply_options import check_into, check_on_missing, check_segment
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment, usable_keys
 from calibrant.engines.expressions import EXPRESSION, FramePrinter
@@ -24,7 +25,7 @@ from calibrant.engines.new_segments import (
     judge_new,
 )
 from calibrant.engines.range_watch import RangeWatch, expected_range
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import InputError
 from calibrant.export.map_given import map_of
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment
@@ -34,7 +35,6 @@ __all__ = ["add_probabilities"]
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Keys = tuple[str | int, ...]
 
-ON_MISSING = ("error", "null")
 #: whole numbers that may be too long for a 64-bit integer with a sign
 LONG = (nw.UInt64, nw.Int128, nw.UInt128)
 
@@ -106,12 +106,12 @@ def add_probabilities(
     >>> lazy.collect()["p"].round(3).to_list() == c.calibrate([-1.0, 2.0]).round(3).tolist()
     True
     """
-    if on_missing not in ON_MISSING:
-        raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
+    check_on_missing(on_missing)
+    check_into(into)
     check_on_new_segment(on_new_segment)
     map_, watch = _map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
     opened = open_frame(frame)
-    _check_segment(map_, segment)
+    check_segment(map_, segment)
     schema = opened.collect_schema()
     _check_columns(opened, schema, score, into, segment)
     if isinstance(opened, nw.DataFrame):
@@ -141,21 +141,10 @@ def _map_of(calibrator: Any) -> Map:
 # --- checks that need no data -------------------------------------------------------------------
 
 
-def _check_segment(map_: Map, segment: str | None) -> None:
-    if map_.segments is not None and segment is None:
-        raise InputError(
-            "this calibrator has a map per segment: name the column of segments with segment=."
-        )
-    if map_.segments is None and segment is not None:
-        raise InputError("segment= is only for calibrators with a map per segment; this has one.")
-
-
 def _check_columns(
     frame: Frame, schema: nw.Schema, score: str, into: str, segment: str | None
 ) -> None:
     names = schema.names()
-    if not isinstance(into, str) or not into.strip():
-        raise ParameterError(f"into must be the name of the new column, but {into!r} came.")
     for name, role in ((score, "score"), (segment, "segment")):
         if name is not None and name not in names:
             raise InputError(unknown_column(name, role, names, "the frame"))

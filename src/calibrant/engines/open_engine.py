@@ -11,6 +11,7 @@ from typing import Any
 
 from calibrant.data.lazy_checks import Names, check_names
 from calibrant.data.segment_column import NewSegments
+from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import ParameterError
 from calibrant.estimators.fitted import Fitted
@@ -41,29 +42,32 @@ class Engine:
         fitted: Fitted,
         files: Paths,
         out: str | os.PathLike[str],
-        *,
-        score: str,
-        into: str = "probability",
-        segment: str | None = None,
-        on_missing: str = "error",
-        on_range: str = "error",
-        overwrite_column: bool = False,
+        options: ApplyOptions,
         new_segments: NewSegments | None = None,
     ) -> int:
-        """Copy files with a column of probabilities; the number of rows. Those of segments that
-        were never seen are counted in ``new_segments``."""
+        """Copy files with a column of probabilities; the number of rows.
+
+        ``new_segments`` counts the rows of segments that the calibrator has not seen.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from calibrant.maps import Piecewise
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "in.csv").write_text("id,p\\n007,0.9\\n008,0.2\\n")
+        >>> f = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
+        >>> with open_engine() as engine:
+        ...     engine.apply(f, [folder / "in.csv"], folder / "out.csv", ApplyOptions("p"))
+        2
+        >>> print((folder / "out.csv").read_text())
+        id,p,probability
+        007,0.9,0.75
+        008,0.2,0.25
+        <BLANKLINE>
+        """
+        options.check_fitted(fitted)
         count: int = self.package.apply_file(
-            fitted,
-            files,
-            out,
-            score=score,
-            into=into,
-            segment=segment,
-            on_missing=on_missing,
-            on_range=on_range,
-            overwrite_column=overwrite_column,
-            new_segments=new_segments,
-            session=self.session,
+            self.session, fitted, files, out, options, new_segments
         )
         return count
 

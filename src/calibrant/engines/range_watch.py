@@ -10,7 +10,6 @@ from calibrant.data.score_range import (
     FEW,
     ScoreRange,
     check_on_range,
-    far_ends,
     outside_words,
     warn_of_most,
 )
@@ -47,11 +46,10 @@ class RangeWatch:
             return {}
         usable = score.is_finite()
         outside = usable & ((score < 0.0) | (score > 1.0))
-        low, high = far_ends(self.known, FEW)
         return {
             "outside": outside,
-            "below": usable & (score < low),
-            "above": usable & (score > high),
+            "below": usable & (score < self.known.low),
+            "above": usable & (score > self.known.high),
         }
 
     def judge(self, counts: dict[str, int], rows: int, column: str) -> None:
@@ -61,15 +59,12 @@ class RangeWatch:
         name = f"score column {column!r}"
         if self.refuses and counts["outside"]:
             raise InputError(outside_words(self.known, name, counts["outside"], rows))
-        if rows < FEW:  # so few may well lie beyond
-            return
-        warn_of_most(
-            self.known,
-            counts["below"],
-            counts["above"],
-            rows,
-            name=f"scores of column {column!r}",
-        )
+        self.warn(counts["below"], counts["above"], rows, column)
+
+    def warn(self, below: int, above: int, rows: int, column: str) -> None:
+        """Warn if most scores lie beyond those of the fit; a few may well do so."""
+        if self.known is not None and rows >= FEW:
+            warn_of_most(self.known, below, above, rows, name=f"scores of column {column!r}")
 
     def moved(self, score: nw.Expr) -> nw.Expr:
         """The score as the map gets it."""

@@ -8,16 +8,15 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from calibrant.data.cells import cell_facts
-from calibrant.data.lazy_checks import BadRowsError, CellsOption, Coding, Names
+from calibrant.data.lazy_checks import HEAD, BadRowsError, CellsOption, Coding, Names
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.score_table import ScoreTable
+from calibrant.engines.files.spelled_labels import Label, classes_of
 from calibrant.errors import InputError
 
 __all__ = ["FileTable", "RowsOfFiles", "check_rows", "not_in_json", "read_rows"]
 
 T = TypeVar("T")
-Label = str | int | float | bool
-
 #: files that are named in what is remembered of a fit
 NAMED = 20
 
@@ -51,20 +50,33 @@ class RowsOfFiles(ABC):
         """How many rows each file must hold; None where only the engine can tell."""
 
     @abstractmethod
-    def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
-        """How labels are read: by those of the first rows, or of all."""
+    def labels(self, rows: int | None) -> dict[Any, Label]:
+        """The different labels of the first so many rows, or of all, by their spellings."""
 
     @abstractmethod
     def lazy(self, coding: Coding) -> LazyRows:
-        """The rows as a lazy frame."""
+        """The rows as a lazy frame, its columns called by their roles."""
 
     @abstractmethod
     def refuse(self, coding: Coding) -> None:
         """An InputError that says what is wrong with the rows, when something is."""
 
     @abstractmethod
+    def refuse_labels(self) -> None:
+        """An InputError for missing labels, or for files without rows, when either is so."""
+
+    @abstractmethod
     def refuse_outside(self) -> None:
         """An InputError for probabilities outside [0, 1], when there are some."""
+
+    def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
+        """How labels are read: by those of the first rows, or of all."""
+        values = {} if all_rows else self.labels(HEAD)
+        if len(set(values.values())) < 2:  # the rows may be sorted by label
+            values = self.labels(None)
+        if not values:
+            self.refuse_labels()
+        return classes_of(values, self.names.label, pos_label)
 
     def ask(self, question: Callable[[LazyRows], T], pos_label: Any = None) -> tuple[T, Coding]:
         """The answer of all rows, and how the labels were read; an InputError for bad rows."""

@@ -5,31 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted
-from calibrant.maps import Segmented
+from calibrant.maps import Map, Segmented
 
-__all__ = ["POWER", "WHOLE", "SegmentKeys", "check_segment", "segment_keys", "text_keys"]
+__all__ = ["POWER", "WHOLE", "SegmentKeys", "segment_keys", "text_keys"]
 
 #: a whole number as files may spell it (007, +7, 7.0), its sign and its digits being groups; and
 #: one with a power of ten (1e+05)
 WHOLE = r"^[+]?(-?)0*([0-9]+)(?:\.0*)?$"
 PLAIN = r"0|-?[1-9][0-9]{0,17}"  # as all are spelled that a fit on text has seen
 POWER = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE][+]?[0-9]+$"
-
-
-def check_segment(fitted: Fitted, segment: str | None) -> None:
-    """A calibrator of segments needs their column, and no other can use one."""
-    segmented = fitted.map.segments is not None
-    if segmented and segment is None:
-        raise InputError("the calibrator has a map for each segment: name the column of segments.")
-    if segment is not None and not segmented:
-        raise InputError(
-            f"the calibrator has one map for all rows, but a column of segments came: {segment!r}. "
-            "Leave it out."
-        )
 
 
 def text_keys(fitted_map: Segmented) -> Segmented:
@@ -57,9 +44,9 @@ def _respelled(fitted_map: Segmented, spell: Callable[[Any], str]) -> Segmented 
 class SegmentKeys(NamedTuple):
     """A map with its keys as text, and how a column must be spelled to find them.
 
-    ``whole``: all keys were whole numbers, or text that spells them plainly, so that 7, 07 and 7.0
-    are the same. ``trimmed``: they
-    are without the blanks around them, which CSV files lose; not so if some differ in nothing else.
+    ``whole``: all keys are whole numbers, or text that spells them plainly, so that 7, 07 and 7.0
+    are the same. ``trimmed``: the keys have no blanks around them, and a column must lose its own.
+    It is False where keys differ only in such blanks.
     """
 
     map: Segmented
@@ -67,19 +54,21 @@ class SegmentKeys(NamedTuple):
     trimmed: bool
 
 
-def segment_keys(fitted_map: Segmented) -> SegmentKeys:
-    """The keys of a map as files have them, whatever kind of file the fit has seen.
+def segment_keys(fitted_map: Map) -> SegmentKeys | None:
+    """The keys of a map as files have them; None for a map without segments.
 
     >>> from calibrant.maps import Identity
     >>> keys = segment_keys(Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity())))
     >>> keys.map.keys, keys.whole, keys.trimmed
     (('de', 'fr'), False, True)
     """
-    by_text = text_keys(fitted_map)
+    if fitted_map.segments is None:
+        return None
+    by_text = text_keys(cast(Segmented, fitted_map))
     whole = all(
-        isinstance(key, int) or re.fullmatch(PLAIN, key) is not None for key in fitted_map.seen
+        isinstance(key, int) or re.fullmatch(PLAIN, key) is not None for key in fitted_map.segments
     )
     trimmed = _respelled(by_text, lambda key: key.strip(" "))
-    if trimmed is None or "" in trimmed.seen:  # some would be one, or none at all
+    if trimmed is None or "" in trimmed.seen:  # two segments would become one, or one be lost
         return SegmentKeys(by_text, whole, False)
     return SegmentKeys(trimmed, whole, True)

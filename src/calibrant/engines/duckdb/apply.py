@@ -4,168 +4,124 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from calibrant.data.score_range import check_on_range
 from calibrant.data.segment_column import NewSegments
-from calibrant.engines.duckdb.block_function import Passing, StopError, calibrating
+from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.duckdb.block_function import BlockWatch, StopError, calibrating
 from calibrant.engines.duckdb.column_sql import finite, is_one_of, number, segment_text, text
 from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, MISSING, TEXT, refuse
 from calibrant.engines.duckdb.file_rows import look_at
-from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
-from calibrant.engines.duckdb.files import (
-    Source,
-    identifier,
-    kind_of,
-    literal,
-    refuse_url,
-)
 from calibrant.engines.duckdb.json_files import appended, one_line, set_member
 from calibrant.engines.duckdb.parquet_files import changed_types, copy_beside
-from calibrant.engines.duckdb.session import Session, given_or_new
+from calibrant.engines.duckdb.session import Session
+from calibrant.engines.duckdb.source import Source, identifier, literal
+from calibrant.engines.files.data_files import MISSING as MISSING_WORDS
+from calibrant.engines.files.data_files import kind_of, refuse_different, refuse_url
 from calibrant.engines.rows_of_files import check_rows
-from calibrant.engines.segment_keys import SegmentKeys, check_segment, segment_keys
-from calibrant.errors import InputError, ParameterError, import_extra
+from calibrant.engines.segment_keys import SegmentKeys, segment_keys
+from calibrant.errors import InputError, import_extra
 from calibrant.estimators.fitted import Fitted
-from calibrant.maps import Segmented
 from calibrant.outputs import find_target, keep_apart, whole_file
 
 __all__ = ["apply_file"]
 
 FUNCTION, SET = "calibrant_calibrate", "calibrant_set_member"
-ON_MISSING = ("error", "null")
 
 
 def apply_file(
+    session: Session,
     fitted: Fitted,
     files: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
-    *,
-    score: str,
-    into: str = "probability",
-    segment: str | None = None,
-    on_missing: str = "error",
-    on_range: str = "error",
-    overwrite_column: bool = False,
+    options: ApplyOptions,
     new_segments: NewSegments | None = None,
-    session: Session | None = None,
 ) -> int:
-    """Copy files to ``out`` with one more column, the calibrated probability of ``pos_label``.
+    """Copy files to ``out`` with one more column; the number of rows written.
 
     Parameters
     ----------
+    session : Session
     fitted : Fitted
     files : paths or globs, all with the same columns
     out : path
         Its ending says what is written: .csv, .tsv, .jsonl (each also .gz) or .parquet.
-    score : name of the column of scores
-    into : name of the new column
-    segment : name of the column of segments, where the calibrator has a map for each
-        Segments are told by their text, so that 1 and ``"1"`` are the same here, and blanks around
-        it do not count; where the calibrator has only whole numbers, 01 and 1.0 are 1. Segments
-        never seen get the map of all rows.
-    on_missing : {"error", "null"}, default="error"
-        What to do with rows that have no score, or no segment where one is needed; "null" leaves
-        their probability empty.
-    on_range : {"error", "clip", "allow"}, default="error"
-        What to do with scores outside [0, 1] where the calibrator was fitted on probabilities:
-        refuse them, count them as 0 or 1, or take them as they are.
-    overwrite_column : bool, default=False
-        Allow ``into`` to replace a column of that name, in its place.
+    options : ApplyOptions
     new_segments : NewSegments, optional
-        Where rows of segments that were never seen are counted.
-    session : Session, optional
-        Sets threads, memory limit and progress.
-
-    Returns
-    -------
-    rows : int
-        How many were written.
+        Counts the rows of segments that the calibrator has not seen.
 
     Notes
     -----
     Rows keep their order and other columns their values: fields of text files are never parsed.
-    Memory does not grow with the number of rows. ``out`` appears whole at the end or not at all;
-    a pipe is written to as rows come. It may be none of the files.
+    Memory does not grow with the number of rows. ``out`` appears whole at the end or not at all.
+    A pipe is written to as rows come. ``out`` must not be one of the files.
     Probabilities equal ``fitted.calibrate`` bit for bit; CSV holds the shortest text that reads
     back as the same number.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from calibrant.maps import Piecewise
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "in.csv").write_text("id,p\\n007,0.9\\n008,0.2\\n")
-    >>> f = Fitted(Piecewise.step([0.5], [0.25, 0.75]), (0, 1), 1)
-    >>> apply_file(f, [folder / "in.csv"], folder / "out.csv", score="p")
-    2
-    >>> print((folder / "out.csv").read_text())
-    id,p,probability
-    007,0.9,0.75
-    008,0.2,0.25
-    <BLANKLINE>
     """
-    if on_missing not in ON_MISSING:
-        raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
-    check_on_range(on_range)
-    if fitted.positive_column is None:
-        raise InputError(
-            "the calibrator must be for two classes, but it is a multiclass one, which gives one "
-            "probability per class: use its predict_proba in Python."
-        )
-    check_segment(fitted, segment)
-    if not into.strip():
-        raise ParameterError(f"into must be the name of the new column, but {into!r} came.")
     refuse_url(os.fspath(out))
     out = Path(out)
     _refuse_packed_stream(out)
-    with given_or_new(session) as open_session:
-        wanted = [score, *([segment] if segment else [])]
-        sources = look_at(open_session, files, wanted, every=kind_of(out)[0] == "parquet")
-        keep_apart({"the output": out}, [source.path for source in sources])
-        names = _names(sources, into, overwrite_column)
-        keys = segment_keys(fitted.map) if isinstance(fitted.map, Segmented) else None
-        new = {source.path: _probability(source, score, segment, keys) for source in sources}
-        passing = Passing(fitted.expects, on_range)
-        calibrate = calibrating(fitted, keys, on_missing == "null", passing, new_segments)
-        kinds = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
-        with (
-            open_session.function(FUNCTION, calibrate, kinds),
-            open_session.function(SET, _set_member(into), ("VARCHAR", "VARCHAR"), "VARCHAR"),
-            whole_file(out) as temporary,
-        ):
-            rare = _rare(sources, names, out)
-            beside = open_session.temporary("probabilities.parquet")
-            command = (
-                _copy_new(sources, new, beside)
-                if rare
-                else _copy(sources, new, names, into, out, temporary)
-            )
-            threads = _keep_order(open_session, command)
-            try:
-                header = not rare and _has_header_row(sources[0], names, out)
-                written = int(open_session.query(command)[0][0]) - header
-                check_rows(written, [s.rows for s in sources], sources[0].path.name)
-                if rare:
-                    copy_beside(sources, names, into, beside, temporary)
-            except InputError as failed:
-                if StopError.__name__ not in str(failed):
-                    raise
-                missing = (MISSING,) if on_missing == "error" else ()
-                checks = (TEXT, INFINITE, *missing, *((BEYOND,) if passing.refuses else ()))
-                refuse(open_session, sources, score, role="score", checks=checks)
-                if segment:
-                    refuse(
-                        open_session, sources, segment, role="segment", checks=missing, absent=()
-                    )
-                raise
-            finally:
-                if threads is not None:
-                    open_session.query(f"SET threads = {threads}")
-        passing.warn(score)
-        return written
+    every = kind_of(out)[0] == "parquet"
+    sources = look_at(session, files, options.columns, every=every)
+    keep_apart({"the output": out}, [source.path for source in sources])
+    names = _names(sources, options)
+    keys = segment_keys(fitted.map)
+    new = {source.path: _probability(source, options, keys) for source in sources}
+    watch = BlockWatch(fitted.expects, options.on_range)
+    calibrate = calibrating(fitted, keys, options.on_missing == "null", watch, new_segments)
+    kinds = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
+    with (
+        session.function(FUNCTION, calibrate, kinds),
+        session.function(SET, _set_member(options.into), ("VARCHAR", "VARCHAR"), "VARCHAR"),
+        whole_file(out) as temporary,
+    ):
+        try:
+            written = _write(session, sources, new, names, options.into, out, temporary)
+        except InputError as failed:
+            if StopError.__name__ in str(failed):
+                _refuse(session, sources, options, beyond=watch.refuses)
+            raise
+    watch.warn_at_end(options.score)
+    return written
+
+
+def _write(
+    session: Session,
+    sources: list[Source],
+    new: dict[Path, str],
+    names: list[str],
+    into: str,
+    out: Path,
+    temporary: Path,
+) -> int:
+    """Write the rows, in order, to a temporary file; how many there are."""
+    rare = _rare(sources, names, out)
+    beside = session.temporary("probabilities.parquet")
+    if rare:
+        command = _copy_new(sources, new, beside)
+    else:
+        command = _copy(sources, new, names, into, out, temporary)
+    header = not rare and _has_header_row(sources[0], names, out)
+    with _ordered(session, command):
+        written = int(session.query(command)[0][0]) - header
+    check_rows(written, [s.rows for s in sources], sources[0].path.name)
+    if rare:
+        copy_beside(sources, names, into, beside, temporary)
+    return written
+
+
+def _refuse(
+    session: Session, sources: list[Source], options: ApplyOptions, *, beyond: bool
+) -> None:
+    """Say which rows cannot be calibrated, once it is known that there are some."""
+    missing = (MISSING,) if options.on_missing == "error" else ()
+    checks = (TEXT, INFINITE, *missing, *((BEYOND,) if beyond else ()))
+    refuse(session, sources, options.score, role="score", checks=checks)
+    if options.segment:
+        refuse(session, sources, options.segment, role="segment", checks=missing, absent=())
 
 
 def _set_member(name: str) -> Callable[..., Any]:
@@ -179,46 +135,41 @@ def _set_member(name: str) -> Callable[..., Any]:
     return of_lines
 
 
-def _keep_order(session: Session, command: str) -> int | None:
-    """Where the plan would not write batches in order, one thread does; how many there were."""
+@contextmanager
+def _ordered(session: Session, command: str) -> Iterator[None]:
+    """Write rows in order: by one thread where the plan would not write batches in order."""
     plan = " ".join(str(row[1]) for row in session.query(f"EXPLAIN {command}"))
     if re.search("batch.copy", plan, re.IGNORECASE):
-        return None
-    threads = int(session.query("SELECT current_setting('threads')")[0][0])
+        yield
+        return
+    threads = session.query("SELECT current_setting('threads')")[0][0]
     session.query("SET threads = 1")
-    return threads
+    try:
+        yield
+    finally:
+        session.query(f"SET threads = {threads}")
 
 
 # --- the columns --------------------------------------------------------------------------------
 
 
-def _names(sources: list[Source], into: str, overwrite: bool) -> list[str]:
+def _names(sources: list[Source], options: ApplyOptions) -> list[str]:
     """The columns of the output; every file must have those of the first."""
-    first = sources[0]
-    for other in sources[1:]:
-        if sorted(other.names) != sorted(first.names):
-            odd = sorted(set(other.names) ^ set(first.names)) or sorted(other.names)
-            raise InputError(
-                f"all files must have the same columns, but {first.path.name} and "
-                f"{other.path.name} differ in {', '.join(map(repr, odd[:8]))}. Apply one by one."
-            )
-    if into in first.names and not overwrite:
-        raise InputError(
-            f"{first.path.name} already has a column {into!r}. Give the new one another name "
-            "(into), or allow the old one to be replaced (overwrite-column)."
-        )
+    refuse_different([(source.path.name, source.names) for source in sources])
+    first, into = sources[0], options.into
+    options.check_columns(first.names, first.path.name)
     return [*first.names, *([] if into in first.names else [into])]
 
 
-def _probability(source: Source, score: str, segment: str | None, keys: SegmentKeys | None) -> str:
+def _probability(source: Source, options: ApplyOptions, keys: SegmentKeys | None) -> str:
     """SQL of the new column."""
-    place = source.find(score, "score")
+    place = source.find(options.score, "score")
     x, raw = number(source, place, "score"), f"{text(source, place)}::VARCHAR"
     missing = f"{raw} IS NULL OR {is_one_of(raw, MISSING_WORDS)}"
     # what is neither missing nor a number becomes infinite, which is always refused
     checked = f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT ({missing}) THEN 'inf'::DOUBLE END"
-    if segment and keys:
-        group = segment_text(source, source.find(segment, "segment"), keys)
+    if options.segment and keys:
+        group = segment_text(source, source.find(options.segment, "segment"), keys)
         return f"{FUNCTION}({checked}, {group})"
     return f"{FUNCTION}({checked})"
 

@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.score_range import FEW, ScoreRange, warn_of_most
+from calibrant.data.score_range import ScoreRange
 from calibrant.data.segment_column import NewSegments
+from calibrant.engines.range_watch import RangeWatch
 from calibrant.engines.segment_keys import SegmentKeys
 from calibrant.errors import import_extra
 from calibrant.estimators.fitted import Fitted
 
-__all__ = ["Passing", "StopError", "calibrating"]
+__all__ = ["BlockWatch", "StopError", "calibrating"]
 
 
 class StopError(Exception):
     """A score cannot be calibrated; which one is found out afterwards."""
 
 
-class Passing:
-    """The scores that went by, block by block: those that cannot be are refused or moved."""
+class BlockWatch(RangeWatch):
+    """Watches scores that come block by block: refuses some, moves some, counts the far ones."""
 
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:
-        self.known = None if on_range == "allow" else known
-        self.refuses = self.known is not None and self.known.probabilities and on_range == "error"
+        super().__init__(known, on_range)
         self.blocks: list[tuple[int, int, int]] = []  # threads append to it
 
     def look(self, scores: Any) -> Any:
@@ -42,19 +42,17 @@ class Passing:
         self.blocks.append((*ends, len(scores)))
         return scores
 
-    def warn(self, column: str) -> None:
-        """Say it if most lay beyond those of the fit."""
-        below, above, count = (sum(part) for part in zip((0, 0, 0), *self.blocks, strict=True))
-        if self.known is not None and count >= FEW:
-            name = f"scores of column {column!r}"
-            warn_of_most(self.known, below, above, count, name=name)
+    def warn_at_end(self, column: str) -> None:
+        """Warn if most of all scores lay beyond those of the fit."""
+        below, above, rows = (sum(part) for part in zip((0, 0, 0), *self.blocks, strict=True))
+        self.warn(below, above, rows, column)
 
 
 def calibrating(
     fitted: Fitted,
     keys: SegmentKeys | None,
     allow_missing: bool,
-    passing: Passing,
+    watch: BlockWatch,
     new: NewSegments | None = None,
 ) -> Callable[..., Any]:
     """The map as a function of Arrow columns: NULL is a missing value, infinity a wrong one."""
@@ -73,7 +71,7 @@ def calibrating(
         scores = column.to_numpy(zero_copy_only=False)
 
         def probabilities(usable: Any) -> Any:
-            return fitted.calibrate(passing.look(scores[usable]), on_range="allow")
+            return fitted.calibrate(watch.look(scores[usable]), on_range="allow")
 
         return answer(scores, True, probabilities)
 
@@ -88,7 +86,7 @@ def calibrating(
             with lock:
                 new.look(names[known], seen)
         return answer(
-            scores, known, lambda usable: by_text(passing.look(scores[usable]), names[usable])
+            scores, known, lambda usable: by_text(watch.look(scores[usable]), names[usable])
         )
 
     return of_segments

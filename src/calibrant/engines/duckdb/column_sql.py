@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from calibrant.engines.duckdb.files import Source, literal
+from calibrant.engines.duckdb.source import Source, literal
 from calibrant.engines.rows_of_files import not_in_json
 from calibrant.engines.segment_keys import POWER, WHOLE, SegmentKeys
 from calibrant.errors import InputError

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from calibrant.data.score_range import WHAT_TO_DO
 from calibrant.data.validation import HEAVIEST
 from calibrant.engines.duckdb.column_sql import is_one_of, number, spelling, text
-from calibrant.engines.duckdb.files import MISSING as MISSING_WORDS
-from calibrant.engines.duckdb.files import Source
 from calibrant.engines.duckdb.session import Session
+from calibrant.engines.duckdb.source import Source
+from calibrant.engines.files.data_files import MISSING as MISSING_WORDS
 from calibrant.errors import InputError
 
 __all__ = [

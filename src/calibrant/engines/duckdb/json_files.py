@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibrant.engines.duckdb.files import Source, literal, pattern
+from calibrant.engines.duckdb.source import Source, literal, pattern
 from calibrant.errors import InputError
 
 __all__ = ["LINE", "appended", "json_source", "key_of", "one_line", "set_member"]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibrant.engines.duckdb.files import Source
 from calibrant.engines.duckdb.partitions import folder_values
+from calibrant.engines.duckdb.source import Source
 from calibrant.errors import InputError, import_extra
 
 __all__ = ["changed_types", "copy_beside"]

@@ -1,39 +1,16 @@
-"""Folders named NAME=VALUE: columns that stand in the path of a file and not in the file."""
+"""Files with the columns that the names of their folders hold, as SQL."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from calibrant.engines.duckdb.files import Source, literal
+from calibrant.engines.duckdb.source import Source, literal
+from calibrant.engines.files.partitions import WHOLE, partitions_of
 from calibrant.errors import InputError
 
-__all__ = ["ABSENT", "WHOLE", "folder_values", "partitions_of", "with_partitions"]
-
-#: how a missing value is written
-ABSENT = "__HIVE_DEFAULT_PARTITION__"
-WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})$")
-
-
-def partitions_of(path: Path) -> dict[str, str | None]:
-    """What the folders of a path say, by name.
-
-    >>> partitions_of(Path("sales/day=2024-05-01/land=fr%2Fca/x.parquet"))
-    {'day': '2024-05-01', 'land': 'fr/ca'}
-    """
-    pairs = (part.split("=", 1) for part in path.parent.parts if not part.startswith("="))
-    said: dict[str, str] = {}
-    for name, value in (map(unquote, pair) for pair in pairs if len(pair) == 2):
-        if said.setdefault(name, value) != value:
-            raise InputError(
-                f"the folders of {path} must say one thing of {name!r}, but they say "
-                f"{said[name]!r} and {value!r}. Rename one of them."
-            )
-    return {name: None if value == ABSENT else value for name, value in said.items()}
+__all__ = ["folder_values", "with_partitions"]
 
 
 def with_partitions(query: Callable[[str], list[tuple[Any, ...]]], source: Source) -> Source:

@@ -7,18 +7,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from calibrant.background import off_main_thread
-from calibrant.engines.duckdb.csv_files import csv_source, not_utf8
-from calibrant.engines.duckdb.files import Source, identifier, kind_of, pattern
 from calibrant.engines.duckdb.json_files import json_source
 from calibrant.engines.duckdb.partitions import with_partitions
-from calibrant.engines.duckdb.records import wrong_fields
+from calibrant.engines.duckdb.source import Source, identifier, literal, pattern
+from calibrant.engines.files.csv_header import not_utf8, read_csv_header
+from calibrant.engines.files.csv_records import wrong_fields
+from calibrant.engines.files.data_files import kind_of, refuse_empty
 from calibrant.errors import InputError, ParameterError, import_extra
 
-__all__ = ["NO_SPACE", "Progress", "Session", "given_or_new"]
+__all__ = ["NO_SPACE", "Progress", "Session"]
 
 T = TypeVar("T")
 
@@ -107,12 +107,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -179,8 +174,7 @@ class Session:
 
         ``every``: the types of all columns of a JSON file shall be known, not only of those wanted.
         """
-        if not path.stat().st_size:
-            raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
+        refuse_empty(path)
         return with_partitions(self.query, self._look(path, wanted, every))
 
     def _look(self, path: Path, wanted: list[str], every: bool) -> Source:
@@ -189,7 +183,7 @@ class Session:
             with path.open("rb") as stream:
                 if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
                     raise InputError(not_utf8(path.name, was="utf16"))
-            return csv_source(path, wanted)
+            return _csv(path, wanted)
         try:
             if kind == "parquet":
                 return self._parquet(path)
@@ -219,6 +213,21 @@ class Session:
         return Source(path, "parquet", names, columns, types, relation, rows=rows)
 
 
+def _csv(path: Path, wanted: list[str]) -> Source:
+    """A CSV file of text columns; nothing of it is guessed by DuckDB."""
+    _, names, separator, above, rows, line_end = read_csv_header(path, wanted)
+    columns = tuple(f"c{i}" for i in range(len(names)))
+    fields = ", ".join(f"{column}: 'VARCHAR'" for column in columns)
+    options = f", new_line={_LINE_ENDS[line_end]}" if line_end else ""
+    relation = (
+        f"read_csv({pattern(path)}, auto_detect=false, header=false, skip={above.lines + 1}, "
+        f"delim={literal(separator)}, quote='\"', escape='\"', columns={{{fields}}}, "
+        f"hive_partitioning=false{options})"
+    )
+    types = ("VARCHAR",) * len(names)
+    return Source(path, "csv", names, columns, types, relation, separator, rows)
+
+
 def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
     """The columns as the file has them: of ``S`` and ``s`` DuckDB calls the second ``s_1``, and one
     without a name ``C2``."""
@@ -229,19 +238,11 @@ def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(import_extra("pyarrow.parquet", extra="cli").read_schema(path).names)
 
 
-@contextmanager
-def given_or_new(session: Session | None) -> Iterator[Session]:
-    """The caller's session, left open, or one for this job alone."""
-    if session is not None:
-        yield session
-        return
-    with Session() as new:
-        yield new
-
-
 #: a number with a unit; a share of the machine's memory is DuckDB's other way
 _SIZE = re.compile(r"\s*[0-9.]+\s*([KMGT]i?B|B|bytes|%)\s*$", re.IGNORECASE)
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+#: DuckDB's own words for line ends
+_LINE_ENDS = {"\n": "'\\n'", "\r\n": "'\\r\\n'", "\r": "'\\r'"}
 _FORMATS = {"json": "JSON", "parquet": "Parquet"}
 _ALLOWED = {
     "threads": "a whole number of at least 1",

@@ -2,7 +2,7 @@
 
 from calibrant.engines.spark.apply import apply_file
 from calibrant.engines.spark.file_frame import FileFrame
-from calibrant.engines.spark.file_rows import SparkRows, file_rows, read_table
+from calibrant.engines.spark.file_rows import SparkRows, file_rows
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
 from calibrant.engines.spark.write import write_file
@@ -14,6 +14,5 @@ __all__ = [
     "apply_file",
     "file_rows",
     "read_files",
-    "read_table",
     "write_file",
 ]

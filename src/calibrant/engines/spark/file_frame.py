@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from calibrant.engines.duckdb.files import MISSING, Source
+from calibrant.engines.files.data_files import MISSING, find_column
 from calibrant.engines.rows_of_files import not_in_json
+from calibrant.engines.spark import functions
 from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError, import_extra
@@ -79,8 +79,7 @@ class FileFrame:
     def find(self, column: str, role: str = "") -> str:
         """A column's name as the files have it, or an InputError that lists those there are."""
         names = self.names
-        source = Source(Path(self.files[0]), self.kind, names, names, (), "")
-        return names[source.find(column, role)]
+        return names[find_column(names, column, role, file=self.files[0], kind=self.kind)]
 
     def number(self, column: str, role: str) -> Any:
         """A column as doubles: NULL where it is empty or says so, as NA and null do. Truth values
@@ -88,7 +87,6 @@ class FileFrame:
 
         Text that is neither a number nor missing makes the job fail with an InputError.
         """
-        functions = import_extra("pyspark.sql.functions", extra="spark")
         name, kind, value = self._column(column, role)
         if kind.startswith(NUMERIC):
             return value.cast("double")
@@ -139,21 +137,18 @@ class FileFrame:
 
     def garbled(self) -> Any:
         """Whether a field of a row holds what Spark puts in the place of bytes that are no text."""
-        functions = import_extra("pyspark.sql.functions", extra="spark")
         texts = [
             functions.col(quoted(name)) for name, kind in self.frame.dtypes if kind == "string"
         ]
         return functions.concat_ws("", *texts).contains(GARBLED)
 
     def _column(self, column: str, role: str) -> tuple[str, str, Any]:
-        functions = import_extra("pyspark.sql.functions", extra="spark")
         name = self.find(column, role)
         return name, dict(self.frame.dtypes)[name], functions.col(quoted(name))
 
 
 def finite(value: Any, kind: Any, name: str) -> Any:
     """A column for JSON; a NaN or an infinite number, however deep, makes the job fail."""
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     found = _infinite(value, kind)
     if found is None:
         return value
@@ -165,7 +160,6 @@ def finite(value: Any, kind: Any, name: str) -> Any:
 
 def _infinite(value: Any, kind: Any) -> Any:
     """Whether a value of a type of Spark holds NaN or infinity; None where the type cannot."""
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     types = import_extra("pyspark.sql.types", extra="spark")
     if isinstance(kind, (types.FloatType, types.DoubleType)):
         return functions.isnan(value) | (functions.abs(value) == float("inf"))
@@ -187,7 +181,6 @@ def _infinite(value: Any, kind: Any) -> Any:
 
 def not_text(what: str) -> Any:
     """An expression that makes the job fail where bytes are no text."""
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     words = (
         f"{RAISED}{what} must be UTF-8 text, but it holds other bytes (or U+FFFD). Convert the "
         "file, for example: iconv -f latin1 -t utf8 old.csv > new.csv"
@@ -196,7 +189,6 @@ def not_text(what: str) -> Any:
 
 
 def _word(value: Any, what: str) -> Any:
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     word = functions.trim(value)
     return functions.when(value.contains(GARBLED), not_text(what).cast("string")).when(
         word != "", word

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from calibrant.engines.duckdb.partitions import ABSENT, WHOLE, partitions_of
+from calibrant.engines.files.partitions import ABSENT, WHOLE, partitions_of
+from calibrant.engines.spark import functions
 from calibrant.engines.spark.failures import name_of
 from calibrant.engines.spark.file_frame import quoted
 from calibrant.engines.spark.session import Spark
-from calibrant.errors import InputError, import_extra
+from calibrant.errors import InputError
 
 __all__ = ["add_folders", "refuse_both", "refuse_replaced"]
 
@@ -69,7 +70,6 @@ def refuse_both(folders: Iterable[str], own: Iterable[str], what: str) -> None:
 
 def _value(name: str, paths: Sequence[Path]) -> Any:
     """What the innermost folder of that name, however it is spelled, says: NULL, or text."""
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     heads = {part.split("=", 1)[0] for path in paths for part in path.parent.parts if "=" in part}
     spelled = "|".join(re.escape(head) for head in sorted(heads) if unquote(head) == name)
     path = _decoded(functions.col("_metadata.file_path"))
@@ -78,13 +78,11 @@ def _value(name: str, paths: Sequence[Path]) -> Any:
 
 
 def _decoded(text: Any) -> Any:
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     plain = functions.replace(text, functions.lit("+"), functions.lit("%2B"))  # no blank here
     return functions.coalesce(functions.try_url_decode(plain), text)
 
 
 def _refuse_other(spark: Spark, frame: Any, name: str, value: Any) -> None:
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     found, empty = functions.col(quoted(name)).cast("string"), functions.lit("")
     numbers = found.try_cast("double") == value.try_cast("double")
     same = (functions.coalesce(found, empty) == functions.coalesce(value, empty)) | (

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from calibrant.engines.spark import functions
 from calibrant.engines.spark.failures import RAISED
 from calibrant.engines.spark.file_frame import LINE, not_text, quoted
 from calibrant.engines.spark.folders import refuse_both
@@ -43,7 +44,6 @@ def json_lines(
     Columns have the types that Spark finds in all lines. Blank lines are left out. A line that is
     no object, or more than one, or has a key twice, makes the job fail with an InputError.
     """
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     types = import_extra("pyspark.sql.types", extra="spark")
     reader = spark.session.read.options(lineSep="\n", recursiveFileLookup=True, mode="FAILFAST")
     schema = spark.call(partial(reader.options(**STRICT).json, found)).schema
@@ -68,7 +68,6 @@ def json_lines(
 
 def _checked(line: Any, what: str) -> Any:
     """The line; one that is not a single object, with every key once, makes the job fail."""
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     # Spark reads one value and passes over what comes after it. Here the line is the first of two
     # in an array, and the other has a name that no line holds
     end = f"calibrant_{secrets.token_hex(8)}"
@@ -111,7 +110,6 @@ def with_members(line: Any, members: Mapping[str, Any], keys: Sequence[str]) -> 
     -----
     All other bytes stay.
     """
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     added = []
     for name, column in members.items():
         array = functions.to_json(functions.array(column))  # numbers, words and null as JSON
@@ -125,7 +123,6 @@ def with_members(line: Any, members: Mapping[str, Any], keys: Sequence[str]) -> 
 
 
 def _appended(line: Any, members: Any) -> Any:
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     end = functions.length(functions.rtrim(line, functions.lit(BLANKS)))  # where the brace is
     start = functions.left(line, end - 1)
     comma = functions.when(start.rlike(r"^\s*\{\s*$"), "").otherwise(",")
@@ -134,7 +131,6 @@ def _appended(line: Any, members: Any) -> Any:
 
 def _set_member(line: Any, name: str, value: Any, member: Any) -> Any:
     """The line with one value replaced, or the key at the end where it is not there."""
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     keys = functions.map_keys(functions.from_json(line, "map<string,string>", STRICT))
     place = functions.array_position(keys, name)
     parts = functions.regexp_extract_all(line, functions.lit(PART), functions.lit(0))
@@ -151,14 +147,12 @@ def _set_member(line: Any, name: str, value: Any, member: Any) -> Any:
 
 
 def _before() -> Any:
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     names = ("at", "depth", "marks", "first", "last")
     return functions.struct(*(functions.lit(0).alias(name) for name in names))
 
 
 def _walk(state: Any, part: Any, wanted: Any) -> Any:
     """One part further: how deep it is, and whether it is the first or last of a value."""
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     at, depth, marks = state["at"] + 1, state["depth"], state["marks"]
     opened, closed = part.isin("{", "["), part.isin("}", "]")
     own = depth == 1

@@ -10,9 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from calibrant.engines.duckdb.csv_files import csv_source
-from calibrant.engines.duckdb.files import SEPARATORS, Source, find_files, kind_of
-from calibrant.engines.duckdb.partitions import partitions_of
+from calibrant.engines.files.csv_header import (
+    CsvHeader,
+    best_separator,
+    read_csv_header,
+    separators,
+)
+from calibrant.engines.files.data_files import (
+    find_files,
+    kind_of,
+    one_kind,
+    refuse_different,
+    refuse_empty,
+)
+from calibrant.engines.files.partitions import partitions_of
 from calibrant.engines.spark.failures import name_of
 from calibrant.engines.spark.file_frame import FileFrame, quoted
 from calibrant.engines.spark.folders import add_folders, refuse_replaced
@@ -60,13 +71,7 @@ def read_files(
     urls = [str(item) for item in patterns if is_url(os.fspath(item))]
     paths = _local([item for item in patterns if not is_url(os.fspath(item))], some=bool(urls))
     given: list[Path | str] = [*paths, *urls]
-    kinds = {_kind(item): name_of(str(item)) for item in given}
-    if len(kinds) > 1:
-        raise InputError(
-            f"files must be of one kind, but {' and '.join(kinds.values())} came. Run once for "
-            "each kind, or convert them."
-        )
-    kind = next(iter(kinds))
+    kind = one_kind({_kind(item)[0]: name_of(str(item)) for item in given})
     readers = {"csv": _csv, "json": _json, "parquet": _parquet}
     keys, files = None, tuple(name_of(str(item)) for item in given)
     rows: list[int | None] = [None] * len(paths)
@@ -124,8 +129,7 @@ def _local(patterns: Sequence[str | os.PathLike[str]], some: bool) -> list[Path]
             )
         if ":" in path.name:
             raise InputError(f"Spark cannot read names with a colon. Rename {path.name}.")
-        if path.is_file() and not path.stat().st_size:
-            raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
+        refuse_empty(path)
     return list(found)
 
 
@@ -137,9 +141,10 @@ def _within(folder: Path) -> list[Path]:
     return [folder / path for path in seen]
 
 
-def _kind(item: Path | str) -> str:
+def _kind(item: Path | str) -> tuple[str, str, bool]:
+    """As `kind_of`, of a name that may hold wildcards."""
     name = re.split(r"[?*{\[]", name_of(str(item)))[-1] if isinstance(item, str) else item.name
-    return kind_of(Path(f"x{name}" if name.startswith(".") else name))[0]
+    return kind_of(Path(f"x{name}" if name.startswith(".") else name))
 
 
 # --- CSV ----------------------------------------------------------------------------------------
@@ -148,11 +153,11 @@ def _kind(item: Path | str) -> str:
 def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> Read:
     sources = [_header(path, wanted) for path in paths]
     # files alike are read together
-    groups: dict[tuple[tuple[str, ...], str, str | None], list[Source]] = {}
+    groups: dict[tuple[tuple[str, ...], str, str | None], list[CsvHeader]] = {}
     for source in sources:
         end = source.line_end if _may_span_lines(source.path) else None
         groups.setdefault((source.names, source.separator, end), []).append(source)
-    _refuse_different([(s.path.name, s.names) for s in sources])
+    refuse_different([(s.path.name, s.names) for s in sources])
     frames = []
     for (names, separator, end), alike in groups.items():
         options = _csv_options(separator, end is not None)
@@ -165,7 +170,7 @@ def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]
         options = _csv_options(_separator(spark, url, wanted), True)
         reader = spark.session.read.options(**options, enforceSchema=False)
         frames.append(spark.call(partial(reader.csv, url)))
-    _refuse_different([("the first file", frames[0].columns), ("another", frames[-1].columns)])
+    refuse_different([("the first file", frames[0].columns), ("another", frames[-1].columns)])
     # of one column Spark passes over the blank lines
     return frames, [source.rows if len(source.names) > 1 else None for source in sources]
 
@@ -186,8 +191,8 @@ def _csv_options(separator: str, lines: bool) -> dict[str, Any]:
     }
 
 
-def _header(path: Path, wanted: Sequence[str]) -> Source:
-    source = csv_source(path, wanted)
+def _header(path: Path, wanted: Sequence[str]) -> CsvHeader:
+    source = read_csv_header(path, wanted)
     with path.open("rb") as stream:
         if stream.read(7).removeprefix(b"\xef\xbb\xbf")[:4].lower() == b"sep=":
             raise InputError(f"{path.name} begins with a line 'sep=', which is no data. Drop it.")
@@ -218,24 +223,9 @@ def _separator(spark: Spark, url: str, wanted: Sequence[str]) -> str:
     if not lines:
         raise InputError(f"{name_of(url)} is empty. It must hold a header line and rows of data.")
     first = lines[0][0]
-
-    def fits(separator: str) -> tuple[int, int]:
-        names = [name.strip().strip('"') for name in first.split(separator)]
-        return len(set(wanted).intersection(names)), len(names)
-
-    candidates = ("\t", *SEPARATORS) if url.lower().split(".gz")[0].endswith(".tsv") else SEPARATORS
-    return max(candidates, key=fits)
-
-
-def _refuse_different(files: list[tuple[str, Sequence[str]]]) -> None:
-    first, names = files[0] if files else ("", ())
-    for name, others in files[1:]:
-        if sorted(others) != sorted(names):
-            odd = sorted(set(others) ^ set(names))
-            raise InputError(
-                f"all files must have the same columns, but {first} and {name} differ in "
-                f"{', '.join(map(repr, odd[:8]))}. Use one by one."
-            )
+    candidates = separators(_kind(url)[1])
+    read = {s: [name.strip().strip('"') for name in first.split(s)] for s in candidates}
+    return best_separator(read, wanted)
 
 
 # --- JSON and Parquet ---------------------------------------------------------------------------
@@ -249,7 +239,7 @@ def _json(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str
         if found:
             reader = spark.session.read.options(mode="FAILFAST", multiLine=whole)
             frames.append(spark.call(partial(reader.json, found)))
-    _refuse_different([("some files", frame.columns) for frame in frames])
+    refuse_different([("some files", frame.columns) for frame in frames])
     return frames, [None] * len(paths)
 
 
@@ -282,7 +272,7 @@ def _parquet(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[
                 rows.append(file.metadata.num_rows)
         except (OSError, ValueError) as wrong:
             raise InputError(f"{path.name} is not a Parquet file, or is damaged.") from wrong
-    _refuse_different(names)
+    refuse_different(names)
     found = [_escaped(path) for path in paths]
     frames = [spark.call(lambda: spark.session.read.parquet(*found))] if found else []
     if urls:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from calibrant.engines.duckdb.files import kind_of
+from calibrant.engines.files.data_files import kind_of
 from calibrant.engines.rows_of_files import check_rows
+from calibrant.engines.spark import functions
 from calibrant.engines.spark.failures import name_of
 from calibrant.engines.spark.read import is_url, local_url
 from calibrant.engines.spark.session import Spark
@@ -62,7 +63,6 @@ def write_file(
     machine that fails just then leaves both, whole, under hidden names beside it. On object stores,
     where a folder cannot be renamed at once, a whole folder is known by its file ``_SUCCESS``.
     """
-    functions = import_extra("pyspark.sql.functions", extra="spark")
     kind, ending, packed = kind_of(Path(name_of(os.fspath(out))))
     place: _Place = _Remote(spark, os.fspath(out)) if is_url(os.fspath(out)) else _Local(Path(out))
     place.check()

@@ -1,4 +1,4 @@
-"""Data files by name: which there are, what kind each is, its columns, and how SQL reads it."""
+"""Data files by name: which there are, what kind each is, and where a column is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from calibrant.data.naming import unknown_column
@@ -16,11 +15,15 @@ from calibrant.errors import InputError
 
 __all__ = [
     "KINDS",
-    "Source",
+    "MISSING",
+    "SEPARATORS",
+    "find_column",
     "find_files",
-    "identifier",
     "kind_of",
-    "literal",
+    "one_kind",
+    "refuse_different",
+    "refuse_empty",
+    "refuse_url",
 ]
 
 #: the kind of a file by its ending; CSV, TSV and JSON lines may be followed by .gz
@@ -41,82 +44,27 @@ SEPARATORS = (",", ";", "\t", "|")
 MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
-@dataclass(frozen=True)
-class Source:
-    """One file: its columns as people call them, and the SQL that reads them.
+def find_column(
+    names: Sequence[str], name: str, role: str = "", *, file: str, kind: str = ""
+) -> int:
+    """The place of a column among those of a file, or an InputError that lists them.
 
-    Parameters
-    ----------
-    path : Path
-    kind : {"csv", "json", "parquet"}
-    names : the columns' names as the file has them
-    columns : the SQL expression of each
-    types : the SQL type of each
-    relation : the table function that reads the file
-    separator : between the fields of a CSV file
-    line_end : of a CSV file, where it was looked for
-    rows : how many there must be, where that is known apart from the reader
-    folders : how many of the columns, the last ones, stand in the names of the file's folders
+    Blanks around names do not count unless they tell columns apart.
     """
-
-    path: Path
-    kind: str
-    names: tuple[str, ...]
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
-    relation: str
-    separator: str = ","
-    line_end: str | None = None
-    rows: int | None = None
-    folders: int = 0
-
-    def find(self, name: str, role: str = "") -> int:
-        """The position of a column, or an InputError that lists the columns there are."""
-        for form in (str, str.strip):
-            places = [i for i, known in enumerate(self.names) if form(known) == form(name)]
-            if len(places) > 1:
-                raise InputError(
-                    f"{self.path.name} has {len(places)} columns named {name!r}. Rename all but "
-                    "one."
-                )
-            if places:
-                return places[0]
-        raise InputError(self._unknown(name, role))
-
-    def _unknown(self, name: str, role: str) -> str:
-        said, hint = unknown_column(name, role, self.names, self.path.name), ""
-        if self.kind == "csv" and all(_is_number(known) for known in self.names):
-            hint = " These look like data: the file needs a header line with the columns' names."
-        elif self.kind == "csv" and len(self.names) == 1:
-            hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
-        return said + hint
-
-
-# --- names --------------------------------------------------------------------------------------
-
-
-def literal(text: str) -> str:
-    """A string as SQL.
-
-    >>> literal("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """A column's name as SQL.
-
-    >>> identifier('say "hi"; --')
-    '"say ""hi""; --"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def pattern(path: Path) -> str:
-    """A path as SQL that matches this very file, whatever wildcards its name holds."""
-    text = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
-    return literal(text)
+    for form in (str, str.strip):
+        places = [i for i, known in enumerate(names) if form(known) == form(name)]
+        if len(places) > 1:
+            raise InputError(
+                f"{file} has {len(places)} columns named {name!r}. Rename all but one."
+            )
+        if places:
+            return places[0]
+    said, hint = unknown_column(name, role, names, file), ""
+    if kind == "csv" and all(_is_number(known) for known in names):
+        hint = " These look like data: the file needs a header line with the columns' names."
+    elif kind == "csv" and len(names) == 1:
+        hint = " Only one column was found: separate fields by a comma, semicolon, tab or |."
+    raise InputError(said + hint)
 
 
 def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -191,6 +139,34 @@ def kind_of(path: Path) -> tuple[str, str, bool]:
             "tells how to read or write it."
         )
     return kind, ending[0], packed
+
+
+def one_kind(kinds: Mapping[str, str]) -> str:
+    """The kind of all files, or an InputError that names a file of each kind."""
+    if len(kinds) > 1:
+        raise InputError(
+            f"files must be of one kind, but {' and '.join(kinds.values())} came. Run once for "
+            "each kind, or convert them."
+        )
+    return next(iter(kinds))
+
+
+def refuse_different(files: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Refuse files, given as (name, columns), whose columns are not those of the first."""
+    for name, others in files[1:]:
+        first, names = files[0]
+        if sorted(others) != sorted(names):
+            odd = sorted(set(others) ^ set(names)) or sorted(others)
+            raise InputError(
+                f"all files must have the same columns, but {first} and {name} differ in "
+                f"{', '.join(map(repr, odd[:8]))}. Use one by one."
+            )
+
+
+def refuse_empty(path: Path) -> None:
+    """Refuse a file without a single byte."""
+    if path.is_file() and not path.stat().st_size:
+        raise InputError(f"{path.name} is empty. It must hold named columns and rows of data.")
 
 
 def _is_number(text: str) -> bool:

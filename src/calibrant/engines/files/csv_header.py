@@ -1,4 +1,4 @@
-"""CSV files: what their header says, and how SQL reads them.
+"""The header of a CSV file: its columns, its separator, and how many rows must follow.
 
 The dialect of a CSV file is not guessed from its rows. Its header alone decides the separator, and
 every field is then read as text, so that ``007`` and ``1e3`` stay as they came. Its bytes tell the
@@ -11,55 +11,72 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from calibrant.engines.duckdb.files import SEPARATORS, Source, kind_of, literal, pattern
-from calibrant.engines.duckdb.partitions import partitions_of
-from calibrant.engines.duckdb.records import BOM, Above, count_records, open_bytes
+from calibrant.engines.files.csv_records import BOM, Above, count_records, open_bytes
+from calibrant.engines.files.data_files import SEPARATORS, kind_of
+from calibrant.engines.files.partitions import partitions_of
 from calibrant.errors import InputError
 
-__all__ = ["csv_source", "not_utf8"]
-
-#: DuckDB's own words for line ends
-LINE_ENDS = {"\n": "'\\n'", "\r\n": "'\\r\\n'", "\r": "'\\r'"}
+__all__ = ["CsvHeader", "best_separator", "not_utf8", "read_csv_header", "separators"]
 
 
-def csv_source(path: Path, wanted: Sequence[str] = ()) -> Source:
+class CsvHeader(NamedTuple):
+    """What a CSV file says before its rows are read.
+
+    ``above`` counts what stands above the header. ``rows`` and ``line_end`` are known where the
+    wanted columns were found, else None.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    separator: str
+    above: Above
+    rows: int | None = None
+    line_end: str | None = None
+
+
+def read_csv_header(path: Path, wanted: Sequence[str] = ()) -> CsvHeader:
     """Read the header of a CSV file; the separator is the one that finds the columns wanted.
 
     Where those are found, the records are counted as well.
     """
     ending = kind_of(path)[1]
-    candidates = ("\t", *SEPARATORS) if ending == ".tsv" else SEPARATORS
+    candidates = separators(ending)
     told = _preamble(path)
     read = {s: _header(path, s, bool(told)) for s in ((told,) if told else candidates)}
+    separator = best_separator({s: header.names for s, header in read.items()}, wanted)
+    found = read[separator]
+    names = {name.strip() for name in found.names}
+    if not {name.strip() for name in wanted} <= {*names, *partitions_of(path)}:
+        return found  # an error: there is no such column
+    _refuse_mark(path, found.names[0], separator)
+    with _readable(path):
+        counted = count_records(path, separator, len(found.names), found.above)
+    return found._replace(rows=counted.rows, line_end=counted.line_end)
+
+
+def separators(ending: str) -> tuple[str, ...]:
+    """What may separate the fields of a file with this ending, the likeliest first."""
+    return ("\t", *SEPARATORS) if ending == ".tsv" else SEPARATORS
+
+
+def best_separator(names: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> str:
+    """The separator by which most of the columns wanted are found; of equals, most columns.
+
+    >>> best_separator({",": ["a;b"], ";": ["a", "b"]}, ["b"])
+    ';'
+    """
     asked = {name.strip() for name in wanted}
 
     def fits(separator: str) -> tuple[int, int]:
-        names = [name.strip() for name in read[separator].names]
-        return len(asked.intersection(names)), len(names)
+        found = [name.strip() for name in names[separator]]
+        return len(asked.intersection(found)), len(found)
 
-    separator = max(read, key=fits)  # the first of equals
-    names, above = read[separator]
-    columns = tuple(f"c{i}" for i in range(len(names)))
-    fields = ", ".join(f"{column}: 'VARCHAR'" for column in columns)
-    options, rows, line_end = "", None, None
-    if asked <= {*(name.strip() for name in names), *partitions_of(path)}:  # else it is an error
-        _refuse_mark(path, names[0], separator)
-        with _readable(path):
-            found = count_records(path, separator, len(names), above)
-        rows, line_end = found
-        options = f", new_line={LINE_ENDS[line_end]}"
-    relation = (
-        f"read_csv({pattern(path)}, auto_detect=false, header=false, skip={above.lines + 1}, "
-        f"delim={literal(separator)}, quote='\"', escape='\"', columns={{{fields}}}, "
-        f"hive_partitioning=false{options})"
-    )
-    types = ("VARCHAR",) * len(names)
-    return Source(path, "csv", names, columns, types, relation, separator, line_end, rows)
+    return max(names, key=fits)  # the first of equals
 
 
 @contextmanager
@@ -79,20 +96,15 @@ def _preamble(path: Path) -> str:
     return first[4] if len(first) == 5 and first.lower().startswith("sep=") else ""
 
 
-class _Header(NamedTuple):
-    names: tuple[str, ...]
-    above: Above
-
-
-def _header(path: Path, separator: str, told: bool) -> _Header:
+def _header(path: Path, separator: str, told: bool) -> CsvHeader:
     """The names in the first line that is not blank, and what stands above it."""
-    lines = separators = blank = 0
+    lines = marks = blank = 0
     with _open_text(path) as stream:
         for fields in csv.reader(stream, delimiter=separator):
             if any(field.strip() for field in fields) and not (told and lines == 0):
-                return _Header(tuple(fields), Above(lines, separators, blank))
+                return CsvHeader(path, tuple(fields), separator, Above(lines, marks, blank))
             lines += 1
-            separators += max(len(fields) - 1, 0)
+            marks += max(len(fields) - 1, 0)
             blank += not fields
     raise InputError(f"{path.name} is empty. It must hold a header line and rows of data.")
 

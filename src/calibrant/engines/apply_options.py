@@ -1,0 +1,101 @@
+"""What to do when calibrated probabilities are added to rows: the options, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.data.score_range import check_on_range
+from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.fitted import Fitted
+from calibrant.maps import Map
+
+__all__ = ["ApplyOptions", "check_into", "check_on_missing", "check_segment"]
+
+ON_MISSING = ("error", "null")
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """How files are copied with one more column, the calibrated probability of ``pos_label``.
+
+    Parameters
+    ----------
+    score : str
+        The column of scores.
+    into : str, default="probability"
+        The new column.
+    segment : str, optional
+        The column of segments, needed where the calibrator has a map for each segment. Segments
+        are compared as text, so 1 and ``"1"`` are the same. Blanks around the text do not count.
+        If all segments of the calibrator are whole numbers, 01 and 1.0 are the same as 1. Segments
+        that the calibrator has not seen get the map of all rows.
+    on_missing : {"error", "null"}, default="error"
+        What to do with rows that have no score, or no segment where one is needed. ``"null"``
+        leaves their probability empty.
+    on_range : {"error", "clip", "allow"}, default="error"
+        What to do with scores outside [0, 1] where the calibrator was fitted on probabilities:
+        refuse them, count them as 0 or 1, or take them as they are.
+    overwrite_column : bool, default=False
+        Allow ``into`` to replace a column of that name, in its place.
+    """
+
+    score: str
+    into: str = "probability"
+    segment: str | None = None
+    on_missing: str = "error"
+    on_range: str = "error"
+    overwrite_column: bool = False
+
+    def __post_init__(self) -> None:
+        check_on_missing(self.on_missing)
+        check_on_range(self.on_range)
+        check_into(self.into)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [self.score, *([self.segment] if self.segment else [])]
+
+    def check_fitted(self, fitted: Fitted) -> None:
+        """Refuse a calibrator that these options do not fit."""
+        if fitted.positive_column is None:
+            raise InputError(
+                "the calibrator must be for two classes, but it is a multiclass one, which gives "
+                "one probability per class: use its predict_proba in Python."
+            )
+        check_segment(fitted.map, self.segment)
+
+    def check_columns(self, names: Sequence[str], file: str) -> None:
+        """Refuse a file that has the new column already, unless it may be replaced."""
+        if self.into in names and not self.overwrite_column:
+            raise InputError(
+                f"{file} already has a column {self.into!r}. Give the new one another name (into), "
+                "or allow the old one to be replaced (overwrite-column)."
+            )
+
+
+def check_on_missing(on_missing: Any) -> None:
+    """Refuse what is not one of the two words."""
+    if on_missing not in ON_MISSING:
+        raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
+
+
+def check_into(into: Any) -> None:
+    """Refuse what is no name for a column."""
+    if not isinstance(into, str) or not into.strip():
+        raise ParameterError(f"into must be the name of the new column, but {into!r} came.")
+
+
+def check_segment(fitted_map: Map, segment: str | None) -> None:
+    """A calibrator of segments needs their column, and no other can use one."""
+    if fitted_map.segments is not None and segment is None:
+        raise InputError(
+            "the calibrator has a map for each segment: name the column of segments (segment)."
+        )
+    if fitted_map.segments is None and segment is not None:
+        raise InputError(
+            f"the calibrator has one map for all rows, but a column of segments came: {segment!r}. "
+            "Leave it out."
+        )

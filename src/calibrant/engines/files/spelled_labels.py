@@ -1,0 +1,101 @@
+"""Labels as files hold them: text with a type behind it → two classes and who is positive."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from calibrant.data.labels import plain, read_labels
+from calibrant.data.lazy_checks import Coding, coding_of, refuse_classes
+from calibrant.engines.files.data_files import MISSING
+from calibrant.errors import InputError
+
+__all__ = ["Label", "classes_of", "missing_words", "typed", "typed_present"]
+
+Label = str | int | float | bool
+
+WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
+TRUTH = {"true": True, "false": False}
+
+
+def typed(spellings: list[str]) -> dict[str, Label]:
+    """What the distinct words of a text column mean: booleans, whole numbers, numbers, or words.
+
+    >>> typed(["0", "1"]), typed(["TRUE", "false"])
+    ({'0': 0, '1': 1}, {'TRUE': True, 'false': False})
+    >>> typed(["1.0", "0"]), typed(["007", "1"])
+    ({'1.0': 1.0, '0': 0.0}, {'007': '007', '1': '1'})
+    """
+    if all(word.lower() in TRUTH for word in spellings):
+        return {word: TRUTH[word.lower()] for word in spellings}
+    if all(WHOLE.match(word) for word in spellings):
+        return {word: int(word) for word in spellings}
+    numbers = {word: _number(word) for word in spellings}
+    if all(math.isfinite(value) for value in numbers.values()):
+        return dict(numbers)
+    return {word: word for word in spellings}
+
+
+def _number(word: str) -> float:
+    # 007 is a name, and so are 1_0 and other digits, which Python would take for numbers
+    if re.match(r"[+-]?0[0-9]", word) or not re.fullmatch(r"[-+.eE0-9]+", word):
+        return math.nan
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def missing_words(spellings: list[str]) -> list[str]:
+    """Words such as NA among labels that are otherwise numbers or booleans.
+
+    >>> missing_words(["0", "1", "NA"]), missing_words(["NA", "EU"])
+    (['NA'], [])
+    """
+    words = [word for word in spellings if word.lower() in MISSING]
+    rest = [word for word in spellings if word not in words]
+    values = typed(rest).values()
+    return words if rest and not any(isinstance(value, str) for value in values) else []
+
+
+def typed_present(spellings: list[str]) -> dict[str, Label]:
+    """What the distinct words of a text column mean, without those that mean no value.
+
+    >>> typed_present(["1", "0", "NA"])
+    {'0': 0, '1': 1}
+    """
+    absent = missing_words(spellings)
+    return typed(sorted(word for word in spellings if word not in absent))
+
+
+def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) -> Coding:
+    """Two classes from the labels of a column by their spellings; ``pos_label`` may be a label or
+    its text.
+
+    >>> classes_of({"0": 0, "1": 1}, "bought", "0").pos_label
+    0
+    """
+    labels = list(values.values())
+    refuse_classes(labels, column)
+    asked = _match(labels, pos_label, column)
+    return coding_of(list(values), labels, column, pos_label=asked)
+
+
+def _match(labels: list[Any], asked: Any, column: str) -> Any:
+    """The label that is meant by ``asked``, which may be its text."""
+    if asked is None:
+        return None
+    known = [plain(label) for label in read_labels(labels).classes]
+    word = str(asked).strip()
+    for label in known:
+        if label == asked or str(label).lower() == word.lower():
+            return label
+    meant = typed([word])[word]
+    for label in known:
+        if label == meant and isinstance(label, bool) == isinstance(meant, bool):
+            return label
+    raise InputError(
+        f"the positive label must be one of {known} (column {column!r}), but {asked!r} came."
+    )

@@ -1,0 +1,13 @@
+"""The functions of ``pyspark.sql.functions``, imported at the first use: PySpark is an extra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.errors import import_extra
+
+__all__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_extra("pyspark.sql.functions", extra="spark"), name)

@@ -1,0 +1,56 @@
+"""Jobs on files as tests ask for them: with a session of their own or a given one, by keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from calibrant.data.lazy_checks import Names
+from calibrant.engines import duckdb, spark
+from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.open_engine import Engine, open_engine
+from calibrant.engines.rows_of_files import FileTable, read_rows
+
+__all__ = ["apply_file", "read_table"]
+
+
+@contextmanager
+def _engine(session: Any) -> Iterator[Engine]:
+    if session is None:
+        with open_engine() as engine:
+            yield engine
+    else:
+        yield Engine(session, spark if isinstance(session, spark.Spark) else duckdb)
+
+
+def apply_file(
+    fitted: Any,
+    files: Any,
+    out: Any,
+    *,
+    session: Any = None,
+    new_segments: Any = None,
+    **options: Any,
+) -> int:
+    """Copy files with a column of probabilities; the number of rows."""
+    with _engine(session) as engine:
+        return engine.apply(fitted, files, out, ApplyOptions(**options), new_segments)
+
+
+def read_table(
+    files: Any,
+    *,
+    score: str,
+    label: str,
+    weight: str | None = None,
+    pos_label: Any = None,
+    probabilities: bool = False,
+    cells: Any = "exact",
+    session: Any = None,
+) -> FileTable:
+    """The score table of files."""
+    role = "probability" if probabilities else "score"
+    with _engine(session) as engine:
+        rows = engine.rows(files, Names(score, label, weight), role)
+        return read_rows(rows, cells=cells, pos_label=pos_label)

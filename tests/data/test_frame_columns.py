@@ -241,10 +241,10 @@ def test_decimals_in_memory_are_the_nearest_doubles():
 def test_large_whole_numbers_are_the_nearest_doubles(kind, type_):
     values = [0, 1, 2**53 + 1, 2**53 + 3, 2**62 + 2**9 + 1, 2**63 - 1]
     y = [0, 1, 0, 1, 0, 1]
-    rows = frame(kind, {"s": pa.array(values, type_), "y": y})
+    rows = frame(kind, {"s": pa.array(values, type_), "y": y, "one": [1.0] * 6})
     wanted = ScoreTable.from_arrays(np.array([float(v) for v in values]), y)
     assert cal.score_table(rows, score="s", label="y") == wanted
-    weighted = cal.score_table(rows, score="y", label="y", weight="s")
+    weighted = cal.score_table(rows, score="one", label="y", weight="s")
     assert weighted.total == pytest.approx(float(sum(values)), rel=1e-15)
     map_ = Piecewise.step([2.0**53 + 2, 2.0**53 + 4], [0.1, 0.2, 0.3])
     made = cal.add_probabilities(map_, rows, score="s")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
-from calibrant.estimators.registry import METHODS
+from calibrant.estimators.registry import METHODS, calibrator_of
 from held_out import out_of_fold
 
 #: how far the map of a pooled table may be from that of the rows, where the map is smooth; a method
@@ -40,22 +39,17 @@ def tables() -> tuple[ScoreTable, ScoreTable]:
     )
 
 
-def make(name: str):
-    module, kind, _ = METHODS[name]
-    return getattr(importlib.import_module(module), kind)()
-
-
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "auto"])
 def test_every_calibrator_fits_a_pooled_table(name):
     exact, pooled = tables()
     assert len(pooled) < 300
     assert 0.0 < pooled.error < 0.01
-    fitted = make(name).fit_table(pooled)
+    fitted = calibrator_of(name).fit_table(pooled)
     at = np.quantile(exact.scores, np.linspace(0.01, 0.99, 99))
     found = fitted.calibrate(at)
     assert ((found >= 0.0) & (found <= 1.0)).all()
     if name in NEAR:
-        apart = np.abs(found - make(name).fit_table(exact).calibrate(at))
+        apart = np.abs(found - calibrator_of(name).fit_table(exact).calibrate(at))
         assert apart.max() <= NEAR[name]
     if name not in ("logistic-correction", "rescale", "uncalibrated", "temperature"):
         mean = np.average(fitted.map_(exact.scores), weights=exact.weight)

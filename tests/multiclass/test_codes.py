@@ -176,7 +176,7 @@ def test_what_is_no_code_is_refused_by_name(code, message):
         (lambda: ecoc(4, design="exhaustive", n_columns=5), "has 7 columns"),
         (lambda: ecoc(9, design="dense", n_columns=3), "at least 4"),
         (lambda: ecoc(9, design="dense", n_columns=7.0), "whole number"),
-        (lambda: ecoc(4, random_state="a"), "random_state.*at least 0, but 'a' came"),
+        (lambda: ecoc(4, random_state="a"), "random_state.*at least 0 or None, but 'a' came"),
         (lambda: ecoc(4, random_state=-1), "random_state.*-1 came"),
         (lambda: ecoc(4, random_state=True), "random_state.*True came"),
         (lambda: ecoc(4, design=["dense"]), "design must be one of"),

@@ -106,6 +106,6 @@ def test_what_does_not_converge_raises():
     with pytest.raises(ConvergenceError, match="the temperature must end at its optimum"):
         kernel.fit_temperature(source, max_passes=2)
     centre = np.column_stack((np.eye(4), np.zeros(4)))
-    problem = kernel.Problem(source, np.full((4, 5), 1e-3), centre, 0.0, 4_000.0)
+    problem = kernel.SoftmaxProblem(source, np.full((4, 5), 1e-3), centre, 0.0, 4_000.0)
     with pytest.raises(ConvergenceError, match="the fit must end at its optimum"):
         kernel.fit_softmax(problem, centre, max_steps=2)

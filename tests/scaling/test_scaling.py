@@ -201,7 +201,7 @@ def test_the_gradient_vanishes_where_a_fit_ends(full, table):
     k = z.shape[1]
     centre = np.column_stack((np.eye(k) if full else np.ones(k), np.zeros(k)))
     ridge = np.full(centre.shape, 1e-3)
-    problem = kernel.Problem(lambda: iter([(z, y, w)]), ridge, centre, 0.0, float(w.sum()))
+    problem = kernel.SoftmaxProblem(lambda: iter([(z, y, w)]), ridge, centre, 0.0, float(w.sum()))
     found = kernel.fit_softmax(problem, centre)
     assert found.gradient < 1e-7 * w.sum()
     assert found.loss <= kernel.objective(problem, centre)
@@ -216,7 +216,7 @@ def test_gradient_hessian_and_products_are_those_of_the_objective(full):
     z, y = draw_rows(20, 3, 5)
     rng = np.random.default_rng(5)
     w, shape = rng.random(20), (3, 4 if full else 2)
-    problem = kernel.Problem(
+    problem = kernel.SoftmaxProblem(
         lambda: iter([(z[:7], y[:7], w[:7]), (z[7:], y[7:], w[7:])]),
         rng.random(shape),
         rng.normal(size=shape),

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.metrics.change_intervals import ChangeIntervals
 from calibrant.metrics.evaluation_results import Changes, Spans
-from calibrant.metrics.intervals import Intervals
+from calibrant.metrics.intervals import MeasureIntervals
 from calibrant.metrics.measure import Measure
 
 __all__ = ["interval_fields", "measure_all", "merge_notes"]
@@ -33,8 +33,8 @@ def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[st
 
 def interval_fields(
     records: Records,
-    new: Intervals | None,
-    old: Intervals | None,
+    new: MeasureIntervals | None,
+    old: MeasureIntervals | None,
     changes: ChangeIntervals | None,
 ) -> tuple[Any, ...]:
     """The last fields of an evaluation: level, intervals, those before, and the changes."""
@@ -47,7 +47,7 @@ def interval_fields(
     return new.level, spans, _intervals(records, old), moved
 
 
-def _intervals(records: Records, of: Intervals) -> Spans:
+def _intervals(records: Records, of: MeasureIntervals) -> Spans:
     """An interval for each measure that can have one, in the order of the values."""
     found: Spans = {}
     if not of.enough:

@@ -25,7 +25,7 @@ from calibrant.metrics.interval_formulas import (
     normal,
     row_moments,
 )
-from calibrant.metrics.intervals import IntervalOptions, Intervals, TableIntervals
+from calibrant.metrics.intervals import IntervalOptions, MeasureIntervals, TableIntervals
 from calibrant.metrics.probability_matrix import (
     class_table,
     log_losses_of_rows,
@@ -38,7 +38,7 @@ from calibrant.metrics.ranking import area
 __all__ = ["ClassChangeIntervals", "ClassIntervals"]
 
 
-class ClassIntervals(Intervals):
+class ClassIntervals(MeasureIntervals):
     """The intervals of a matrix of probabilities of several classes.
 
     ``top`` are the probabilities of the most probable classes; a row is positive there if that
@@ -65,7 +65,7 @@ class ClassIntervals(Intervals):
         self.top = RowPredictions(of_top, confidence, confidence, self.right)
 
     @property
-    def intervals(self) -> Intervals:
+    def intervals(self) -> MeasureIntervals:
         return self
 
     @cached_property

@@ -34,7 +34,7 @@ from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_o
 
 __all__ = [
     "IntervalOptions",
-    "Intervals",
+    "MeasureIntervals",
     "TableIntervals",
     "read_interval_options",
     "weight_note",
@@ -74,7 +74,7 @@ def read_interval_options(
     return IntervalOptions(check_number("level", level, 0.0, 1.0), replicates, weights, seed)
 
 
-class Intervals:
+class MeasureIntervals:
     """The intervals of one set of predictions: a method for each measure, by name.
 
     Subclasses know how the two mean losses vary, and add the measures that only they have.
@@ -134,7 +134,7 @@ class Intervals:
         return share_interval(self.values["accuracy"], self.size, self.level)
 
 
-class TableIntervals(Intervals):
+class TableIntervals(MeasureIntervals):
     """The intervals of a table of predictions of two classes.
 
     ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came, and

@@ -18,7 +18,7 @@ from calibrant.metrics.change_intervals import (
     curve_against_base,
 )
 from calibrant.metrics.class_intervals import ClassIntervals
-from calibrant.metrics.intervals import Intervals, TableIntervals
+from calibrant.metrics.intervals import MeasureIntervals, TableIntervals
 from calibrant.metrics.measure import Found, Measure, OfClasses, ValueWithNote
 from calibrant.metrics.prediction_facts import ClassFacts, PredictionFacts
 from calibrant.metrics.probability_matrix import (
@@ -106,10 +106,10 @@ RECORDS = (
         headline="Log loss",
         brief=True,
         of=_log_loss,
-        interval=Intervals.log_loss,
+        interval=MeasureIntervals.log_loss,
         change=ChangeIntervals.log_loss,
         of_columns=lambda columns: columns.mean("log_loss"),
-        of_classes=OfClasses(_class_log_loss, Intervals.log_loss, ChangeIntervals.log_loss),
+        of_classes=OfClasses(_class_log_loss, MeasureIntervals.log_loss, ChangeIntervals.log_loss),
     ),
     Measure(
         "brier",
@@ -118,12 +118,12 @@ RECORDS = (
         "smaller",
         brief=True,
         of=lambda facts: facts.square,
-        interval=Intervals.brier,
+        interval=MeasureIntervals.brier,
         change=ChangeIntervals.brier,
         of_columns=lambda columns: columns.mean("brier"),
         of_classes=OfClasses(
             lambda facts: facts.square,
-            Intervals.brier,
+            MeasureIntervals.brier,
             ChangeIntervals.brier,
             meaning="squared error, summed over the classes",
             range=(0.0, 2.0),
@@ -155,11 +155,11 @@ RECORDS = (
         "root of the Brier score",
         "smaller",
         of=lambda facts: math.sqrt(facts.square),
-        interval=Intervals.rmse,
+        interval=MeasureIntervals.rmse,
         change=ChangeIntervals.rmse,
         of_classes=OfClasses(
             lambda facts: math.sqrt(facts.square / facts.matrix.n_classes),
-            Intervals.rmse,
+            MeasureIntervals.rmse,
             ChangeIntervals.rmse,
             meaning="root of the Brier score per class",
         ),
@@ -228,11 +228,11 @@ RECORDS = (
         "larger",
         headline="Accuracy",
         of=lambda facts: facts.share_correct,
-        interval=Intervals.accuracy,
+        interval=MeasureIntervals.accuracy,
         change=ChangeIntervals.accuracy,
         of_classes=OfClasses(
             lambda facts: share_right(facts.matrix),
-            Intervals.accuracy,
+            MeasureIntervals.accuracy,
             ChangeIntervals.accuracy,
             meaning="share of rows whose likeliest class came",
         ),

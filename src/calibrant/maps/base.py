@@ -53,7 +53,8 @@ class Map(Frozen):
     def __post_init__(self) -> None:
         for own in fields(self):  # type: ignore[arg-type]
             value = getattr(self, own.name)
-            if READ in own.metadata and value is not None:
+            left_out = value is None and own.default is None
+            if READ in own.metadata and not left_out:
                 object.__setattr__(self, own.name, own.metadata[READ](value))
         self._check()
         super().__post_init__()

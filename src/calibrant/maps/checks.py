@@ -38,7 +38,7 @@ READ = "read"
 
 
 def read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
-    """The metadata of a field whose values a function reads; None stays None."""
+    """The metadata of a field that a function reads; None is left as it is where it is the default."""
     return {READ: function}
 
 

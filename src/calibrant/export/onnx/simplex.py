@@ -70,7 +70,7 @@ def inverse(matrices: Tensor, k: int) -> Tensor:
 
 
 def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; see `maps.simplex.Quadratic`."""
+    """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; see `maps.simplex`."""
     graph, k = r.graph, len(code)
     plus, minus = (code.T > 0).astype(float), (code.T < 0).astype(float)
     mean, scale = float(weights.sum()) / k, weights[:, None]

@@ -162,9 +162,8 @@ class PieceChoice:
     Parameters
     ----------
     knots : ascending
-    function : NumPy's function from the input to what is compared with the knots; None where that
-    is
-        the input itself
+    function : NumPy's function from the input to what is compared with the knots; None where the
+        input itself is
     stretches : where that function rises and falls; None where it is not known. Then what is
         compared must choose itself, which is safe only if neighbours agree at every knot.
     """

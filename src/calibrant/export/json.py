@@ -55,7 +55,7 @@ def to_json(calibrator: Any) -> str:
 
 
 def json_text(document: dict[str, Any]) -> str:
-    """A document as text: a line for each member of an object, and for some numbers of a list.
+    """A document as text, with a line for each member of an object, and for every few numbers.
 
     >>> print(json_text({"x": [0.5, 1.0], "terms": [["z", 2.0]]}), end="")
     {

@@ -52,7 +52,7 @@ def fitted_of(calibrator: Any) -> Fitted | None:
 
 
 def fingerprint(map_: Map) -> str:
-    """Twelve characters by which a map is known again: those of the SHA-256 of its JSON.
+    """Twelve characters that identify a map: the first of the SHA-256 of its JSON.
 
     >>> from calibrant.maps import Identity
     >>> fingerprint(Identity())

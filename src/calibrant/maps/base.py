@@ -43,8 +43,8 @@ class Map(Frozen):
     Subclasses are ``@dataclass(frozen=True, eq=False)`` whose fields are floats, strings, arrays
     and other maps; they validate themselves when made, so a map that exists is a map that works.
 
-    A map also says what is known of it: a new kind is one file that defines the properties below.
-    What a kind does not define is refused where it is asked for, never guessed.
+    A map also says what is known of it, in the properties below. A new kind is one file that
+    defines them. What a kind does not define is refused where it is asked for, never guessed.
     """
 
     kind: ClassVar[str]
@@ -53,7 +53,8 @@ class Map(Frozen):
     def __post_init__(self) -> None:
         for own in fields(self):  # type: ignore[arg-type]
             value = getattr(self, own.name)
-            if READ in own.metadata and value is not None:
+            left_out = value is None and own.default is None
+            if READ in own.metadata and not left_out:
                 object.__setattr__(self, own.name, own.metadata[READ](value))
         self._check()
         super().__post_init__()
@@ -127,16 +128,17 @@ class Map(Frozen):
 
     @property
     def size(self) -> int:
-        """How many knots and formulas an expression of the map would spell out."""
+        """How many knots and formulas it takes to write the map as one expression."""
         return self._answering("size").size
 
     @property
     def span(self) -> tuple[float, float]:
-        """The range of scores that is worth looking at."""
+        """The lowest and the highest score worth drawing."""
         return self._answering("span").span
 
     def knots(self, low: float, high: float) -> Array:
-        """The scores where pieces of the map meet; between low and high, where others may too."""
+        """The scores at which pieces of the map meet. Those that must be searched for are searched
+        for between ``low`` and ``high``."""
         return self._answering("knots").knots(low, high)
 
     # --- what it becomes for other systems --------------------------------------------------------
@@ -146,7 +148,8 @@ class Map(Frozen):
         return self.lowered(start(target, input))
 
     def lowered(self, axis: MapInput) -> Node:
-        """The map of what an axis holds as nodes of a plan, or an InputError that says why not."""
+        """The map as nodes of a plan, of what ``axis`` reads; an InputError where it cannot be
+        one."""
         if self.main is not None:
             return self.main.lowered(axis)
         raise axis.target.refuses(f"a map of kind {self.kind!r}")
@@ -160,28 +163,28 @@ class Map(Frozen):
 
     @property
     def simple(self) -> Map:
-        """The same function as a map of fewer kinds: bands by their point, mixtures and chains as
-        steps where they are steps. Segments within other maps are those of the default."""
+        """The same function, made of fewer kinds of maps: the point of a band, the default of a
+        segmented map, and one table of steps where a mixture or a chain is one."""
         return self if self.main is None else self.main.simple
 
     def of_logit(self, z: Array) -> Array:
-        """map(σ(z)); maps that read logits read z itself, which goes on where σ(z) rounds to 1."""
+        """map(σ(z)). Maps that read logits read z itself, so that they still tell scores apart
+        where σ(z) rounds to 1."""
         return self(sigmoid(z)) if self.main is None else self.main.of_logit(z)
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         """The map σ(intercept + slope · logit of what this one gives), slope above 0.
 
-        A formula of logits takes the correction into its own numbers, and steps into their values;
-        anything else is followed by one more step, which later corrections change. So a map does
-        not grow with the number of its corrections.
+        A formula of logits changes its coefficients, and steps change their values. Any other map
+        is followed by one more step, and later corrections change that step. So a map does not
+        grow with the number of its corrections.
 
         Notes
         -----
-        The logit of a formula is equal to that of the chain, up to the rounding of sums and
-        products: 2⁻⁵² of the largest term for each correction. A chain also rounds the probability
-        between two steps, which costs it up to 2⁻⁵³/(1 − p) in the logit, and takes that of 0 and 1
-        as −744 and 37; a formula has no such step. Values of steps are those of the chain bit for
-        bit. O(size of map).
+        A corrected formula has the logit of the chain up to rounding: 2⁻⁵² of the largest term for
+        each correction. The chain also rounds the probability between its two steps. This costs up
+        to 2⁻⁵³/(1 − p) in the logit, and makes −744 and 37 of the logits of 0 and 1. Values of
+        steps are those of the chain bit for bit. O(size of map).
 
         >>> from calibrant.maps import Logistic, Piecewise
         >>> Logistic(0.5, (("x", 2.0),)).corrected(1.0, 0.5)
@@ -197,8 +200,8 @@ class Map(Frozen):
     def shifted(self, factor: Array) -> Map:
         """The map whose odds are ``factor`` times those of this one.
 
-        What one more step on the logit scale after it would give, see `corrected`. Maps to classes
-        take a factor of each class's probability, maps to labels one of each label's odds.
+        It is `corrected` by ln(factor). Maps to classes take one factor for the probability of each
+        class, maps to labels one for the odds of each label.
 
         >>> from calibrant.maps import Logistic, Piecewise
         >>> Logistic(0.5, (("x", 2.0),)).shifted(np.array(np.e))
@@ -252,8 +255,8 @@ class VectorMap(Map):
 
     @property
     def reads(self) -> str:
-        """What a row holds: "score", or, where all columns speak of one thing, "logit" or
-        "probability"."""
+        """What the numbers of a row are: "logit" or "probability" where the map treats the row as
+        one distribution, else "score"."""
         return "score"
 
     @property
@@ -273,7 +276,7 @@ class VectorMap(Map):
         return self.lowered_rows(start_row(self.n_columns, target, input))
 
     def lowered_rows(self, axis: RowAxis) -> Row:
-        """The map of rows as nodes of a plan, or an InputError that says why not."""
+        """The map as nodes of a plan of rows; an InputError where it cannot be one."""
         raise axis.target.refuses(f"a map of kind {self.kind!r}")
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
@@ -374,7 +377,7 @@ def _decode(value: Any, where: str, depth: int) -> Any:
 
 
 def _decode_list(values: Sequence[Any], where: str, depth: int) -> Any:
-    """A tuple of decoded values; of floats alone, as most lists of a file are, an array."""
+    """A tuple of decoded values, or an array where all of them are floats."""
     if depth > DEEPEST + 2:  # the innermost map may have a matrix
         raise InputError(f"{where} must not hold lists in lists in lists, but it does.")
     if values and set(map(type, values)) == {float}:
@@ -383,7 +386,7 @@ def _decode_list(values: Sequence[Any], where: str, depth: int) -> Any:
 
 
 def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
-    """A tuple of maps, none of which wants a row of scores."""
+    """A tuple of maps that take one score each."""
     made = (members,) if isinstance(members, str) else tuple(members)
     for member in made:
         if not isinstance(member, Map) or isinstance(member, VectorMap):

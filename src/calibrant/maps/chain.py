@@ -77,7 +77,7 @@ class Chain(Map):
 
     @property
     def simple(self) -> Map:
-        """Without chains in chains, and as steps from where steps come on.
+        """Without chains in chains; steps, and all that follows them, become one table of steps.
 
         >>> step, shift = Piecewise.step([0.5], [0.25, 0.75]), Logistic(1.0, (("z", 1.0),))
         >>> Chain((step, shift)).simple
@@ -97,7 +97,8 @@ class Chain(Map):
         return tuple(stage for step in self.steps for stage in step.stages)
 
     def lowered(self, axis: MapInput) -> Node:
-        """Each step as a variable of the next one; what comes after steps becomes their values."""
+        """Each map reads a variable that the map before it sets. What follows steps only changes
+        their values."""
         variables: list[Variable] = []
         node: Node = axis.score.node
         stages = self.stages
@@ -130,7 +131,8 @@ class Chain(Map):
         return super().shifted(factor)
 
     def _merged(self) -> list[Map]:
-        """The steps, without chains in chains and corrections that the step before can take."""
+        """The steps, without chains in chains; a correction is merged into the formula before
+        it."""
         merged: list[Map] = []
         for step in self.steps:
             for one in step._merged() if isinstance(step, Chain) else [step]:

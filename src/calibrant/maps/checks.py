@@ -38,7 +38,7 @@ READ = "read"
 
 
 def read_by(function: Callable[[Any], Any]) -> dict[str, Any]:
-    """The metadata of a field whose values a function reads; None stays None."""
+    """The metadata of a field that a function reads; a default of None is not read."""
     return {READ: function}
 
 
@@ -76,6 +76,7 @@ def float_array(values: Any, where: str, ndim: int | tuple[int, ...] = 1) -> Arr
 
 
 def all_finite(array: Array, where: str) -> Array:
+    """The array, if all of its numbers are finite."""
     fine = np.isfinite(array)
     if not fine.all():
         first = int(np.argmin(fine))
@@ -113,7 +114,7 @@ def one_of(value: Any, allowed: tuple[str, ...], where: str) -> str:
 
 
 def pair(values: Any, where: str) -> tuple[Any, Any]:
-    """Two values in a list or tuple."""
+    """The two values of a list, tuple or array."""
     if not isinstance(values, (tuple, list, np.ndarray)) or len(values) != 2:
         came = values.tolist() if isinstance(values, np.ndarray) else values
         raise InputError(f"{where} must be a pair, but {shown(came)} came.")
@@ -122,7 +123,7 @@ def pair(values: Any, where: str) -> tuple[Any, Any]:
 
 
 def in_unit(array: Array, where: str) -> None:
-    """All values in [0, 1]."""
+    """Refuse values outside [0, 1]."""
     outside = (array < 0.0) | (array > 1.0)
     if outside.any():
         first = int(np.argmax(outside))
@@ -130,7 +131,7 @@ def in_unit(array: Array, where: str) -> None:
 
 
 def check_weights(weights: Array, members: Sequence[Any]) -> None:
-    """One weight per member of a mixture, not negative and of sum 1, up to rounding."""
+    """Refuse weights that are not one per member, are negative, or do not sum to 1."""
     if len(weights) != len(members) or not members:
         raise InputError(
             f"a mixture needs one weight per member, but {len(weights)} weights came with "

@@ -111,8 +111,8 @@ class Coded(VectorMap):
         return len(self.code)
 
     def lowered_rows(self, axis: RowAxis) -> Row:
-        """Without weightless columns and classes only they know, as `combine_rows`; where each
-        column singles out a class, in the order of classes."""
+        """Leaves out columns without weight, and classes that only they know, as `combine_rows`
+        does. Where each column singles out a class, columns come in the order of the classes."""
         code, n = self.code, np.ones(self.n_columns)
         if self.weights is not None and self.combine != "normalize":
             n = self.weights / self.weights.max()
@@ -138,7 +138,8 @@ class Coded(VectorMap):
         return Combined(r, rule, code, n[used], known, solve)
 
     def shifted(self, factor: Array) -> Map:
-        """p ∝ r: each column of a one-against-all code is scaled, the largest factor being 1."""
+        """p ∝ r, so each column is scaled by the factor of its class, divided by the largest
+        factor."""
         order = singled_out(self.code)
         if self.combine != "normalize" or order is None:
             raise InputError(
@@ -158,7 +159,7 @@ class Coded(VectorMap):
 
 
 def _check_solvable(code: Array, weights: Array | None) -> None:
-    """Whether the columns tell the classes apart, with memory that a small file may ask for."""
+    """Refuse codes whose columns do not link all classes, or that need too much memory."""
     used = code != 0
     unknown = np.flatnonzero(~used.any(axis=1))
     if len(unknown):
@@ -179,7 +180,7 @@ def _check_solvable(code: Array, weights: Array | None) -> None:
 
 
 def combined(name: str, r: Array, code: Array, weights: Array) -> Array:
-    """The combiner of that name, for columns that all count."""
+    """What the combiner of that name makes of columns that all have weight."""
     return COMBINERS[name](r, code, weights)
 
 

@@ -17,7 +17,7 @@ __all__ = ["Columns", "each_column"]
 
 @dataclass(frozen=True, eq=False)
 class Columns(VectorMap):
-    """Map j of column j, nothing combined: rows need not sum to one.
+    """Map j of column j. Nothing is combined, so rows need not sum to one.
 
     Parameters
     ----------
@@ -55,6 +55,6 @@ class Columns(VectorMap):
 
 
 def each_column(members: tuple[Map, ...], rows: NDArray[Any]) -> Array:
-    """Map j of column j."""
+    """The value of map j at column j, for each row."""
     values = np.asarray(rows, dtype=np.float64)
     return np.column_stack([member(values[:, j]) for j, member in enumerate(members)])

@@ -1,4 +1,4 @@
-"""Column probabilities → class probabilities: the arithmetic, on arrays already checked.
+"""From the probabilities of columns to those of classes: the arithmetic, on checked arrays.
 
 Every combiner takes r of shape (n, columns), a code of shape (classes, columns) with entries −1,
 0, 1, and one weight per column, and returns p of shape (n, classes). Rows go through in blocks, so
@@ -31,22 +31,24 @@ Mask = NDArray[np.bool_]
 
 #: rounds of the coupling; rows still open after one entry are gathered for the next
 ROUNDS = (8, 16, 32, 64, 128)
-#: a row is done when its gradient per unit weight, and either the coming step or the fall that it
-#: promises (per unit weight), are below these; it still takes that step if it is one down
+#: a row is done when its gradient per unit weight is below the first of these, and the next step is
+#: shorter than the second, or lowers the objective per unit weight by less than the third; that
+#: step is still taken if it lowers the objective
 GRADIENT, MOVE, FALL = 1e-10, 1e-11, 1e-18
-#: how far columns may be from what they ask for and count as satisfied
+#: how far columns may be from what they ask for and still count as satisfied
 AGREES = 4e-15
 #: a column that weighs less, as a share of the heaviest, counts as absent
 LIGHTEST = 1e-100
 #: what is added to the diagonal, per unit weight
 RIDGE = 1e-14
-#: the lowest probability while iterating, and the most that one round takes from one
+#: the lowest probability while iterating, and the least share of one that a round leaves
 FLOOR, KEEP = 1e-60, 1e-3
 #: a probability that no longer matters
 TINY = 1e-15
-#: parts of a step that are tried where the whole one raises the objective
+#: parts of a step that are tried where the whole step raises the objective
 SHORTER = (1 / 4, 1 / 16, 1 / 64)
-#: share of uniform in the start: little for pairs, whose least squares are never on the border
+#: the share of the uniform distribution in the start; less for pairs: their least squares are
+#: positive
 SHARE_PAIRS, SHARE = 1e-12, 1e-2
 
 
@@ -97,7 +99,7 @@ def linked(code: NDArray[np.number]) -> Mask:
 
 
 def some(index: NDArray[np.intp]) -> str:
-    """The first few of them, in words."""
+    """The first few numbers, as text."""
     shown = ", ".join(str(i) for i in index[:8].tolist())
     return shown + (", …" if len(index) > 8 else "")
 
@@ -352,10 +354,10 @@ class _Likelihood:
         """Where the conditions of a minimum hold."""
         done = np.asarray(np.abs(p * u).max(axis=0) <= MOVE)
         if self.pairs:
-            # among classes this small nothing is worth settling but that they stay small, and for
-            # pairs the step would say so if they did not
+            # of classes this small all that matters is that they stay small, and for pairs the
+            # step shows whether they do
             v = np.where(p > TINY, v, 0.0)
-        else:  # the second is for minima that are not unique, along which steps mean nothing
+        else:  # where the minimum is not unique, steps along it may be long: then the fall decides
             done |= np.abs((v * u).sum(axis=0)) <= FALL * self.total
         return np.asarray(done & (np.abs(v).max(axis=0) <= GRADIENT * self.total))
 
@@ -377,7 +379,7 @@ class _Likelihood:
 
 
 def _ratio(gain: Array, loss: Array) -> Array:
-    """gain / loss, one for classes that no column knows."""
+    """gain / loss; 1 for classes that no column knows."""
     return np.divide(gain, loss, out=np.ones_like(gain), where=loss > FLOOR)
 
 

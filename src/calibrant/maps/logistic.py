@@ -19,7 +19,7 @@ from calibrant.plan.nodes import Constant, Linear, Node, Sigmoid
 
 __all__ = ["FEATURES", "Logistic", "rising_line"]
 
-#: φ by name: the score x; z = logit(x), z²; ln p and −ln(1 − p) of the score as a probability p
+#: the features by name: the score x, z = logit(x), z², ln x, and −ln(1 − x)
 FEATURES: dict[str, Callable[[Array], Array]] = {
     "x": lambda s: s,
     "z": logit,
@@ -27,7 +27,7 @@ FEATURES: dict[str, Callable[[Array], Array]] = {
     "ln_p": log_p,
     "neg_ln_1mp": minus_log_rest,
 }
-#: the same as functions of z, exact where p rounds to 0 or 1
+#: the same as functions of z, exact where the score rounds to 0 or 1
 FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
     "x": sigmoid,
     "z": lambda z: z,
@@ -35,11 +35,11 @@ FEATURES_OF_LOGIT: dict[str, Callable[[Array], Array]] = {
     "ln_p": lambda z: -softplus(-z),
     "neg_ln_1mp": softplus,
 }
-#: what formulas read of logits is cut at ± this: z² and its products are still finite there
+#: logits are cut at ± this, so that z² and its products stay finite
 LARGEST_LOGIT = 1e8
-#: how far a sigmoid is worth looking at, in logits to either side of its middle
+#: how far to either side of its middle a sigmoid is drawn, in logits
 REACH = 6.0
-#: the widest range of scores to look at
+#: the widest range of scores to draw
 WIDEST = 1e300
 
 
@@ -77,7 +77,7 @@ class Logistic(Map):
         Features: ``"x"`` the score, ``"z"`` its logit, ``"z2"`` the logit squared, ``"ln_p"`` and
         ``"neg_ln_1mp"`` the logarithms of the beta map, ln p and −ln(1 − p).
     clip : pair of probabilities, optional
-        Scores are first moved into this interval: what 0 and 1, which have no logit, count as.
+        Scores are first moved into this interval. So 0 and 1, which have no logit, get one.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Logistic(Map):
         return self._evaluate(np.clip(z, *clip_logits(self.clip)), FEATURES_OF_LOGIT)
 
     def between_logits(self, z: Array) -> Array:
-        """The same, but beyond the logits of 0 and 1 it is theirs, as where scores are given."""
+        """The same, with z first moved between the logits of 0 and 1, where scores end."""
         z = np.clip(z, *logit(np.array(self.clip or (0.0, 1.0))))
         return self._evaluate(z, FEATURES_OF_LOGIT)
 
@@ -204,7 +204,7 @@ def rising_line(intercept: float, slope: float) -> Logistic:
 
 
 def clip_logits(clip: tuple[float, float] | None) -> tuple[float, float]:
-    """The logits of the ends of an interval; of 0 and 1, ends where all formulas are finite."""
+    """The logits of the ends of an interval; for 0 and 1, ± `LARGEST_LOGIT`."""
     low, high = (0.0, 1.0) if clip is None else clip
     inner = logit(np.array([low, high]))
     return (

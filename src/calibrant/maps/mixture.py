@@ -25,7 +25,7 @@ from calibrant.plan.nodes import Clip, Linear, Node
 
 __all__ = ["Mixture"]
 
-#: the logit axis, from the logit of 0 to that of 1, finest where sigmoids bend
+#: points on the logit axis from the logit of 0 to that of 1, closest together where sigmoids bend
 GRID = np.concatenate((np.arange(-744.0, -40.0, 4.0), np.arange(-40.0, 36.5, 0.125)))
 
 
@@ -149,7 +149,7 @@ class Mixture(Map):
 
 
 def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: Array) -> Array:
-    """Σ weight · function(at), which rounding may have carried out of [0, 1], moved back."""
+    """Σ weight · function(at), moved back into [0, 1] where rounding has carried it out."""
     total = np.zeros(at.shape)
     for weight, function in zip(weights, functions, strict=True):
         total += weight * function(at)
@@ -157,7 +157,7 @@ def _average(weights: Array, functions: Sequence[Callable[[Array], Array]], at: 
 
 
 def _flat(mixture: Mixture) -> tuple[Array, list[Map]]:
-    """Weights and members with mixtures inside mixtures opened, weightless members dropped."""
+    """Weights and members: mixtures within mixtures are opened, members without weight dropped."""
     weights: list[float] = []
     members: list[Map] = []
     for weight, member in zip(mixture.weights, mixture.members, strict=True):
@@ -199,7 +199,7 @@ def _exact(weights: Array, pieces: list[Piecewise]) -> Piecewise:
 
 
 def _refuse_unseen(member: Map, on_logit: bool) -> None:
-    """Refuse members whose corners the approximation could not see."""
+    """Refuse members whose knots the approximation cannot know."""
     if isinstance(member, Chain) and any(isinstance(step, Piecewise) for step in member.steps[1:]):
         raise ParameterError(
             "a mixture cannot collapse where steps or lines come after another map in a chain: "
@@ -254,7 +254,7 @@ def _profile(member: Map, on_logit: bool) -> _Profile:
 
 
 def _seeds(member: Map, on_logit: bool) -> Array:
-    """Points close enough together that nothing of a smooth member hides between them."""
+    """Points so close together that a smooth member hardly bends between them."""
     if on_logit:
         return GRID
     if isinstance(member, Logistic) and member.terms and member.terms[0][1]:
@@ -295,7 +295,7 @@ def _approximate(weights: Array, members: list[Map], tol: float) -> Piecewise:
 
 
 def _range(function: Callable[[Array], Array], tol: float) -> Array:
-    """−R and R such that the function is within tol of its limits beyond them."""
+    """Two scores beyond which the function is within ``tol`` of its limits."""
     radius: Array = np.ldexp(1.0, np.arange(-1000, 1000))
     ends = []
     for sign in (-1.0, 1.0):

@@ -27,7 +27,8 @@ Index = NDArray[np.intp]
 
 
 def _keys(keys: Any) -> tuple[Key, ...]:
-    """Keys that a file can hold; of 64 bits, so that no file can slow their lookup down."""
+    """Keys that a file can hold. Integers have at most 64 bits: longer ones would be slow to
+    hash."""
     made = (keys,) if isinstance(keys, (str, int)) else tuple(keys)
     for key in made:
         fine = type(key) is int and fits_64_bits(key)
@@ -55,8 +56,8 @@ class Segmented(Map):
     input : {"score", "default"}, default="score"
         What ``maps`` take: the score itself, or what ``default`` makes of it.
     default_keys : tuple of str or int, optional
-        Segments that the fit has seen and that have ``default``. They only tell such segments from
-        new ones.
+        Segments that the fit has seen, but that use ``default``. Listing them tells them from new
+        segments.
 
     Notes
     -----
@@ -126,7 +127,8 @@ class Segmented(Map):
     by_segment = __call__
 
     def _check_kind(self, segments: Any) -> None:
-        """Refuse text where the keys are numbers and the reverse: nobody would find his own."""
+        """Refuse text where the keys are numbers, and numbers where they are text: no row would
+        match."""
         values = segment_codes(segments)[0]
         seen = self.seen
         words, keys = ({isinstance(key, str) for key in found} for found in (values, seen))
@@ -144,7 +146,7 @@ class Segmented(Map):
                 f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
             )
         n = len(self.keys)
-        codes = np.minimum(codes, n)  # the others have the map of all rows
+        codes = np.minimum(codes, n)  # all others have the default
         common = self.default(s)
         taken = common if self.input == "default" else s
         # small integers sort in linear time
@@ -198,19 +200,20 @@ class Segmented(Map):
         return BySegment(common, self.keys, members, shares, whole)
 
     def shifted(self, factor: Array) -> Map:
-        """Each segment's map is moved as mixed: a mixture of moved maps would be another one."""
+        """Mixes each segment's map with the default first: a mixture of shifted maps is another
+        map."""
         members = tuple(self._whole(i).shifted(factor) for i in range(len(self.keys)))
         default = self.default.shifted(factor)
         return Segmented(default, self.keys, members, default_keys=self.default_keys)
 
     def _whole(self, i: int) -> Map:
-        """The map of segment i on its own, which holds the default at most once."""
+        """The map of segment i on its own, with the default written at most once."""
         if self.input == "score":
             return self.member(self.keys[i])
         share = 1.0 if self.weights is None else float(self.weights[i])
         if share == 1.0:
             return Chain((self.default, self.maps[i]))
-        # of what the default says, the default's own part is that itself
+        # both read what the default gives, so the share of the default is that number itself
         both = Mixture(np.array([share, 1.0 - share]), (self.maps[i], Identity()))
         return Chain((self.default, both))
 

@@ -24,20 +24,20 @@ __all__ = [
     "symmetric",
 ]
 
-#: multiplications of one matrix product; larger ones make BLAS start threads, and threads that
-#: wait for a busy core cost far more than they bring on matrices of this size
+#: multiplications of one matrix product. Larger ones make BLAS start threads, which cost more than
+#: they bring on matrices of this size
 PRODUCT = 1 << 19
 #: numbers that the temporaries of one block of rows may hold
 BLOCK = 1 << 19
-#: relative to the mean column weight: what is added to the diagonal (and then refined away)
+#: what is added to the diagonal, relative to the mean weight of columns; refinement undoes it
 RIDGE = 1e-11
 #: how far below zero a value or a gradient may lie and still count as zero
 ZERO = 1e-13
-#: the share of numbers other than zero above which a table is not kept as a sparse one
+#: a table with a larger share of numbers other than zero is not kept sparse
 DENSE = 0.15
 #: the least that stands in for a pivot that is not positive
 PIVOT = 1e-10
-#: pivots before a row takes what it has: far more than is ever needed
+#: the most rounds of pivoting: far more than any row needs
 PIVOTS = 200
 
 
@@ -155,10 +155,10 @@ class SimplexQuadratic:
 
     With Q the matrix of that form, p = y/Σy where y ≥ 0 minimises ½yᵀ(Q+c·11ᵀ)y − 1ᵀy: along a
     ray y = tp the best t leaves −1/(2(pᵀQp+c)). Such problems are solved exactly by block
-    principal pivoting: guess which classes are zero, solve for the others, flip every class of the
-    wrong sign (one only, the last, where that does not help soon: that rule cannot cycle).
-    A ridge of 1e-11 and two steps of refinement pick, where the minimum is not unique, the one
-    nearest to uniform.
+    principal pivoting: guess which classes are zero, solve for the others, and flip every class of
+    the wrong sign. Where that does not help soon, only the last such class is flipped: that rule
+    cannot cycle. Where the minimum is not unique, a ridge of 1e-11 and two steps of refinement
+    choose the one nearest to uniform.
     """
 
     def __init__(self, code: Array, weights: Array) -> None:

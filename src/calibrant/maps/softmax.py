@@ -24,7 +24,7 @@ from calibrant.plan.row_nodes import (
 
 __all__ = ["Softmax", "refuse_logits"]
 
-#: numbers per block of rows: temporaries stay in cache, and memory small
+#: numbers per block of rows: temporaries then stay in the cache
 BLOCK = 1 << 17
 
 
@@ -38,12 +38,12 @@ class Softmax(VectorMap):
         W: one factor for all (temperature), one per class (vector scaling), or a full matrix.
     bias : array of shape (k,)
     input : {"logit", "probability"}
-        With ``"probability"`` the rows are probabilities and z their logarithm, else z is the row.
+        What rows hold. z is the row itself, or the logarithms of its probabilities.
     floor : float, default=5e-324
         Probabilities below it are raised to it before the logarithm.
     inner : float, optional
-        None: x = z. Else x = log_softmax(inner·z), the log-probabilities at that factor: then a
-        constant added to all logits of a row changes nothing, whatever W.
+        By default x = z. With ``inner``, x = log_softmax(inner·z): then a constant that is added to
+        all logits of a row changes nothing, whatever W is.
 
     Examples
     --------

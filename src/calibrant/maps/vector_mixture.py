@@ -41,12 +41,14 @@ class VectorMixture(VectorMap):
         Non-negative, of sum 1 (to 1e-9).
     members : tuple of m vector maps of the same columns
     input : {"score", "logit", "probability"}
-        What members see of a row: the row as it is; its softmax; or the row, a distribution.
+        What rows hold. Members see a row of scores as it is, logits by their softmax, and
+        probabilities divided by their sum.
     floor : float, default=0.0
-        Of the latter two smaller entries are raised to this (and rows divided by their sums).
+        Probabilities that members see are raised to at least this; then rows are divided by their
+        sums.
     factor : float, default=1.0
-        1/T: before that, logits are multiplied by it, or probabilities raised to its power. Rows
-        that are far too sure of themselves so keep what the floor would take from them.
+        1/T for a temperature T. Before all that, logits are multiplied by it, and probabilities
+        raised to its power. So overconfident rows are softened before the floor cuts them.
 
     Examples
     --------
@@ -103,7 +105,7 @@ class VectorMixture(VectorMap):
         return RowAverage(tuple(terms))
 
     def _distribution(self, axis: RowAxis) -> RowAxis:
-        """What the members see of a row."""
+        """What the members see of a row, as nodes of a plan."""
         if self.input == "logit":
             refuse_logits(axis)
             cut = Within(axis.row, -LARGEST_LOGIT, LARGEST_LOGIT)

@@ -1,7 +1,7 @@
 """Where the pieces of a map begin and end on the scale of the score, to the exact double.
 
-All of it is NumPy. Doubles are counted: their bits, read as integers, are in the order of the
-numbers, so the smallest double with a property is found by bisection in at most 64 steps.
+The bits of doubles, read as integers, are in the order of the numbers. So the smallest double with
+a property is found by bisection of these integers (ranks) in at most 64 steps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Regions(NamedTuple):
 
 
 def rank(values: Array) -> Index:
-    """The place of each finite double among all of them; 0.0 and −0.0 share theirs.
+    """The rank of each finite double among all doubles; 0.0 and −0.0 have the same rank.
 
     >>> rank(np.array([-5e-324, 0.0, 5e-324])).tolist()
     [-1, 0, 1]
@@ -50,7 +50,7 @@ def rank(values: Array) -> Index:
 
 
 def number(ranks: Index) -> Array:
-    """The doubles at these places.
+    """The doubles of these ranks.
 
     >>> number(np.array([-1, 0, 1])).tolist()
     [-5e-324, 0.0, 5e-324]
@@ -63,7 +63,7 @@ FIRST, LAST = (int(rank(np.array([end]))[0]) for end in (-LARGEST_DOUBLE, LARGES
 
 
 def regions(knots: Array, function: Callable[[Array], Array] | None, falling: bool) -> Regions:
-    """Where a function of the score lies between which knots, exactly, as intervals of scores.
+    """The intervals of scores on which a function lies between two neighbouring knots, exactly.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def regions(knots: Array, function: Callable[[Array], Array] | None, falling: bo
     Notes
     -----
     Piece i holds where i of the knots are at or below the function's value. The border of a knot
-    is the first double at which its comparison changes, so a database that compares scores with
-    borders decides as NumPy does, whatever the last bit of its logarithm. O(m) space, and 64
-    evaluations of the function at m points.
+    is the first double at which the comparison with it changes. So a database that compares scores
+    with borders decides as NumPy does, even if its logarithm differs in the last bit. Takes O(m)
+    space, and 64 evaluations of the function at m points.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def _first_beyond(
 ) -> Index:
     """The first ranks from ``low`` to ``high`` at which a function has passed knots, by bisection.
 
-    Passed is function ≥ knot where the function rises, function < knot where it falls; the answer
-    is ``high`` where it does neither.
+    A rising function has passed a knot where it is at least the knot, a falling one where it is
+    below. Where it has not passed before ``high``, the answer is ``high``.
     """
     with np.errstate(all="ignore"):
         while (open_ := low < high).any():
@@ -149,18 +149,18 @@ class Stretches(NamedTuple):
         return np.append(self.first[1:], LAST + 1) - 1
 
     def at(self, ranks: Index) -> Index:
-        """The sign at doubles."""
+        """The sign of the stretch that each rank lies in."""
         return self.sign[np.searchsorted(self.first, ranks, side="right") - 1]
 
 
-#: what the score itself does
+#: the stretch of the score itself, which rises everywhere
 WHOLE = Stretches(np.array([FIRST]), np.array([1]))
 
 
 def on_stretches(
     knots: Array, function: Callable[[Array], Array] | None, stretches: Stretches
 ) -> Regions:
-    """As `regions`, of a function that rises and falls: on each stretch on its own.
+    """As `regions`, for a function that rises on some stretches and falls on others.
 
     Costs 64 evaluations at each place where the function passes a knot.
 
@@ -185,7 +185,7 @@ def on_stretches(
         found = _first_beyond(knots[knot], own, falls, first[stretch], last[stretch] + 1)
     start = np.concatenate((first, found))
     piece = np.concatenate((begin, np.where(falls, knot, knot + 1)))
-    # of the borders in one place the last one passed counts
+    # where several borders are at one place, the one passed last counts
     order = np.lexsort((np.concatenate((np.full(len(first), -1), nth)), start))
     start, piece = start[order], piece[order]
     kept = np.append(start[1:] != start[:-1], True)

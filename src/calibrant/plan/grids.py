@@ -16,13 +16,13 @@ __all__ = ["Grid", "grid_of", "listed", "packed"]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-#: cells of a lookup table: at least, at most, and how many more than there are pieces
+#: cells of a lookup table: the fewest, the most, and how many for each piece
 FEWEST, MOST, ROOM = 2**12, 2**18, 4
-#: and at least for each of many maps
+#: the fewest cells for each of many maps
 LEAST = 16
-#: knots so far out that differences of scores may overflow
+#: differences of scores beyond ± this may overflow
 FAR = 1e280
-#: borders that may lie in crowded cells
+#: as many borders may lie in crowded cells
 SOME = 32
 
 
@@ -30,8 +30,8 @@ SOME = 32
 class Grid:
     """Cells of scores from ``first`` to ``last``: floor(K · t^(1/2^roots)), t from 0 to 1.
 
-    As `Cells`, only from operations that IEEE 754 fixes to the last bit, but cheaper where the
-    knots allow it. With ``cells`` those of another rule, of scores less ``first``.
+    Every operation is one that IEEE 754 fixes to the last bit, so all engines find the same cell.
+    With ``cells`` the rule is that of `Cells`, applied to score − ``first``.
     """
 
     count: int
@@ -64,9 +64,9 @@ class Grid:
 def grid_of(low: Array, owners: int = 1, lean: bool = False) -> Grid:
     """Cells for a lookup among regions with these lower ends: enough that few hold several.
 
-    The first of the rules, cheap ones first, whose cells hold at most a border or two, but for a
-    few borders in all. With several ``owners`` the ends are those of as many maps. A ``lean`` grid
-    has about as many cells as there are regions, for tables that are written out as text.
+    Rules are tried from the cheapest on, until only a few borders lie in cells that hold more than
+    one. With several ``owners`` the ends are those of as many maps. A ``lean`` grid has about as
+    many cells as there are regions, for tables that are written out as text.
 
     >>> grid_of(np.linspace(0, 1, 100)).roots
     0
@@ -142,8 +142,8 @@ class Packed(NamedTuple):
 
 
 def packed(cell: Index, region: Index, wide: int) -> Packed:
-    """What `listed` listed, side by side: the first, second … region of each cell, the last one
-    repeated where there are fewer than ``wide``. Cells that hold more are left out.
+    """What `listed` gives, with one row per cell: its first region, its second, and so on. A cell
+    with fewer than ``wide`` regions repeats its last; cells with more are left out.
 
     >>> found = packed(np.array([0, 1, 1]), np.array([0, 0, 1]), 2)
     >>> found.cell.tolist(), [column.tolist() for column in found.regions]

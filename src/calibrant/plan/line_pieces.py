@@ -1,4 +1,4 @@
-"""Lines between knots, with jumps at the knots and flat ends: the arithmetic of one table."""
+"""One table of lines between knots, with jumps at the knots and flat ends: its arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Index = NDArray[np.int64]
 
 #: how far rounding may move a line written as base + slope · s
 LOST = 2.5e-13
-#: a piece is so narrow that 1/width may be no double, and what its scores are then multiplied by
+#: below this width 1/width may overflow; scores on such a piece are multiplied by the second number
 NARROW, WIDER = 2.0**-960, 2.0**600
 
 
@@ -69,8 +69,8 @@ class Pieces:
 
     @functools.cached_property
     def table(self) -> tuple[Array, ...]:
-        """Per piece: start, width, value at the start and at the end, the smaller and the larger of
-        the two, and a scale (½ where the width would overflow). Outer pieces are flat."""
+        """Columns with an entry per piece: start, width, value at the start, value at the end, the
+        smaller of the two, the larger, and a scale (½ where the width would overflow)."""
         low, high = self.low, self.high
         with np.errstate(over="ignore"):
             scale = np.where(np.isinf(np.diff(self.x)), 0.5, 1.0)
@@ -102,12 +102,12 @@ class Pieces:
         return np.where(self.x[knot] == at, self.left[knot], value), value
 
     def columns(self, relative: bool = False) -> dict[str, Array]:
-        """What a row needs to know of its piece: base and slope of a line base + slope · s, where
-        that is as good as a line from its start, with slope; or both ends, where a slope is no
-        double.
+        """The columns that a line is computed from, an entry per piece.
 
-        Where small values must keep their digits (``relative``), lines have both ends, too: from
-        those a line is computed operation by operation as here.
+        ``base`` and ``slope`` for base + slope · s, if that loses no digits. Else ``start``,
+        ``low`` and ``slope`` for low + slope · (s − start). Where a slope would overflow, or small
+        values must keep their digits (``relative``), those of `ends`: then a line is computed by
+        the same operations as here.
         """
         start_, width, low, high, _, _, scale = self.table
         with np.errstate(over="ignore", invalid="ignore"):

@@ -40,21 +40,22 @@ Array = NDArray[np.float64]
 
 
 class PlanTarget(NamedTuple):
-    """What a plan is printed as, what to do with a map that cannot be, for messages; and whether
-    it has words for loops."""
+    """What a plan is printed as: its name, what to do instead where a map cannot be printed, and
+    whether the target has loops."""
 
     name: str
     advice: str
     iterates: bool = True
 
     def refuses(self, what: str, why: str = "") -> InputError:
-        """The error that says so."""
+        """The error that says what the target cannot hold, why, and what to do instead."""
         reason = f": {why}" if why else ""
         return InputError(f"{what} cannot be written as {self.name}{reason}. {self.advice}")
 
 
 class Scale(NamedTuple):
-    """A number as a node, and as NumPy's function of the input; None where it is the input."""
+    """A number as a node, and as a NumPy function of the input; None where it is the input
+    itself."""
 
     node: Node
     function: Function | None
@@ -84,7 +85,8 @@ class MapInput:
         return self.logit.function is None
 
     def after(self, node: Node, function: Function, of_logit: Function) -> MapInput:
-        """The axis after a map: its value, and its function of scores and of their logits."""
+        """What a later map reads: the value of a map, given as a node and as functions of the score
+        and of its logit."""
         before = self.score.function
         composed = function
         if self.on_logits:
@@ -105,8 +107,8 @@ class MapInput:
     def features(
         self, clip: tuple[float, float] | None, logits: tuple[float, float]
     ) -> dict[str, Node]:
-        """φ of `maps.logistic` by name, of scores clipped to an interval; where logits come in, of
-        those between ``logits``."""
+        """The features of `maps.logistic` by name, of scores moved into the interval ``clip``;
+        where logits come in, of logits moved into the interval ``logits``."""
         s, z = self.score.node, self.logit.node
         if self.on_logits:
             z = Clip(z, *logits)
@@ -119,13 +121,13 @@ class MapInput:
         return {"x": s, "z": z, "z2": Square(z), "ln_p": Log(s), "neg_ln_1mp": MinusLogRest(s)}
 
     def steps(self, knots: Array, values: Array, on: str) -> Node:
-        """Values above and below knots on the scale "score" or "logit"."""
+        """A value between each two knots, which are on the scale "score" or "logit"."""
         if (values == values[0]).all():
             return Constant(float(values[0]))
         return StepPieces(self.input, (self._place(knots, on, jumps=True),), (values,))
 
     def lines(self, pieces: Pieces, on: str) -> Node:
-        """Lines between knots on the scale "score" or "logit"."""
+        """Lines between knots, which are on the scale "score" or "logit"."""
         place = self._place(pieces.x, on, pieces.jumps)
         return LinePieces(self.input, self._scale(on).node, (place,), (pieces,))
 
@@ -142,7 +144,7 @@ class MapInput:
 
 
 def start(target: PlanTarget, input: str = "score") -> MapInput:
-    """The axis of scores as they come in, or of scores whose logits come in."""
+    """What the first map reads: scores that come in, or scores whose logits come in."""
     s = Input()
     if input == "logit":
         return MapInput(s, Scale(Sigmoid(s), sigmoid), Scale(s, None), WHOLE, target)
@@ -155,7 +157,7 @@ def start(target: PlanTarget, input: str = "score") -> MapInput:
 def stretches(node: Node) -> Stretches | None:
     """Where a value rises and falls with the input; None where that is not known.
 
-    To the last bit: sums and products of numbers that rise never fall by rounding.
+    This holds to the last bit: rounding never makes sums and products of rising numbers fall.
 
     >>> stretches(Linear(0.0, ((-2.0, Input()),))).sign.tolist()
     [-1]
@@ -203,7 +205,8 @@ class _Stretching(PlanPrinter[Stretches | None]):
 
 
 def _of_pieces(place: PieceChoice, rise: Array, trend: int) -> Stretches | None:
-    """Those of what chooses, where the whole table rises or falls; else those of each piece."""
+    """The stretches of a table: those of what chooses, if the whole table rises or falls; else one
+    for each piece."""
     before = place.stretches
     if before is None:
         return None

@@ -80,7 +80,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Input(Node):
-    """The number that comes in: comparisons are with it, since its bits are the same everywhere."""
+    """The number that comes in. Pieces are chosen by it, for its bits are the same everywhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +162,10 @@ class PieceChoice:
     Parameters
     ----------
     knots : ascending
-    function : NumPy's function from the input to what is compared with the knots; None: the same
-    stretches : where that function rises and falls; None where it is not known: then only what is
-        compared can choose, and only where neighbours agree at every knot
+    function : NumPy's function from the input to what is compared with the knots; None where the
+        input itself is
+    stretches : where that function rises and falls; None where it is not known. Then what is
+        compared must choose itself, which is safe only if neighbours agree at every knot.
     """
 
     knots: Array
@@ -212,7 +213,7 @@ class Variable(Node):
 
 @dataclass(frozen=True, eq=False)
 class Let(Node):
-    """A body that depends on the score only through a variable (and through comparisons)."""
+    """A body that reads a variable; beside it, the score only chooses pieces."""
 
     variable: Variable
     body: Node
@@ -307,7 +308,7 @@ def names_of(kind: type[Node]) -> tuple[str, ...]:
 
 
 def parts_of(node: Node) -> list[Any]:
-    """What a node is made of, whether in a tuple or on its own."""
+    """The fields of a node, with tuples opened."""
     found: list[Any] = []
     open_ = [getattr(node, name) for name in names_of(type(node))]
     while open_:
@@ -325,7 +326,7 @@ def operands(node: Node) -> list[Node]:
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The plan with every node changed, from the score on; what is shared stays so."""
+    """The plan with every node changed, inner ones first; a node that is shared stays shared."""
     known: dict[Node, Node] = {}
 
     def value(own: Any) -> Any:
@@ -346,7 +347,7 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def columns_of(node: Node) -> list[PlanColumn]:
-    """The parameters of which each row has its own, each once."""
+    """The parameters that differ from row to row, each once."""
     parts = (part for own in uses([node]) for part in parts_of(own))
     return list(dict.fromkeys(part for part in parts if isinstance(part, PlanColumn)))
 
@@ -374,7 +375,8 @@ def uses(plans: Sequence[Node]) -> Counter[Node]:
 def evaluate(
     node: Node, scores: Array, segments: Sequence[object] | None = None, owner: int = 0
 ) -> Array:
-    """The values of a plan: what every target must give; of many plans in one, those of ``owner``.
+    """The values of a plan, which every target must give. Of stacked plans, those of plan
+    ``owner``.
 
     >>> s = Input()
     >>> evaluate(Sigmoid(Linear(1.0, ((2.0, s),))), np.array([-0.5])).tolist()
@@ -392,7 +394,7 @@ class _Evaluation(PlanPrinter[Array]):
         self.known = {}
 
     def number(self, number: Number) -> Array:
-        """A parameter, for all rows."""
+        """A parameter, repeated for all rows."""
         own = number.values[self.owner] if isinstance(number, PlanColumn) else number
         return np.full(self.scores.shape, own)
 

@@ -48,7 +48,8 @@ def reach(
 
     Notes
     -----
-    By interval arithmetic: never too narrow. What cannot be negative is not said to be so.
+    By interval arithmetic, so never too narrow. A value that cannot be negative has no negative
+    numbers in its range.
 
     >>> reach(Sigmoid(Input()))
     (0.0, 1.0)
@@ -67,7 +68,7 @@ def ends_of(number: Number) -> Range:
 
 
 def about(low: float, high: float) -> Range:
-    """A little wider, but not across zero: what rounds stays on its side."""
+    """A little wider, but not across zero: rounding does not change a sign."""
     below = low - MARGIN * max(1.0, abs(low))
     above = high + MARGIN * max(1.0, abs(high))
     return max(below, 0.0) if low >= 0.0 else below, min(above, 0.0) if high <= 0.0 else above
@@ -121,7 +122,7 @@ class _Reach(PlanPrinter[Range]):
         )
 
     def _met(self, place: PieceChoice, *columns: Array) -> list[Array]:
-        """The entries of columns of the pieces that scores get to."""
+        """The entries of columns for the pieces that scores can lie on."""
         if place.stretches is None:
             return list(columns)
         low, high, piece = place.regions

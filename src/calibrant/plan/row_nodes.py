@@ -1,4 +1,4 @@
-"""Nodes of rows: what maps of several scores become. Each is a value (n, k) of rows."""
+"""Nodes of rows, for maps of several scores: the value of each is an array of shape (n, k)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LARGEST_LOGIT = 1e100
 
 @dataclass(frozen=True, eq=False)
 class Row(Node):
-    """A value of each row and column."""
+    """A value for each row and column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class RowOf(Row):
 
 @dataclass(frozen=True, eq=False)
 class EachColumn(RowOf):
-    """A plan of one score for each column of the result: which column it reads, and itself."""
+    """For each column of the result, which column it reads, and the plan of that one score."""
 
     members: tuple[tuple[int, Node], ...]
 
@@ -90,7 +90,7 @@ class Logarithms(RowOf):
 
 @dataclass(frozen=True, eq=False)
 class Affine(RowOf):
-    """W·x + b, with W a factor, one for each column, or a matrix; and any b, or none."""
+    """W·x + b. W is a factor, one factor for each column, or a matrix; b may be left out."""
 
     matrix: Array
     bias: Array | None = None
@@ -114,7 +114,7 @@ class Relative(RowOf):
 
 @dataclass(frozen=True, eq=False)
 class Power(RowOf):
-    """Values of at least zero to a power."""
+    """Values, none below zero, to a power."""
 
     power: float
 
@@ -135,8 +135,8 @@ class Combined(RowOf):
     row : the columns that count; where each of them singles out a class, in the order of classes
     rule : "normalized", "projected" and "balanced" for columns that single out a class each;
         "least_squares" and "coupled" for any other code
-    code, weights : of the columns that count, and of the classes that they know
-    known : which classes those are; the others get nothing
+    code, weights : of the columns that count; the code has only classes that these columns know
+    known : which classes those are; the others get no probability
     solve : NumPy's function of the columns' probabilities
     """
 
@@ -152,8 +152,8 @@ class Combined(RowOf):
 
 @dataclass(frozen=True)
 class RowAxis:
-    """What a map of rows reads: scores, or logits whose softmax (or, of columns of their own, whose
-    sigmoids) the scores are."""
+    """What a map of rows reads: scores, or logits of scores. The scores are the softmax of such
+    logits, or, where columns stand for themselves, their sigmoids."""
 
     row: Row
     k: int
@@ -165,7 +165,7 @@ class RowAxis:
         return Exponentials(LogSoftmax(self.row)) if self.logits else self.row
 
     def log(self, floor: float) -> Row:
-        """Their logarithms, those below a floor raised to it."""
+        """The logarithms of the scores, which are first raised to a floor."""
         if not self.logits:
             return Logarithms(self.row, floor)
         # the smallest number is no floor: it only says where a double is rounded to zero
@@ -173,7 +173,7 @@ class RowAxis:
         return logs if floor <= SMALLEST else Within(logs, float(np.log(floor)), 0.0)
 
     def to_the_power(self, power: float) -> RowAxis:
-        """The distributions ∝ scores to a power."""
+        """The axis of the distributions that are proportional to a power of the scores."""
         if power == 1.0:
             return self
         if self.logits:
@@ -183,14 +183,15 @@ class RowAxis:
     def each(
         self, lowered: list[tuple[int, Callable[[MapInput], Node]]], among: bool = False
     ) -> Row:
-        """Maps of columns; with ``among`` each column is one of probabilities of the sum one."""
+        """A map for each column. With ``among`` the columns are probabilities of sum one."""
         row = Among(self.row, self.k) if among and self.logits else self.row
         kind = "logit" if self.logits else "score"
         return EachColumn(row, tuple((j, lower(start(self.target, kind))) for j, lower in lowered))
 
 
 def start_row(k: int, target: PlanTarget, input: str) -> RowAxis:
-    """The axis of rows of k scores as they come in, or of scores whose logits come in."""
+    """What the first map reads: rows of k scores that come in, or of scores whose logits come
+    in."""
     if input == "logit":
         return RowAxis(Within(RowInput(k), -LARGEST_LOGIT, LARGEST_LOGIT), k, True, target)
     return RowAxis(RowInput(k), k, False, target)

@@ -1,6 +1,6 @@
-"""Plans of the same form as one: each row then has its own parameters and its own table.
+"""Plans of the same form, written as one plan in which each row has its own parameters and table.
 
-So thousands of segments cost a target as many formulas and joins as one of them.
+So a target needs no more formulas and joins for thousands of segments than for one.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ Index = NDArray[np.int64]
 
 
 class StackedPlans(NamedTuple):
-    """Plans written as one: which of those given they are, and the one."""
+    """Several plans written as one: their indices among the plans given, and the plan."""
 
     members: list[int]
     node: Node
 
 
 def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[StackedPlans]:
-    """Plans of the same form together; ``shared`` variables are the same value for all of them.
+    """Plans, stacked with those of the same form; ``shared`` variables have one value in all of
+    them.
 
     >>> from calibrant.plan.nodes import Linear
     >>> s = Input()
@@ -59,8 +60,11 @@ def stacked(plans: Sequence[Node], shared: Sequence[Variable] = ()) -> list[Stac
 def parameter_table(
     stacks: Sequence[StackedPlans], shares: Array
 ) -> tuple[dict[str, Array | Index], dict[PlanColumn, str]]:
-    """A row for each plan: the number of its stack, its own number there, its share, and its
-    parameters; and the columns in which those are. A plan without a parameter has another's."""
+    """A table with a row for each plan, and the names of the columns that hold its parameters.
+
+    Columns are the number of the plan's stack, its number in the stack, its share, and the
+    parameters. Where a plan has no such parameter, the entry is that of another plan.
+    """
     count = len(shares)
     part, code = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     table: dict[str, Array | Index] = {"part": part, "code": code, "share": shares}
@@ -76,7 +80,7 @@ def parameter_table(
 
 
 def _form(value: Any, shared: Sequence[Variable]) -> Any:
-    """What plans must have in common to be one."""
+    """What two plans must have in common to be stacked."""
     if isinstance(value, PieceChoice):
         return value.stretches is None
     if isinstance(value, Node) and value not in shared:
@@ -117,7 +121,7 @@ class _Stacking:
 
 
 def find_borders(plans: Sequence[Node]) -> None:
-    """The borders of many tables at once, where all of them read the same."""
+    """Find the borders of many tables in one search, where tables read the same function."""
     groups: dict[tuple[Function, int], list[PieceChoice]] = {}
     for node in uses(plans):
         for place in getattr(node, "places", ()):

@@ -24,12 +24,12 @@ __all__ = [
     "weight_files",
 ]
 
-#: what converters call the outputs that we look for
+#: the names that converters give to these outputs
 SCORES = ("probabilities", "probability", "output_probability")
 LABELS = ("label", "output_label", "labels")
 #: types of scores
 FLOATS = ("float16", "float32", "float64")
-#: the type of what is no tensor
+#: stands for the type of an output that is no tensor
 VOID = np.dtype(np.void)
 
 
@@ -120,7 +120,7 @@ def weight_files(model: Path) -> list[Path]:
     damaged = import_extra("google.protobuf.message", extra="onnx").DecodeError
     try:
         whole = onnx.load_model(os.fspath(model), format="protobuf", load_external_data=False)
-    except damaged:  # which is said when it is read
+    except damaged:  # `load_model` reports it
         return []
     names = {
         entry.value

@@ -22,7 +22,7 @@ __all__ = ["combined"]
 Array = NDArray[np.float64]
 Combiner = Callable[[Tensor, Array, Array], Tensor]
 
-#: rounds of the search for the balance; the last ones only halve
+#: the most rounds of the search for the balance
 ROUNDS = 120
 #: stands in for a divisor of zero
 TINY = {np.dtype(np.float64): 1e-300, np.dtype(np.float32): 1e-30}
@@ -115,7 +115,7 @@ def _share(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _solved(solve: Combiner) -> Combiner:
-    """By iterations, whose tolerances are those of doubles."""
+    """A combiner that iterates: its tolerances need doubles, and a unique answer."""
 
     def solved(r: Tensor, code: Array, weights: Array) -> Tensor:
         _check_iterated(r, code)

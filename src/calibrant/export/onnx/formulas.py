@@ -1,7 +1,7 @@
 """The few functions that maps are made of, as graphs that keep every digit they can.
 
-ONNX's own Sigmoid and Softmax are not used: runtimes cut them where a label needs no more, and a
-probability of 1e-12 comes out as 1e-8.
+ONNX's own Sigmoid and Softmax are not used: runtimes compute them to the few digits that a label
+needs, and a probability of 1e-12 comes out as 1e-8.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def softplus_of(f: Tensor) -> Tensor:
 
 
 def _ln(q: Tensor) -> Tensor:
-    """ln of positive numbers; some runtimes know no logarithm of subnormal ones, so these are
-    first multiplied by a power of two."""
+    """ln of positive numbers. Subnormal ones are first multiplied by a power of two, for some
+    runtimes have no logarithm of them."""
     graph = q.graph
     small = q < float(np.finfo(graph.dtype).tiny)
     log = graph.op("Log", graph.where(small, q * 2.0**RAISED, q))
@@ -78,12 +78,12 @@ def logit_of(p: Tensor) -> Tensor:
 
 
 def between_logits(f: Tensor) -> Tensor:
-    """The logit of σ(f), without a round trip: f itself, moved between those of 0 and 1."""
+    """The logit of σ(f): f itself, moved between the logits of 0 and 1."""
     return f.graph.within(f, LOWEST, HIGHEST)
 
 
 def sum_of(terms: Sequence[Tensor]) -> Tensor:
-    """Their sum, from the first on."""
+    """The sum of tensors, added from left to right."""
     total = terms[0]
     for term in terms[1:]:
         total = total + term

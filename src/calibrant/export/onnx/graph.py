@@ -80,8 +80,8 @@ class Graph:
 
     Notes
     -----
-    The same operation of the same tensors is the same node, so a formula may ask twice. A node
-    goes to the innermost graph of its operands: what does not change in a loop stays outside.
+    The same operation of the same tensors is added once, however often it is asked for. A node is
+    added to the innermost graph of its operands, so what does not change in a loop stays outside.
 
     Examples
     --------
@@ -261,6 +261,6 @@ class Graph:
         return self.ops("Loop", operands, len(start), {"body": inner})
 
     def name(self, x: Tensor, name: str) -> Tensor:
-        """x under a name of one's choice, in this graph."""
+        """x under a given name, in this graph."""
         self.nodes.append(OnnxNode("Identity", (x.name,), (name,), {}))
         return Tensor(self, name)

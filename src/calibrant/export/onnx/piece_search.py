@@ -1,8 +1,8 @@
 """Pieces of a map as tables in the graph's own type, and the search for a row's piece.
 
-Rows of a table lie between borders, which are numbers of the type in which the graph compares.
-A border that is no float32 is moved up to the next one: between the two there is no float32 to
-decide about, so every float32 finds the piece that its double would.
+The graph compares numbers of its own type with borders of that type. A border that is no float32
+is moved up to the next float32. No float32 lies between the two, so every float32 finds the piece
+that its double would.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Float = np.dtype[Any]
 
 
 class PieceTable(NamedTuple):
-    """For each piece that a number of the type can lie in: its first number, and what it says."""
+    """The pieces that a number of the type can lie in: the first number of each, and its
+    columns."""
 
     first: NDArray[Any]
     columns: dict[str, Array]
@@ -73,8 +74,8 @@ def _rows(place: PieceChoice, own: Array | Pieces, dtype: Float) -> PieceTable:
 
 
 def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Array]:
-    """As `Pieces` has them; only the outer ones, which are flat, start at 0 and are wide, so
-    that no way along them overflows."""
+    """The lines of `Pieces`. The outer ones, which are flat, start at 0 and are wide, so that no
+    product on them overflows."""
     start, width, low, high, _, _, scale = own.table
     outer = np.arange(len(low)) % (len(low) - 1) == 0
     limits = np.finfo(dtype)
@@ -105,8 +106,8 @@ def _between_numbers(own: Pieces, first: NDArray[Any], last: NDArray[Any]) -> di
 def find(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> Tensor:
     """The row of each finite number among the rows of all tables, one after the other.
 
-    With ``code``, the number of a row's own table. A binary search, unrolled: the place moves
-    ahead by 2ᵇ, …, 2, 1 rows wherever the row it would move to does not begin too high.
+    ``code`` is the number of each row's own table, if there are several. The binary search is
+    unrolled: the place moves ahead by 2ᵇ, …, 2, 1 rows wherever that row does not begin too high.
     """
     graph = chooser.graph
     sizes = np.array([len(table.first) for table in tables])
@@ -129,7 +130,7 @@ def find(tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None) -> 
 def read(
     tables: Sequence[PieceTable], chooser: Tensor, code: Tensor | None, value: Callable[[], Tensor]
 ) -> Tensor:
-    """What the tables say of each number; ``value`` makes what their lines are functions of."""
+    """The value of each number by its piece; ``value`` makes the tensor that lines are lines of."""
     graph, at = chooser.graph, find(tables, chooser, code)
     columns = {
         name: np.concatenate([table.columns[name] for table in tables])

@@ -1,8 +1,8 @@
 """Plans of one score as ONNX graphs.
 
-A comparison decides as NumPy decides, whatever the last bit of a runtime's logarithm: the borders
-of a plan are on the scale of the number that comes in. What a runtime's ln and exp change is the
-value within a piece, in its last digits.
+The borders of a plan are on the scale of the number that comes in. So comparisons decide as NumPy
+does, even if the runtime's logarithm differs in the last bit. The runtime's ln and exp only change
+the last digits of values within a piece.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     ----------
     score : the tensor that comes in
     segment : the tensor of segments, for plans that have them
-    code : of many plans in one, the number of each row's own
-    known : nodes that tensors hold already
+    code : for stacked plans, the number of each row's own plan
+    known : nodes that have tensors already
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class OnnxPrinter(PlanPrinter[Tensor]):
             total = total + term
         return total
 
-    # Functions of a sigmoid are functions of what it is of: its logit keeps what rounding to 1 has
-    # lost. And it is they that are clipped, not what they are of: there is no 1 − 1e-9 among
-    # float32, but there is its logit.
+    # A function of a sigmoid is written as a function of the sigmoid's argument, which keeps what
+    # rounding to 1 would lose. And the function of a clipped value is clipped itself: float32 has
+    # no 1 − 1e-9, but it has the logit of it.
 
     def logit(self, node: nodes.Logit) -> Tensor:
         x = _opened(node.x)
@@ -174,7 +174,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         code, count = _segment_code(node, self.segment), len(node.keys)
         own = common
         for members, plan in stacked(node.members, shared=(node.common,)):
-            # rows of other groups read the first table, and are not heard
+            # rows of other groups read the first table, but their result is not used
             place, here = np.zeros(count + 1, dtype=np.int32), np.zeros(count + 1, dtype=bool)
             place[members], here[members] = np.arange(len(members)), True
             mine = graph.gather(place, code) if len(members) > 1 else None

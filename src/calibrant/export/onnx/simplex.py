@@ -1,7 +1,7 @@
 """Least squares on the simplex for any code, as a graph: the arithmetic of `maps.simplex`.
 
-Rows come first here: r is (n, columns), matrices are (n, k, k). All rows go on until the last of
-them is done; those that are done before stay where they are.
+Rows come first here: r is (n, columns), matrices are (n, k, k). The loop runs until the last row is
+done; rows that are done before no longer change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["anywhere", "inverse", "least_squares", "of_columns", "outer", "times
 
 Array = NDArray[np.float64]
 
-#: rounds that an attempt to flip all wrong classes at once may take without getting better
+#: rounds without progress after which only one wrong class is flipped at a time
 PATIENCE = 3.0
 
 
@@ -70,7 +70,7 @@ def inverse(matrices: Tensor, k: int) -> Tensor:
 
 
 def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
-    """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; see `maps.simplex.Quadratic`."""
+    """min Σ_b n_b((1−r_b)Σ_I p − r_bΣ_J p)² over p ≥ 0, Σp = 1; see `maps.simplex`."""
     graph, k = r.graph, len(code)
     plus, minus = (code.T > 0).astype(float), (code.T < 0).astype(float)
     mean, scale = float(weights.sum()) / k, weights[:, None]

@@ -111,7 +111,7 @@ def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function
 
 
 def _of_segment(plan: BySegment, text: Text) -> Function:
-    """The common value for all, then the segment's own, of the score or of the common one."""
+    """First the common value, then the value of the segment's own map."""
     body = Function(text, ("score: float", "segment: str | int"))
     body.add("score = _finite(score)")
     body.add(f"_check_segment(segment, {_known(plan.keys)!r})")
@@ -140,7 +140,8 @@ def _segments(plan: BySegment, text: Text) -> str:
 
 
 def _known(keys: tuple[str | int, ...]) -> str:
-    """What the known segments are: an export refuses the other kind, as the map does."""
+    """What the known segments are: text, numbers, or both. The text refuses others, as the map
+    does."""
     kinds = {type(key) for key in keys}
     return {str: "text", int: "numbers"}[kinds.pop()] if len(kinds) == 1 else "text or numbers"
 
@@ -182,7 +183,7 @@ def _how(plan: Node, fitted: Fitted | None) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A name or label for a docstring: as it stands if it is a plain word, else its repr, cut."""
+    """A name or label for a docstring: itself if it is a plain word, else its repr, shortened."""
     if isinstance(value, str) and value.replace(".", "").isalnum() and value.isascii():
         return value[:LONGEST]
     full = repr(value)

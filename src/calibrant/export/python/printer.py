@@ -12,9 +12,9 @@ from calibrant.plan.nodes import Node, Number, PlanPrinter, uses
 
 __all__ = ["PythonPrinter", "function_of"]
 
-#: terms of one expression; a longer sum is several statements
+#: the most terms of one expression; a longer sum is several statements
 MANY = 8
-#: what variables are called that hold a node's value
+#: the names of variables that hold the value of a node
 HINTS: dict[type[Node], str] = {nodes.Logit: "z", nodes.Clip: "x"}
 #: the helpers that compute functions
 HELPERS: dict[type[Node], str] = {

@@ -1,4 +1,4 @@
-"""A module in the making: tables, functions that share them, and what they need of helpers."""
+"""The text of a module: tables, functions that share them, and the helpers that they need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Function", "Text", "number", "spread"]
 
 #: columns of a line
 WIDTH = 100
-#: what the standard library gives
+#: modules of the standard library that the text may import
 IMPORTS = ("bisect", "math")
 
 
@@ -105,7 +105,7 @@ class Text:
 
 
 class Function:
-    """A function in the making: its parameters and statements, one after another."""
+    """A function that is being written: its parameters and statements."""
 
     def __init__(self, text: Text, parameters: tuple[str, ...], returns: str = "float") -> None:
         self.text = text
@@ -115,7 +115,8 @@ class Function:
         self._kept: dict[str, str] = {}
 
     def add(self, statement: str, sets: str = "") -> None:
-        """One more statement; if all that it does is to set a variable, say which."""
+        """Add a statement. If all that it does is to set a variable, ``sets`` names the
+        variable."""
         self._lines.append((statement, sets))
 
     def name(self, hint: str) -> str:

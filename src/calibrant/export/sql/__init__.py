@@ -17,7 +17,7 @@ from calibrant.maps import VectorMap
 __all__ = ["Sql", "to_sql"]
 
 FORMS = ("auto", "expression", "lookup")
-#: characters that a knot takes at least, and about as many as it takes among several classes
+#: the fewest characters that a knot takes, and about how many it takes with several classes
 LEAST, USUAL = 20, 100
 
 
@@ -84,14 +84,14 @@ def to_sql(
     -----
     Probabilities agree with ``calibrate`` to 1e-12: engines differ in the last bits of ln and exp.
     At a jump the side is always the same: comparisons are with scores, and numbers are written to
-    the last bit. (Members of a mixture over several classes that see scores divided by their sum
-    are the exception: the engine's sum decides.) NULL, NaN and infinite scores give NULL, and so
-    does a segment that is NULL; with several classes one such score makes the whole row NULL, but
-    for labels that do not exclude each other. Probabilities below 1e-250 may be given as 0. A line
-    so steep that the last bits of a logarithm change it is only right to those bits, and never
-    leaves the values at its ends.
+    the last bit. The one exception are mixtures over several classes whose members see scores
+    divided by their sum: there the engine's sum decides. NULL, NaN and infinite scores give NULL,
+    and so does a segment that is NULL. With several classes one such score makes the whole row
+    NULL; with labels that do not exclude each other, only its own label. Probabilities below 1e-250
+    may be given as 0. On a very steep line the last bits of a logarithm change the value, but never
+    beyond the values at the line's ends.
 
-    Of a band the point is written. Integers and decimals are compared as doubles, as databases do.
+    A band is written as its point. Integers and decimals are compared as doubles, as databases do.
     SQLite needs its mathematical functions, which most builds have, for formulas and lookups, and
     old versions of its parser (3.40) may refuse what is nested deeply ("parser stack overflow"):
     chains of four maps, or of three within a mixture. In Postgres, where a product that underflows
@@ -141,7 +141,7 @@ def to_sql(
 
 
 def _faster(request: Request) -> Sql:
-    """An expression, or a lookup where that is faster and there is one."""
+    """An expression; or a lookup, where there is one and it is faster."""
     dialect = request.writer.dialect
     other = replace(request, writer=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)

@@ -9,12 +9,12 @@ from calibrant.plan.grids import Grid
 
 __all__ = ["cell"]
 
-#: scores that many spreads out are in the last cells; as these, whose products do not overflow
+#: scores further out than so many spreads count as this far out: so no product overflows
 FAR = 2.0**60
 
 
 def cell(grid: Grid, score: str, dialect: Dialect) -> str:
-    """The cell of a score as SQL. What is no number is in some cell, where it finds no piece.
+    """The cell of a score as SQL. NULL and NaN get some cell, but match no piece in it.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> cell(Grid(4), "s", dialect_of("duckdb"))

@@ -1,4 +1,4 @@
-"""What differs between databases, one value for each."""
+"""What differs between databases: one `Dialect` for each. A new one is an entry in `DIALECTS`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from calibrant.export.sql.reserved_words import RESERVED, SNOWFLAKE
 
 __all__ = ["DIALECTS", "Dialect", "dialect_of"]
 
-#: what strings must not hold as it is, and what is written instead; all are written on one line
+#: characters that a string must not hold, and what is written instead; strings stay on one line
 STANDARD = {"'": "''", "\n": "' || CHR(10) || '", "\r": "' || CHR(13) || '"}
 SQLITE = {"'": "''", "\n": "' || CHAR(10) || '", "\r": "' || CHAR(13) || '"}
 LINES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}
-#: a doubled quote is one quote whether or not the server knows backslashes
+#: for servers that may or may not read backslashes: both read a doubled quote as one quote
 BACKSLASH = {"'": "''", **LINES}
-#: two strings side by side are not one with a quote here
+#: for servers that read a doubled quote as two strings
 ESCAPED = {"'": "\\'", **LINES}
-#: ${…} would be replaced by a setting before anything is parsed
+#: Spark replaces ${…} by a setting before it parses anything
 SPARK = {**ESCAPED, "$": "\\u0024"}
-#: a line of its own may be a command to the client, and $(…) one of its variables
+#: the client may read a line as a command, and $(…) as one of its variables
 TSQL = {"'": "''", "\n": "' + NCHAR(10) + N'", "\r": "' + NCHAR(13) + N'", "$": "$' + N'"}
 
 
@@ -43,25 +43,26 @@ class Dialect:
     stored : a double as a value of an INSERT
     column : a column of scores, read as doubles
     result : an expression of literals alone, as a double
-    finite : the condition that a score is a number, where BETWEEN the largest doubles is not it
-    endless : what bounds all scores, in tables
+    finite : the condition that a score is a number; empty for BETWEEN the largest doubles
+    endless : the number in tables that no score is beyond
     double, integer, cell, text : types of columns, and of the cast that makes a cell
     ln : the natural logarithm
     greatest, least : the larger and smaller of several; empty where a CASE must do
     key : a column of texts such that = compares them as Python does
-    key_end : what such a key ends with
+    key_end : what is added to the end of such a key
     indexed : whether lookup tables have a primary key
     storage : what ends a CREATE TABLE
     joined : what is written after a lookup table in a join
-    step, top, limit : what is written before, in and after the SELECT of a step, so that no
-        optimizer writes each use of a column out as its whole formula, which grows exponentially
+    step, top, limit : what is written before, in and after the SELECT of a step. It keeps
+        optimizers from replacing each use of a column by its whole formula: such SQL grows
+        exponentially.
     subnormals : whether there are numbers below 2.2e-308
-    infinite : whether what overflows is infinite; an error, or not known, otherwise
+    infinite : whether a number that overflows becomes infinite; elsewhere it may be an error
     strict : whether a product that underflows is an error
-    begin, commit : what opens and ends a transaction, where one holds whole tables
-    swap : elsewhere, what puts a table ``{new}`` that has been filled in the place of ``{own}``
+    begin, commit : what opens and ends a transaction, where CREATE TABLE can be part of one
+    swap : elsewhere, the statements that put a filled table ``{new}`` in the place of ``{own}``
     view : the statements that make a view ``{own}`` of a ``{query}``, whether or not there is one
-    batch : what comes before those in a script, where they must begin a batch
+    batch : what comes before those statements in a script, where a view needs a batch of its own
     longest : characters of an expression beyond which a lookup is faster
     advice : what to do before long queries
     """
@@ -264,7 +265,7 @@ DIALECTS: dict[str, Dialect] = {
     )
 }
 
-#: other names of the same
+#: other names that people use for them
 KNOWN_AS = {
     "postgresql": "postgres",
     "pg": "postgres",

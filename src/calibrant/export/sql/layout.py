@@ -28,21 +28,21 @@ __all__ = [
 
 End = float | str | None
 
-#: what needs no quotes, and means the same whether a database folds names up or down
+#: names that need no quotes, and mean the same whether a database folds names up or down
 PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-#: what no name may hold: nothing of it is text, and ${…} is replaced by a setting in some clients
+#: what no name may hold: control characters, and ${…}, which some clients replace by a setting
 CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|\$\{")
-#: what begins or ends a comment, or is replaced by a variable in some clients
+#: what begins or ends a comment, or is a variable to some clients
 MARKS = ("*/", "/*", "${", "$(")
-#: a line, a comment, and a label within one
+#: the longest line, comment, and label within a comment
 WIDTH, LONGEST, LABEL = 88, 96, 60
-#: lines of a CASE that takes in the one that it ends with
+#: lines of a CASE up to which the CASE in its ELSE becomes part of it
 LONGEST_CASE = 12
-#: branches of one CASE among pieces; more are a tree
+#: the most branches of one CASE among pieces; more become a tree
 BRANCHES = 8
-#: characters of a value that is written several times, where that spares a subquery
+#: the longest value that is written several times to avoid a subquery
 REPEATED = 120
-#: summands of one level: databases limit how deep an expression may be
+#: the most terms of a sum at one level: databases limit how deep an expression may be
 WIDE = 50
 
 
@@ -104,9 +104,9 @@ def _escaped(text: str, known: Mapping[str, str]) -> str:
 
 
 def comment(text: str) -> str:
-    """A comment, and a line break. The text is ours; what it quotes comes from `label`.
+    """A comment, and a line break. The text is ours; what it quotes has gone through `label`.
 
-    It has an end of its own, so that SQL may be put on one line.
+    It is a comment with an end, so that the SQL may be put on one line.
 
     >>> comment("by 'a */ b'")
     "/* by 'a * / b' */\\n"
@@ -132,7 +132,7 @@ def label(value: object) -> str:
 
 
 def shifted(text: str, by: int = 2) -> str:
-    """The text with its lines indented: those that "\\n" ends, which no string of ours holds."""
+    """The text with its lines indented. No string that we write holds a line break."""
     return "\n".join(" " * by + line for line in text.split("\n"))
 
 
@@ -169,7 +169,7 @@ def _row(start: str, value: str) -> str:
 
 
 def _opened(text: str) -> list[str]:
-    """The branches of a CASE, which may as well be those of the one that it ends."""
+    """The lines of a CASE without its first and last, if it is one and has several lines."""
     first, *lines = text.split("\n")
     whole = first == "CASE" and lines and lines[-1] == "END"
     return lines[:-1] if whole and all(line.startswith("  ") for line in lines[:-1]) else []
@@ -240,7 +240,7 @@ def linear(base: float, terms: Sequence[tuple[float, str]], dialect: Dialect) ->
 
 
 def total(terms: Sequence[str], between: str = " + ") -> str:
-    """Summands, in brackets of fifty where there are many.
+    """A sum, in brackets of fifty terms where there are many.
 
     >>> total(["a", "b", "c"])
     'a + b + c'

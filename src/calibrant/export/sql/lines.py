@@ -1,4 +1,4 @@
-"""Lines as SQL, kept between the values at their ends where rounding could carry them beyond."""
+"""Lines as SQL. Where rounding could carry a value beyond those at the line's ends, it is cut."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["bounds", "flat_value", "is_steep", "line", "numbered_line", "numbere
 
 Array = NDArray[np.float64]
 
-#: how far engines differ in what they compute, as a share of it
+#: how far values of different engines may differ, as a share of the value
 ROUNDING = 2.0**-51
 
 
@@ -25,7 +25,7 @@ ROUNDING = 2.0**-51
 
 
 def is_steep(pieces: Pieces, x: Node) -> NDArray[np.bool_]:
-    """The pieces on which the last bits of what a line is a line of change its value.
+    """The pieces that are so steep that the last bits of x change the value of the line.
 
     >>> from calibrant.plan.nodes import Logit
     >>> rise = np.array([0.0, 1.0])
@@ -43,7 +43,7 @@ def is_steep(pieces: Pieces, x: Node) -> NDArray[np.bool_]:
 
 
 def bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
-    """The least and the largest value in memory on each piece of table i."""
+    """The least and the largest value that NumPy gives on each piece of table i."""
     pieces = node.pieces[i]
     if not node.places[i].by_input:
         ends = [pieces.low[found.piece], pieces.high[found.piece]]

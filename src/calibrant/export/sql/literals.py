@@ -9,14 +9,14 @@ __all__ = ["LARGEST", "by_quotient", "cast", "of_normals", "plain", "quoted"]
 
 LARGEST = 1.7976931348623157e308
 SMALLEST_NORMAL = 2.2250738585072014e-308
-#: whole numbers, and powers of ten, up to which doubles are exact
+#: up to which whole number, and which power of ten, doubles are exact
 WHOLE, TENS = 2**53, 22
 #: the largest power of two that is written as one number
 POWER = 62
 
 
 def plain(x: float) -> str:
-    """The shortest digits that are this double, with an exponent: else they would be a DECIMAL.
+    """The shortest digits of this double. The exponent keeps databases from reading a DECIMAL.
 
     >>> plain(0.1), plain(1e-9), plain(-0.0)
     ('0.1e0', '1e-09', '0e0')
@@ -26,7 +26,7 @@ def plain(x: float) -> str:
 
 
 def quoted(x: float) -> str:
-    """As text, which a column of doubles takes.
+    """The number in quotes, which a column of doubles accepts.
 
     >>> quoted(0.1)
     "'0.1e0'"
@@ -35,7 +35,7 @@ def quoted(x: float) -> str:
 
 
 def cast(x: float) -> str:
-    """For databases that may read digits with an exponent as fixed-point numbers, too.
+    """For databases that may read even digits with an exponent as fixed-point numbers.
 
     >>> cast(0.1)
     "'0.1e0'::FLOAT"
@@ -44,9 +44,9 @@ def cast(x: float) -> str:
 
 
 def of_normals(x: float) -> str:
-    """For databases without subnormal numbers: those count as the next larger normal one.
+    """For databases without subnormal numbers: the next larger normal number stands for one.
 
-    So a comparison with one is right for all scores that such a database can hold.
+    A comparison with it is right for all scores that such a database can hold.
 
     >>> of_normals(5e-324), of_normals(-5e-324)
     ('2.2250738585072014e-308', '0e0')
@@ -57,7 +57,7 @@ def of_normals(x: float) -> str:
 
 
 def by_quotient(x: float) -> str:
-    """For databases that do not read all digits right: a quotient of numbers which they do read.
+    """For databases that do not read all digits right: a quotient of numbers that they read right.
 
     IEEE 754 rounds one division right: of digits below 2⁵³ and a power of ten up to 10²², or else
     of the double's own integer and a power of two.

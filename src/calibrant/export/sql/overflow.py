@@ -1,4 +1,4 @@
-"""Plans for databases in which what overflows is an error, and not infinity."""
+"""Plans for databases in which an overflow is an error, and not infinity."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["STEEPEST", "guarded", "is_bounded"]
 
 Array = NDArray[np.float64]
 
-#: beyond ± this a sigmoid is 0 (to 1e-260) or 1, and further out some engines refuse its exp, or
+#: beyond ± this a sigmoid is 0 (to 1e-260) or 1; further out some engines refuse the exp in it, or
 #: its product with a weight
 STEEPEST = 600.0
-#: where a round number is as good
+#: any number in this interval is as good, so a short one is taken
 ROUND = (570.0, 630.0)
 #: products up to here can be added without overflow
 HUGE = 1e300
-#: how large an intercept may be such that its sum with a term has the digits of both
+#: up to here, the sum of an intercept and a term keeps the digits of both
 WHERE_SUMS_ARE_SURE = 1e6
 
 
@@ -54,8 +54,8 @@ def _with_small_products(node: Node) -> Node:
 
 
 def _limits(node: Linear, i: int) -> tuple[Number, Number]:
-    """Ends for factor i, at which its term alone decides; of the only one, such that the sum is
-    just between ± STEEPEST."""
+    """The interval for factor i, at whose ends the term alone decides the sum. If it is the only
+    term, the interval in which the sum lies between ± `STEEPEST`."""
     c, base = (_values(number) for number in (node.terms[i][0], node.base))
     if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
         both = [_round_ends(level, base, c) for level in (-STEEPEST, STEEPEST)]
@@ -71,7 +71,7 @@ def _limits(node: Linear, i: int) -> tuple[Number, Number]:
 
 
 def _round_ends(level: float, base: Array, c: Array) -> Array:
-    """Where base + c · x has a level, with few digits where those are as good."""
+    """The x at which base + c · x is ``level``, with few digits where those are as good."""
     exact = (level - base) / c
     short = np.array([float(f"{end:.1e}") for end in exact.tolist()])
     size = np.abs(base + c * short)

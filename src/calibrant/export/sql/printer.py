@@ -1,8 +1,8 @@
 """Plans of one score as SQL: formulas, and pieces chosen by comparisons or by a join.
 
-Comparisons are with the score itself, whose bits every engine has in common, so they take the side
-that NumPy takes. SQL has no variables within an expression: what is made of lines is written into
-each of their branches, where a line is short and knows where it lies.
+Comparisons are with the score itself, whose bits are the same in every engine, so they decide as
+NumPy does. SQL has no variables within an expression. So a map that reads lines is written into
+each branch of those lines, where the formula of one line is short and its range is known.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ SQL = PlanTarget(
     "Apply it in memory: calibrate, or predict_proba for several classes.",
     iterates=False,
 )
-#: scores that count as 0 in products, where those must not underflow
+#: smaller scores count as 0 in products, where products must not underflow
 TINY = 1e-280
-#: the logits of 0 and 1, and the logarithms of what they count as
+#: the values of the functions at 0 and 1
 ENDS = {
     nodes.Logit: tuple(logit(np.array([0.0, 1.0])).tolist()),
     nodes.Log: (float(np.log(SMALLEST)), float(np.log(LARGEST))),
@@ -66,14 +66,14 @@ class SqlPrinter(PlanPrinter[str]):
 
     Parameters
     ----------
-    writer : what it is written on
+    writer : collects the joins that the text needs
     score : SQL of the score
     here : the least and the largest score that get here
     known : variables as SQL, to be used as operands
     ranges : the least and the largest value of each of them here
     columns : SQL of the parameters that each row has of its own
-    code : of many plans in one, SQL of the number of each row's own
-    relative : whether small values must keep their digits, because something is made of them
+    code : for stacked plans, SQL of the number of each row's own plan
+    relative : whether small values must keep their digits, because another map reads them
     """
 
     writer: SqlWriter
@@ -134,7 +134,7 @@ class SqlPrinter(PlanPrinter[str]):
         return clamp(text, self.dialect, *ends) if any(ends) else text
 
     def _ends(self, node: nodes.Clip) -> tuple[str | None, str | None]:
-        """The ends of an interval that a value can be beyond, as SQL."""
+        """The ends of the interval as SQL; None for an end that the value cannot be beyond."""
         least, most = self.reach(node.x)
         (_, low), (high, _) = ends_of(node.low), ends_of(node.high)
         return (
@@ -185,7 +185,8 @@ class SqlPrinter(PlanPrinter[str]):
         return f"-{self._function(node)}"
 
     def _function(self, node: nodes.Logit | nodes.Log | nodes.MinusLogRest) -> str:
-        """ln(p / (1 − p)), ln p or ln(1 − p), with the values of 0 and 1 where p can be those."""
+        """ln(p / (1 − p)), ln p or ln(1 − p); 0 and 1 get values of their own where p can be 0 or
+        1."""
         low, high = self.reach(node.x)
         number, ln, one = self.dialect.number, self.dialect.ln, self.dialect.number(1.0)
         p, sign = self.operand(node.x), -1.0 if isinstance(node, nodes.MinusLogRest) else 1.0
@@ -238,7 +239,7 @@ class SqlPrinter(PlanPrinter[str]):
         return self.score if node.places[0].by_input else self.operand(node.x)
 
     def _looked_up(self, node: nodes.LinePieces) -> str:
-        """Lines of which a join finds each row's own."""
+        """Lines; a join finds the one that each row lies on."""
         columns = [own.columns(self.relative) for own in node.pieces]
         if len({tuple(own) for own in columns}) > 1:
             columns = [own.ends() for own in node.pieces]
@@ -257,7 +258,8 @@ class SqlPrinter(PlanPrinter[str]):
         return clamp(text, self.dialect, 0.0, 1.0) if shares else text
 
     def _leaves(self, node: nodes.LinePieces) -> list[Leaf]:
-        """Of each region here its lower end, and its line as SQL with its range."""
+        """For each region that scores get to: its lower end, its line as SQL, and the line's
+        range."""
         [place], [pieces] = node.places, node.pieces
         known, found = place.by_input, self._found(node)
         steep, columns = is_steep(pieces, node.x), pieces.columns(self.relative)
@@ -301,7 +303,7 @@ class SqlPrinter(PlanPrinter[str]):
         return tree(self.score, [low for low, *_ in leaves], texts, self.dialect)
 
     def _of_leaf(self, node: nodes.Let, leaf: Leaf, lines: nodes.LinePieces) -> str:
-        """What is made of one line, on its region."""
+        """The body of a Let, on the region of one line of its variable."""
         low, text, range_ = leaf
         value = node.variable.value
         if range_[0] == range_[1]:  # what is made of a number is a number
@@ -341,7 +343,7 @@ def _regions(node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
 def _beyond(
     node: nodes.LinePieces, piece: Mapping[str, float], here: Range | None, range_: Range
 ) -> tuple[float | None, float | None]:
-    """Which of 0 and 1 rounding could carry a line beyond, here; None for those it cannot."""
+    """0 and 1, or None for either of them that rounding cannot carry the line beyond."""
     if here is not None and isinstance(node.x, nodes.Input):
         # each operation rises or falls with the score, and is the same in every engine
         values = numbered_values(piece, np.array(here))

@@ -1,4 +1,4 @@
-"""What is asked of an export, checked and written."""
+"""An export to SQL: what was asked for, its checks, and the whole text."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from calibrant.plan.row_nodes import Row
 
 __all__ = ["Request", "TooLongError"]
 
-#: characters of one expression or query, at most: parsers are not made for more
+#: the most characters of one expression or query: parsers are not made for more
 LONGEST = 1_000_000
-#: and from how many on a database that compiles it is told not to
+#: from this length on, users of a database that compiles queries are told to turn that off
 COMPILED = 2_000
 
 
@@ -42,7 +42,7 @@ class TooLongError(InputError):
 
 @dataclass(frozen=True)
 class Request:
-    """A map, the names that its SQL speaks of, and the writer that it is written on."""
+    """A map, the names of tables and columns in its SQL, and the writer that collects joins."""
 
     map: Map
     fitted: Fitted | None
@@ -118,7 +118,7 @@ class Request:
         return dialect.column.format(column_name(own, source, dialect))
 
     def _one(self, plan: Node, source: str) -> str:
-        """The map of one score, NULL where it is no number."""
+        """The map of one score as SQL: NULL where the score is no number."""
         dialect = self.writer.dialect
         score = self._score(self.columns[0], source)
         known = dialect.is_finite(score)
@@ -146,7 +146,7 @@ class Request:
         return self._script(query, comment("The query: a probability for every class."))
 
     def _names(self, count: int) -> list[str]:
-        """What the columns of several classes are called: after their labels, if those differ."""
+        """The names of the columns of several classes: by their labels, if all of those differ."""
         labels = [str(c) for c in self.fitted.classes] if self.fitted else []
         labels = ["".join(c if c.isprintable() else "_" for c in text) for text in labels]
         labels = [text.replace("${", "_{") for text in labels]
@@ -165,7 +165,7 @@ class Request:
         return script(header if made else "", made, last, dialect)
 
     def _header(self, query: str) -> str:
-        """A comment that says what this is, and by which it is known again."""
+        """A comment that says what this is, with the map's fingerprint."""
         text = f"A map of kind {self.map.kind}, written by calibrant"
         if self.fitted is not None:
             positive = self.fitted.pos_label
@@ -198,7 +198,7 @@ def _when(fitted: Fitted) -> str:
 
 
 def _prefix(taken: Sequence[str]) -> str:
-    """What names of steps begin with, so that they are none of these."""
+    """A prefix for the names of steps, so that none is among the names that are taken."""
     prefix, heads = "", "|".join(HEADS)
     while any(re.fullmatch(rf"{prefix}({heads})[0-9_]*", own.lower()) for own in taken):
         prefix += "c_"

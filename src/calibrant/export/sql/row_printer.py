@@ -20,7 +20,7 @@ from calibrant.plan.row_nodes import EachColumn, LogSoftmax, RowInput
 
 __all__ = ["HEADS", "QuerySteps", "SqlRowPrinter"]
 
-#: what columns of steps are called, before their numbers
+#: the names of columns of steps, before their numbers
 HEADS = ("s", "known", "r", "z", "x", "eta", "largest", "e", "total", "log_total", "step")
 #: below this exp is no normal number
 LEAST_POWER = -708.0
@@ -43,8 +43,8 @@ class QuerySteps:
 
     Parameters
     ----------
-    writer : Page
-    prefix : what their names begin with
+    writer : SqlWriter
+    prefix : what the names of the columns begin with
     """
 
     writer: SqlWriter
@@ -54,7 +54,7 @@ class QuerySteps:
     known: str = ""  # the column that says whether a row's scores are all numbers
 
     def add(self, about: str, values: Mapping[str, Sequence[str] | str]) -> list[str]:
-        """A step that computes values, by the head of their columns' names; returns the columns."""
+        """Add a step that computes columns, given by the beginnings of their names; return them."""
         columns = []
         for head, texts in values.items():
             self.seen[head] += 1
@@ -71,7 +71,8 @@ class QuerySteps:
         return tuple(self.writer.joins[sum(len(step.joins) for step in self.found) :])
 
     def numbers(self, columns: Sequence[str]) -> list[str]:
-        """The scores of a row as doubles, and whether all of them are numbers, before all else."""
+        """Add the first step: the scores of a row as doubles, and whether all of them are
+        numbers."""
         finite = [self.writer.dialect.is_finite(c) for c in columns]
         cast = f"CAST({{}} AS {self.writer.dialect.double})"
         own = [case([(is_so, cast.format(c))]) for is_so, c in zip(finite, columns, strict=True)]
@@ -115,7 +116,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.scores
 
     def each_column(self, node: EachColumn, relative: bool = False) -> list[str]:
-        """Plans of columns; those that come in are looked at one by one."""
+        """Plans of columns. Columns that come in are checked one by one."""
         single = isinstance(node.row, RowInput) and not self.scores
         columns = self.raw if single else self.write(node.row)
         return [self._member(own, columns[j], relative) for j, own in node.members]
@@ -138,7 +139,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
     def _logarithm(self, p: str, floor: float) -> str:
         """ln of a probability, which is first moved into [floor, 1]."""
         number = self.number
-        # subnormal numbers have logarithms of their own
+        # a floor below all normal numbers is none: subnormal numbers have logarithms, too
         end = number(floor if floor >= np.finfo(np.float64).tiny else 0.0)
         branches = [(f"{p} <= {end}", number(float(np.log(floor))))]
         branches.append((f"{p} >= {number(1.0)}", number(0.0)))
@@ -173,7 +174,7 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         return self.steps.add("The logarithms of the probabilities.", {"x": logs})
 
     def _relative_powers(self, node: Node) -> tuple[list[str], str]:
-        """exp of values less the largest of them, and that."""
+        """exp(value − largest) for each value, and the largest."""
         z = self.write(node)
         [top] = self.steps.add("The largest of them.", {"largest": self._largest(z)})
         own = [_exp(f"{c} - {top}", self.dialect) for c in z]

@@ -15,7 +15,7 @@ __all__ = ["NEW", "OLD", "Sql", "from_rows", "script", "tables"]
 
 #: rows of one INSERT
 BATCH = 500
-#: what names of tables end with that are not yet, or no longer, in their place
+#: the ends of the names of tables that are not yet, or no longer, in their place
 NEW, OLD = "_new", "_old"
 
 
@@ -44,7 +44,7 @@ class Sql(str):
 
 
 def script(head: str, made: Sequence[str], last: Sequence[str], dialect: Dialect) -> Sql:
-    """A comment, the statements that make tables, all or none of them, and the last ones.
+    """A script: a comment, the statements that make tables in one transaction, and the last ones.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> print(script("", ["CREATE TABLE t (a INT)"], ["SELECT 1"], dialect_of("sqlite")), end="")

@@ -1,4 +1,4 @@
-"""A plan per segment: a CASE for few of them, for many a table of parameters and one of pieces."""
+"""A plan per segment: a CASE; or, for many, a table of parameters and one of pieces."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _literal(key: str | int, dialect: Dialect) -> str:
 
 
 def _looked_up(plan: BySegment, used: list[int], column: str, printer: SqlPrinter) -> str:
-    """Plans of the same form share their columns; each segment says which form is its own."""
+    """Plans of the same form share columns. The table says which form each segment has."""
     dialect = printer.dialect
     precise = replace(printer, relative=uses(plan.members)[plan.common] > 0)
     common = precise.write(guarded(plan.common.value, dialect))

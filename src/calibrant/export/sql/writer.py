@@ -1,4 +1,4 @@
-"""What is being written: the dialect, the form, and the tables that the text needs."""
+"""What the text being written needs: the dialect, the form, and the tables to join."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SqlWriter:
         code: str,
         score: str,
     ) -> dict[str, str]:
-        """The same among the regions of each row's own table, by its number and cell."""
+        """The same where each row has a table of its own, joined by its number and the cell."""
         low = np.sort(np.concatenate([own.low for own in found]))
         grid = grid_of(low, owners=len(found), lean=True)
         parts = [self.rows(grid, *pair) for pair in zip(found, columns, strict=True)]
@@ -112,7 +112,8 @@ class SqlWriter:
         equal: Mapping[str, str],
         score: str = "",
     ) -> dict[str, str]:
-        """The columns of a new table where some are equal to SQL, and the score is in its place."""
+        """Join a new table where some of its columns equal SQL and the score lies in the row's
+        region; return its columns as SQL by name."""
         count = len(self.joins) + 1
         alias, suffix = (f"l{count}", f"_{count}") if count > 1 else ("l", "")
         found = {own: f"{alias}.{name(own, self.dialect)}" for own in columns}
@@ -125,7 +126,7 @@ class SqlWriter:
 
 
 def _normal(found: Regions) -> Regions:
-    """Regions for databases that have no subnormal numbers: those between normal ones."""
+    """Regions for databases without subnormal numbers: their ends are moved to normal numbers."""
     low, high = found.low.copy(), found.high.copy()
     for ends, up in ((low, True), (high, False)):
         tiny = (ends != 0.0) & (np.abs(ends) < SMALLEST_NORMAL)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.naming import open_any
-from calibrant.errors import InputError
+from calibrant.errors import InputError, how_many
 
 __all__ = [
     "is_lazy",
@@ -271,8 +271,8 @@ def is_missing(value: Any) -> bool:
 
 def _missing_message(name: str, mask: NDArray[np.bool_]) -> str:
     rows = mask if mask.ndim == 1 else np.asarray(mask.any(axis=1))
-    count = int(rows.sum())
+    what = how_many({"missing, None or NaN": int(rows.sum())}, len(rows))
     return (
-        f"{name} must be complete: {count} of {len(rows)} {'is' if count == 1 else 'are'} missing, "
-        f"None or NaN (first at row {int(np.argmax(rows))}). Drop or impute them first."
+        f"{name} must be complete: {what} (first at row {int(np.argmax(rows))}). Drop or impute "
+        "them first."
     )

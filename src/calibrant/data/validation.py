@@ -6,22 +6,24 @@ cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and trunca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.json_facts import shown
 from calibrant.data.labels import Labels, read_labels
 from calibrant.data.naming import check_class_columns
 from calibrant.data.to_numpy import to_matrix
-from calibrant.errors import InputError
+from calibrant.errors import InputError, ParameterError, how_many
 
 __all__ = [
     "Labels",
     "Rows",
     "check_lengths",
+    "check_word",
     "read_binary",
     "read_counts",
     "read_labels",
@@ -156,6 +158,13 @@ def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
     return clean
 
 
+def check_word(name: str, value: Any, words: Collection[str]) -> None:
+    """Refuse a parameter that is not one of a few words."""
+    if not isinstance(value, str) or value not in words:
+        allowed = " or ".join(map(repr, words))
+        raise ParameterError(f"{name} must be {allowed}, but {shown(value)} came.")
+
+
 def check_lengths(**lengths: int) -> None:
     """Refuse columns of different lengths."""
     (first, n), (second, m) = lengths.items()
@@ -201,11 +210,7 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
         return  # the sum overflowed, its terms are fine
     missing, n = int(np.isnan(array).sum()), len(array)
     infinite = int(bad.sum()) - missing
-    what = " and ".join(
-        f"{count} of {n} {'is' if count == 1 else 'are'} {word}"
-        for count, word in ((missing, "NaN"), (infinite, "infinite"))
-        if count
-    )
+    what = how_many({"NaN": missing, "infinite": infinite}, n)
     raise InputError(
         f"{name} must be finite: {what} (first at row {int(np.argmax(bad))}). "
         f"Drop or impute {'it' if bad.sum() == 1 else 'them'} first."

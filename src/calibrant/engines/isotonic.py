@@ -9,9 +9,9 @@ from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.refine import refined_table
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import check_word
 from calibrant.data.weighing import WEIGHTS
 from calibrant.engines.score_tables import ask
-from calibrant.errors import ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise
 from calibrant.version import __version__
@@ -71,12 +71,8 @@ def fit_isotonic(
     >>> bool(np.abs(far.calibrate(s) - near.calibrate(s)).max() < 1e-12)
     True
     """
-    if smoothing not in SMOOTHING:
-        words = " or ".join(map(repr, SMOOTHING))
-        raise ParameterError(f"smoothing must be {words}, but {smoothing!r} came.")
-    if weights not in WEIGHTS:
-        words = " or ".join(map(repr, WEIGHTS))
-        raise ParameterError(f"weights must be {words}, but {weights!r} came.")
+    check_word("smoothing", smoothing, SMOOTHING)
+    check_word("weights", weights, WEIGHTS)
     names = Names(score, label, weight)
     pseudo = SMOOTHING[smoothing]
     matters = pseudo > 0.0 and weights == "importance"  # else only ratios of weights do

@@ -10,19 +10,11 @@ import numpy as np
 
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.frame_builder import FrameBuilder
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import InputError
 
-__all__ = ["ON_NEW_SEGMENT", "check_on_new_segment", "count_new", "judge_new"]
+__all__ = ["ON_NEW_SEGMENT", "count_new", "judge_new"]
 
 ON_NEW_SEGMENT = ("warn", "error", "allow")
-
-
-def check_on_new_segment(on_new_segment: Any) -> None:
-    """Refuse what is no way to treat rows of new segments."""
-    if on_new_segment not in ON_NEW_SEGMENT:
-        raise ParameterError(
-            f"on_new_segment must be one of {ON_NEW_SEGMENT}, but {on_new_segment!r} came."
-        )
 
 
 def count_new(frame: nw.LazyFrame[Any], segment: nw.Expr, keys: Sequence[Any]) -> NewSegments:

@@ -85,7 +85,8 @@ def refuse_streams(frame: nw.LazyFrame[Any]) -> None:
     if getattr(frame.to_native(), "isStreaming", False) is True:
         raise InputError(
             "the frame must have an end, but it is a stream. Take a batch of it to fit and to "
-            'measure; apply works on a stream with on_missing="null" and on_range="allow".'
+            'measure. Only add_probabilities works on a stream, with on_missing="null" and '
+            'on_range="allow".'
         )
 
 

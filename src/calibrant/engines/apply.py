@@ -199,21 +199,21 @@ def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: R
     """The frame with the new column, which the frame's own engine computes."""
     segment = options.segment
     frame, called = plain_names(frame)
-    sheet = FrameBuilder(frame)
+    builder = FrameBuilder(frame)
     number = as_double(frame, called[options.score])
     # NULL for all that is no number
-    name = sheet.add(nw.when(number.is_finite()).then(watch.moved(number)))
+    name = builder.add(nw.when(number.is_finite()).then(watch.moved(number)))
     # engines disagree on what the larger of NULL and a number is
     known = ~nw.col(name).is_null()
     plan = map_.plan(EXPRESSION)
     if isinstance(plan, BySegment) and segment is not None:
         column, kind, spelled = _segments(map_.segments, frame, called[segment], segment)
-        value = by_segment(plan, spelled(plan.keys), column, kind, name, sheet)
+        value = by_segment(plan, spelled(plan.keys), column, kind, name, builder)
         known = known & ~nw.col(called[segment]).is_null()
     else:
-        value = FramePrinter(sheet, name).write(plan)
-    made = sheet.add(nw.when(known).then(value))
-    result = sheet.frame.select(*(nw.col(own) for own in (*called.values(), made)))
+        value = FramePrinter(builder, name).write(plan)
+    made = builder.add(nw.when(known).then(value))
+    result = builder.frame.select(*(nw.col(own) for own in (*called.values(), made)))
     return renamed(result, [*called, options.into]).to_native()
 
 

@@ -35,7 +35,7 @@ def fit_isotonic(
     Parameters
     ----------
     frame : lazy frame or file
-        As for `table`.
+        As for `score_table`.
     score, label, weight : names of columns
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every block, so that 0 and 1 are never returned.
@@ -49,15 +49,17 @@ def fit_isotonic(
     Returns
     -------
     Fitted
-        As from ``Isotonic(smoothing=...)`` on the rows; `save`, `apply` and ``calibrate`` take it.
+        As from ``Isotonic(smoothing=...)`` on the rows; `save` and
+        `add_probabilities` take it.
 
     Notes
     -----
-    First the rows are grouped by cell. A corner of the fit can lie inside a cell only if the corner
-    of the cumulative diagram that has all its negatives first lies below the convex minorant of
-    the cells' borders. Those cells are divided while they hold more than a million rows, and the
-    scores of those that are left are fetched one by one: two passes for a million rows, four for a
-    hundred million. O(cells) memory here; exact up to the order of additions (1e-12).
+    First the rows are grouped by cell. Then it is known which cells may hold a corner of the fit:
+    those where, with all negatives of the cell put first, the cumulative diagram would go below the
+    convex minorant of the cells' borders. These cells are divided while they hold more than a
+    million rows in all, and then their scores are fetched one by one: two passes for a million
+    rows, four for a hundred million. O(cells) memory in this process; exact up to the order of
+    additions (1e-12).
 
     Examples
     --------

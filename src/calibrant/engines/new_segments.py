@@ -19,13 +19,13 @@ ON_NEW_SEGMENT = ("warn", "error", "allow")
 
 def count_new(frame: nw.LazyFrame[Any], segment: nw.Expr, keys: Sequence[Any]) -> NewSegments:
     """One aggregate of a column of segments, an expression of the type of the ``keys``."""
-    sheet = FrameBuilder(frame)
-    column = sheet.keep(segment)
+    builder = FrameBuilder(frame)
+    column = builder.keep(segment)
     values = np.array(keys, dtype=np.int64) if isinstance(keys[0], int) else list(keys)
-    known = sheet.look_up(column, values, {"known": np.ones(len(keys))})["known"]
+    known = builder.look_up(column, values, {"known": np.ones(len(keys))})["known"]
     there = ~column.is_null()
     flags = {"n": there & known.is_null(), "rows": there}
-    marked = sheet.frame.select(
+    marked = builder.frame.select(
         *(nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).alias(n) for n, flag in flags.items()),
         nw.when(flags["n"]).then(column).alias("example"),
     )

@@ -127,8 +127,8 @@ def _whole_folder(place: _Place) -> Iterator[str]:
 class _Place(ABC):
     """Where a folder shall be: on this machine, or wherever Hadoop's file systems reach.
 
-    ``path`` is the folder itself. ``new`` and ``old`` are hidden names beside it: of the folder that
-    is written, and of the one that is replaced.
+    ``path`` is the folder itself. ``new`` and ``old`` are hidden names beside it: of the one
+    that is written, and of the one that is replaced.
     """
 
     name: str

@@ -83,7 +83,7 @@ def check_segment(fitted_map: Map, segment: str | None) -> None:
     """A calibrator of segments needs their column, and no other can use one."""
     if fitted_map.segments is not None and segment is None:
         raise InputError(
-            "the calibrator has a map for each segment: name the column of segments (segment)."
+            "the calibrator has a map for each segment: name the column of segments (segment=)."
         )
     if fitted_map.segments is None and segment is not None:
         raise InputError(

@@ -30,6 +30,7 @@ __all__ = [
     "read_probabilities",
     "read_scores",
     "read_weight",
+    "to_numbers",
 ]
 
 Array = NDArray[np.float64]
@@ -72,7 +73,7 @@ def read_scores(
 
     ``classes`` says what two columns are; a frame whose names say otherwise is refused.
     """
-    matrix = _numeric(scores, name)
+    matrix = to_numbers(scores, name)
     if matrix.ndim == 2 and matrix.shape[1] == 1:
         matrix = matrix[:, 0]
     if matrix.ndim == 2 and matrix.shape[1] == 2:
@@ -82,7 +83,8 @@ def read_scores(
         matrix = matrix[:, positive_column]
     if matrix.ndim != 1:
         raise InputError(_shape_message(matrix, name))
-    _check_some(matrix, name)
+    if not len(matrix):
+        raise InputError(f"{name} must have at least one row, but none came (0 samples).")
     _check_finite(matrix, name)
     clean = np.ascontiguousarray(matrix, dtype=np.float64)
     return clean + 0.0 if (clean == 0.0).any() else clean  # −0.0 joins 0.0, as in SQL
@@ -108,7 +110,7 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
     """Weights ≥ 0 of n rows as float64, or None where all rows count once."""
     if sample_weight is None:
         return None
-    weight = _numeric(sample_weight, "sample_weight")
+    weight = to_numbers(sample_weight, "sample_weight")
     if weight.ndim == 2 and weight.shape[1] == 1 and n != 1:
         weight = weight[:, 0]
     if weight.ndim != 1:
@@ -147,7 +149,7 @@ def _check_extremes(weight: Array) -> None:
 
 def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
     """A column of grouped data: finite, and not negative unless ``signed``."""
-    column = _numeric(values, name)
+    column = to_numbers(values, name)
     if column.ndim != 1:
         raise InputError(f"{name} must be 1-d, but its shape is {column.shape}.")
     _check_finite(column, name)
@@ -178,7 +180,8 @@ def check_lengths(**lengths: int) -> None:
 # --- the checks ---------------------------------------------------------------------------------
 
 
-def _numeric(values: Any, name: str) -> NDArray[Any]:
+def to_numbers(values: Any, name: str) -> NDArray[Any]:
+    """Real numbers as they are, in a NumPy array; frames as (n, columns)."""
     array = to_matrix(values, name)
     kind = array.dtype.kind
     if kind == "c":
@@ -192,11 +195,6 @@ def _numeric(values: Any, name: str) -> NDArray[Any]:
             "example with astype(float)."
         )
     return array
-
-
-def _check_some(array: NDArray[Any], name: str) -> None:
-    if not len(array):
-        raise InputError(f"{name} must have at least one row, but none came (0 samples).")
 
 
 def _check_finite(array: NDArray[Any], name: str) -> None:

@@ -218,8 +218,8 @@ class LazyRows:
     def grouped(
         self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
     ) -> Grouped:
-        """The rows by score or by cell, as asked; "auto": by score while there are few, else in as
-        many cells as ``count`` says for the number of rows."""
+        """The rows by score or by cell, as asked. "auto": by score if there are few scores, else
+        in as many cells as ``count`` gives for the number of rows."""
         return self.checked(lambda: self._grouped(cells, count))
 
     def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:

@@ -24,7 +24,7 @@ OnRange = Literal["error", "clip", "allow"]
 #: what to do with scores that cannot be of the kind that a calibrator was fitted on
 ON_RANGE = ("error", "clip", "allow")
 KINDS = ("probability", "number")
-#: so few scores may well lie beyond those of the fit; then they must lie far beyond
+#: fewer scores than this may well lie beyond those of the fit; of so few, only far ones count
 FEW = 10
 #: what `on_range` is for, at the end of an error
 WHAT_TO_DO = (
@@ -191,7 +191,8 @@ def outside_words(known: ScoreRange, name: str, count: int, total: int, first: s
 
 
 def far_ends(known: ScoreRange, count: int) -> tuple[float, float]:
-    """Where so many scores are beyond those of the fit: a few must be farther than its width."""
+    """From where on scores lie beyond those of the fit. Of few scores, only those that are farther
+    away than the width of the fit's range."""
     width = known.high - known.low if count < FEW else 0.0
     return known.low - width, known.high + width
 

@@ -1,4 +1,4 @@
-"""Rows of segments that a calibrator has not seen: how many there are, and what is said of them."""
+"""Rows of segments that a calibrator has not seen: count them, refuse them, or warn of them."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
@@ -62,6 +63,19 @@ def caller_level() -> int:
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def how_many(counts: Mapping[str, int], total: int) -> str:
+    """How many of a total are what, in words; nothing is said of zeros.
+
+    >>> how_many({"missing": 1, "NaN": 0, "infinite": 2}, 4000)
+    '1 of 4,000 is missing and 2 of 4,000 are infinite'
+    """
+    return " and ".join(
+        f"{count:,} of {total:,} {'is' if count == 1 else 'are'} {word}"
+        for word, count in counts.items()
+        if count
+    )
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -568,7 +568,10 @@ def test_segments_of_another_kind_are_refused():
         ({"score": "scroe"}, "Did you mean 'score'?"),
         ({"score": "score", "into": "word"}, "already has a column 'word'"),
         ({"score": "word"}, "must be numbers, but its type is String"),
-        ({"score": "score", "segment": "word"}, "segment= is only for"),
+        (
+            {"score": "score", "segment": "word"},
+            "one map for all rows, but a column of segments came: 'word'",
+        ),
     ],
 )
 def test_columns_that_cannot_be(kind, options, words):

@@ -609,7 +609,7 @@ def test_apply_refuses(session, tmp_path):
     path = make(tmp_path, "s,x\n0.5,a\n")
     with pytest.raises(InputError, match="another file than"):
         apply_file(STEP, [path], path, score="s", session=session)
-    with pytest.raises(ParameterError, match="on_missing must be one of"):
+    with pytest.raises(ParameterError, match="on_missing must be 'error' or 'null'"):
         apply_file(STEP, [path], tmp_path / "o.csv", score="s", on_missing="skip", session=session)
     with pytest.raises(InputError, match=r"folder .* does not exist"):
         apply_file(STEP, [path], tmp_path / "no" / "o.csv", score="s", session=session)

@@ -102,7 +102,7 @@ def test_where_scores_are_counted_so_are_segments(kind):
 
 
 def test_what_may_be_asked():
-    with pytest.raises(ParameterError, match="on_new_segment must be one of"):
+    with pytest.raises(ParameterError, match="on_new_segment must be 'warn' or"):
         applied("polars", BY_WORD, ["1"], on_new_segment="ignore")
 
 

@@ -99,7 +99,6 @@ def interrupted(seconds):
 QUIET = """
 import os, signal, sys, threading, warnings
 sys.path.insert(0, sys.argv[1])
-from file_jobs import apply_file, read_table
 from sparks import children
 warnings.simplefilter("default")  # to stderr; PySpark swallows some that are errors
 warnings.filterwarnings("ignore", "unclosed file")  # PySpark's pipe to a JVM that did not start
@@ -787,7 +786,7 @@ def test_apply_to_files_with_missing_scores(spark, tmp_path):
     with pytest.raises(InputError, match=r"bad\.csv must be UTF-8 text"):
         apply_file(STEP, [bad], out, score="s", session=spark)
     assert len(parts(out)[0].read_text()) > 10
-    with pytest.raises(ParameterError, match="on_missing must be one of"):
+    with pytest.raises(ParameterError, match="on_missing must be 'error' or 'null'"):
         apply_file(STEP, [path], out, score="s", on_missing="drop", session=spark)
 
 

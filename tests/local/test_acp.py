@@ -555,5 +555,5 @@ def test_bins_take_the_scores_that_calibrate_takes():
     assert clipped.probability.tolist() == wanted.tolist() == [1.0]
     allowed = c.bins([50.0], lower=[40.0], upper=[60.0], on_range="allow")
     assert allowed.empty.tolist() == [True]
-    with pytest.raises(ParameterError, match="on_range must be one of"):
+    with pytest.raises(ParameterError, match="on_range must be 'error' or 'clip' or 'allow'"):
         c.bins([0.5], lower=[0.4], upper=[0.6], on_range="cut")

@@ -1,4 +1,4 @@
-"""Pieces of cells: how a row finds its own, and the sums and scores of those that are asked for."""
+"""Pieces of cells: how a row finds its piece, and the sums and scores of some pieces."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["FEW", "PieceFinder", "PieceScores", "PieceSums"]
 
 Array = NDArray[np.float64]
 
-#: cells up to which sums are made here, in arrays that have a place for each
+#: up to this many cells, sums are made in this process, in arrays with a place for each cell
 FEW = 2**20
-#: the largest number below 1: where a score's place in its cell is rounded up to the next
+#: the largest number below 1: the place of a score whose place in its cell is rounded up to 1
 LAST = 1.0 - 2.0**-53
-#: what is kept of a piece, in so many places
+#: what is kept of a piece, and in how many numbers: one line of the processor's cache
 HELD, LINE = (*SUMS[:2], "moment", "rows", "low", "high"), 8
 
 
 class _Step(NamedTuple):
-    """A step as arrays: what cell or piece k has of each column, at k + ``zero``; −1: nothing."""
+    """A step as arrays: the entry of cell or piece k is at k + ``zero``; −1 where there is none."""
 
     zero: int
     first: Array
@@ -40,16 +40,19 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class PieceFinder:
-    """From a score to its piece. Each step is a table: the cell or piece with number k becomes
-    ``parts`` pieces from number ``first`` on; rows elsewhere are left out."""
+    """Finds the piece of a score: first its cell, then one step after the other.
+
+    Each step is a table: the cell or piece with number k becomes ``parts`` pieces, numbered from
+    ``first`` on. Rows of cells and pieces that are not in the table are left out.
+    """
 
     cells: Cells
     steps: tuple[Columns, ...]
 
     def rows_of(self, rows: LazyRows) -> LazyRows:
-        """The rows of the pieces that all steps lead to, with the piece's number k.
+        """The rows of the pieces that all steps lead to, with the number k of the piece.
 
-        All rows are known to be good: they are chosen by their score before anything else.
+        The rows must have been checked before, since they are chosen by score alone.
         """
         import narwhals as nw
 
@@ -82,8 +85,8 @@ class PieceFinder:
         return found
 
     def chosen(self, x: Array) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """The same for an array: which of its scores are in pieces, and the number of each one's
-        piece."""
+        """The same for an array: the places of the scores that are in pieces, and their pieces'
+        numbers."""
         t = self.cells.places(x)
         k = np.floor(t)
         at, t = np.arange(len(x)), np.minimum(t - k, LAST)
@@ -108,28 +111,35 @@ def _of(batch: Batch, at: NDArray[np.intp]) -> Batch:
 
 
 @dataclass
-class PieceSums:
-    """Σw of each class, the ends of the scores, and Σw·prediction, of each piece.
+class _OfPieces:
+    """A question about the rows of some pieces."""
 
-    ``link`` and ``predict`` make predictions of scores, of arrays and where the rows are; without
-    ``predict`` they are not summed.
+    finder: PieceFinder
+
+    @property
+    def few(self) -> bool:
+        """Whether the answer is small enough to be made in this process."""
+        return self.finder.cells.count <= FEW
+
+
+@dataclass
+class PieceSums(_OfPieces):
+    """For each piece: Σw of each class, its lowest and highest score, and Σw·prediction.
+
+    ``link`` makes predictions of an array of scores, ``predict`` where the rows are. Without
+    ``predict`` predictions are not summed.
     """
 
-    way: PieceFinder
     link: Callable[[Array], Array]
     predict: Callable[[nw.Expr], nw.Expr] | None
     sums: Array | None = None
 
-    @property
-    def few(self) -> bool:
-        return self.way.cells.count <= FEW
-
     def ask(self, rows: LazyRows) -> Columns:
-        """Not a group for each class, as of cells: there are so many that their number is what
-        costs."""
+        """One group per piece, not one per class as for cells: there are so many pieces that the
+        number of groups is what costs."""
         import narwhals as nw
 
-        rows = self.way.rows_of(rows)
+        rows = self.finder.rows_of(rows)
         x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
         frame, sums = rows.rows(nw.col("k")), {"negative": w0.sum(), "positive": w1.sum()}
         at = x
@@ -143,9 +153,9 @@ class PieceSums:
 
     def add(self, batch: Batch) -> None:
         if self.sums is None:  # all of a piece side by side, in one line of the cache
-            self.sums = np.zeros((self.way.ends, LINE))
+            self.sums = np.zeros((self.finder.ends, LINE))
             self.sums[:, HELD.index("low")], self.sums[:, HELD.index("high")] = np.inf, -np.inf
-        at, piece = self.way.chosen(batch.x)
+        at, piece = self.finder.chosen(batch.x)
         x, y, w = _of(batch, at)
         p = self.link(x) if self.predict else x
         put, line = self.sums.reshape(-1), piece * LINE
@@ -167,22 +177,17 @@ class PieceSums:
 
 
 @dataclass
-class PieceScores:
-    """Σw and Σw² of each class, of each score in some pieces."""
+class PieceScores(_OfPieces):
+    """For each score in some pieces: Σw and Σw² of each class."""
 
-    way: PieceFinder
     parts: list[Batch] = field(default_factory=list)
 
-    @property
-    def few(self) -> bool:
-        return self.way.cells.count <= FEW
-
     def ask(self, rows: LazyRows) -> Columns:
-        rows = self.way.rows_of(rows)
+        rows = self.finder.rows_of(rows)
         return rows.group(rows.rows(), ["x"], rows.sums())
 
     def add(self, batch: Batch) -> None:
-        at, _ = self.way.chosen(batch.x)
+        at, _ = self.finder.chosen(batch.x)
         self.parts.append(_of(batch, at))
 
     def found(self) -> Columns | None:

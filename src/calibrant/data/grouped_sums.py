@@ -1,4 +1,4 @@
-"""What comes back of rows that were grouped elsewhere: sums by score or by cell."""
+"""Rows that an engine has grouped: their sums by score or by cell."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ __all__ = [
 Array = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 
-#: a cell of margins is crowded if it holds more than this share of the weight, at any number of
-#: cells, and than so many times its due; and how often its inside may be looked at more closely
+#: a cell of margins is crowded if it holds more than the share CROWDED of the weight, and more than
+#: DUE times what an average cell holds; ZOOMS is how often cells may be narrowed to a crowded one
 CROWDED, DUE, ZOOMS = 1 / 16, 8, 4
 #: Σw and Σw² of negatives and positives, as the columns of grouped rows are called
 SUMS = ("negative", "positive", "negative_sq", "positive_sq")
 
-#: what becomes of two classes' values in one cell: those that stay apart, and the others
+#: how the two classes of a cell are put together: columns that become one for each class (APART),
+#: and columns of which both classes' values become one (REDUCED)
 APART = {"weight": SUMS[:2], "square": SUMS[2:], "d": ("d0", "d1")}
 REDUCED = {"low": np.fmin, "high": np.fmax} | dict.fromkeys(
     ("moment", "rows", "e", "loss", "part"), np.add
@@ -72,7 +73,7 @@ class Grouped:
         return float(share[crowded].sum())
 
     def closer(self) -> Cells | None:
-        """Cells that are finest inside the most crowded one; None if that is not called for."""
+        """Cells that are finest inside the most crowded cell; None if no cell is crowded."""
         crowded, share = self._crowded()
         if self.cells is None or not crowded.any():
             return None
@@ -83,7 +84,7 @@ class Grouped:
         return Cells(self.cells.count, low / 2 + high / 2, spread)
 
     def _crowded(self) -> tuple[NDArray[np.bool_], Array]:
-        """Which groups (of any segment) are in crowded cells, and each one's share."""
+        """Which groups are in crowded cells, and the share of the weight that each group holds."""
         n0, n1, _, _ = columns_of(self.columns)
         share = (n0 + n1) / (n0 + n1).sum()
         if self.cells is None or self.cells.centre is None:
@@ -114,9 +115,10 @@ class Grouped:
 
 
 def zoomed(cells: Cells) -> Generator[Cells, Grouped, Grouped]:
-    """Rows by cell; by cells around the others where a few far scores crowd them.
+    """Find the cells to group by: where a few far scores crowd the others into one cell, narrow the
+    cells to that one.
 
-    Yields cells, and is sent the rows that are grouped by them.
+    Yields cells, and is sent the rows grouped by them. Returns the best grouping.
     """
     grouped = yield cells
     for _ in range(ZOOMS):

@@ -1,4 +1,4 @@
-"""A small table in memory beside a lazy frame: how it gets into the engine, how it is joined."""
+"""Join a small table in memory to a lazy frame, in the frame's own engine."""
 
 from __future__ import annotations
 

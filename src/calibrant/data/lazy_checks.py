@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral
@@ -15,7 +15,7 @@ from calibrant.data.labels import plain, read_labels
 from calibrant.data.naming import unknown_column
 from calibrant.data.to_numpy import is_missing
 from calibrant.data.validation import HEAVIEST
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import InputError, ParameterError, how_many
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -31,6 +31,7 @@ __all__ = [
     "check_columns",
     "check_names",
     "coding_of",
+    "count_rows",
     "distinct",
     "distinct_labels",
     "find_coding",
@@ -84,7 +85,8 @@ def refuse_streams(frame: nw.LazyFrame[Any]) -> None:
     if getattr(frame.to_native(), "isStreaming", False) is True:
         raise InputError(
             "the frame must have an end, but it is a stream. Take a batch of it to fit and to "
-            'measure; apply works on a stream with on_missing="null" and on_range="allow".'
+            'measure. Only add_probabilities works on a stream, with on_missing="null" and '
+            'on_range="allow".'
         )
 
 
@@ -304,18 +306,22 @@ def _refuse(
     frame: nw.LazyFrame[Any], must: str, checks: dict[str, nw.Expr], advice: str, run: Run
 ) -> int:
     """Refuse rows that fail a check; how many rows there are."""
+    counts, rows = count_rows(frame, checks, run)
+    if any(counts.values()):
+        raise InputError(f"{must}: {how_many(counts, rows)}. {advice}")
+    return rows
+
+
+def count_rows(
+    frame: nw.LazyFrame[Any], flags: Mapping[str, nw.Expr], run: Run
+) -> tuple[dict[str, int], int]:
+    """For how many rows each flag is true, and how many rows there are; one pass."""
     import narwhals as nw
 
-    counts = [
-        nw.when(wrong).then(1).otherwise(0).sum().alias(f"n{i}")
-        for i, wrong in enumerate(checks.values())
-    ]
-    rows, *found = run(frame.select(nw.len().alias("rows"), *counts).collect).row(0)
-    came = [
-        f"{int(n):,} of {rows:,} {'is' if n == 1 else 'are'} {word}"
-        for word, n in zip(checks, found, strict=True)
-        if n
-    ]
-    if came:
-        raise InputError(f"{must}: {' and '.join(came)}. {advice}")
-    return int(rows)
+    names = [f"n{i}" for i in range(len(flags))]
+    marks = (nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values())
+    marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))
+    sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in names]
+    asked = marked.select(*sums, nw.len().cast(nw.Float64).alias("rows"))
+    *counts, rows = (int(value or 0) for value in run(asked.collect).row(0))
+    return dict(zip(flags, counts, strict=True)), rows

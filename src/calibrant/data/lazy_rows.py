@@ -42,8 +42,7 @@ __all__ = ["LazyRows", "lazy_frame", "read_lazy"]
 
 T = TypeVar("T")
 
-#: distinct scores up to which "auto" keeps them all, and rows that are looked at to see if there
-#: are more
+#: "auto" keeps all distinct scores up to EXACT; the first SEEN rows may show that there are more
 EXACT = 1_000_000
 SEEN = EXACT + EXACT // 4
 
@@ -136,8 +135,8 @@ class LazyRows:
     # --- rows as columns ------------------------------------------------------------------------
 
     def rows(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
-        """The columns x, the score, NULL where anything of the row is wrong; w0 and w1, its weight
-        as a negative and as a positive, with the squares q0 and q1; g, its segment."""
+        """The rows as columns: x, the score; w0 and w1, the weight as a negative and as a positive;
+        q0 and q1, their squares; g, the segment. x is NULL where a row has a wrong value."""
         import narwhals as nw
 
         score, label = nw.col(self.names.score), nw.col(self.names.label)
@@ -185,7 +184,7 @@ class LazyRows:
         return float(found[0]) / float(found[1])
 
     def apart(self) -> tuple[LazyRows, LazyRows | None]:
-        """The rows with their score, and with the raw one in its place, if they have one."""
+        """The rows with their score; and with the raw score in its place, where there is one."""
         names, said = self.names, self.said or self.names
         score = replace(self, names=names._replace(raw=None), said=said._replace(raw=None))
         if names.raw is None or said.raw is None:
@@ -198,7 +197,7 @@ class LazyRows:
 
     @property
     def keys(self) -> list[str]:
-        """What comes before the score or the cell in a GROUP BY."""
+        """The columns before the score or the cell in a GROUP BY."""
         return ["g"] if self.names.segment else []
 
     def fetch(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -219,8 +218,8 @@ class LazyRows:
     def grouped(
         self, cells: CellsOption = "auto", count: Callable[[float], int] = cells_for
     ) -> Grouped:
-        """The rows by score or by cell, as asked; "auto": by score while there are few, else in as
-        many cells as ``count`` says for the number of rows."""
+        """The rows by score or by cell, as asked. "auto": by score if there are few scores, else
+        in as many cells as ``count`` gives for the number of rows."""
         return self.checked(lambda: self._grouped(cells, count))
 
     def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
@@ -250,7 +249,7 @@ class LazyRows:
         return segment_cells_for(self.fetch(segments.select(nw.len().alias("n"))).item())
 
     def by_score(self, most: int | None = None) -> Grouped:
-        """Sums of each score (of each segment); of one more than ``most``, if there are so many."""
+        """Sums of each score (and segment); if there are more than ``most``, only how many."""
         frame = self.rows()
         return Grouped(None, self.group(frame, [*self.keys, "x"], self.sums(), most))
 
@@ -264,10 +263,11 @@ class LazyRows:
         moment: tuple[str, str] = ("x", "moment"),
         others: Sequence[str] = (),
     ) -> Columns:
-        """Sums of coded rows for each number k, and the ends of their scores; Σw·value of a column
-        under another name, and the plain sums of ``others``.
+        """Sums of coded rows for each number k, and their lowest and highest scores.
 
-        Grouped by one number for k and class: that is cheaper than sums for each class.
+        ``moment`` is a column and the name under which its Σw·value comes back. ``others`` are
+        columns whose plain sums come back. The rows are grouped by one number made of k and class,
+        which is cheaper than sums for each class.
         """
         import narwhals as nw
 
@@ -287,8 +287,8 @@ class LazyRows:
         return side_by_side(self.group(rows, [*self.keys, "k"], sums))
 
     def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
-        """The columns x, the score, NULL where it or the weight is wrong; y, 0 or 1, NULL for other
-        labels; w, the weight; g, the segment."""
+        """The rows as columns: x, the score, NULL where it or the weight is wrong; y, 0 or 1,
+        NULL for other labels; w, the weight; g, the segment."""
         import narwhals as nw
 
         columns = [nw.col(self.names.score).alias("x"), self.label().alias("y")]
@@ -382,7 +382,7 @@ class LazyRows:
 def _last(
     search: Generator[Cells, Grouped, Grouped], by_cell: Callable[[Cells], Grouped]
 ) -> Grouped:
-    """What a search for cells ends with."""
+    """Group rows by the cells that a search asks for; the grouping that it ends with."""
     cells = next(search)
     while True:
         try:

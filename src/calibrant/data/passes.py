@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
 
 class Question(Protocol):
-    """Something that is asked of all rows, answered in either of two ways."""
+    """A question about all rows: the engine answers it, or it is answered here, batch by batch."""
 
     @property
     def few(self) -> bool:
@@ -50,20 +50,21 @@ class Question(Protocol):
         """The answer, made where the rows are."""
 
     def add(self, batch: Batch) -> None:
-        """Take notice of some rows."""
+        """Add some rows to the answer."""
 
     def found(self) -> Columns | None:
-        """The answer, made of all rows that were added; None where it must be asked for."""
+        """The answer from all rows that were added; None where the engine must be asked."""
 
 
-#: what asks questions one after the other, each after the answer to the last
+#: a generator that yields one question after the other, and is sent the answer to each
 Steps = Generator[Question, Columns, T]
 
 
 def together(*asking: tuple[LazyRows, Steps[T]]) -> list[T]:
-    """The results of steps that go side by side: what they ask at a time is one pass, if possible.
+    """Run several generators of questions side by side; the result of each.
 
-    A BadRowsError becomes what is wrong with the rows, where they can tell.
+    What they ask at the same time is answered in one pass, if possible. A BadRowsError becomes an
+    InputError that says what is wrong with the rows, where that is known.
     """
     done: dict[int, T] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(asking)))
@@ -88,16 +89,17 @@ def _answers(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns]:
 
 
 def _readable(asked: Sequence[tuple[LazyRows, Question]]) -> bool:
-    """Whether one pass can answer all: columns of the same rows, in this process, small answers."""
+    """Whether one pass can answer all questions: they are about the same rows, the engine works in
+    this process, and the answers are small."""
     source = asked[0][0].source
     same = all(rows.source is source for rows, _ in asked)
     return same and source.implementation.value in READERS and all(q.few for _, q in asked)
 
 
 def _read(asked: Sequence[tuple[LazyRows, Question]]) -> list[Columns | None]:
-    """The answers from the rows themselves, all None where those cannot be read or are wrong.
+    """The answers from the rows themselves; all None where rows cannot be read or are wrong.
 
-    The engine is asked then, and says what is wrong in its own words.
+    Then the engine is asked, which says what is wrong.
     """
     rows = asked[0][0]
     try:

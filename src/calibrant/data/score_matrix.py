@@ -13,8 +13,8 @@ from calibrant.data.frozen import Frozen, own
 from calibrant.data.labels import plain, read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import to_column, to_matrix
-from calibrant.data.validation import Rows, check_lengths, read_weight
+from calibrant.data.to_numpy import to_column
+from calibrant.data.validation import Rows, check_lengths, read_weight, to_numbers
 from calibrant.errors import InputError
 
 __all__ = ["ScoreMatrix", "read_classes_of", "read_matrix", "read_score_matrix", "row_blocks"]
@@ -220,12 +220,7 @@ def read_score_matrix(
     ``columns`` is the k that must be; with ``probabilities`` every row must be a distribution.
     ``classes`` says what the columns are; a frame whose names say otherwise is refused.
     """
-    array = to_matrix(scores, name)
-    if array.dtype.kind not in "biuf":
-        raise InputError(
-            f"{name} must be numbers, but values of type {array.dtype} came. Convert them first, "
-            "for example with astype(float)."
-        )
+    array = to_numbers(scores, name)
     if array.ndim != 2 or array.shape[1] < 2:
         raise InputError(
             f"{name} must have one column for each of two or more classes, but their shape is "

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import shown
-from calibrant.errors import InputError, ParameterError, RangeWarning, caller_level
+from calibrant.data.validation import check_word
+from calibrant.errors import InputError, RangeWarning, caller_level, how_many
 
 __all__ = ["ON_RANGE", "OnRange", "ScoreRange", "check_on_range", "check_range"]
 
@@ -23,7 +24,7 @@ OnRange = Literal["error", "clip", "allow"]
 #: what to do with scores that cannot be of the kind that a calibrator was fitted on
 ON_RANGE = ("error", "clip", "allow")
 KINDS = ("probability", "number")
-#: so few scores may well lie beyond those of the fit; then they must lie far beyond
+#: fewer scores than this may well lie beyond those of the fit; of so few, only far ones count
 FEW = 10
 #: what `on_range` is for, at the end of an error
 WHAT_TO_DO = (
@@ -140,8 +141,7 @@ def _finite(value: Any, name: str) -> float:
 
 def check_on_range(on_range: Any) -> None:
     """Refuse what is not one of the three words."""
-    if not isinstance(on_range, str) or on_range not in ON_RANGE:
-        raise ParameterError(f"on_range must be one of {ON_RANGE}, but {shown(on_range)} came.")
+    check_word("on_range", on_range, ON_RANGE)
 
 
 def check_range(
@@ -185,13 +185,14 @@ def outside_words(known: ScoreRange, name: str, count: int, total: int, first: s
     example = f" (first at {first})" if first else ""
     return (
         f"{name} must be probabilities in [0, 1], as those are that the calibrator was fitted on "
-        f"({known.low:.6g} to {known.high:.6g}): {count:,} of {total:,} "
-        f"{'is' if count == 1 else 'are'} not{example}. {WHAT_TO_DO}"
+        f"({known.low:.6g} to {known.high:.6g}): {how_many({'not': count}, total)}{example}. "
+        f"{WHAT_TO_DO}"
     )
 
 
 def far_ends(known: ScoreRange, count: int) -> tuple[float, float]:
-    """Where so many scores are beyond those of the fit: a few must be farther than its width."""
+    """From where on scores lie beyond those of the fit. Of few scores, only those that are farther
+    away than the width of the fit's range."""
     width = known.high - known.low if count < FEW else 0.0
     return known.low - width, known.high + width
 

@@ -73,7 +73,7 @@ class NewSegments:
 
     @property
     def most(self) -> bool:
-        """Whether that are more than half of the rows."""
+        """Whether these are more than half of the rows."""
         return 2 * self.new > self.rows
 
     def words(self) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.naming import open_any
-from calibrant.errors import InputError
+from calibrant.errors import InputError, how_many
 
 __all__ = [
     "is_lazy",
@@ -57,7 +57,7 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
                 f"{list(native.columns)[:8]}. Pick one."
             )
         native = native.get_column(native.columns[0])
-    _refuse_nulls(native, name)
+    _refuse_missing(null_mask(native), name)
     return np.asarray(native.to_numpy())
 
 
@@ -136,9 +136,8 @@ def _narwhals(values: Any, name: str) -> Any:
 
 def _plain(values: Any, name: str) -> NDArray[Any]:
     refuse_unordered(values, name)
-    if isinstance(values, np.ma.MaskedArray) and values.ndim and np.ma.is_masked(values):
-        mask = np.ma.getmaskarray(values).reshape(len(values), -1)
-        raise InputError(_missing_message(name, mask))
+    if isinstance(values, np.ma.MaskedArray) and values.ndim:
+        _refuse_missing(np.ma.getmaskarray(values), name)
     if hasattr(values, "tocsr"):
         raise InputError(
             f"{name} must be dense, but a sparse matrix came. Convert it with .toarray()."
@@ -222,14 +221,10 @@ def _refuse_too_large(array: NDArray[Any], wrong: NDArray[np.bool_], name: str) 
 def _series(series: Any, name: str) -> NDArray[Any]:
     import narwhals as nw
 
-    _refuse_nulls(series, name)
+    _refuse_missing(null_mask(series), name)
     if isinstance(series.dtype, (nw.Decimal, nw.Int128, nw.UInt128)):  # NumPy has no such types
         series = series_of_doubles(series)
     return _numbers(np.asarray(series.to_numpy()), name)
-
-
-def _refuse_nulls(series: Any, name: str) -> None:
-    _refuse_missing(null_mask(series), name)
 
 
 def null_mask(series: Any) -> NDArray[np.bool_]:
@@ -251,7 +246,12 @@ def _without_missing(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
     if missing.any():
-        raise InputError(_missing_message(name, missing.reshape(len(missing), -1)))
+        rows = np.asarray(missing.reshape(len(missing), -1).any(axis=1))
+        what = how_many({"missing, None or NaN": int(rows.sum())}, len(rows))
+        raise InputError(
+            f"{name} must be complete: {what} (first at row {int(np.argmax(rows))}). Drop or "
+            "impute them first."
+        )
 
 
 def plain(value: Any) -> Any:
@@ -267,12 +267,3 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)  # noqa: PLR0124
     except (TypeError, ValueError, ArithmeticError):  # pandas.NA has no truth value, sNaN no order
         return True
-
-
-def _missing_message(name: str, mask: NDArray[np.bool_]) -> str:
-    rows = mask if mask.ndim == 1 else np.asarray(mask.any(axis=1))
-    count = int(rows.sum())
-    return (
-        f"{name} must be complete: {count} of {len(rows)} {'is' if count == 1 else 'are'} missing, "
-        f"None or NaN (first at row {int(np.argmax(rows))}). Drop or impute them first."
-    )

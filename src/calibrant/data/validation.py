@@ -6,28 +6,31 @@ cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and trunca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.json_facts import shown
 from calibrant.data.labels import Labels, read_labels
 from calibrant.data.naming import check_class_columns
 from calibrant.data.to_numpy import to_matrix
-from calibrant.errors import InputError
+from calibrant.errors import InputError, ParameterError, how_many
 
 __all__ = [
     "Labels",
     "Rows",
     "check_lengths",
+    "check_word",
     "read_binary",
     "read_counts",
     "read_labels",
     "read_probabilities",
     "read_scores",
     "read_weight",
+    "to_numbers",
 ]
 
 Array = NDArray[np.float64]
@@ -70,7 +73,7 @@ def read_scores(
 
     ``classes`` says what two columns are; a frame whose names say otherwise is refused.
     """
-    matrix = _numeric(scores, name)
+    matrix = to_numbers(scores, name)
     if matrix.ndim == 2 and matrix.shape[1] == 1:
         matrix = matrix[:, 0]
     if matrix.ndim == 2 and matrix.shape[1] == 2:
@@ -80,7 +83,8 @@ def read_scores(
         matrix = matrix[:, positive_column]
     if matrix.ndim != 1:
         raise InputError(_shape_message(matrix, name))
-    _check_some(matrix, name)
+    if not len(matrix):
+        raise InputError(f"{name} must have at least one row, but none came (0 samples).")
     _check_finite(matrix, name)
     clean = np.ascontiguousarray(matrix, dtype=np.float64)
     return clean + 0.0 if (clean == 0.0).any() else clean  # −0.0 joins 0.0, as in SQL
@@ -106,7 +110,7 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
     """Weights ≥ 0 of n rows as float64, or None where all rows count once."""
     if sample_weight is None:
         return None
-    weight = _numeric(sample_weight, "sample_weight")
+    weight = to_numbers(sample_weight, "sample_weight")
     if weight.ndim == 2 and weight.shape[1] == 1 and n != 1:
         weight = weight[:, 0]
     if weight.ndim != 1:
@@ -145,7 +149,7 @@ def _check_extremes(weight: Array) -> None:
 
 def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
     """A column of grouped data: finite, and not negative unless ``signed``."""
-    column = _numeric(values, name)
+    column = to_numbers(values, name)
     if column.ndim != 1:
         raise InputError(f"{name} must be 1-d, but its shape is {column.shape}.")
     _check_finite(column, name)
@@ -154,6 +158,13 @@ def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
         first = int(np.argmax(clean < 0))
         raise InputError(f"{name} must be at least 0, but cell {first} holds {clean[first]:g}.")
     return clean
+
+
+def check_word(name: str, value: Any, words: Collection[str]) -> None:
+    """Refuse a parameter that is not one of a few words."""
+    if not isinstance(value, str) or value not in words:
+        allowed = " or ".join(map(repr, words))
+        raise ParameterError(f"{name} must be {allowed}, but {shown(value)} came.")
 
 
 def check_lengths(**lengths: int) -> None:
@@ -169,7 +180,8 @@ def check_lengths(**lengths: int) -> None:
 # --- the checks ---------------------------------------------------------------------------------
 
 
-def _numeric(values: Any, name: str) -> NDArray[Any]:
+def to_numbers(values: Any, name: str) -> NDArray[Any]:
+    """Real numbers as they are, in a NumPy array; frames as (n, columns)."""
     array = to_matrix(values, name)
     kind = array.dtype.kind
     if kind == "c":
@@ -185,11 +197,6 @@ def _numeric(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _check_some(array: NDArray[Any], name: str) -> None:
-    if not len(array):
-        raise InputError(f"{name} must have at least one row, but none came (0 samples).")
-
-
 def _check_finite(array: NDArray[Any], name: str) -> None:
     if array.dtype.kind != "f" or not array.size:
         return
@@ -201,11 +208,7 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
         return  # the sum overflowed, its terms are fine
     missing, n = int(np.isnan(array).sum()), len(array)
     infinite = int(bad.sum()) - missing
-    what = " and ".join(
-        f"{count} of {n} {'is' if count == 1 else 'are'} {word}"
-        for count, word in ((missing, "NaN"), (infinite, "infinite"))
-        if count
-    )
+    what = how_many({"NaN": missing, "infinite": infinite}, n)
     raise InputError(
         f"{name} must be finite: {what} (first at row {int(np.argmax(bad))}). "
         f"Drop or impute {'it' if bad.sum() == 1 else 'them'} first."

@@ -9,23 +9,19 @@ import narwhals as nw
 import numpy as np
 
 from calibrant.data.doubles import as_double, series_of_doubles
-from calibrant.data.lazy_checks import refuse_streams
+from calibrant.data.lazy_checks import count_rows, refuse_streams
 from calibrant.data.naming import plain_names, renamed, unknown_column
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segment_column import NewSegments
-from calibrant.data.validation import read_scores
-from calibrant.engines.apply_options import check_into, check_on_missing, check_segment
+from calibrant.data.validation import check_word, read_scores
+from calibrant.engines.apply_options import ApplyOptions, check_segment
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment, usable_keys
 from calibrant.engines.expressions import EXPRESSION, FramePrinter
 from calibrant.engines.frame_builder import FrameBuilder
-from calibrant.engines.new_segments import (
-    check_on_new_segment,
-    count_new,
-    judge_new,
-)
+from calibrant.engines.new_segments import ON_NEW_SEGMENT, count_new, judge_new
 from calibrant.engines.range_watch import RangeWatch, expected_range
-from calibrant.errors import InputError
+from calibrant.errors import InputError, how_many
 from calibrant.export.map_given import map_of
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment
@@ -106,25 +102,23 @@ def add_probabilities(
     >>> lazy.collect()["p"].round(3).to_list() == c.calibrate([-1.0, 2.0]).round(3).tolist()
     True
     """
-    check_on_missing(on_missing)
-    check_into(into)
-    check_on_new_segment(on_new_segment)
+    options = ApplyOptions(score, into, segment, on_missing, on_range)
+    check_word("on_new_segment", on_new_segment, ON_NEW_SEGMENT)
     map_, watch = _map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
     opened = open_frame(frame)
     check_segment(map_, segment)
-    schema = opened.collect_schema()
-    _check_columns(opened, schema, score, into, segment)
+    _check_columns(opened, options)
     if isinstance(opened, nw.DataFrame):
-        made = _in_memory(map_, opened, score, into, segment, on_missing, watch)
+        made = _in_memory(map_, opened, options, watch)
         _judge_segments(map_, opened, segment, on_new_segment)
         return made.to_native()
     run = on_missing == "error" or watch.refuses
     if run:
         refuse_streams(opened)
-        _refuse_scores(opened, score, segment, on_missing, watch)
+        _refuse_scores(opened, options, watch)
     if run or on_new_segment == "error":
         _judge_segments(map_, opened, segment, on_new_segment)
-    return _lazily(map_, opened, score, into, segment, watch)
+    return _lazily(map_, opened, options, watch)
 
 
 def _map_of(calibrator: Any) -> Map:
@@ -141,9 +135,9 @@ def _map_of(calibrator: Any) -> Map:
 # --- checks that need no data -------------------------------------------------------------------
 
 
-def _check_columns(
-    frame: Frame, schema: nw.Schema, score: str, into: str, segment: str | None
-) -> None:
+def _check_columns(frame: Frame, options: ApplyOptions) -> None:
+    score, into, segment = options.score, options.into, options.segment
+    schema = frame.collect_schema()
     names = schema.names()
     for name, role in ((score, "score"), (segment, "segment")):
         if name is not None and name not in names:
@@ -178,69 +172,49 @@ def _kind_of(schema: nw.Schema, segment: str) -> type:
 # --- lazy frames --------------------------------------------------------------------------------
 
 
-def _refuse_scores(
-    frame: nw.LazyFrame[Any], score: str, segment: str | None, on_missing: str, watch: RangeWatch
-) -> None:
+def _refuse_scores(frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch) -> None:
     """Count the rows without a usable score or a segment, and refuse them."""
     frame, called = plain_names(frame)
-    s = as_double(frame, called[score])
-    kinds = {
+    s = as_double(frame, called[options.score])
+    missing = {
         "NULL": s.is_null(),
         "NaN": s.is_nan(),
         "infinite": ~s.is_nan() & ~s.is_finite(),
     }
-    if segment is not None:
-        kinds["without a segment"] = nw.col(called[segment]).is_null()
-    watched = watch.flags(s)
-    both = (*kinds.values(), *watched.values())
-    flags = (nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0)) for is_so in both)
-    names = [f"n{i}" for i in range(len(both))]
-    marked = frame.select(*(flag.alias(name) for flag, name in zip(flags, names, strict=True)))
-    sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in names]
-    row = marked.select(*sums, nw.len().cast(nw.Float64).alias("rows")).collect().row(0)
-    *found, rows = (int(value or 0) for value in row)
-    counts, rest = found[: len(kinds)], found[len(kinds) :]
-    if any(counts) and on_missing == "error":
-        what = " and ".join(
-            f"{count:,} of {rows:,} {'is' if count == 1 else 'are'} {word}"
-            for count, word in zip(counts, kinds, strict=True)
-            if count
-        )
-        columns = f"score column {score!r} must be finite"
-        if segment is not None:
-            columns += f" and segment column {segment!r} complete"
+    columns = f"score column {options.score!r} must be finite"
+    if options.segment is not None:
+        missing["without a segment"] = nw.col(called[options.segment]).is_null()
+        columns += f" and segment column {options.segment!r} complete"
+    counts, rows = count_rows(frame, {**missing, **watch.flags(s)}, lambda ask: ask())
+    found = {word: counts[word] for word in missing}
+    if any(found.values()) and options.on_missing == "error":
         raise InputError(
-            f"{columns}: {what}. Filter or impute them first, or give them no probability: "
-            'on_missing="null".'
+            f"{columns}: {how_many(found, rows)}. Filter or impute them first, or give them no "
+            'probability: on_missing="null".'
         )
-    watch.judge(dict(zip(watched, rest, strict=True)), rows, score)
+    watch.judge(counts, rows, options.score)
 
 
-def _lazily(
-    map_: Map,
-    frame: nw.LazyFrame[Any],
-    score: str,
-    into: str,
-    segment: str | None,
-    watch: RangeWatch,
-) -> Any:
+def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch) -> Any:
+    """The frame with the new column, which the frame's own engine computes."""
+    segment = options.segment
     frame, called = plain_names(frame)
-    sheet = FrameBuilder(frame)
-    number = as_double(frame, called[score])
+    builder = FrameBuilder(frame)
+    number = as_double(frame, called[options.score])
     # NULL for all that is no number
-    name = sheet.add(nw.when(number.is_finite()).then(watch.moved(number)))
+    name = builder.add(nw.when(number.is_finite()).then(watch.moved(number)))
     # engines disagree on what the larger of NULL and a number is
     known = ~nw.col(name).is_null()
     plan = map_.plan(EXPRESSION)
     if isinstance(plan, BySegment) and segment is not None:
         column, kind, spelled = _segments(map_.segments, frame, called[segment], segment)
-        value = by_segment(plan, spelled(plan.keys), column, kind, name, sheet)
+        value = by_segment(plan, spelled(plan.keys), column, kind, name, builder)
         known = known & ~nw.col(called[segment]).is_null()
     else:
-        value = FramePrinter(sheet, name).write(plan)
-    made = sheet.add(nw.when(known).then(value))
-    result = sheet.frame.select(*(nw.col(own) for own in (*called.values(), made)))
-    return renamed(result, [*called, into]).to_native()
+        value = FramePrinter(builder, name).write(plan)
+    made = builder.add(nw.when(known).then(value))
+    result = builder.frame.select(*(nw.col(own) for own in (*called.values(), made)))
+    return renamed(result, [*called, options.into]).to_native()
 
 
 def _segments(
@@ -294,14 +268,10 @@ def _check_keys(seen: Keys, kind: type, segment: str) -> None:
 
 
 def _in_memory(
-    map_: Map,
-    frame: nw.DataFrame[Any],
-    score: str,
-    into: str,
-    segment: str | None,
-    on_missing: str,
-    watch: RangeWatch,
+    map_: Map, frame: nw.DataFrame[Any], options: ApplyOptions, watch: RangeWatch
 ) -> nw.DataFrame[Any]:
+    """The frame with the new column, computed by the map itself."""
+    score, segment, on_missing = options.score, options.segment, options.on_missing
     column = frame.get_column(score)
     if on_missing == "error" and len(column):
         scores = read_scores(column.to_native(), name=f"score column {score!r}")
@@ -332,4 +302,4 @@ def _in_memory(
     if not good.all():
         known = ~nw.col("p").is_nan()
         made = made.to_frame().select(nw.when(known).then("p").alias("p")).get_column("p")
-    return frame.with_columns(made.alias(into))
+    return frame.with_columns(made.alias(options.into))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from calibrant.data.score_range import check_on_range
+from calibrant.data.validation import check_word
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Map
 
-__all__ = ["ApplyOptions", "check_into", "check_on_missing", "check_segment"]
+__all__ = ["ApplyOptions", "check_segment"]
 
 ON_MISSING = ("error", "null")
 
@@ -49,9 +49,12 @@ class ApplyOptions:
     overwrite_column: bool = False
 
     def __post_init__(self) -> None:
-        check_on_missing(self.on_missing)
+        check_word("on_missing", self.on_missing, ON_MISSING)
         check_on_range(self.on_range)
-        check_into(self.into)
+        if not isinstance(self.into, str) or not self.into.strip():
+            raise ParameterError(
+                f"into must be the name of the new column, but {self.into!r} came."
+            )
 
     @property
     def columns(self) -> list[str]:
@@ -76,23 +79,11 @@ class ApplyOptions:
             )
 
 
-def check_on_missing(on_missing: Any) -> None:
-    """Refuse what is not one of the two words."""
-    if on_missing not in ON_MISSING:
-        raise ParameterError(f"on_missing must be one of {ON_MISSING}, but {on_missing!r} came.")
-
-
-def check_into(into: Any) -> None:
-    """Refuse what is no name for a column."""
-    if not isinstance(into, str) or not into.strip():
-        raise ParameterError(f"into must be the name of the new column, but {into!r} came.")
-
-
 def check_segment(fitted_map: Map, segment: str | None) -> None:
     """A calibrator of segments needs their column, and no other can use one."""
     if fitted_map.segments is not None and segment is None:
         raise InputError(
-            "the calibrator has a map for each segment: name the column of segments (segment)."
+            "the calibrator has a map for each segment: name the column of segments (segment=)."
         )
     if fitted_map.segments is None and segment is not None:
         raise InputError(

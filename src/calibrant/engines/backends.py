@@ -1,4 +1,4 @@
-"""What differs between engines: which there are, what names mean, functions."""
+"""What differs between engines: the kinds of frame, names of columns, limits and functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["EAGER", "any_case", "compute", "literals_lose_bits", "most_branches"
 
 Lazy = nw.LazyFrame[Any]
 
-#: pieces that trees of comparisons choose among, where methods must be short and elsewhere
+#: how many pieces a tree of comparisons may choose among: on Spark, and elsewhere
 SHORT, MANY = 8, 256
 #: the kinds of frame by narwhals' name for their engine
 EAGER = ("pandas", "polars", "pyarrow", "modin", "cudf")
@@ -71,8 +71,8 @@ def literals_lose_bits(frame: Lazy) -> bool:
 def most_branches(frame: Lazy) -> int:
     """How many pieces of a map a tree of whens may choose among, beside a join.
 
-    None where all branches are computed for all rows; few where the tree becomes one method of a
-    virtual machine that compiles no long ones.
+    Zero on Polars, which computes all branches for all rows. Few on Spark, where the tree becomes
+    one Java method, and long methods are not compiled.
     """
     kind = frame.implementation
     if kind.is_polars():

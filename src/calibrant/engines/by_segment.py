@@ -1,7 +1,8 @@
-"""A plan per segment as an expression: parameters are joined by segment, pieces by it and cell.
+"""A plan for each segment, as one expression.
 
-Plans of the same form share a column for each parameter, so that thousands of segments cost as many
-joins as one.
+The parameters of each segment's plan are joined by segment, the pieces by segment and cell. Plans
+of the same form share a column for each parameter, so thousands of segments need no more joins than
+one.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ def by_segment(
     segment: nw.Expr,
     kind: type,
     score: str,
-    sheet: FrameBuilder,
+    builder: FrameBuilder,
 ) -> nw.Expr:
-    """The plan of a score and a segment, a column of values of the ``kind`` str or int, in which
-    the plan's segments are spelled as ``keys``."""
-    common = FramePrinter(sheet, score).write(plan.common)
+    """The plan as an expression of the columns ``score`` and ``segment``.
+
+    ``segment`` holds values of the ``kind`` str or int. ``keys`` are the plan's segments as that
+    column spells them.
+    """
+    common = FramePrinter(builder, score).write(plan.common)
     used = [i for i in usable_keys(keys, kind) if plan.shares[i] > 0.0]
     if not used:
         return common
@@ -38,13 +42,13 @@ def by_segment(
     table, names = parameter_table(stacks, plan.shares[used])
     own_keys = [keys[i] for i in used]
     values = own_keys if kind is str else np.array(own_keys, dtype=np.int64)
-    joined = sheet.look_up(segment, values, table)
+    joined = builder.look_up(segment, values, table)
     columns = {parameter: joined[name] for parameter, name in names.items()}
     own = common
     for part, (_, node) in enumerate(stacks):
         here = joined["part"] == part
         code = nw.when(here).then(joined["code"])  # other rows look up nothing
-        printer = FramePrinter(sheet, score, {plan.common: common}, columns, code)
+        printer = FramePrinter(builder, score, {plan.common: common}, columns, code)
         own = nw.when(here).then(printer.write(node)).otherwise(own)
     share = joined["share"]
     mixed = share * own + (1.0 - share) * common

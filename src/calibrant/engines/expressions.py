@@ -1,8 +1,8 @@
 """Plans as expressions of a database column: arithmetic, a few comparisons, or a lookup by join.
 
-A comparison decides as NumPy decides, whatever the last bit of an engine's logarithm: the borders
-of a plan are on the scale of the column that is compared, to the exact double. What an engine's ln
-and exp change is the value within a piece, in its last digits.
+Every comparison has the same outcome as in NumPy. The borders of a plan are exact doubles on the
+scale of the column that is compared, so the last bit of an engine's logarithm does not matter.
+Engines differ only in the last digits of ln and exp, and so of the value within a piece.
 """
 
 from __future__ import annotations
@@ -30,41 +30,42 @@ EXPRESSION = PlanTarget(
     "an expression of one column",
     "Apply it in memory: calibrate, or predict_proba for several classes.",
 )
-#: up to so many steps, and lines, are chosen by comparisons, more by a join
+#: up to this many steps (FEW) or lines (VERY_FEW) are chosen by comparisons, more by a join
 FEW, VERY_FEW = 16, 4
-#: so many pieces of a cell share a row of the table
+#: a row of the joined table holds up to this many pieces of a cell
 WIDE = 2
 
 
 class FramePrinter(PlanPrinter[nw.Expr]):
-    """Writes plans of a column on a sheet, to whose frame lookups are joined on the way.
+    """Writes a plan as an expression; lookups are joined to the builder's frame on the way.
 
     Parameters
     ----------
-    sheet : Sheet
-    score : name of the column that comes in
-    known : nodes that are expressions already
-    columns : the parameters that each row has of its own
-    code : of many plans in one, the number of each row's own; NULL for rows of other plans
+    builder : FrameBuilder
+    score : name of the column that the plan is applied to
+    known : nodes that have an expression already
+    columns : expressions of the parameters that differ from row to row
+    code : where many plans are written as one, the number of each row's plan; NULL for rows that
+        have another kind of plan
     """
 
     def __init__(
         self,
-        sheet: FrameBuilder,
+        builder: FrameBuilder,
         score: str,
         known: Mapping[Node, nw.Expr] | None = None,
         columns: Mapping[PlanColumn, nw.Expr] | None = None,
         code: nw.Expr | None = None,
     ) -> None:
-        self.sheet, self.score = sheet, score
+        self.builder, self.score = builder, score
         self.known = dict(known or {})
         self.columns, self.code = columns or {}, code
 
     def number(self, number: Number) -> nw.Expr:
         """A parameter: a constant, or a column."""
-        return (
-            self.columns[number] if isinstance(number, PlanColumn) else self.sheet.constant(number)
-        )
+        if isinstance(number, PlanColumn):
+            return self.columns[number]
+        return self.builder.constant(number)
 
     def input(self, node: nodes.Input) -> nw.Expr:
         return nw.col(self.score)
@@ -73,7 +74,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         return self.number(node.value)
 
     def variable(self, node: nodes.Variable) -> nw.Expr:
-        return self.sheet.keep(self.write(node.value))
+        return self.builder.keep(self.write(node.value))
 
     def clip(self, node: nodes.Clip) -> nw.Expr:
         x = self.write(node.x)
@@ -92,24 +93,24 @@ class FramePrinter(PlanPrinter[nw.Expr]):
 
         The divisor is a column: a division is written as a CASE that names it several times.
         """
-        return 1.0 / self.sheet.keep(1.0 + (0.0 - self.write(node.x)).exp())
+        return 1.0 / self.builder.keep(1.0 + (0.0 - self.write(node.x)).exp())
 
     # ln(1 − p) and not log1p: what is lost is below 1e-16
 
     def logit(self, node: nodes.Logit) -> nw.Expr:
         p = self._inside(node.x)
-        return self.sheet.ln(p / (1.0 - p))
+        return self.builder.ln(p / (1.0 - p))
 
     def log(self, node: nodes.Log) -> nw.Expr:
-        return self.sheet.ln(self._inside(node.x))
+        return self.builder.ln(self._inside(node.x))
 
     def minus_log_rest(self, node: nodes.MinusLogRest) -> nw.Expr:
-        return 0.0 - self.sheet.ln(1.0 - self._inside(node.x))
+        return 0.0 - self.builder.ln(1.0 - self._inside(node.x))
 
     def _inside(self, x: Node) -> nw.Expr:
-        """What has a logarithm, and a rest that has one."""
-        ends = (self.sheet.constant(end) for end in (SMALLEST, LARGEST))
-        return self.sheet.keep(between_ends(self.write(x), *ends))
+        """The value moved to where ln x and ln(1 − x) are finite."""
+        ends = (self.builder.constant(end) for end in (SMALLEST, LARGEST))
+        return self.builder.keep(between_ends(self.write(x), *ends))
 
     def square(self, node: nodes.Square) -> nw.Expr:
         z = self.write(node.x)
@@ -123,7 +124,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
     def line_pieces(self, node: nodes.LinePieces) -> nw.Expr:
         x, chooser = self.write(node.x), self.score
         if not node.places[0].by_input:
-            chooser = self.sheet.add(x)
+            chooser = self.builder.add(x)
             x = nw.col(chooser)
         columns = [own.columns() for own in node.pieces]
         if len({tuple(own) for own in columns}) > 1:
@@ -147,7 +148,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
     ) -> nw.Expr:
         """The value of each row's piece: by comparisons, or by a join."""
         found = [place.regions for place in node.places]
-        table = _Table(self.sheet, chooser, x)
+        table = _Table(self.builder, chooser, x)
         if self.code is not None and len(found) > 1:
             return table.of_each_row(found, columns, self.code)
         if len(found[0].low) <= (FEW if x is None else VERY_FEW):
@@ -156,10 +157,11 @@ class FramePrinter(PlanPrinter[nw.Expr]):
 
 
 class _Table:
-    """Pieces that a column chooses among, and what lines are lines of (None for steps)."""
+    """Pieces that the column ``chooser`` chooses among. Lines are functions of ``x``, which is None
+    for steps."""
 
-    def __init__(self, sheet: FrameBuilder, chooser: str, x: nw.Expr | None) -> None:
-        self.sheet, self.chooser, self.x = sheet, chooser, x
+    def __init__(self, builder: FrameBuilder, chooser: str, x: nw.Expr | None) -> None:
+        self.builder, self.chooser, self.x = builder, chooser, x
 
     def on(self, piece: Mapping[str, nw.Expr]) -> nw.Expr:
         """The value of a piece."""
@@ -172,13 +174,13 @@ class _Table:
             piece = {name: float(column[found.piece[i]]) for name, column in columns.items()}
             if piece.get("slope") == 0.0:
                 piece = {"value": piece.get("base", piece.get("low", 0.0))}
-            return self.on({name: self.sheet.constant(v) for name, v in piece.items()})
+            return self.on({name: self.builder.constant(v) for name, v in piece.items()})
 
         def branch(first: int, last: int) -> nw.Expr:
             if last - first == 1:
                 return leaf(first)
             middle = (first + last) // 2
-            below = nw.col(self.chooser) < self.sheet.constant(found.low[middle])
+            below = nw.col(self.chooser) < self.builder.constant(found.low[middle])
             return nw.when(below).then(branch(first, middle)).otherwise(branch(middle, last))
 
         return branch(0, len(found.low))
@@ -186,20 +188,23 @@ class _Table:
     def by_cells(
         self, found: Regions, columns: Mapping[str, Array], knots: Array | None
     ) -> nw.Expr:
-        """By a join with the cells: one row for each if all hold few pieces, but for some pieces in
-        crowded cells, which comparisons choose; else a row for each piece in each cell."""
-        sheet, grid = self.sheet, grid_of(found.low)
-        cell, region = sheet.listed(grid, found)
+        """By a join with the cells that pieces fall into.
+
+        If nearly all cells hold few pieces, the table has one row per cell, and comparisons choose
+        among the pieces of the crowded cells. Otherwise it has a row for each piece in each cell.
+        """
+        builder, grid = self.builder, grid_of(found.low)
+        cell, region = builder.listed(grid, found)
         pack = packed(cell, region, WIDE)
-        if len(pack.crowded) > sheet.most_branches:
+        if len(pack.crowded) > builder.most_branches:
             return self._by_each_cell(found, columns, grid)
         hinges = _hinges(columns, knots, [found.piece[own] for own in pack.regions])
         table: dict[str, Array] = {} if hinges is None else hinges
         for i, own in enumerate(pack.regions if hinges is None else ()):
             table |= {f"{name}.{i}": c[found.piece[own]] for name, c in columns.items()}
             table |= {f"border.{i}": found.low[own]} if i else {}
-        key = sheet.cell(self.chooser, grid)
-        joined = sheet.look_up(key, pack.cell.astype(np.int32), table)
+        key = builder.cell(self.chooser, grid)
+        joined = builder.look_up(key, pack.cell.astype(np.int32), table)
         if hinges is not None and knots is not None:
             value = self._bent(joined, columns, knots)
         else:
@@ -215,17 +220,18 @@ class _Table:
     def _bent(
         self, joined: Mapping[str, nw.Expr], columns: Mapping[str, Array], knots: Array
     ) -> nw.Expr:
-        """A line that bends, flat beyond the knots: there its two slopes would cancel."""
+        """A line that bends once. Beyond the outer knots it is flat: there the two slopes would
+        cancel, and lose digits."""
         assert self.x is not None
-        ends = (self.sheet.constant(float(knots[end])) for end in (0, -1))
-        at = self.sheet.keep(between_ends(self.x, *ends))
-        bend = nw.max_horizontal(at - joined["knot"], self.sheet.constant(0.0))
+        ends = (self.builder.constant(float(knots[end])) for end in (0, -1))
+        at = self.builder.keep(between_ends(self.x, *ends))
+        bend = nw.max_horizontal(at - joined["knot"], self.builder.constant(0.0))
         return line(at, {n: joined[f"{n}.0"] for n in columns}) + joined["bend"] * bend
 
     def _beside(
         self, joined: Mapping[str, nw.Expr], columns: Mapping[str, Array], wide: int
     ) -> nw.Expr:
-        """The piece among those of a cell that the borders between them choose."""
+        """The value of the piece of a cell that the borders between its pieces choose."""
         at = [self.on({name: joined[f"{name}.{i}"] for name in columns}) for i in range(wide)]
         value = at[0]
         for i, later in enumerate(at[1:], start=1):
@@ -235,12 +241,13 @@ class _Table:
 
     def _by_each_cell(self, found: Regions, columns: Mapping[str, Array], grid: Grid) -> nw.Expr:
         cell, table = self._listed(grid, found, columns)
-        return self._joined(self.sheet.cell(self.chooser, grid), cell.astype(np.int32), table)
+        return self._joined(self.builder.cell(self.chooser, grid), cell.astype(np.int32), table)
 
     def of_each_row(
         self, found: Sequence[Regions], columns: Sequence[Mapping[str, Array]], code: nw.Expr
     ) -> nw.Expr:
-        """Each row's piece of its own table, by a join on one number made of its code and cell."""
+        """The value of each row's piece, where rows have different plans: a join on one number that
+        is made of the plan's code and the cell."""
         grid = grid_of(np.sort(np.concatenate([own.low for own in found])), owners=len(found))
         least, most = grid.bounds
         stride = most - least + 3  # and one beside the first and the last
@@ -250,31 +257,31 @@ class _Table:
             keys.append(cells + i * stride)
             parts.append(table)
         whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        key = code * stride + self.sheet.cell(self.chooser, grid)
+        key = code * stride + self.builder.cell(self.chooser, grid)
         return self._joined(key, np.concatenate(keys), whole)
 
     def _listed(
         self, grid: Grid, found: Regions, columns: Mapping[str, Array]
     ) -> tuple[Index, dict[str, Array]]:
         """Regions by cell, with their ends and the values of their pieces."""
-        cell, region = self.sheet.listed(grid, found)
+        cell, region = self.builder.listed(grid, found)
         table = {"low_": found.low[region], "high_": found.high[region]}
         return cell, table | {n: c[found.piece[region]] for n, c in columns.items()}
 
     def _joined(self, key: nw.Expr, values: Index, table: Mapping[str, Array]) -> nw.Expr:
-        # NULL must find no row, of which there may be several
+        # NULL must find no row: it could find several
         known = ~nw.col(self.chooser).is_null()
-        joined = self.sheet.look_up(nw.when(known).then(key), values, table)
-        self.sheet.within(self.chooser, joined.pop("low_"), joined.pop("high_"))
+        joined = self.builder.look_up(nw.when(known).then(key), values, table)
+        self.builder.within(self.chooser, joined.pop("low_"), joined.pop("high_"))
         return self.on(joined)
 
 
 def _hinges(
     columns: Mapping[str, Array], knots: Array | None, pair: list[Index]
 ) -> dict[str, Array] | None:
-    """Two lines that meet as one that bends: base + slope · s + bend · max(s − knot, 0).
+    """Two lines that meet, as one line that bends: base + slope · s + bend · max(s − knot, 0).
 
-    None where pieces are no such lines, or a cell holds two that are no neighbours.
+    None where the pieces are no such lines, or where the two of a cell are not neighbours.
     """
     if knots is None or set(columns) != {"base", "slope"} or len(pair) != 2:
         return None

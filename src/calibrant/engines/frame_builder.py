@@ -1,4 +1,4 @@
-"""A lazy frame while an expression is written on it: helper columns, constants, lookups."""
+"""A lazy frame that gets helper columns while an expression is written for it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class FrameBuilder:
             self.frame = grid.cells.add_to(self.frame, column, name)
             return nw.col(name)
         first, last = self.constant(grid.first), self.constant(grid.last)
-        # NULL may find a row here, of which nothing is taken in the end
+        # NULL may find a row here; its values are not used in the end
         t = nw.min_horizontal(nw.max_horizontal(nw.col(column), first), last)
         if (grid.first, grid.last) != (0.0, 1.0):
             t = (t - first) * self.constant(grid.factor)
@@ -74,8 +74,8 @@ class FrameBuilder:
         return (t * float(grid.count)).floor().cast(nw.Int32)
 
     def listed(self, grid: Grid, found: Regions) -> tuple[Index, Index]:
-        """Regions by cell, as `regions.listed`; by the cells beside it too if an engine that loses
-        bits may take one of those."""
+        """Regions by cell, see `plan.grids.listed`. Where an engine loses bits, each is listed for
+        the neighbouring cells as well, since a score may fall into one of them."""
         beside = int(self._inexact and grid.cells is not None)
         return listed(grid, found.low, found.high, beside)
 
@@ -90,7 +90,7 @@ class FrameBuilder:
         return {name: nw.col(new) for name, new in named.items()}
 
     def within(self, column: str, low: nw.Expr, high: nw.Expr) -> None:
-        """Of the rows that a join made of one, keep that whose interval holds the column."""
+        """Of the rows that a join has made of one, keep the one whose interval holds the column."""
         value = nw.col(column)
         self.frame = self.frame.filter(low.is_null() | ((value >= low) & (value <= high)))
 

@@ -9,9 +9,9 @@ from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.refine import refined_table
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import check_word
 from calibrant.data.weighing import WEIGHTS
 from calibrant.engines.score_tables import ask
-from calibrant.errors import ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise
 from calibrant.version import __version__
@@ -35,7 +35,7 @@ def fit_isotonic(
     Parameters
     ----------
     frame : lazy frame or file
-        As for `table`.
+        As for `score_table`.
     score, label, weight : names of columns
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every block, so that 0 and 1 are never returned.
@@ -49,15 +49,17 @@ def fit_isotonic(
     Returns
     -------
     Fitted
-        As from ``Isotonic(smoothing=...)`` on the rows; `save`, `apply` and ``calibrate`` take it.
+        As from ``Isotonic(smoothing=...)`` on the rows; `save` and
+        `add_probabilities` take it.
 
     Notes
     -----
-    First the rows are grouped by cell. A corner of the fit can lie inside a cell only if the corner
-    of the cumulative diagram that has all its negatives first lies below the convex minorant of
-    the cells' borders. Those cells are divided while they hold more than a million rows, and the
-    scores of those that are left are fetched one by one: two passes for a million rows, four for a
-    hundred million. O(cells) memory here; exact up to the order of additions (1e-12).
+    First the rows are grouped by cell. Then it is known which cells may hold a corner of the fit:
+    those where, with all negatives of the cell put first, the cumulative diagram would go below the
+    convex minorant of the cells' borders. These cells are divided while they hold more than a
+    million rows in all, and then their scores are fetched one by one: two passes for a million
+    rows, four for a hundred million. O(cells) memory in this process; exact up to the order of
+    additions (1e-12).
 
     Examples
     --------
@@ -71,12 +73,8 @@ def fit_isotonic(
     >>> bool(np.abs(far.calibrate(s) - near.calibrate(s)).max() < 1e-12)
     True
     """
-    if smoothing not in SMOOTHING:
-        words = " or ".join(map(repr, SMOOTHING))
-        raise ParameterError(f"smoothing must be {words}, but {smoothing!r} came.")
-    if weights not in WEIGHTS:
-        words = " or ".join(map(repr, WEIGHTS))
-        raise ParameterError(f"weights must be {words}, but {weights!r} came.")
+    check_word("smoothing", smoothing, SMOOTHING)
+    check_word("weights", weights, WEIGHTS)
     names = Names(score, label, weight)
     pseudo = SMOOTHING[smoothing]
     matters = pseudo > 0.0 and weights == "importance"  # else only ratios of weights do

@@ -1,4 +1,4 @@
-"""Rows of segments that a calibrator has not seen: how many there are, and what is said of them."""
+"""Rows of segments that a calibrator has not seen: count them, refuse them, or warn of them."""
 
 from __future__ import annotations
 
@@ -10,30 +10,22 @@ import numpy as np
 
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.frame_builder import FrameBuilder
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import InputError
 
-__all__ = ["ON_NEW_SEGMENT", "check_on_new_segment", "count_new", "judge_new"]
+__all__ = ["ON_NEW_SEGMENT", "count_new", "judge_new"]
 
 ON_NEW_SEGMENT = ("warn", "error", "allow")
 
 
-def check_on_new_segment(on_new_segment: Any) -> None:
-    """Refuse what is no way to treat rows of new segments."""
-    if on_new_segment not in ON_NEW_SEGMENT:
-        raise ParameterError(
-            f"on_new_segment must be one of {ON_NEW_SEGMENT}, but {on_new_segment!r} came."
-        )
-
-
 def count_new(frame: nw.LazyFrame[Any], segment: nw.Expr, keys: Sequence[Any]) -> NewSegments:
     """One aggregate of a column of segments, an expression of the type of the ``keys``."""
-    sheet = FrameBuilder(frame)
-    column = sheet.keep(segment)
+    builder = FrameBuilder(frame)
+    column = builder.keep(segment)
     values = np.array(keys, dtype=np.int64) if isinstance(keys[0], int) else list(keys)
-    known = sheet.look_up(column, values, {"known": np.ones(len(keys))})["known"]
+    known = builder.look_up(column, values, {"known": np.ones(len(keys))})["known"]
     there = ~column.is_null()
     flags = {"n": there & known.is_null(), "rows": there}
-    marked = sheet.frame.select(
+    marked = builder.frame.select(
         *(nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).alias(n) for n, flag in flags.items()),
         nw.when(flags["n"]).then(column).alias("example"),
     )

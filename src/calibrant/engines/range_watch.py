@@ -28,7 +28,7 @@ def expected_range(calibrator: Any) -> ScoreRange | None:
 
 
 class RangeWatch:
-    """What is asked of scores while they are counted, and what is said of the answer."""
+    """Watches for scores that a calibrator is not for: counts, moves, refuses, or warns of them."""
 
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:
         check_on_range(on_range)
@@ -41,7 +41,7 @@ class RangeWatch:
         return self.known is not None and self.known.probabilities and self.on_range == "error"
 
     def flags(self, score: nw.Expr) -> dict[str, nw.Expr]:
-        """What is counted: scores outside [0, 1], and beyond those of the fit on either side."""
+        """What is counted: scores outside [0, 1], and scores below and above those of the fit."""
         if self.known is None:
             return {}
         usable = score.is_finite()

@@ -17,7 +17,7 @@ from calibrant.errors import InputError
 __all__ = ["FileTable", "RowsOfFiles", "check_rows", "not_in_json", "read_rows"]
 
 T = TypeVar("T")
-#: files that are named in what is remembered of a fit
+#: how many files are named in the facts of a fit
 NAMED = 20
 
 

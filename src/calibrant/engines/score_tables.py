@@ -53,10 +53,11 @@ def score_table(
 
     Notes
     -----
-    One pass over the rows, after a look at the first 1.25 million and, for cells, one over the
-    scores (two for margins). Memory here: O(distinct scores or cells). Cells of probabilities are
-    nearly even in the logit, the same in every engine; those of margins are finest at the mean, or,
-    after another pass, where most scores are, if a few far ones would crowd them.
+    One pass over the rows. Before it, "auto" looks at the first 1.25 million rows, and cells need a
+    pass over the scores (margins: two). Memory in this process: O(distinct scores or cells). Cells
+    of probabilities are nearly even in the logit, and the same in every engine. Cells of margins
+    are finest at the mean. If a few far scores crowd all others into few cells, another pass makes
+    the cells finest where most scores are.
     Missing and infinite scores, missing labels and weights, and negative weights are errors that
     say how many there are.
 
@@ -86,7 +87,7 @@ def segment_tables(
 
     Parameters
     ----------
-    frame, score, label, weight, cells, pos_label : see `table`
+    frame, score, label, weight, cells, pos_label : see `score_table`
         "auto" is exact up to a million pairs of segment and score; beyond, it takes 1,024 to 16,384
         cells, fewer with more segments.
     segment : name of a column of words or whole numbers
@@ -98,7 +99,7 @@ def segment_tables(
 
     Notes
     -----
-    As for `table`; O(segments · cells) groups at most, and no more than there are rows.
+    As for `score_table`; O(segments · cells) groups at most, and no more than there are rows.
 
     Examples
     --------

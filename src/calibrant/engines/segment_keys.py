@@ -15,7 +15,7 @@ __all__ = ["POWER", "WHOLE", "SegmentKeys", "segment_keys", "text_keys"]
 #: a whole number as files may spell it (007, +7, 7.0), its sign and its digits being groups; and
 #: one with a power of ten (1e+05)
 WHOLE = r"^[+]?(-?)0*([0-9]+)(?:\.0*)?$"
-PLAIN = r"0|-?[1-9][0-9]{0,17}"  # as all are spelled that a fit on text has seen
+PLAIN = r"0|-?[1-9][0-9]{0,17}"  # as a fit on text spells them
 POWER = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE][+]?[0-9]+$"
 
 

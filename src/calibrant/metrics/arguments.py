@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,6 +13,7 @@ from calibrant.data.validation import (
     Labels,
     Rows,
     check_lengths,
+    check_word,
     read_labels,
     read_probabilities,
     read_weight,
@@ -101,13 +101,6 @@ def positive_column(labels: Labels, classes: Any) -> int:
     if classes is None:
         return labels.positive_column
     return 0 if next(iter(classes)) == labels.pos_label else 1
-
-
-def check_word(name: str, value: Any, allowed: Collection[str]) -> None:
-    """Refuse what is not one of the allowed words."""
-    if not isinstance(value, str) or value not in allowed:
-        words = " or ".join(repr(word) for word in allowed)
-        raise ParameterError(f"{name} must be {words}, but {value!r} came.")
 
 
 def check_whole(name: str, value: Any, low: int) -> int:

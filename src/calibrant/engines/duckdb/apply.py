@@ -125,7 +125,7 @@ def _refuse(
 
 
 def _set_member(name: str) -> Callable[..., Any]:
-    """Replace a key's value in objects that are Arrow columns of text."""
+    """A function of Arrow columns: lines of JSON and the new values of a key in them."""
     pyarrow = import_extra("pyarrow", extra="cli")
 
     def of_lines(lines: Any, values: Any) -> Any:
@@ -175,8 +175,8 @@ def _probability(source: Source, options: ApplyOptions, keys: SegmentKeys | None
 
 
 def _select(source: Source, names: list[str], into: str, new: str, kind: str) -> str:
-    """SQL of the columns of an output of that kind: CSV has JSON strings without their quotes, and
-    JSON no NaN."""
+    """SQL of the output's columns. In CSV, strings of JSON lose their quotes; in JSON, NaN and
+    infinite numbers are refused."""
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
@@ -189,7 +189,7 @@ def _select(source: Source, names: list[str], into: str, new: str, kind: str) ->
 
 
 def _lines(source: Source, into: str, new: str) -> str:
-    """SQL of the rows of JSON as they came, with one more key, or another value for one."""
+    """SQL of the lines of JSON as they came, with the new key added, or its value replaced."""
     value = f"to_json({new})::VARCHAR"
     own = len(source.names) - source.folders
     members = {
@@ -232,7 +232,7 @@ def _copy(
                 f"same), but {first.path.name} has {', '.join(map(repr, _repeated(names)))}. Write "
                 ".csv instead."
             )
-        # SQL would rename the columns: the header is written as a first row
+        # SQL would rename the columns, so the header is written as the first row
         header = ", ".join(f"{literal(n)} AS {c}" for c, n in zip(columns, names, strict=True))
         fields = ", ".join(f"{c}::VARCHAR" for c in columns)
         query = f"SELECT {header} UNION ALL SELECT {fields} FROM ({rows})"
@@ -248,7 +248,7 @@ def _copy(
 
 
 def _refuse_packed_stream(out: Path) -> None:
-    """DuckDB writes to a pipe as if nothing had been said of compression."""
+    """Refuse compressed output to a pipe or a device: DuckDB would not compress it."""
     if kind_of(out)[2] and find_target(out).stream:
         raise InputError(
             f"{out.name} is a pipe or a device, which is not written to compressed. Name it "
@@ -261,7 +261,7 @@ def _as_lines(first: Source, out: Path) -> bool:
     return first.kind == kind_of(out)[0] == "json"
 
 
-#: one column as it is: without quotes, and parted by what no JSON holds
+#: options to write one column of text as it is: no quotes, and a separator that JSON never holds
 _RAW = "FORMAT csv, HEADER false, DELIMITER '\x01', QUOTE '', ESCAPE ''"
 
 

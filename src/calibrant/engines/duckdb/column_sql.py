@@ -54,7 +54,7 @@ def finite(source: Source, column: int) -> str:
         return expression
     if kind in ("FLOAT", "DOUBLE"):
         fine = f"isfinite({expression}) IS NOT FALSE"
-    else:  # somewhere inside: letters of no word in quotes, but for true, false and null
+    else:  # as NaN or Infinity somewhere inside: outside of quotes, JSON has no other N or I
         bare = f"regexp_replace(to_json({expression})::VARCHAR, {literal(QUOTED)}, '', 'g')"
         fine = f"({expression} IS NULL OR NOT regexp_matches({bare}, '[NI]'))"
     wrong = literal(not_in_json(source.names[column]))

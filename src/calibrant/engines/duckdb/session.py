@@ -96,7 +96,7 @@ class Session:
             self._bound()
 
     def _bound(self) -> None:
-        """Keep DuckDB from filling the machine only because it may: order needs no such buffers."""
+        """Lower DuckDB's own memory limit, 80 % of the machine, which it fills without need."""
         query = "SELECT current_setting('threads'), current_setting('memory_limit')"
         threads, most = self._connection.execute(query).fetchall()[0]
         megabytes = 1000 + 256 * int(threads)
@@ -229,8 +229,8 @@ def _csv(path: Path, wanted: list[str]) -> Source:
 
 
 def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns as the file has them: of ``S`` and ``s`` DuckDB calls the second ``s_1``, and one
-    without a name ``C2``."""
+    """The columns as the file has them. Beside a column ``S``, DuckDB calls ``s`` ``s_1``, and it
+    calls a column without a name ``C2``."""
     lower = {name.lower() for name in known}
     renamed = any(re.sub(r"_\d+$", "", name) in lower - {name} for name in lower)
     if not renamed and not any(re.match(r"C\d+$", name) for name in known):

@@ -14,10 +14,11 @@ RAISED = "calibrant: "
 #: what to do where no cluster answers
 CHECK = "Check its address, and that it runs."
 
-#: analysis fails by a mistake of the program, except where it is the data's
+#: an AnalysisException is a mistake of the program, except for these conditions of the data
 OF_DATA = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "COLUMN_ALREADY_EXISTS")
 
-#: what a message holds, and the words for it: {} is the file, \\1 what was found. The first fits
+#: patterns of Spark's messages, and our words for them; the first that fits is used. {} stands for
+#: the file, \\1 for what the pattern has found
 KNOWN: dict[str, str] = {
     rf"{RAISED}(.+?)(?: SQLSTATE: \w+)?(?:\n|$)": r"\1",
     r"(No space left on device|Disk quota exceeded)": (

@@ -37,7 +37,7 @@ __all__ = ["is_url", "local_url", "read_files"]
 PIECE = 128 * 2**20
 #: frames, and the number of rows that each local file must hold, None where it is not known
 Read = tuple[list[Any], list[int | None]]
-#: no field is longer; a quote that is not closed makes one
+#: the longest field that is read; a quote that is not closed makes a longer one
 LONGEST = 1_000_000
 
 
@@ -152,7 +152,7 @@ def _kind(item: Path | str) -> tuple[str, str, bool]:
 
 def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]) -> Read:
     sources = [_header(path, wanted) for path in paths]
-    # files alike are read together
+    # files with the same columns, separator and line ends are read together
     groups: dict[tuple[tuple[str, ...], str, str | None], list[CsvHeader]] = {}
     for source in sources:
         end = source.line_end if _may_span_lines(source.path) else None
@@ -171,7 +171,7 @@ def _csv(spark: Spark, paths: list[Path], urls: list[str], wanted: Sequence[str]
         reader = spark.session.read.options(**options, enforceSchema=False)
         frames.append(spark.call(partial(reader.csv, url)))
     refuse_different([("the first file", frames[0].columns), ("another", frames[-1].columns)])
-    # of one column Spark passes over the blank lines
+    # in files of one column, Spark leaves out the blank lines
     return frames, [source.rows if len(source.names) > 1 else None for source in sources]
 
 

@@ -6,10 +6,11 @@ import os
 import secrets
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from calibrant.engines.files.data_files import kind_of
@@ -78,7 +79,7 @@ def write_file(
         check_rows(rows, expected, "the input")
         if lines:  # other readers would take the parts for plain text
             place.rename_parts(".txt", ".json")
-        if not place.has_parts():
+        if not place.parts():
             raise InputError(
                 f"the parts of {place.name} were written on other machines. On a cluster, name a "
                 "folder that all of them see, such as hdfs://... or s3a://..."
@@ -106,7 +107,7 @@ def _options(kind: str, ending: str, packed: bool) -> dict[str, Any]:
 
 def _refuse_itself(frame: Any, place: _Place) -> None:
     """Reading what is about to be replaced: refused, as for files on one machine."""
-    if place.exists():
+    if place.exists(place.path):
         place.keep_apart([unquote(url) for url in frame.inputFiles()])
 
 
@@ -123,31 +124,91 @@ def _whole_folder(place: _Place) -> Iterator[str]:
 # --- where to -----------------------------------------------------------------------------------
 
 
-class _Place(Protocol):
-    """Where a folder shall be: on this machine, or wherever Hadoop's file systems reach."""
+class _Place(ABC):
+    """Where a folder shall be: on this machine, or wherever Hadoop's file systems reach.
+
+    ``path`` is the folder itself. ``new`` and ``old`` are hidden names beside it: of the one
+    that is written, and of the one that is replaced.
+    """
 
     name: str
+    path: Any
+    new: Any
+    old: Any
 
-    def check(self) -> None: ...
-    def exists(self) -> bool: ...
-    def keep_apart(self, urls: list[str]) -> None: ...
-    def temporary(self) -> str: ...
-    def has_parts(self) -> bool: ...
-    def rename_parts(self, old: str, new: str) -> None: ...
-    def put(self) -> None: ...
-    def clear(self) -> None: ...
+    @abstractmethod
+    def check_parent(self) -> None:
+        """Refuse a place where no folder can be made."""
+
+    @abstractmethod
+    def keep_apart(self, urls: list[str]) -> None:
+        """Refuse to replace what is read."""
+
+    @abstractmethod
+    def temporary(self) -> str:
+        """The hidden folder as Spark is told it."""
+
+    @abstractmethod
+    def exists(self, path: Any) -> bool: ...
+
+    @abstractmethod
+    def inside(self, path: Any) -> list[str]:
+        """What a folder holds; nothing for a file, or where there is none."""
+
+    @abstractmethod
+    def child(self, folder: Any, name: str) -> Any: ...
+
+    @abstractmethod
+    def rename(self, path: Any, to: Any) -> None: ...
+
+    @abstractmethod
+    def remove(self, path: Any) -> None: ...
+
+    def check(self) -> None:
+        """Refuse a place where no folder can be made, or whose files would be lost."""
+        self.check_parent()
+        inside = self.inside(self.path)
+        if inside and DONE not in inside:
+            raise InputError(
+                f"the output {self.name} is a folder with other files in it, which would be lost. "
+                "Name another, or remove it first."
+            )
+
+    def parts(self) -> list[str]:
+        """The files that Spark has written, some with a file of checksums."""
+        return [name for name in self.inside(self.new) if name.startswith(("part-", ".part-"))]
+
+    def rename_parts(self, old: str, new: str) -> None:
+        """Give the files another ending."""
+        for name in self.parts():
+            to = self.child(self.new, name.replace(old, new))
+            self.rename(self.child(self.new, name), to)
+
+    def put(self) -> None:
+        """Give the new folder its name."""
+        if self.exists(self.path):
+            self.rename(self.path, self.old)
+        self.rename(self.new, self.path)
+
+    def clear(self) -> None:
+        """Remove what is hidden; where the new folder did not come, put the old one back."""
+        with suppress(Exception):  # it stays under its hidden name
+            if self.exists(self.old) and not self.exists(self.path):
+                self.rename(self.old, self.path)
+        for _ in range(10):  # a task that was told to stop may still make its folders anew
+            with suppress(Exception):  # nothing more can be done about it
+                if not self.exists(self.new):
+                    break
+                self.remove(self.new)
+                time.sleep(0.05)
+        with suppress(Exception):
+            if self.exists(self.path) and self.exists(self.old):
+                self.remove(self.old)
 
 
 def _hidden(name: str, ending: str) -> str:
     """A name that Spark's readers pass over."""
     return f".{name[:60]}.{secrets.token_hex(4)}.{ending}"
-
-
-def _not_ours(name: str) -> InputError:
-    return InputError(
-        f"the output {name} is a folder with other files in it, which would be lost. Name another, "
-        "or remove it first."
-    )
 
 
 def _refuse_stream(path: Path) -> None:
@@ -162,7 +223,7 @@ def _paths(urls: list[str]) -> list[Path]:
     return [Path("/" + url[5:].lstrip("/")) for url in urls if url.startswith("file:")]
 
 
-class _Local:
+class _Local(_Place):
     """A folder on this machine, or one that is mounted on all."""
 
     def __init__(self, path: Path) -> None:
@@ -171,14 +232,9 @@ class _Local:
         self.new = self.path.with_name(_hidden(path.name, "tmp"))
         self.old = self.path.with_name(_hidden(path.name, "old"))
 
-    def check(self) -> None:
+    def check_parent(self) -> None:
         check_folder(self.path.parent)
         _refuse_stream(self.path)
-        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / DONE).exists():
-            raise _not_ours(self.name)
-
-    def exists(self) -> bool:
-        return self.path.exists()
 
     def keep_apart(self, urls: list[str]) -> None:
         keep_apart({"the output": self.path}, _paths(urls))
@@ -186,39 +242,31 @@ class _Local:
     def temporary(self) -> str:
         return local_url(self.new)
 
-    def has_parts(self) -> bool:
-        return any(self.new.glob("part-*"))
+    def exists(self, path: Path) -> bool:
+        return path.exists()
 
-    def rename_parts(self, old: str, new: str) -> None:
-        for path in [*self.new.glob("part-*"), *self.new.glob(".part-*")]:  # and their checksums
-            path.rename(path.with_name(path.name.replace(old, new)))
+    def inside(self, path: Path) -> list[str]:
+        return [entry.name for entry in path.iterdir()] if path.is_dir() else []
+
+    def child(self, folder: Path, name: str) -> Path:
+        return folder / name
+
+    def rename(self, path: Path, to: Path) -> None:
+        path.rename(to)
+
+    def remove(self, path: Path) -> None:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
     def put(self) -> None:
         if self.path.is_dir():
             keep_mode(self.new, self.path)
-        if self.path.exists():
-            self.path.rename(self.old)
-        self.new.rename(self.path)
-
-    def clear(self) -> None:
-        if self.old.exists() and not self.path.exists():  # the new one did not come
-            self.old.rename(self.path)
-        _remove(self.old)
-        for _ in range(10):  # a task that was told to stop may still make its folders anew
-            if not self.new.exists():
-                return
-            _remove(self.new)
-            time.sleep(0.05)
+        super().put()
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-class _Remote:
+class _Remote(_Place):
     """A folder behind a URL, by Hadoop's own file systems."""
 
     def __init__(self, spark: Spark, url: str) -> None:
@@ -229,26 +277,17 @@ class _Remote:
         self.path = self._java.Path(url)
         configuration = spark.session._jsparkSession.sessionState().newHadoopConf()
         self.system = spark.call(lambda: self.path.getFileSystem(configuration))
-        parent = self.path.getParent()
-        if parent is None:
+        self.parent = self.path.getParent()
+        if self.parent is None:
             raise InputError(f"the output must name a folder below {url}.")
-        self.parent = parent
-        self.new = self._java.Path(parent, _hidden(self.path.getName(), "tmp"))
-        self.old = self._java.Path(parent, _hidden(self.path.getName(), "old"))
+        self.new = self.child(self.parent, _hidden(self.path.getName(), "tmp"))
+        self.old = self.child(self.parent, _hidden(self.path.getName(), "old"))
 
-    def check(self) -> None:
+    def check_parent(self) -> None:
         for path in self.here:
             _refuse_stream(path)
-        if not self.spark.call(lambda: self.system.exists(self.parent)):
+        if not self.exists(self.parent):
             raise InputError(f"the output's folder {self.parent} does not exist. Make it first.")
-        if not self.exists() or self.system.getFileStatus(self.path).isFile():
-            return
-        inside = [status.getPath().getName() for status in self.system.listStatus(self.path)]
-        if inside and DONE not in inside:
-            raise _not_ours(self.name)
-
-    def exists(self) -> bool:
-        return bool(self.spark.call(lambda: self.system.exists(self.path)))
 
     def keep_apart(self, urls: list[str]) -> None:
         for path in self.here:
@@ -266,41 +305,22 @@ class _Remote:
     def temporary(self) -> str:
         return str(self.new.toString())
 
-    def has_parts(self) -> bool:
-        names = [status.getPath().getName() for status in self.system.listStatus(self.new)]
-        return any(name.startswith("part-") for name in names)
+    def exists(self, path: Any) -> bool:
+        return bool(self.spark.call(lambda: self.system.exists(path)))
 
-    def rename_parts(self, old: str, new: str) -> None:
-        def move() -> None:
-            for path in [status.getPath() for status in self.system.listStatus(self.new)]:
-                name = path.getName()
-                if not name.startswith("part-"):
-                    continue
-                if not self.system.rename(path, self._java.Path(self.new, name.replace(old, new))):
-                    raise InputError(f"a part of {self.name} could not be given its name.")
+    def inside(self, path: Any) -> list[str]:
+        if not self.exists(path) or self.system.getFileStatus(path).isFile():
+            return []
+        return [status.getPath().getName() for status in self.system.listStatus(path)]
 
-        self.spark.call(move)
+    def child(self, folder: Any, name: str) -> Any:
+        return self._java.Path(folder, name)
 
-    def put(self) -> None:
-        def move() -> None:
-            there = self.system.exists(self.path)
-            if there and not self.system.rename(self.path, self.old):
-                raise InputError(f"the output {self.name} could not be replaced.")
-            if not self.system.rename(self.new, self.path):
-                raise InputError(f"the output {self.name} could not be given its name.")
+    def rename(self, path: Any, to: Any) -> None:
+        if not self.spark.call(lambda: self.system.rename(path, to)):
+            raise InputError(
+                f"the output {self.name} could not be written: {path} could not be renamed."
+            )
 
-        self.spark.call(move)
-
-    def clear(self) -> None:
-        with suppress(Exception):  # it stays under its hidden name
-            if not self.system.exists(self.path):
-                self.system.rename(self.old, self.path)
-        for _ in range(10):  # as above
-            with suppress(Exception):  # nothing more can be done about it
-                if not self.system.exists(self.new):
-                    break
-                self.system.delete(self.new, True)
-                time.sleep(0.05)
-        with suppress(Exception):
-            if self.system.exists(self.path):
-                self.system.delete(self.old, True)
+    def remove(self, path: Any) -> None:
+        self.system.delete(path, True)

@@ -25,7 +25,7 @@ from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
 from calibrant.estimators.registry import METHODS
 from calibrant.metrics import evaluate
-from calibrant.reports.sentences import in_words
+from calibrant.metrics.evaluation_words import in_words
 from file_jobs import read_table
 from held_out import out_of_fold
 

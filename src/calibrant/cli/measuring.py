@@ -66,8 +66,8 @@ def evaluate(
       calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
     """
+    from calibrant.metrics.evaluation_words import in_words
     from calibrant.metrics.intervals import read_interval_options
-    from calibrant.reports.sentences import in_words
 
     columns = jobs.ColumnRoles(prob, label, weight, pos_label, segment)
     place, wanted = EngineOptions(engine, master, threads, memory_limit), read_cells(cells)

@@ -15,7 +15,7 @@ from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
 from calibrant.losses import logit, sigmoid
 
-__all__ = ["Frame", "cells_over", "frame_of", "round_odds", "span_of", "tick_words"]
+__all__ = ["Frame", "cell_edges", "cells_over", "frame_of", "round_odds", "span_of", "tick_words"]
 
 Array = NDArray[np.float64]
 
@@ -111,13 +111,18 @@ def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
 
 def cells_over(span: tuple[float, float], rule: CurveOptions) -> Array:
     """The edges of the histogram's cells: of equal width on the scale of the axes."""
-    part = np.arange(rule.cells + 1) / rule.cells
-    if rule.axes == "probability":
-        return span[0] + (span[1] - span[0]) * part
-    low, high = logit(np.array(span))
-    cells = sigmoid(low + (high - low) * part)
-    cells[0], cells[-1] = span
-    return np.asarray(cells)
+    return cell_edges(*span, rule.cells, odds=rule.axes == "logit")
+
+
+def cell_edges(low: float, high: float, count: int, *, odds: bool) -> Array:
+    """The edges of cells from low to high, of equal width as they are or as log-odds."""
+    part = np.arange(count + 1) / count
+    if not odds:
+        return low + (high - low) * part
+    first, last = logit(np.array([low, high]))
+    edges = sigmoid(first + (last - first) * part)
+    edges[0], edges[-1] = low, high
+    return np.asarray(edges)
 
 
 def frame_of(curves: Sequence[Curve]) -> Frame:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from calibrant.metrics import Evaluation
+from calibrant.metrics.evaluation_words import SAME_AUC
 from calibrant.metrics.measure import Measure
 from calibrant.reports.charts import forest, swatch
-from calibrant.reports.key_facts import counted
 from calibrant.reports.markup import Markup, element, join
 from calibrant.reports.report_value import Method, Panel, Report
-from calibrant.reports.sentences import SAME_AUC, shown
-from calibrant.result_tables import shown_value
+from calibrant.result_tables import counted, short_value, shown_value
 
 __all__ = ["leaderboard", "measures", "panel_table", "points", "tiles"]
 
@@ -43,7 +42,7 @@ def _row(cells: Sequence[tuple[Any, str]], **options: Any) -> Markup:
 def _signed(value: float | None) -> str:
     if value is None:
         return "–"
-    text = shown(value)
+    text = short_value(value)
     return f"+{text}" if value > 0 else text
 
 
@@ -97,7 +96,7 @@ def _ends(methods: Sequence[Method]) -> tuple[float, float]:
 def _with_error(value: float, error: float | None) -> Markup:
     if error is None:
         return join((shown_value(value),))
-    return join((shown_value(value), " ", _small(f"± {shown(error)}")))
+    return join((shown_value(value), " ", _small(f"± {short_value(error)}")))
 
 
 def _gain(method: Method) -> Markup:
@@ -105,7 +104,7 @@ def _gain(method: Method) -> Markup:
         return join(("–",))
     if method.gain_low is None or method.gain_high is None or not math.isfinite(method.gain):
         return join((_signed(method.gain),))
-    ends = f"{shown(method.gain_low)} to {shown(method.gain_high)}"
+    ends = f"{short_value(method.gain_low)} to {short_value(method.gain_high)}"
     return join((_signed(method.gain), " ", _small(ends)))
 
 
@@ -185,16 +184,17 @@ def tiles(report: Report) -> Markup:
         name = measure.name
         parts: list[Any] = [element("dt", None, measure.headline)]
         if before is None:
-            value: Any = shown(after[name])
+            value: Any = short_value(after[name])
         else:
-            was = element("span", {"class": "was"}, shown(before[name]))
-            word = _verdict(measure, before, after, shown)
+            was = element("span", {"class": "was"}, short_value(before[name]))
+            word = _verdict(measure, before, after, short_value)
             arrow = element("span", {"class": "to", "aria-label": "to"}, " → ")
-            value = join((was, arrow, element("b", {"class": word}, shown(after[name]))))
+            value = join((was, arrow, element("b", {"class": word}, short_value(after[name]))))
         parts.append(element("dd", None, value))
         if name in new:
-            ends = f"{100 * report.level:g} %: {shown(new[name][0])} to {shown(new[name][1])}"
-            parts.append(element("dd", {"class": "range"}, ends))
+            low, high = map(short_value, new[name])
+            span = f"{100 * report.level:g} %: {low} to {high}"
+            parts.append(element("dd", {"class": "range"}, span))
         cells.append(element("div", None, *parts))
     parts = [element("dt", None, "Rows (weight)"), element("dd", None, counted(e.weight))]
     if isinstance(e, Evaluation):
@@ -247,15 +247,15 @@ def panel_table(panels: Sequence[Panel], kind: str, level: float) -> Markup:
     rows = []
     for panel in panels:
         f = panel.figures
-        low, high, after = f["low"] or 0.0, f["high"] or 0.0, f["after"] or 0.0
+        low, high, after = f["low"], f["high"], f["after"]
         inside = low <= after <= high
         ends = _small(f"{shown_value(low)} to {shown_value(high)}")
         word = "fits" if inside else "too low" if after < low else "too high"
         cells = [
             (panel.name, ""),
-            (counted(f["weight"] or 0.0), "n"),
-            (join((shown_value(f["observed"] or 0.0), " ", ends)), "n"),
-            (shown_value(f["before"] or 0.0), "n"),
+            (counted(f["weight"]), "n"),
+            (join((shown_value(f["observed"]), " ", ends)), "n"),
+            (shown_value(f["before"]), "n"),
             (shown_value(after), "n"),
             (word, f"word {'better' if inside else 'worse'}"),
         ]

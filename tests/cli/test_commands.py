@@ -216,7 +216,7 @@ def test_compare_ranks_methods_beside_doing_nothing(run, scores):
     assert "was chosen." in out
     found = json.loads(run(*words, "-m", "platt", "--json")[1])
     names = [row["name"] for row in found["leaderboard"]["rows"]]
-    assert sorted(names) == ["BLS", "uncalibrated", "platt"]
+    assert sorted(names) == ["BLS", "platt", "uncalibrated"]
     assert found["chosen"] in names
     losses = [row["log_loss"] for row in found["leaderboard"]["rows"]]
     assert losses == sorted(losses)

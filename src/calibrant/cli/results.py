@@ -10,7 +10,7 @@ from typing import Any
 
 from rich import box
 
-from calibrant.cli.console import command, say, say_pairs, show, tell
+from calibrant.cli.console import command, say, say_pairs, show, tell, tell_advice
 from calibrant.cli.jobs import FitResult, draw, page_of
 from calibrant.cli.letter_diagram import reliability_text
 from calibrant.data.frozen import thaw
@@ -50,8 +50,7 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         show(result.evaluation)
         tell(in_words(result.evaluation))
         tell((_how(result), "dim"))
-    for one in result.advice:
-        tell(("look: ", "bold yellow"), one.text)
+    tell_advice(one.text for one in result.advice)
     say()
     say_pairs({name: str(path) for name, path in written.items() if path is not None})
     say()

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.diagrams.axes_view import Frame, frame_of
 from calibrant.diagrams.curves import compare_curves, reliability_curve
 from calibrant.diagrams.draw import map_diagram, reliability_diagram, render
 from calibrant.diagrams.map_lines import map_curve
@@ -275,7 +276,7 @@ def test_before_and_after_share_their_cells():
     both = compare_curves(y, p * 0.01, raw=p)
     np.testing.assert_array_equal(both.after.histogram_edges, both.before.histogram_edges)
     assert both.before == reliability_curve(y, p)
-    assert (both.linked, both.frame) == (False, (0.0, 1.0))
+    assert (both.linked, frame_of(both.curves)) == (False, Frame(0.0, 1.0))
     z = np.log(p / (1 - p))
     margins = compare_curves(y, p, raw=z)
     assert margins.linked
@@ -659,7 +660,7 @@ def test_without_matplotlib(monkeypatch):
 
 def test_computing_and_importing_need_no_matplotlib():
     program = (
-        "import sys; from calibrant.diagrams import curves, draw, lines\n"
+        "import sys; from calibrant.diagrams import curves, draw, map_lines\n"
         "curves.reliability_curve([0, 1], [0.2, 0.8])\n"
         "print(sorted({'matplotlib', 'sklearn', 'pandas', 'numba'} & set(sys.modules)))"
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 from calibrant.errors import ParameterError
+from calibrant.metrics.arguments import check_number, check_whole
 
-__all__ = ["AXES", "CURVES", "KINDS", "CurveOptions", "one_of"]
+__all__ = ["AXES", "CURVES", "CurveOptions", "one_of"]
 
 #: the histogram has at least this many cells
 CELLS = 20
-KINDS = ("width", "mass")
+BINNINGS = ("width", "mass")
 AXES = ("probability", "logit")
 #: the bands of each curve under the names they may be asked for; the first is the default
 CURVES: dict[str, dict[str, str]] = {
@@ -43,12 +44,9 @@ class CurveOptions:
     axes: str = "probability"
 
     def __post_init__(self) -> None:
-        for name, value in (("bins", self.bins), ("replicates", self.replicates)):
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ParameterError(
-                    f"{name} must be a whole number from 1 on, but {value!r} came."
-                )
-        one_of("binning", self.binning, KINDS)
+        check_whole("bins", self.bins, 1)
+        check_whole("replicates", self.replicates, 1)
+        one_of("binning", self.binning, BINNINGS)
         one_of("curve", self.curve, tuple(CURVES))
         one_of("axes", self.axes, AXES)
         bands = CURVES[self.curve]
@@ -56,10 +54,7 @@ class CurveOptions:
         one_of("band", self.band, ("auto", *bands, None), where)
         if self.band is not None:
             object.__setattr__(self, "band", bands.get(self.band, next(iter(bands))))
-        if not isinstance(self.level, Real) or not 0 < self.level < 1:
-            raise ParameterError(
-                f"level must be a number between 0 and 1, such as 0.95, but {self.level!r} came."
-            )
+        check_number("level", self.level, 0.0, 1.0)
         if self.sigma is not None:
             self._check_sigma(self.sigma)
 

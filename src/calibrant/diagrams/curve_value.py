@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
-from calibrant.result_tables import aligned, first_left
+from calibrant.result_tables import aligned, first_left, json_ready
 
 __all__ = ["Curve"]
 
@@ -109,10 +109,7 @@ class Curve(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers, ready for JSON."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in self._items()
-        }
+        return {name: json_ready(value) for name, value in self._items()}
 
     def __repr__(self) -> str:
         plural = "s" if len(self) != 1 else ""

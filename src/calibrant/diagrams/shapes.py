@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of, means_of
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.resample import MergedCells, cells_of
+from calibrant.diagrams.resample import MergedCells, cells_of, spread_places
 from calibrant.losses import logit
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.interval_formulas import clopper_pearson
@@ -149,12 +149,7 @@ def _places(place: Array, weight: Array) -> Index:
     """Which cells the line is given at: all, or some spread over the weight and over the axis."""
     if len(place) <= 2 * GRID:
         return np.arange(len(place))
-    inner = np.arange(1, GRID) / GRID
-    mass = np.cumsum(weight)
-    by_mass = np.searchsorted(mass, mass[-1] * inner)
-    by_width = np.searchsorted(place, place[0] * (1 - inner) + place[-1] * inner)
-    found = np.unique(np.concatenate(([0], by_mass, by_width, [len(mass) - 1])))
-    return found[found < len(mass)]
+    return spread_places(place, weight, GRID, np.array([len(place) - 1]))
 
 
 def width_of(table: ScoreTable, place: Array, weight: Array) -> float:

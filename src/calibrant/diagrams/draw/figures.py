@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "axes_at",
+    "legend_below",
+    "legend_inside",
     "new_figure",
     "plain_ticks",
     "plain_words",
     "refuse_other_axes",
     "render",
+    "set_title",
     "title_height",
     "wrapped",
 ]
@@ -86,6 +89,31 @@ def plain_words(name: str, letters: int = 48) -> str:
 def title_height(title: str | None) -> float:
     """The inches that a title takes."""
     return 0.0 if title is None else 0.12 + 0.13 * (1 + title.count("\n"))
+
+
+def set_title(ax: Axes, title: str | None) -> None:
+    """A title above the axes, if there is one."""
+    if title is not None:
+        ax.set_title(title, fontsize=SMALL)
+
+
+def legend_inside(ax: Axes) -> None:
+    """A legend where the axes have room for it, for axes that somebody else made."""
+    ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+
+
+def legend_below(figure: Figure, handles: list[Any], columns: int, middle: float = 0.5) -> None:
+    """A legend at the bottom of a figure, around the middle (a part of its width)."""
+    figure.legend(
+        handles=handles,
+        loc="lower center",
+        bbox_to_anchor=(middle, 0.0),
+        ncols=columns,
+        fontsize=TINY,
+        frameon=False,
+        columnspacing=1.2,
+        **CLOSE,
+    )
 
 
 def plain_ticks(ax: Axes) -> None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
 from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.draw.figures import (
     BOTTOM,
-    CLOSE,
     DIGITS,
     EDGE,
     LEFT,
     ROW,
     SMALL,
-    TINY,
     TOP,
     axes_at,
+    legend_below,
+    legend_inside,
     new_figure,
     refuse_other_axes,
     title_height,
@@ -39,6 +38,7 @@ from calibrant.diagrams.map_lines import MapCurve
 from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.segment_curves import Segments
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.arguments import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,15 +103,12 @@ def panel_diagram(
             f"Panels must come, but {type(panels).__name__} came. Make them with "
             "reliability_panels."
         )
-    if across is not None and (
-        isinstance(across, bool) or not isinstance(across, Integral) or across < 1
-    ):
-        raise ParameterError(f"across must be a whole number from 1 on, but {across!r} came.")
+    if across is not None:
+        check_whole("across", across, 1)
     grid = _grid(panels)
     if ax is not None:
         return _into(_checked(ax, len(grid.columns)), grid, title)
-    most = MOST if across is None else int(across)
-    return _sheet(grid, most if across is not None else _even(len(grid.columns), most), title)
+    return _sheet(grid, _even(len(grid.columns), MOST) if across is None else across, title)
 
 
 # --- what is drawn ------------------------------------------------------------------------------
@@ -190,7 +187,7 @@ def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
         ax.set_xlabel(x_words(grid.first, grid.frame, short=True), fontsize=SMALL)
         ax.set_ylabel("fraction of positives", fontsize=SMALL)
     band_key(axes[0], grid.first)
-    axes[0].legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+    legend_inside(axes[0])
     figure = axes[0].figure
     if title is not None:
         figure.suptitle(title, fontsize=SMALL + 1)
@@ -258,12 +255,4 @@ def _legend(figure: Figure, grid: _Grid, beside: int) -> None:
     for axes in figure.axes[::2]:
         handles, labels = axes.get_legend_handles_labels()
         found = dict(zip(labels, handles, strict=True)) | found
-    figure.legend(
-        handles=list(found.values()),
-        loc="lower center",
-        ncols=beside,
-        fontsize=TINY,
-        frameon=False,
-        columnspacing=1.2,
-        **CLOSE,
-    )
+    legend_below(figure, list(found.values()), beside)

@@ -45,17 +45,13 @@ class PageAxis:
             ends, at = logit(ends), logit(at)
         return np.asarray((at - ends[0]) / (ends[1] - ends[0]))
 
-    def name(self, value: float) -> str:
-        """A tick in as many digits as it needs.
-
-        >>> logit_axis([0.001, 0.9]).name(0.001), linear_axis(0.0, 1.0).name(0.2)
-        ('0.001', '0.2')
-        """
-        return numbered(value)
-
 
 def numbered(value: float) -> str:
-    """A number without needless digits, and with a true minus."""
+    """A number without needless digits, and with a true minus.
+
+    >>> numbered(0.001), numbered(0.2), numbered(-1e-9)
+    ('0.001', '0.2', '−1e−9')
+    """
     if value == 0.0:
         return "0"
     text = f"{value:.10g}" if abs(value) >= 1e-4 else f"{value:.3g}"

@@ -231,11 +231,11 @@ def test_printing():
     [
         (([0, 1], [20.0, 80.0]), r"p must be probabilities in \[0, 1\]"),
         (([0, 1], [0.2, float("nan")]), "p must be finite: 1 of 2 is NaN"),
-        (([0, 1], [0.2]), "p has 1 and y has 2"),
+        (([0, 1], [0.2]), "y has 2 and p has 1"),
         (([], []), "at least one row"),
         (([0, 1], None), "p must be given"),
         ((cal.ScoreTable.from_counts([3.0], [1], [1]), None), r"probabilities in \[0, 1\]"),
-        ((cal.ScoreTable.from_counts([0.3], [1], [1]), [0.3]), "p must not be given"),
+        ((cal.ScoreTable.from_counts([0.3], [1], [1]), [0.3]), "but p came as well"),
         ((cal.ScoreTable.empty(), None), "empty"),
     ],
 )
@@ -249,11 +249,11 @@ def test_bad_input(arguments, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bins": 0}, "bins must be a whole number from 1"),
+        ({"bins": 0}, "bins must be a whole number of at least 1"),
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"binning": "depth"}, "binning must be one of 'width', 'mass'"),
         ({"band": "wald"}, "band must be one of 'auto', 'exact', 'bootstrap', 'c.*', None"),
-        ({"level": 95}, "level must be a number between 0 and 1"),
+        ({"level": 95}, "level must be a finite number above 0 and below 1"),
         ({"band": "bootstrap", "replicates": 0}, "replicates must be"),
         ({"band": "bootstrap", "random_state": "x"}, "random_state must be"),
     ],
@@ -265,7 +265,7 @@ def test_bad_options(options, message):
 
 def test_weights_do_not_go_with_a_table():
     table = cal.ScoreTable.from_counts([0.3], [1], [1])
-    with pytest.raises(cal.errors.InputError, match="sample_weight must not be given"):
+    with pytest.raises(cal.errors.InputError, match="but sample_weight came as well"):
         reliability_curve(table, sample_weight=[1.0])
     with pytest.raises(cal.errors.InputError, match="raw must be a ScoreTable where y is one"):
         compare_curves(table, raw=[0.1, 0.2])
@@ -381,7 +381,7 @@ def test_very_many_knots_are_thinned():
         (
             {"fitted": STEP, "lo": 0.0, "hi": 1.0, "n": 1},
             cal.errors.ParameterError,
-            "n must be a whole number from 2",
+            "n must be a whole number of at least 2",
         ),
     ],
 )

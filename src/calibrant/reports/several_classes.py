@@ -125,9 +125,7 @@ class SeveralClasses(ReportData):
         matrix = self.matrix
         if not isinstance(value, Fitted):
             called = f"calibrator[{name!r}]"
-            p = read_score_matrix(
-                value, matrix.n_classes, name=called, classes=self.classes
-            )
+            p = read_score_matrix(value, matrix.n_classes, name=called, classes=self.classes)
             check_distributions(p, called)
             if len(p) != len(matrix):
                 raise InputError(

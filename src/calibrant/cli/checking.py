@@ -194,7 +194,7 @@ def _document(result: _Result) -> dict[str, Any]:
     from calibrant.monitor.drift_words import in_words
 
     written = None if result.written is None else str(result.written)
-    summary = " ".join(in_words(result.drift, _doer(result)))
+    summary = " ".join(in_words(result.drift, _remedy_by(result)))
     return {
         **result.drift.to_dict(),
         "summary": summary,
@@ -203,8 +203,8 @@ def _document(result: _Result) -> dict[str, Any]:
     }
 
 
-def _doer(result: _Result) -> str:
-    """What carries out the remedy."""
+def _remedy_by(result: _Result) -> str:
+    """What the advice names as the way to apply the remedy."""
     if result.written is not None:
         return "the updated calibrator"
     return "calibrant check --calibrator JSON --update OUT"
@@ -220,7 +220,7 @@ def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None
     for line in facts(drift):
         tell((line, "dim"))
     say()
-    found, todo = in_words(drift, _doer(result))
+    found, todo = in_words(drift, _remedy_by(result))
     tell((found, "bold"))
     tell(todo)
     if result.written is not None:

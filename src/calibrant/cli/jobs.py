@@ -129,13 +129,13 @@ def file_facts(read: FileTable) -> dict[str, Any]:
 
 
 def time_facts(period: str | None) -> dict[str, Any]:
-    """When the fit is made, and of what time its rows are, if that is known."""
+    """The time of the fit, and the period that its rows are from, if it is known."""
     known = {} if period is None else {"period": read_period(period)}
     return {**known, "fitted_at": time_stamp()}
 
 
 def recorded(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
-    """The same fit with what is to be remembered of it: some facts, and how well it does."""
+    """The same fit with more in its provenance: these facts, and its measures."""
     more = dict(facts)
     if result.evaluation is not None:
         more["measures"] = measures_of(result.evaluation, OUT_OF_FOLD, result.folds)
@@ -148,7 +148,7 @@ def with_facts(fitted: Fitted, facts: Mapping[str, Any]) -> Fitted:
 
 
 def time_stamp() -> str:
-    """Now in UTC; or SOURCE_DATE_EPOCH, for those who build the same file twice.
+    """The time in UTC: now, or SOURCE_DATE_EPOCH, with which the same fit gives the same file.
 
     >>> len(time_stamp())
     20
@@ -208,7 +208,7 @@ class Unseen(NamedTuple):
 
 
 def _unseen(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
-    """What the calibrator says of rows that it has not seen; the automatic choice knows already."""
+    """The predictions of rows held out; an automatic choice has made them already."""
     from sklearn.base import clone
 
     from calibrant.auto.folds import parts_of_table
@@ -284,7 +284,7 @@ def save_fitted(
 
 
 def too_few(table: ScoreTable) -> bool:
-    """Whether a class has no second case, so that a fold would leave nothing to learn from."""
+    """Whether a class has fewer than two rows, so that none of it is left when one is held out."""
     counts = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
     return any(w.sum() ** 2 < 1.999 * w2.sum() or not w.any() for w, w2 in counts)
 

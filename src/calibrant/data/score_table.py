@@ -308,11 +308,7 @@ class ScoreTable(Frozen):
 
     def through_sigmoid(self) -> ScoreTable:
         """The table of σ(score): margins as probabilities; far scores may become equal."""
-        return self.with_scores(sigmoid(self.scores))
-
-    def with_scores(self, scores: Array) -> ScoreTable:
-        """The same labels and weights under other scores, one for each; equal ones are joined."""
-        return ScoreTable.from_counts(scores, *self._columns())
+        return ScoreTable.from_counts(sigmoid(self.scores), *self._columns())
 
     def coarse_to_fine(
         self, fit: Callable[[ScoreTable, Array | None], Array], cells: int = 500

@@ -26,7 +26,7 @@ from calibrant.metrics.probability_matrix import (
 
 __all__ = ["class_reliability"]
 
-#: the name of the panel that is no class's
+#: the name of the panel that shows the most probable class of each row
 TOP = "top label"
 
 

@@ -16,7 +16,7 @@ __all__ = ["AXES", "CURVES", "CurveOptions", "one_of"]
 CELLS = 20
 BINNINGS = ("width", "mass")
 AXES = ("probability", "logit")
-#: the bands of each curve under the names they may be asked for; the first is the default
+#: for each curve the bands by the names that a caller may use; the first is the default
 CURVES: dict[str, dict[str, str]] = {
     "binned": {
         "exact": "exact",
@@ -31,7 +31,7 @@ CURVES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class CurveOptions:
-    """The options of a curve; ``band`` as it will be found, "auto" and synonyms resolved."""
+    """The options of a curve. ``band`` is the one in use: "auto" and synonyms are resolved."""
 
     bins: int = 10
     binning: str = "width"
@@ -72,14 +72,14 @@ class CurveOptions:
 
     @property
     def cells(self) -> int:
-        """How many cells the histogram has: whole parts of bins of equal width."""
+        """How many cells the histogram has; a bin of equal width holds a whole number of them."""
         parts = self.curve == "binned" and self.binning == "width" and self.axes == "probability"
         whole = self.bins if parts else 1
         return whole * math.ceil(CELLS / whole)
 
     @property
     def tail(self) -> float:
-        """The part left out at either end."""
+        """The probability beyond the band at each end."""
         return (1 - self.level) / 2
 
 

@@ -129,7 +129,7 @@ def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
 
 
 def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int, Index]]:
-    """So many random orders of n rows, one after the other."""
+    """Random orders of n rows, with their numbers, one for each repeat."""
     random = read_generator(random_state)
     return ((k, random.permutation(n)) for k in range(repeats))
 
@@ -138,7 +138,7 @@ def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int
 
 
 class Trials:
-    """Rows sorted once, so that those left by any draw become a table without another sort."""
+    """Rows that are sorted once: the rows left by a draw become a table without another sort."""
 
     def __init__(self, rows: Rows, linked: bool) -> None:
         self.rows, self.linked = rows, linked

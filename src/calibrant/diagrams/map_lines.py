@@ -27,11 +27,12 @@ NONE = np.empty(0)
 
 #: log-odds axes show at least this
 ODDS = (0.001, 0.999)
-#: smaller jumps are the rounding of a value read just beside a knot
+#: a smaller jump at a knot is only rounding
 BEND = 1e-6
-#: maps of more knots are drawn with every second, third, … of them: more than pixels
+#: of more knots, which no picture could show, only every second, third, … is kept
 MOST_KNOTS = 5000
-#: a knot's two sides are read this part of the range away from it, past the rounding of links
+#: the map is read on both sides of a knot, this part of the range away from it: closer values
+#: may be the same after the rounding of a link
 ASIDE = 1e-12
 
 

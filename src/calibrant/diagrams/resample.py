@@ -1,7 +1,7 @@
-"""Labels drawn again, on a table: what curves would look like if it were so.
+"""Labels drawn at random from given probabilities, for the bands of curves.
 
-A table of many scores is first merged to some two thousand cells, so that a thousand replicates of
-a million rows take a second.
+A table of many scores is merged to about two thousand cells first, so that a thousand draws for a
+million rows take a second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Index = NDArray[np.intp]
 
 #: cells of equal weight, and as many of equal width, that a larger table is merged to
 HALF = 1000
-#: NumPy's samplers take whole numbers up to some limit; a share of so many rows is all but sure
+#: NumPy's samplers refuse larger numbers; the fraction of so many rows hardly varies anyway
 LARGEST = 1e15
 
 
@@ -59,7 +59,7 @@ class MergedCells:
 
 
 def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> MergedCells:
-    """At most 2·half cells and those that begin in ``keep``; the scores themselves if few.
+    """At most 2·half cells, and those that begin in ``keep``; of few scores, a cell for each.
 
     >>> table = ScoreTable.from_counts([0.1, 0.2, 0.9], [1, 0, 0], [0, 2, 1])
     >>> cells_of(table).p.tolist(), cells_of(table, half=1).p.round(3).tolist()

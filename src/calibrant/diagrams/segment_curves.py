@@ -19,7 +19,7 @@ from calibrant.errors import InputError
 
 __all__ = ["Segments", "reliability_segments", "segments_by"]
 
-#: more would be a book, not a picture
+#: the most segments that one picture can show
 MOST = 24
 
 
@@ -50,7 +50,7 @@ class Segments(Frozen):
         return len(self.names)
 
     def __getitem__(self, name: str) -> Curve:
-        """The curve of the segment of that name; of its first prediction where there are more."""
+        """The curve of that segment, for the first prediction."""
         if name not in self.names:
             raise KeyError(name)
         return self.panels[self.names.index(name)].curves[0]
@@ -62,7 +62,7 @@ class Segments(Frozen):
 
     @property
     def curves(self) -> tuple[Curve, ...]:
-        """All of them, segment by segment."""
+        """The curves of all predictions, segment by segment."""
         return tuple(curve for panels in self.panels for curve in panels.curves)
 
     @property
@@ -73,7 +73,7 @@ class Segments(Frozen):
 
     @property
     def overlaid(self) -> Panels:
-        """The segments as curves of one panel; of the first prediction where there are more."""
+        """The segments as curves of one panel, for the first prediction."""
         return Panels(self.names, tuple(panels.curves[0] for panels in self.panels))
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def reliability_segments(
 def segments_by(
     rule: CurveOptions, y: Any, p: Any, segments: Any, sample_weight: Any, pos_label: Any
 ) -> Segments:
-    """The curves of each segment by a rule."""
+    """The curves of each segment, with these options."""
     if isinstance(y, ScoreTable) or (isinstance(p, Mapping) and not p):
         came = "a ScoreTable" if isinstance(y, ScoreTable) else "no prediction"
         raise InputError(

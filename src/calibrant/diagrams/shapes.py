@@ -24,11 +24,11 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Band = tuple[Array, Array]
 
-#: half of the places, besides the ends of blocks, at which a line is given
+#: a line is given at twice as many places, besides the ends of blocks
 GRID = 100
-#: an isotonic line of more blocks is given at some of their ends only
+#: the most ends of blocks at which an isotonic line is given
 MOST_ENDS = 800
-#: the share of the log-odds' spread that a kernel spans for two rows, one of each class
+#: the factor of the kernel's width, see `width_of`
 SPAN = 0.9
 #: the log-odds of 0 and 1 are taken to be those of this and of 1 − this
 CLIP = 1e-9
@@ -92,7 +92,7 @@ def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
 
 
 def _some(ends: Array) -> Array:
-    """The ends of blocks, or evenly chosen ones if there are more than a line can show."""
+    """The ends of blocks; if there are too many, some of them at equal distances."""
     if len(ends) <= MOST_ENDS:
         return ends
     return ends[np.linspace(0, len(ends) - 1, MOST_ENDS).astype(np.intp)]
@@ -146,7 +146,7 @@ def _smooth(table: ScoreTable, rule: CurveOptions) -> Shape:
 
 
 def _places(place: Array, weight: Array) -> Index:
-    """Which cells the line is given at: all, or some spread over the weight and over the axis."""
+    """The cells at which the line is given: all, or some, spread by weight and along the axis."""
     if len(place) <= 2 * GRID:
         return np.arange(len(place))
     return spread_places(place, weight, GRID, np.array([len(place) - 1]))

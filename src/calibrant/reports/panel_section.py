@@ -60,9 +60,15 @@ def segment_panels(
     for code, name in enumerate(names):
         own = ScoreTable.from_rows(rows.take(codes == code))
         if own:
-            before, after = (own.with_scores(f(own.scores)) for f in (unchanged, fitted_map))
+            before, after = _mapped(own, unchanged), _mapped(own, fitted_map)
             panels.append(panel_of(name, before, after, bins=5, level=level))
     return tuple(sorted(panels, key=lambda panel: -panel.figures["weight"]))
+
+
+def _mapped(table: ScoreTable, fitted_map: Map) -> ScoreTable:
+    """The same labels and weights, with the probabilities of a map as scores."""
+    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+    return ScoreTable.from_counts(fitted_map(table.scores), *columns)
 
 
 def _with_small_joined(

@@ -1,4 +1,4 @@
-"""What a report is: a frozen value that holds all that the page shows, and nothing that moves."""
+"""What a report is: a frozen value that holds all that the page shows."""
 
 from __future__ import annotations
 

@@ -161,12 +161,12 @@ def _unset(name: str) -> str:
 
 
 def _even(count: int, most: int) -> int:
-    """How many stand beside each other in rows of equal length."""
+    """How many panels stand side by side, so that the rows are about equally long."""
     return -(-count // -(-count // most))
 
 
 def _checked(ax: Any, count: int) -> list[Axes]:
-    """One of somebody's axes for each panel, from a list or an array of any shape."""
+    """The axes that the caller made, one for each panel, from a list or an array of any shape."""
     given = list(getattr(ax, "flat", ax if isinstance(ax, (list, tuple)) else [ax]))
     for each in given:
         refuse_other_axes(each)
@@ -249,7 +249,7 @@ def _words(panel: Axes, under: Axes, edge: float | None) -> None:
 
 
 def _legend(figure: Figure, grid: _Grid, beside: int) -> None:
-    """One for all columns: the ideal, the predictions, and what any of them has besides."""
+    """One legend for all columns: every entry that any of them has."""
     band_key(figure.axes[0], grid.first)
     found: dict[str, Any] = {}
     for axes in figure.axes[::2]:

@@ -1,4 +1,4 @@
-"""Reliability diagrams, drawn: curves are read and laid out, no more."""
+"""Reliability diagrams, drawn."""
 
 from __future__ import annotations
 

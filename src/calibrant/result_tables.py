@@ -21,11 +21,14 @@ __all__ = [
     "TableColumn",
     "TableRow",
     "aligned",
+    "counted",
     "first_left",
     "frame_of",
     "json_ready",
     "rich_table",
+    "short_value",
     "shown_value",
+    "worded",
 ]
 
 Side = Literal["left", "right"]
@@ -213,6 +216,42 @@ def shown_value(value: float | None) -> str:
         return "∞"
     size = f"{abs(value):.4f}" if value == 0 or abs(value) >= 0.001 else f"{abs(value):.2e}"
     return f"−{size}" if value < 0 else size
+
+
+def short_value(value: float) -> str:
+    """Three digits, more for small values, and a true minus: for sentences.
+
+    >>> short_value(0.12345), short_value(-0.0012345), short_value(float("-inf"))
+    ('0.123', '−0.0012', '−∞')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
+    return text.replace("-", "−")
+
+
+def counted(value: float) -> str:
+    """A number of rows, or a weight.
+
+    >>> counted(12345.0), counted(0.25)
+    ('12,345', '0.25')
+    """
+    return f"{value:,.10g}"
+
+
+def worded(value: Any) -> str:
+    """A fact as people read it: numbers with commas, the items of lists and mappings in a row.
+
+    >>> worded([12345, "a.csv"]), worded({"no": 1200, "yes": 300})
+    ('12,345, a.csv', 'no 1,200, yes 300')
+    """
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(worded, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {worded(item)}" for key, item in value.items())
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return counted(value)
+    return str(value)
 
 
 def json_ready(value: Any) -> Any:

@@ -25,7 +25,7 @@ from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
 from calibrant.estimators.registry import METHODS
 from calibrant.metrics import evaluate
-from calibrant.reports.sentences import in_words
+from calibrant.metrics.evaluation_words import in_words
 from file_jobs import read_table
 from held_out import out_of_fold
 
@@ -216,7 +216,7 @@ def test_compare_ranks_methods_beside_doing_nothing(run, scores):
     assert "was chosen." in out
     found = json.loads(run(*words, "-m", "platt", "--json")[1])
     names = [row["name"] for row in found["leaderboard"]["rows"]]
-    assert sorted(names) == ["BLS", "uncalibrated", "platt"]
+    assert sorted(names) == ["BLS", "platt", "uncalibrated"]
     assert found["chosen"] in names
     losses = [row["log_loss"] for row in found["leaderboard"]["rows"]]
     assert losses == sorted(losses)

@@ -444,7 +444,7 @@ def test_panels_of_tables():
     assert reliability_panels(None, tables) == reliability_panels(y, {"a": p, "b": p**2})
     with pytest.raises(cal.errors.InputError, match=r"predictions\['a'\] must be a ScoreTable"):
         reliability_panels(None, {"a": p})
-    with pytest.raises(cal.errors.InputError, match="sample_weight must not be given"):
+    with pytest.raises(cal.errors.InputError, match="but sample_weight came as well"):
         reliability_panels(None, tables, sample_weight=np.ones(300))
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibrant as cal
+from calibrant.diagrams.axes_view import Frame, frame_of
 from calibrant.diagrams.curves import compare_curves, reliability_curve
 from calibrant.diagrams.draw import map_diagram, reliability_diagram, render
 from calibrant.diagrams.map_lines import map_curve
@@ -230,11 +231,11 @@ def test_printing():
     [
         (([0, 1], [20.0, 80.0]), r"p must be probabilities in \[0, 1\]"),
         (([0, 1], [0.2, float("nan")]), "p must be finite: 1 of 2 is NaN"),
-        (([0, 1], [0.2]), "p has 1 and y has 2"),
+        (([0, 1], [0.2]), "y has 2 and p has 1"),
         (([], []), "at least one row"),
         (([0, 1], None), "p must be given"),
         ((cal.ScoreTable.from_counts([3.0], [1], [1]), None), r"probabilities in \[0, 1\]"),
-        ((cal.ScoreTable.from_counts([0.3], [1], [1]), [0.3]), "p must not be given"),
+        ((cal.ScoreTable.from_counts([0.3], [1], [1]), [0.3]), "but p came as well"),
         ((cal.ScoreTable.empty(), None), "empty"),
     ],
 )
@@ -248,11 +249,11 @@ def test_bad_input(arguments, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bins": 0}, "bins must be a whole number from 1"),
+        ({"bins": 0}, "bins must be a whole number of at least 1"),
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"binning": "depth"}, "binning must be one of 'width', 'mass'"),
         ({"band": "wald"}, "band must be one of 'auto', 'exact', 'bootstrap', 'c.*', None"),
-        ({"level": 95}, "level must be a number between 0 and 1"),
+        ({"level": 95}, "level must be a finite number above 0 and below 1"),
         ({"band": "bootstrap", "replicates": 0}, "replicates must be"),
         ({"band": "bootstrap", "random_state": "x"}, "random_state must be"),
     ],
@@ -264,7 +265,7 @@ def test_bad_options(options, message):
 
 def test_weights_do_not_go_with_a_table():
     table = cal.ScoreTable.from_counts([0.3], [1], [1])
-    with pytest.raises(cal.errors.InputError, match="sample_weight must not be given"):
+    with pytest.raises(cal.errors.InputError, match="but sample_weight came as well"):
         reliability_curve(table, sample_weight=[1.0])
     with pytest.raises(cal.errors.InputError, match="raw must be a ScoreTable where y is one"):
         compare_curves(table, raw=[0.1, 0.2])
@@ -275,7 +276,7 @@ def test_before_and_after_share_their_cells():
     both = compare_curves(y, p * 0.01, raw=p)
     np.testing.assert_array_equal(both.after.histogram_edges, both.before.histogram_edges)
     assert both.before == reliability_curve(y, p)
-    assert (both.linked, both.frame) == (False, (0.0, 1.0))
+    assert (both.linked, frame_of(both.curves)) == (False, Frame(0.0, 1.0))
     z = np.log(p / (1 - p))
     margins = compare_curves(y, p, raw=z)
     assert margins.linked
@@ -380,7 +381,7 @@ def test_very_many_knots_are_thinned():
         (
             {"fitted": STEP, "lo": 0.0, "hi": 1.0, "n": 1},
             cal.errors.ParameterError,
-            "n must be a whole number from 2",
+            "n must be a whole number of at least 2",
         ),
     ],
 )
@@ -659,7 +660,7 @@ def test_without_matplotlib(monkeypatch):
 
 def test_computing_and_importing_need_no_matplotlib():
     program = (
-        "import sys; from calibrant.diagrams import curves, draw, lines\n"
+        "import sys; from calibrant.diagrams import curves, draw, map_lines\n"
         "curves.reliability_curve([0, 1], [0.2, 0.8])\n"
         "print(sorted({'matplotlib', 'sklearn', 'pandas', 'numba'} & set(sys.modules)))"
     )

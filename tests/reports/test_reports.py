@@ -24,13 +24,14 @@ from calibrant.maps import (
     Piecewise,
     Segmented,
 )
+from calibrant.metrics.evaluation_words import in_words
 from calibrant.reports.axes import linear_axis, logit_axis, path_of, ticks
 from calibrant.reports.key_facts import source_facts
 from calibrant.reports.make import calibration_report, report_of
 from calibrant.reports.markup import element, join, script_json
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.report_value import Method, Recipe, Report
-from calibrant.reports.sentences import in_words, verdict_of
+from calibrant.reports.sentences import verdict_of
 
 NASTY = (
     "</script><script>alert(1)</script>",
@@ -351,6 +352,12 @@ def test_several_classes(five):
     assert "&lt;cat&gt;" in page
     assert "<cat>" not in page
     json.dumps(r.to_dict(), allow_nan=False)
+
+
+def test_the_name_of_the_scores_as_they_are_is_taken(five):
+    z, y = five
+    with pytest.raises(cal.errors.ParameterError, match="'uncalibrated': it is always there"):
+        calibration_report(z, y, calibrator={"uncalibrated": np.full((1500, 4), 0.25)})
 
 
 def test_several_classes_made_elsewhere(five):

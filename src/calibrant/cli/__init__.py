@@ -22,7 +22,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
+            stream.reconfigure(
+                errors="replace"
+            )  # a character that the terminal lacks is no reason to fail
     try:
         import_extra("typer", extra="cli")
         import_extra("rich", extra="cli")

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import method_names
+from calibrant.cli import method_names, options
 from calibrant.cli.applying import apply
 from calibrant.cli.checking import check
 from calibrant.cli.console import Guarded, command, say, say_json, say_pairs
 from calibrant.cli.exporting import export
 from calibrant.cli.fitting import fit
 from calibrant.cli.measuring import evaluate, plot
-from calibrant.cli.options import CalibratorFile, Json
 from calibrant.cli.reporting import compare, report
 from calibrant.estimators.registry import METHODS
 from calibrant.version import __version__
@@ -66,7 +65,7 @@ for job in (fit, compare, report, apply, evaluate, plot, export, check):
 
 
 @app.command()
-def methods(json: Json = False) -> None:
+def methods(json: options.Json = False) -> None:
     """List the methods of calibration.
 
     \b
@@ -88,7 +87,7 @@ def _method(name: str) -> dict[str, Any]:
 
 
 @app.command(name="show")
-def show_file(calibrator: CalibratorFile, json: Json = False) -> None:
+def show_file(calibrator: options.CalibratorFile, json: options.Json = False) -> None:
     """Print what a calibrator file holds.
 
     \b
@@ -120,7 +119,7 @@ def demo(
     force: Annotated[
         bool, typer.Option("--force", help="Replace files of its names in the folder.")
     ] = False,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Run the whole job on a bundled example: fit, apply, evaluate, draw, report.
 

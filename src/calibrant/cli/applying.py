@@ -6,19 +6,8 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import jobs
+from calibrant.cli import jobs, options
 from calibrant.cli.console import say, say_json, tell, warn
-from calibrant.cli.options import (
-    CalibratorFile,
-    EngineName,
-    EngineOptions,
-    Files,
-    Json,
-    Master,
-    MemoryLimit,
-    Threads,
-    engine_for,
-)
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
@@ -33,15 +22,7 @@ OutputFile = Annotated[
         "--output", "-o", metavar="OUT", help="What to write: .csv, .tsv, .jsonl or .parquet."
     ),
 ]
-ScoreOf = Annotated[
-    str | None,
-    typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."),
-]
 NewColumn = Annotated[str, typer.Option(metavar="COL", help="Name of the new column.")]
-SegmentOf = Annotated[
-    str | None,
-    typer.Option("--segment", metavar="COL", help="Column of segments; default: as in the fit."),
-]
 OnMissing = Annotated[
     str, typer.Option(metavar="error|null", help="What to do with rows without a score.")
 ]
@@ -58,20 +39,20 @@ Overwrite = Annotated[
 
 
 def apply(
-    calibrator: CalibratorFile,
-    files: Files,
+    calibrator: options.CalibratorFile,
+    files: options.Files,
     output: OutputFile,
-    score: ScoreOf = None,
+    score: options.FittedScore = None,
     into: NewColumn = "probability",
-    segment: SegmentOf = None,
+    segment: options.FittedSegment = None,
     on_missing: OnMissing = "error",
     on_range: OnRange = "error",
     overwrite_column: Overwrite = False,
-    engine: EngineName = "duckdb",
-    master: Master = None,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
 ) -> None:
     """Add a column of calibrated probabilities to files of any size.
 
@@ -90,10 +71,10 @@ def apply(
             f"{calibrator} does not know the column of scores. Name it with --score COL."
         )
     check_places({"--output": OutputOption(output, folder=engine == "spark")}, [calibrator, *files])
-    place = EngineOptions(engine, master, threads, memory_limit)
+    place = options.EngineOptions(engine, master, threads, memory_limit)
     new = NewSegments()
-    with engine_for("applying", json, place) as opened:
-        options = ApplyOptions(
+    with options.engine_for("applying", json, place) as opened:
+        asked = ApplyOptions(
             column,
             into,
             jobs.segment_column(fitted, segment),
@@ -101,7 +82,7 @@ def apply(
             on_range,
             overwrite_column,
         )
-        rows = opened.apply(fitted, files, output, options, new)
+        rows = opened.apply(fitted, files, output, asked, new)
     if json:
         document = {"output": output, "rows": rows, "score": column, "column": into}
         if new.rows:

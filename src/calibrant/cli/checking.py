@@ -8,22 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from calibrant.cli import jobs
+from calibrant.cli import jobs, options
 from calibrant.cli.console import command, run_with_status, say, say_json, tell
-from calibrant.cli.options import (
-    Cells,
-    EngineName,
-    EngineOptions,
-    Files,
-    Json,
-    Master,
-    MemoryLimit,
-    PosLabel,
-    Threads,
-    WeightColumn,
-    engine_for,
-    read_cells,
-)
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 
@@ -50,14 +36,6 @@ CheckedFile = Annotated[
         "--calibrator", "-c", metavar="JSON", help="Calibrator whose probabilities are checked."
     ),
 ]
-ScoreOf = Annotated[
-    str | None,
-    typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in fit."),
-]
-LabelOf = Annotated[
-    str | None,
-    typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in fit."),
-]
 Alarms = Annotated[float, typer.Option(help="Chance of an alarm if nothing has changed.")]
 Least = Annotated[
     float, typer.Option(help="Change of the probability (root mean square) that matters.")
@@ -76,24 +54,24 @@ ExitCode = Annotated[
 
 
 def check(
-    files: Files,
+    files: options.Files,
     reference: OldFiles = None,
     calibrator: CheckedFile = None,
-    score: ScoreOf = None,
-    label: LabelOf = None,
-    weight: WeightColumn = None,
-    pos_label: PosLabel = None,
+    score: options.FittedScore = None,
+    label: options.FittedLabel = None,
+    weight: options.WeightColumn = None,
+    pos_label: options.PosLabel = None,
     level: Alarms = 0.05,
     least: Least = 0.0,
     weights: WeightsAre = "importance",
     update: UpdatedFile = None,
     exit_code: ExitCode = False,
-    cells: Cells = "auto",
-    engine: EngineName = "duckdb",
-    master: Master = None,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
+    cells: options.Cells = "auto",
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
 ) -> None:
     """Ask whether scores still mean what they meant, and what to do if not.
 
@@ -123,12 +101,12 @@ def check(
     check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else jobs.load_map(calibrator)
     columns = _columns(fitted, jobs.ColumnRoles(score or "", label or "", weight, pos_label))
-    place = EngineOptions(engine, master, threads, memory_limit)
-    with engine_for("reading", json, place) as opened:
-        new = jobs.read_files(opened, files, columns, cells=read_cells(cells))
+    place = options.EngineOptions(engine, master, threads, memory_limit)
+    with options.engine_for("reading", json, place) as opened:
+        new = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
         old = None
         if reference is not None:
-            old = jobs.read_files(opened, reference, columns, cells=read_cells(cells))
+            old = jobs.read_files(opened, reference, columns, cells=options.read_cells(cells))
     _check_labels(new, old, fitted)
     drift = run_with_status(
         lambda: check_drift(
@@ -215,20 +193,18 @@ def _document(result: _Result) -> dict[str, Any]:
     """The machine's answer."""
     from calibrant.monitor.drift_words import in_words
 
-    labels = {"classes": list(result.new.classes), "pos_label": result.new.pos_label}
     written = None if result.written is None else str(result.written)
-    summary = " ".join(in_words(result.drift, _doer(result)))
+    summary = " ".join(in_words(result.drift, _remedy_by(result)))
     return {
         **result.drift.to_dict(),
         "summary": summary,
         "updated": written,
-        **result.new.facts,
-        **labels,
+        **jobs.file_facts(result.new),
     }
 
 
-def _doer(result: _Result) -> str:
-    """What carries out the remedy."""
+def _remedy_by(result: _Result) -> str:
+    """What the advice names as the way to apply the remedy."""
     if result.written is not None:
         return "the updated calibrator"
     return "calibrant check --calibrator JSON --update OUT"
@@ -244,7 +220,7 @@ def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None
     for line in facts(drift):
         tell((line, "dim"))
     say()
-    found, todo = in_words(drift, _doer(result))
+    found, todo = in_words(drift, _remedy_by(result))
     tell((found, "bold"))
     tell(todo)
     if result.written is not None:

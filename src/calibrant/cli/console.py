@@ -6,7 +6,7 @@ import errno
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -30,6 +30,7 @@ __all__ = [
     "say_pairs",
     "show",
     "tell",
+    "tell_advice",
     "warn",
 ]
 
@@ -70,6 +71,12 @@ def say(*parts: str | tuple[str, str]) -> None:
 def tell(*parts: str | tuple[str, str]) -> None:
     """Prose on stdout, broken between words on a terminal and not at all elsewhere."""
     _prose(Console(highlight=False), *parts)
+
+
+def tell_advice(texts: Iterable[str]) -> None:
+    """What deserves a look, a paragraph for each."""
+    for text in texts:
+        tell(("look: ", "bold yellow"), text)
 
 
 def show(renderable: Any) -> None:

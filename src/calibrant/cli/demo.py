@@ -19,8 +19,8 @@ from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.open_engine import open_engine
 from calibrant.errors import InputError
 from calibrant.metrics import evaluate
+from calibrant.metrics.evaluation_words import in_words
 from calibrant.outputs import write_whole
-from calibrant.reports.sentences import in_words
 
 __all__ = ["example", "run"]
 

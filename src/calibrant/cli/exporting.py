@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs
+from calibrant.cli import jobs, options
 from calibrant.cli.console import say, say_json
-from calibrant.cli.options import CalibratorFile, Json
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
@@ -22,83 +20,13 @@ from calibrant.outputs import write_whole
 __all__ = ["export"]
 
 
-@dataclass(frozen=True)
-class ExportOptions:
-    """What was asked for, as given; None where nothing was said."""
-
-    dialect: str | None = None
-    form: str | None = None
-    columns: tuple[str, ...] = ()
-    table: str | None = None
-    into: str | None = None
-    lookup: str | None = None
-    segment: str | None = None
-    keep: tuple[str, ...] = ()
-    view: str | None = None
-    name: str | None = None
-    model: Path | None = None
-    input: str | None = None
-    float: int | None = None
-
-
-def _sql(fitted: Fitted, wanted: ExportOptions) -> str:
-    from calibrant.export.sql import to_sql
-
-    given = {
-        "dialect": wanted.dialect,
-        "form": wanted.form,
-        "table": wanted.table,
-        "into": wanted.into,
-        "lookup": wanted.lookup,
-        "keep": wanted.keep or None,
-        "view": wanted.view,
-    }
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return to_sql(
-        fitted, column=_columns(fitted, wanted), segment=_segment(fitted, wanted), **options
-    )
-
-
-def _python(fitted: Fitted, wanted: ExportOptions) -> str:
-    from calibrant.export.python import to_python
-
-    return to_python(fitted) if wanted.name is None else to_python(fitted, name=wanted.name)
-
-
-def _json(fitted: Fitted, wanted: ExportOptions) -> str:
-    from calibrant.export.json import to_json
-
-    return to_json(fitted)
-
-
-def _onnx(fitted: Fitted, wanted: ExportOptions) -> bytes:
-    from calibrant.export.onnx import compose_onnx, to_onnx
-
-    given = {"input": wanted.input, "float": wanted.float}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if wanted.model is None:
-        made = to_onnx(fitted, **options)
-    else:
-        made = compose_onnx(wanted.model, fitted, **options)
-    written: bytes = made.SerializeToString()
-    return written
-
-
-Writer = Callable[[Fitted, ExportOptions], str | bytes]
-
-#: what each target is written by, and the options that mean something to it
-TARGETS: Mapping[str, tuple[Writer, tuple[str, ...]]] = {
-    "sql": (
-        _sql,
-        ("dialect", "form", "columns", "table", "into", "lookup", "segment", "keep", "view"),
-    ),
-    "onnx": (_onnx, ("model", "input", "float")),
-    "python": (_python, ("name",)),
-    "json": (_json, ()),
+#: what each target takes of the options; the others must be left out
+TARGETS: Mapping[str, tuple[str, ...]] = {
+    "sql": ("dialect", "form", "score", "table", "into", "lookup", "segment", "keep", "view"),
+    "onnx": ("model", "input", "float"),
+    "python": ("name",),
+    "json": (),
 }
-#: where the option is called otherwise
-_CALLED = {"columns": "score"}
-
 
 Target = Annotated[
     str, typer.Option("--to", metavar="|".join(TARGETS), help="What to write it as.")
@@ -160,7 +88,7 @@ Bits = Annotated[
 
 
 def export(
-    calibrator: CalibratorFile,
+    calibrator: options.CalibratorFile,
     to: Target,
     output: OutputFile = None,
     dialect: DialectName = None,
@@ -176,7 +104,7 @@ def export(
     model: ModelFile = None,
     input: InputKind = None,
     float: Bits = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Write a calibrator as SQL, ONNX, plain Python or JSON, for systems without calibrant.
 
@@ -191,28 +119,29 @@ def export(
 
     All give the numbers of apply: the same side at every jump, and formulas to the last digits.
     """
-    asked = ExportOptions(
-        dialect=dialect,
-        form=form,
-        columns=tuple(score or ()),
-        table=table,
-        into=into,
-        lookup=lookup,
-        segment=segment,
-        keep=tuple(keep or ()),
-        view=view,
-        name=name,
-        model=model,
-        input=input,
-        float=float,
-    )
-    writer = _writer(to, asked)
+    asked = {
+        "dialect": dialect,
+        "form": form,
+        "score": score,
+        "table": table,
+        "into": into,
+        "lookup": lookup,
+        "segment": segment,
+        "keep": keep,
+        "view": view,
+        "name": name,
+        "model": model,
+        "input": input,
+        "float": float,
+    }
+    given = {option: value for option, value in asked.items() if value not in (None, [])}
+    _check_options(to, given)
     if to == "onnx" and output is None:
         raise ParameterError("ONNX is no text: name a file with --output FILE.")
     if json and output is None:
         raise ParameterError("--json says what was written: name a file with --output FILE.")
     check_places({"--output": OutputOption(output)}, [calibrator, *_files_of(model, output)])
-    content = writer(jobs.load_map(calibrator), asked)
+    content = WRITERS[to](jobs.load_map(calibrator), given)
     if isinstance(content, str):
         content = content.rstrip("\n") + "\n"
     if output is None:
@@ -226,20 +155,17 @@ def export(
         say(f"{calibrator} written as {to} to ", (str(output), "bold"))
 
 
-def _writer(to: str, wanted: ExportOptions) -> Writer:
-    """What writes the target, if every option that was given means something to it."""
+def _check_options(to: str, given: Mapping[str, Any]) -> None:
+    """Refuse a target that is not known, and options that mean nothing to it."""
     if to not in TARGETS:
         raise ParameterError(f"--to must be one of {', '.join(TARGETS)}, but {to!r} came.")
-    writer, options = TARGETS[to]
-    for option, value in vars(wanted).items():
-        if value not in (None, ()) and option not in options:
-            owner = next(target for target, (_, known) in TARGETS.items() if option in known)
-            called = _CALLED.get(option, option)
+    for option in given:
+        if option not in TARGETS[to]:
+            owner = next(target for target, known in TARGETS.items() if option in known)
             raise ParameterError(
-                f"--{called} is for {owner}, but the target is {to}. Leave it out, or use "
+                f"--{option} is for {owner}, but the target is {to}. Leave it out, or use "
                 f"--to {owner}."
             )
-    return writer
 
 
 def _files_of(model: Path | None, output: Path | None) -> list[Path]:
@@ -266,30 +192,71 @@ def _print(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _columns(fitted: Fitted, wanted: ExportOptions) -> str | tuple[str, ...]:
+# --- targets ------------------------------------------------------------------------------------
+
+
+def _sql(fitted: Fitted, given: Mapping[str, Any]) -> str:
+    from calibrant.export.sql import to_sql
+
+    own = {name: value for name, value in given.items() if name not in ("score", "segment")}
+    column, segment = _columns(fitted, given.get("score", [])), given.get("segment")
+    return to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
+
+
+def _onnx(fitted: Fitted, given: Mapping[str, Any]) -> bytes:
+    from calibrant.export.onnx import compose_onnx, to_onnx
+
+    own = {name: value for name, value in given.items() if name != "model"}
+    if "model" in given:
+        made = compose_onnx(given["model"], fitted, **own)
+    else:
+        made = to_onnx(fitted, **own)
+    written: bytes = made.SerializeToString()
+    return written
+
+
+def _python(fitted: Fitted, given: Mapping[str, Any]) -> str:
+    from calibrant.export.python import to_python
+
+    return to_python(fitted, **given)
+
+
+def _json(fitted: Fitted, given: Mapping[str, Any]) -> str:
+    from calibrant.export.json import to_json
+
+    return to_json(fitted)
+
+
+WRITERS: Mapping[str, Callable[[Fitted, Mapping[str, Any]], str | bytes]] = {
+    "sql": _sql,
+    "onnx": _onnx,
+    "python": _python,
+    "json": _json,
+}
+
+
+def _columns(fitted: Fitted, named: Sequence[str]) -> str | tuple[str, ...]:
     """The columns of scores: those asked for, or that of the fit."""
     if isinstance(fitted.map, VectorMap):
         many = fitted.map.n_columns
-        if len(wanted.columns) != many:
+        if len(named) != many:
             raise InputError(
-                f"this calibrator reads {many} columns of scores, but {len(wanted.columns)} were "
-                "named. Name each, in the order of the classes: --score A --score B …"
+                f"this calibrator reads {many} columns of scores, but {len(named)} were named. "
+                "Name each, in the order of the classes: --score A --score B …"
             )
-        return wanted.columns
-    if len(wanted.columns) > 1:
+        return tuple(named)
+    if len(named) > 1:
         raise InputError(
-            f"this calibrator reads one column of scores, but {len(wanted.columns)} were named."
+            f"this calibrator reads one column of scores, but {len(named)} were named."
         )
     known = fitted.provenance.get("score_column")
-    return wanted.columns[0] if wanted.columns else known if isinstance(known, str) else "score"
+    return named[0] if named else known if isinstance(known, str) else "score"
 
 
-def _segment(fitted: Fitted, wanted: ExportOptions) -> str | None:
-    if wanted.segment is None and fitted.map.segments is not None:
-        return jobs.segment_column(fitted, None)
-    if wanted.segment is not None and fitted.map.segments is None:
+def _segment(fitted: Fitted, asked: str | None) -> str | None:
+    if asked is not None and fitted.map.segments is None:
         raise InputError(
             "--segment is for calibrators with a map for each segment, but this one has one map "
             "for all rows. Leave it out."
         )
-    return wanted.segment
+    return jobs.segment_column(fitted, asked)

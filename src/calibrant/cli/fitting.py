@@ -7,26 +7,8 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import jobs, method_names
+from calibrant.cli import jobs, method_names, options
 from calibrant.cli.console import run_with_status, say_json
-from calibrant.cli.options import (
-    Cells,
-    EngineName,
-    EngineOptions,
-    Files,
-    Folds,
-    Json,
-    LabelColumn,
-    Master,
-    MemoryLimit,
-    PosLabel,
-    ScoreColumn,
-    SegmentColumn,
-    Threads,
-    WeightColumn,
-    engine_for,
-    read_cells,
-)
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.estimators.registry import DEFAULT
@@ -63,26 +45,26 @@ ReportFile = Annotated[
 
 
 def fit(
-    files: Files,
-    score: ScoreColumn,
-    label: LabelColumn,
-    weight: WeightColumn = None,
-    segment: SegmentColumn = None,
+    files: options.Files,
+    score: options.ScoreColumn,
+    label: options.LabelColumn,
+    weight: options.WeightColumn = None,
+    segment: options.SegmentColumn = None,
     method: MethodName = DEFAULT,
     param: Parameters = None,
     shrinkage: Shrinkage = None,
-    pos_label: PosLabel = None,
+    pos_label: options.PosLabel = None,
     output: OutputFile = Path("calibrator.json"),
-    cv: Folds = 5,
+    cv: options.Folds = 5,
     period: Period = None,
     plot: PlotFile = None,
     report: ReportFile = None,
-    cells: Cells = "auto",
-    engine: EngineName = "duckdb",
-    master: Master = None,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
+    cells: options.Cells = "auto",
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
 ) -> None:
     """Learn a calibrator from scores and labels, and say what it improves.
 
@@ -108,19 +90,19 @@ def fit(
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
     columns = jobs.ColumnRoles(score, label, weight, pos_label, segment)
-    place = EngineOptions(engine, master, threads, memory_limit)
+    place = options.EngineOptions(engine, master, threads, memory_limit)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
     if segment:
         many = segment_jobs.make(method, param or [], shrinkage)
-        with engine_for("reading", json, place) as opened:
-            tables = segment_jobs.read(opened, files, columns, read_cells(cells))
+        with options.engine_for("reading", json, place) as opened:
+            tables = segment_jobs.read(opened, files, columns, options.read_cells(cells))
         title = f"fitting {len(tables.by_key):,} segments"
         result = run_with_status(lambda: segment_jobs.fit(tables, many, cv), title, json)
     else:
         calibrator = method_names.make_calibrator(method, param or [])
-        with engine_for("reading", json, place) as opened:
-            read = jobs.read_files(opened, files, columns, cells=read_cells(cells))
+        with options.engine_for("reading", json, place) as opened:
+            read = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
         title = (
             f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
         )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
     from calibrant.data.lazy_rows import LazyRows
     from calibrant.engines.open_engine import Engine
+    from calibrant.engines.rows_of_files import RowsOfFiles
     from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
     from calibrant.metrics.intervals import IntervalOptions
@@ -35,6 +36,7 @@ __all__ = [
     "compare_read",
     "draw",
     "evaluate_files",
+    "file_facts",
     "fit_read",
     "load_map",
     "measure_files",
@@ -42,11 +44,13 @@ __all__ = [
     "read_files",
     "recorded",
     "report_read",
+    "rows_of",
     "save_fitted",
     "segment_column",
     "time_facts",
     "time_stamp",
     "too_few",
+    "with_facts",
 ]
 
 Files = Sequence[str | os.PathLike[str]]
@@ -60,16 +64,20 @@ MOST_CELLS, POOLED_CELLS = 200_000, 100_000
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted calibrator, what it was fitted to, and how it does on rows it has not seen."""
+    """A fitted calibrator, and how it does on rows it has not seen.
+
+    ``read`` is what it was fitted to. ``evaluation``, and the tables ``before`` and ``after`` that
+    it compares, are None where nothing could be held out.
+    """
 
     fitted: Fitted
     read: FileTable
-    folds: int
-    evaluation: Evaluation | None
-    before: ScoreTable
-    after: ScoreTable | None
     calibrator: Any
-    advice: tuple[Advice, ...] = ()
+    advice: tuple[Advice, ...]
+    folds: int
+    evaluation: Evaluation | None = None
+    before: ScoreTable | None = None
+    after: ScoreTable | None = None
 
     @property
     def segments(self) -> tuple[Any, ...]:
@@ -103,27 +111,44 @@ def read_files(
     probabilities: bool = False,
 ) -> FileTable:
     """The score table of files."""
-    names = Names(columns.score, columns.label, columns.weight)
-    rows = engine.rows(files, names, "probability" if probabilities else "score")
+    rows = rows_of(engine, files, columns, probabilities=probabilities)
     return read_rows(rows, cells=cells, pos_label=columns.pos_label)
 
 
+def rows_of(
+    engine: Engine, files: Files, columns: ColumnRoles, *, probabilities: bool
+) -> RowsOfFiles:
+    """The rows of files, whose scores must be probabilities if that is said."""
+    names = Names(columns.score, columns.label, columns.weight, columns.segment)
+    return engine.rows(files, names, "probability" if probabilities else "score")
+
+
+def file_facts(read: FileTable) -> dict[str, Any]:
+    """What is worth knowing of files and their labels, for JSON."""
+    return {**read.facts, "classes": list(read.classes), "pos_label": read.pos_label}
+
+
 def time_facts(period: str | None) -> dict[str, Any]:
-    """When the fit is made, and of what time its rows are, if that is known."""
+    """The time of the fit, and the period that its rows are from, if it is known."""
     known = {} if period is None else {"period": read_period(period)}
     return {**known, "fitted_at": time_stamp()}
 
 
 def recorded(result: FitResult, facts: Mapping[str, Any]) -> FitResult:
-    """The same fit with what is to be remembered of it: some facts, and how well it does."""
-    provenance = {**result.fitted.provenance, **facts}
+    """The same fit with more in its provenance: these facts, and its measures."""
+    more = dict(facts)
     if result.evaluation is not None:
-        provenance["measures"] = measures_of(result.evaluation, OUT_OF_FOLD, result.folds)
-    return replace(result, fitted=replace(result.fitted, provenance=provenance))
+        more["measures"] = measures_of(result.evaluation, OUT_OF_FOLD, result.folds)
+    return replace(result, fitted=with_facts(result.fitted, more))
+
+
+def with_facts(fitted: Fitted, facts: Mapping[str, Any]) -> Fitted:
+    """The same map, with more in its provenance."""
+    return replace(fitted, provenance={**fitted.provenance, **facts})
 
 
 def time_stamp() -> str:
-    """Now in UTC; or SOURCE_DATE_EPOCH, for those who build the same file twice.
+    """The time in UTC: now, or SOURCE_DATE_EPOCH, with which the same fit gives the same file.
 
     >>> len(time_stamp())
     20
@@ -153,16 +178,14 @@ def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitR
     from calibrant.metrics import evaluate
     from calibrant.metrics.out_of_fold import within_folds
 
-    check_folds(folds)
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
     if folds and isinstance(calibrator, AutoCalibrator):
         calibrator.set_params(cv=folds)
-    fitted = calibrator.fit_table(read.table).to_fitted()
-    fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})
     table = read.table
-    advice = advise_table(table, calibrator)
+    fitted = with_facts(calibrator.fit_table(table).to_fitted(), read.facts)
+    result = FitResult(fitted, read, calibrator, advise_table(table, calibrator), folds)
     if not folds or too_few(table):
-        return FitResult(fitted, read, folds, None, table, None, calibrator, advice)
+        return result
     values = len(np.unique(fitted.map(table.scores)))
     if len(table) > MOST_CELLS:
         table = table.pool(POOLED_CELLS)
@@ -173,7 +196,7 @@ def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitR
         scores=len(read.table),
         values=values,
     )
-    return FitResult(fitted, read, seen.folds, evaluation, table, seen.after, calibrator, advice)
+    return replace(result, folds=seen.folds, evaluation=evaluation, before=table, after=seen.after)
 
 
 class Unseen(NamedTuple):
@@ -185,7 +208,7 @@ class Unseen(NamedTuple):
 
 
 def _unseen(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
-    """What the calibrator says of rows that it has not seen; the automatic choice knows already."""
+    """The predictions of rows held out; an automatic choice has made them already."""
     from sklearn.base import clone
 
     from calibrant.auto.folds import parts_of_table
@@ -257,12 +280,11 @@ def save_fitted(
     """A calibrator, with what is known of the files that it was fitted to, and of the fit."""
     if fitted is None:
         raise InputError("there is no calibrator to save.")
-    provenance = {**fitted.provenance, **read.facts, **(facts or {})}
-    save(replace(fitted, provenance=provenance), path)
+    save(with_facts(fitted, {**read.facts, **(facts or {})}), path)
 
 
 def too_few(table: ScoreTable) -> bool:
-    """Whether a class has no second case, so that a fold would leave nothing to learn from."""
+    """Whether a class has fewer than two rows, so that none of it is left when one is held out."""
     counts = ((table.negative, table.negative_sq), (table.positive, table.positive_sq))
     return any(w.sum() ** 2 < 1.999 * w2.sum() or not w.any() for w, w2 in counts)
 
@@ -285,7 +307,7 @@ def measure_files(
     *,
     cells: CellsOption,
     bins: int,
-    options: IntervalOptions | None,
+    intervals: IntervalOptions | None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The measures of a column of probabilities, and what is worth knowing of the files."""
     from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
@@ -294,7 +316,7 @@ def measure_files(
     asked = engine.rows(files, names, "probability")
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
-        found = evaluate_rows(*rows.apart(), bins, options, cells)
+        found = evaluate_rows(*rows.apart(), bins, intervals, cells)
         return found, rows.look().rows if columns.weight else round(found.weight)
 
     try:

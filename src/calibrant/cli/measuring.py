@@ -7,30 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs
+from calibrant.cli import jobs, options
 from calibrant.cli.console import say, say_json, show, tell
-from calibrant.cli.options import (
-    Bins,
-    Cells,
-    EngineName,
-    EngineOptions,
-    Files,
-    Json,
-    LabelColumn,
-    Level,
-    Master,
-    MemoryLimit,
-    PosLabel,
-    ProbColumn,
-    RawColumn,
-    Replicates,
-    SegmentColumn,
-    Threads,
-    Weighing,
-    WeightColumn,
-    engine_for,
-    read_cells,
-)
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
@@ -39,23 +17,23 @@ __all__ = ["evaluate", "plot"]
 
 
 def evaluate(
-    files: Files,
-    prob: ProbColumn,
-    label: LabelColumn,
-    weight: WeightColumn = None,
-    raw: RawColumn = None,
-    segment: SegmentColumn = None,
-    pos_label: PosLabel = None,
-    bins: Bins = 10,
-    level: Level = 0.95,
-    replicates: Replicates = 1000,
-    weights: Weighing = "importance",
-    cells: Cells = "auto",
-    engine: EngineName = "duckdb",
-    master: Master = None,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
+    files: options.Files,
+    prob: options.ProbColumn,
+    label: options.LabelColumn,
+    weight: options.WeightColumn = None,
+    raw: options.RawColumn = None,
+    segment: options.SegmentColumn = None,
+    pos_label: options.PosLabel = None,
+    bins: options.Bins = 10,
+    level: options.Level = 0.95,
+    replicates: options.Replicates = 1000,
+    weights: options.Weighing = "importance",
+    cells: options.Cells = "auto",
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
 ) -> None:
     """Measure how good probabilities are, and how good the scores behind them were.
 
@@ -66,20 +44,21 @@ def evaluate(
       calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
     """
+    from calibrant.metrics.evaluation_words import in_words
     from calibrant.metrics.intervals import read_interval_options
-    from calibrant.reports.sentences import in_words
 
     columns = jobs.ColumnRoles(prob, label, weight, pos_label, segment)
-    place, wanted = EngineOptions(engine, master, threads, memory_limit), read_cells(cells)
+    place = options.EngineOptions(engine, master, threads, memory_limit)
+    wanted = options.read_cells(cells)
     if segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         _each_segment(files, columns, place, wanted, bins, json)
         return
-    options = read_interval_options(level or None, replicates, weights, 0)
-    with engine_for("measuring", json, place) as opened:
+    intervals = read_interval_options(level or None, replicates, weights, 0)
+    with options.engine_for("measuring", json, place) as opened:
         evaluation, read = jobs.measure_files(
-            opened, files, columns, raw, cells=wanted, bins=bins, options=options
+            opened, files, columns, raw, cells=wanted, bins=bins, intervals=intervals
         )
     if json:
         say_json({**evaluation.to_dict(), **read})
@@ -95,7 +74,7 @@ SHOWN = 30
 def _each_segment(
     files: list[str],
     columns: jobs.ColumnRoles,
-    place: EngineOptions,
+    place: options.EngineOptions,
     cells: Any,
     bins: int,
     json: bool,
@@ -104,13 +83,12 @@ def _each_segment(
     from calibrant.cli import segment_jobs
     from calibrant.cli.results import segment_table
 
-    with engine_for("measuring", json, place) as opened:
+    with options.engine_for("measuring", json, place) as opened:
         tables = segment_jobs.read(opened, files, columns, cells, probabilities=True)
     found = segment_jobs.evaluate_each(tables.by_key, bins)
     if json:
-        labels = {"classes": list(tables.read.classes), "pos_label": tables.read.pos_label}
         each = {name: one.to_dict() for name, one in found.items()}
-        say_json({"segments": each, **tables.read.facts, **labels})
+        say_json({"segments": each, **jobs.file_facts(tables.read)})
         return
     show(segment_table(dict(list(found.items())[:SHOWN]), columns.segment or ""))
     if len(found) > SHOWN:
@@ -118,20 +96,20 @@ def _each_segment(
 
 
 def plot(
-    files: Files,
-    prob: ProbColumn,
-    label: LabelColumn,
+    files: options.Files,
+    prob: options.ProbColumn,
+    label: options.LabelColumn,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Picture: .png, .svg or .pdf.")
     ],
-    weight: WeightColumn = None,
-    raw: RawColumn = None,
-    pos_label: PosLabel = None,
-    bins: Bins = 10,
+    weight: options.WeightColumn = None,
+    raw: options.RawColumn = None,
+    pos_label: options.PosLabel = None,
+    bins: options.Bins = 10,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
 ) -> None:
     """Draw a reliability diagram: what was predicted against what happened.
 
@@ -142,7 +120,8 @@ def plot(
     """
     check_places({"--output": OutputOption(output, PICTURES)}, files)
     columns = jobs.ColumnRoles(prob, label, weight, pos_label)
-    with engine_for("reading", json, EngineOptions(threads=threads, memory=memory_limit)) as opened:
+    place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
+    with options.engine_for("reading", json, place) as opened:
         read, before = jobs.evaluate_files(opened, files, columns, raw)
     kind = output.suffix[1:].lower()
     write_whole(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))

@@ -21,6 +21,7 @@ __all__ = [
     "check_methods",
     "make_calibrator",
     "parameters",
+    "read_value",
 ]
 
 #: parameters that the command line fills in itself, or that are no plain values
@@ -85,14 +86,14 @@ def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
             hint = f" Did you mean {near[0]!r}?" if near else ""
             allowed = f"takes {', '.join(known)}" if known else "takes no parameters"
             raise ParameterError(f"{method} {allowed}, but {key!r} came.{hint}")
-        chosen[key] = _value(value)
+        chosen[key] = read_value(value)
     calibrator: Calibrator = calibrator_class(method)(**chosen)
     # a trial on two scores refuses a wrong value now, not after hours of reading
     clone(calibrator).fit_table(ScoreTable.from_counts([0.25, 0.75], [2, 1], [1, 2]))
     return calibrator
 
 
-def _value(word: str) -> Any:
+def read_value(word: str) -> Any:
     """A number, true, false or null as JSON has it; all else is a word."""
     try:
         return json.loads(word)

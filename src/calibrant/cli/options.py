@@ -22,6 +22,9 @@ __all__ = [
     "EngineName",
     "EngineOptions",
     "Files",
+    "FittedLabel",
+    "FittedScore",
+    "FittedSegment",
     "Folds",
     "Json",
     "LabelColumn",
@@ -55,8 +58,16 @@ CalibratorFile = Annotated[
 ScoreColumn = Annotated[
     str, typer.Option("--score", "-s", metavar="COL", help="Column of scores of any kind.")
 ]
+FittedScore = Annotated[
+    str | None,
+    typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."),
+]
 LabelColumn = Annotated[
     str, typer.Option("--label", "-l", metavar="COL", help="Column of labels, any two values.")
+]
+FittedLabel = Annotated[
+    str | None,
+    typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in the fit."),
 ]
 ProbColumn = Annotated[
     str, typer.Option("--prob", "-p", metavar="COL", help="Column of probabilities.")
@@ -117,15 +128,19 @@ SegmentColumn = Annotated[
     str | None,
     typer.Option("--segment", metavar="COL", help="Column of segments: a map for each of them."),
 ]
+FittedSegment = Annotated[
+    str | None,
+    typer.Option("--segment", metavar="COL", help="Column of segments; default: as in the fit."),
+]
 
 
 class EngineOptions(NamedTuple):
     """Where the work is done: which engine, with how much of the machine."""
 
-    engine: str = "duckdb"
+    name: str = "duckdb"
     master: str | None = None
     threads: int | None = None
-    memory: str | None = None
+    memory_limit: str | None = None
 
 
 @contextmanager
@@ -135,13 +150,7 @@ def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine
 
     with (
         Bar(title, quiet) as bar,
-        open_engine(
-            place.engine,
-            threads=place.threads,
-            memory_limit=place.memory,
-            progress=bar,
-            master=place.master,
-        ) as engine,
+        open_engine(**place._asdict(), progress=bar) as engine,
     ):
         yield engine
 

@@ -7,20 +7,8 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import jobs, method_names
-from calibrant.cli.console import run_with_status, say, say_json, show, tell
-from calibrant.cli.options import (
-    EngineOptions,
-    Files,
-    Json,
-    LabelColumn,
-    MemoryLimit,
-    PosLabel,
-    ScoreColumn,
-    Threads,
-    WeightColumn,
-    engine_for,
-)
+from calibrant.cli import jobs, method_names, options
+from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
 from calibrant.cli.paths import PAGES, OutputOption, check_places
 
 __all__ = ["compare", "report"]
@@ -33,16 +21,16 @@ Held = Annotated[int, typer.Option(min=2, help="How often rows are held out.")]
 
 
 def compare(
-    files: Files,
-    score: ScoreColumn,
-    label: LabelColumn,
-    weight: WeightColumn = None,
+    files: options.Files,
+    score: options.ScoreColumn,
+    label: options.LabelColumn,
+    weight: options.WeightColumn = None,
     method: Methods = None,
-    pos_label: PosLabel = None,
+    pos_label: options.PosLabel = None,
     cv: Held = 5,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
 ) -> None:
     """Judge methods on rows that they have not seen, beside no calibration at all.
 
@@ -55,43 +43,42 @@ def compare(
     """
     columns = jobs.ColumnRoles(score, label, weight, pos_label)
     methods = method_names.check_methods(method or method_names.COMPARED)
-    with engine_for("reading", json, EngineOptions(threads=threads, memory=memory_limit)) as opened:
+    place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
+    with options.engine_for("reading", json, place) as opened:
         read = jobs.read_files(opened, files, columns)
     title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
     auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
     board = auto.leaderboard_
     if json:
-        labels = {"classes": list(read.classes), "pos_label": read.pos_label}
         standings = None if board is None else board.to_dict()
         choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": auto.explain()}
         advice = [one.to_dict() for one in auto.advice_]
-        say_json({**choice, "leaderboard": standings, "advice": advice, **read.facts, **labels})
+        say_json({**choice, "leaderboard": standings, "advice": advice, **jobs.file_facts(read)})
         return
     if board is not None:
         show(board)
     tell(auto.explain())
-    for one in auto.advice_:
-        tell(("look: ", "bold yellow"), one.text)
+    tell_advice(one.text for one in auto.advice_)
 
 
 def report(
-    files: Files,
-    score: ScoreColumn,
-    label: LabelColumn,
+    files: options.Files,
+    score: options.ScoreColumn,
+    label: options.LabelColumn,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="HTML", help="Where the page goes.")
     ],
-    weight: WeightColumn = None,
+    weight: options.WeightColumn = None,
     method: Methods = None,
-    pos_label: PosLabel = None,
+    pos_label: options.PosLabel = None,
     cv: Held = 5,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
     ] = None,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
 ) -> None:
     """Write one page: the verdict, the leaderboard, diagrams, measures, advice, how to apply.
 
@@ -105,7 +92,8 @@ def report(
     check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
     columns = jobs.ColumnRoles(score, label, weight, pos_label)
     methods = method_names.check_methods(method or ())
-    with engine_for("reading", json, EngineOptions(threads=threads, memory=memory_limit)) as opened:
+    place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
+    with options.engine_for("reading", json, place) as opened:
         read = jobs.read_files(opened, files, columns)
     what = f"judging {len(read.table):,} distinct scores"
     page = run_with_status(
@@ -121,8 +109,7 @@ def report(
         return
     for sentence in page.verdict:
         tell(sentence)
-    for one in page.advice:
-        tell(("look: ", "bold yellow"), str(one))
+    tell_advice(page.advice)
     say()
     say("The page: ", (str(output), "bold"))
     if save is not None:

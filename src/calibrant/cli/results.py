@@ -10,7 +10,7 @@ from typing import Any
 
 from rich import box
 
-from calibrant.cli.console import command, say, say_pairs, show, tell
+from calibrant.cli.console import command, say, say_pairs, show, tell, tell_advice
 from calibrant.cli.jobs import FitResult, draw, page_of
 from calibrant.cli.letter_diagram import reliability_text
 from calibrant.data.frozen import thaw
@@ -19,10 +19,17 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.files import save
 from calibrant.local.rule import LocalFitted
 from calibrant.metrics import Evaluation
+from calibrant.metrics.evaluation_words import in_words
 from calibrant.metrics.registry import MEASURES
 from calibrant.outputs import write_whole
-from calibrant.reports.sentences import in_words
-from calibrant.result_tables import ResultTable, TableColumn, TableRow, rich_table, shown_value
+from calibrant.result_tables import (
+    ResultTable,
+    TableColumn,
+    TableRow,
+    rich_table,
+    shown_value,
+    worded,
+)
 
 __all__ = ["apply_command", "facts", "fit_document", "print_fit", "segment_table", "write_fit"]
 
@@ -43,8 +50,7 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         show(result.evaluation)
         tell(in_words(result.evaluation))
         tell((_how(result), "dim"))
-    for one in result.advice:
-        tell(("look: ", "bold yellow"), one.text)
+    tell_advice(one.text for one in result.advice)
     say()
     say_pairs({name: str(path) for name, path in written.items() if path is not None})
     say()
@@ -126,7 +132,7 @@ def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
         known = {key: words for key, words in known.items() if key not in _OF_WEIGHTS}
     more = fitted.provenance.keys() - _PROVENANCE.keys() - _APART
     known |= {key: key.replace("_", " ") for key in sorted(more)}
-    shown |= {words: _worded(fitted.provenance[key]) for key, words in known.items()}
+    shown |= {words: worded(fitted.provenance[key]) for key, words in known.items()}
     if isinstance(period := fitted.provenance.get("period"), tuple):
         shown[known["period"]] = " to ".join(map(str, period))
     shown |= _measured(fitted.provenance.get("measures"))
@@ -201,16 +207,6 @@ def _printable(text: str) -> str:
 
 def _argument(value: Any) -> str:
     return str(list(value)) if isinstance(value, tuple) else str(value)
-
-
-def _worded(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(_worded, value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_worded(item)}" for key, item in value.items())
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"{value:,.10g}"
-    return str(value)
 
 
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from calibrant.cli.jobs import ColumnRoles, Files, FitResult, too_few
-from calibrant.cli.method_names import make_calibrator
+from calibrant.cli.jobs import ColumnRoles, Files, FitResult, rows_of, too_few, with_facts
+from calibrant.cli.method_names import make_calibrator, read_value
 from calibrant.data.cells import cell_facts
-from calibrant.data.lazy_checks import CellsOption, Names
+from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.rows_of_files import FileTable
 from calibrant.estimators.registry import DEFAULT
@@ -37,16 +36,9 @@ def make(method: str, settings: Sequence[str], shrinkage: str | None) -> Segment
 
     plain = method == DEFAULT and not settings
     calibrator = None if plain else make_calibrator(method, settings)
-    made = SegmentedCalibrator(calibrator, shrinkage=_number(shrinkage or "cv"))
+    made = SegmentedCalibrator(calibrator, shrinkage=read_value(shrinkage or "cv"))
     check_parameters(made, made._limits)
     return made
-
-
-def _number(word: str) -> str | float:
-    try:
-        return float(json.loads(word))
-    except (ValueError, TypeError):
-        return word
 
 
 def read(
@@ -58,8 +50,7 @@ def read(
     probabilities: bool = False,
 ) -> Tables:
     """The tables of segments, by one GROUP BY."""
-    names = Names(columns.score, columns.label, columns.weight, columns.segment)
-    rows = engine.rows(files, names, "probability" if probabilities else "score")
+    rows = rows_of(engine, files, columns, probabilities=probabilities)
     grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), columns.pos_label)
     tables = grouped.tables()
     whole = ScoreTable.gather(tables.values())
@@ -77,16 +68,15 @@ def fit(tables: Tables, calibrator: SegmentedCalibrator, folds: int) -> FitResul
 
     read = tables.read
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
-    fitted = calibrator.fit_tables(tables.by_key).to_fitted()
-    fitted = replace(fitted, provenance={**fitted.provenance, **read.facts})
-    table, advice = read.table, advise_table(read.table)
-    if not folds or too_few(table):
-        return FitResult(fitted, read, folds, None, table, None, calibrator, advice)
+    fitted = with_facts(calibrator.fit_tables(tables.by_key).to_fitted(), read.facts)
+    result = FitResult(fitted, read, calibrator, advise_table(read.table), folds)
+    if not folds or too_few(read.table):
+        return result
     after, dealt = held_out(calibrator, tables.by_key, folds)
     if not after:
-        return FitResult(fitted, read, 0, None, table, None, calibrator, advice)
-    evaluation = evaluate(after, raw=table, level=None)
-    return FitResult(fitted, read, dealt, evaluation, table, after, calibrator, advice)
+        return replace(result, folds=0)
+    evaluation = evaluate(after, raw=read.table, level=None)
+    return replace(result, folds=dealt, evaluation=evaluation, before=read.table, after=after)
 
 
 def evaluate_each(tables: Mapping[Any, ScoreTable], bins: int) -> dict[str, Evaluation]:

@@ -7,7 +7,7 @@ cast before its dtype has been looked at: NumPy would parse ``"0.1"`` and trunca
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,13 @@ class Rows:
     def count(self) -> int:
         """How many rows there are; those of weight zero are absent."""
         return len(self.scores) if self.weight is None else int(np.count_nonzero(self.weight))
+
+    def take(self, which: NDArray[Any]) -> Rows:
+        """Some of the rows, by their numbers or by True and False for each."""
+        weight = None if self.weight is None else self.weight[which]
+        return replace(
+            self, scores=self.scores[which], positive=self.positive[which], weight=weight
+        )
 
 
 def read_binary(

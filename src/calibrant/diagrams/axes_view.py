@@ -15,22 +15,22 @@ from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
 from calibrant.losses import logit, sigmoid
 
-__all__ = ["Frame", "cells_over", "frame_of", "round_odds", "span_of", "tick_words"]
+__all__ = ["Frame", "cell_edges", "cells_over", "frame_of", "round_odds", "span_of", "tick_words"]
 
 Array = NDArray[np.float64]
 
-#: the part of the weight at either end that need not be seen
+#: the part of the weight at each end that a log-odds axis may leave out
 BEYOND = 0.005
-#: where log-odds axes have ticks, and where they may end
+#: DECADES are the ticks of log-odds axes, STOPS the places where these axes may end
 DECADES = tuple(float(f"1e-{k}") for k in range(9, 0, -1))
 DECADES = (*DECADES, 0.5, *(1 - tick for tick in reversed(DECADES)))
 HALVES = sorted(float(f"{digit}e-{k}") for k in range(1, 10) for digit in (1, 2, 5))
 STOPS = (*HALVES, *(1 - stop for stop in reversed(HALVES[:-1])))
-#: ends and ticks are met up to the rounding of 1 − x
+#: 1 − x is rounded, so ends and ticks are compared with this tolerance
 SLACK = 1e-10
-#: ticks that find room beside each other
+#: the most ticks along an axis
 MOST_TICKS = 7
-#: and how long their figures may be on average
+#: the most letters of a tick's figure, on average
 LETTERS = 4.6
 
 
@@ -43,7 +43,7 @@ class Frame:
     axes: str = "probability"
 
     def ends(self, room: float) -> tuple[float, float]:
-        """The ends with some room beyond them, given as a part of the frame."""
+        """The ends, moved outwards by ``room``, a part of the frame's length."""
         if self.axes == "logit":
             low, high = logit(np.array([self.low, self.high]))
             more = room * (high - low)
@@ -53,14 +53,14 @@ class Frame:
         return self.low - more, self.high + more
 
     def inside(self, values: Array | None) -> Any:
-        """The values; on log-odds axes, those beyond the frame (0 and 1 among them) at its edge."""
+        """The values; on log-odds axes those beyond the frame (such as 0 and 1) at its edge."""
         if values is None or self.axes == "probability":
             return values
         return np.clip(values, self.low, self.high)
 
     @property
     def letters(self) -> int:
-        """The length of the longest figure beside log-odds axes."""
+        """The letters of the longest tick figure on log-odds axes; 0 on others."""
         return max(map(len, map(tick_words, self.ticks()))) if self.is_logit else 0
 
     @property
@@ -68,7 +68,7 @@ class Frame:
         return self.axes == "logit"
 
     def ticks(self, most: int = MOST_TICKS) -> list[float]:
-        """Where log-odds axes have their figures.
+        """The ticks of log-odds axes, at most so many.
 
         >>> Frame(0.001, 0.99, "logit").ticks()
         [0.001, 0.01, 0.1, 0.5, 0.9, 0.99]
@@ -111,13 +111,18 @@ def span_of(tables: Iterable[ScoreTable], axes: str) -> tuple[float, float]:
 
 def cells_over(span: tuple[float, float], rule: CurveOptions) -> Array:
     """The edges of the histogram's cells: of equal width on the scale of the axes."""
-    part = np.arange(rule.cells + 1) / rule.cells
-    if rule.axes == "probability":
-        return span[0] + (span[1] - span[0]) * part
-    low, high = logit(np.array(span))
-    cells = sigmoid(low + (high - low) * part)
-    cells[0], cells[-1] = span
-    return np.asarray(cells)
+    return cell_edges(*span, rule.cells, odds=rule.axes == "logit")
+
+
+def cell_edges(low: float, high: float, count: int, *, odds: bool) -> Array:
+    """The edges of cells from low to high, of equal width as they are or as log-odds."""
+    part = np.arange(count + 1) / count
+    if not odds:
+        return low + (high - low) * part
+    first, last = logit(np.array([low, high]))
+    edges = sigmoid(first + (last - first) * part)
+    edges[0], edges[-1] = low, high
+    return np.asarray(edges)
 
 
 def frame_of(curves: Sequence[Curve]) -> Frame:
@@ -140,7 +145,7 @@ def frame_of(curves: Sequence[Curve]) -> Frame:
 
 
 def _known(curve: Curve) -> Array:
-    """The fractions that about half a row of either class speaks for, or more."""
+    """The fractions of groups that hold at least half an effective row of each class."""
     rarer = np.minimum(curve.fraction, 1 - curve.fraction)
     return curve.fraction[curve.effective * rarer >= 0.5]
 
@@ -153,7 +158,7 @@ def _bulk(table: ScoreTable) -> tuple[float, float]:
 
 
 def round_odds(low: float, high: float) -> tuple[float, float]:
-    """The next ends outwards that are 1, 2 or 5 times a power of ten away from 0 or from 1.
+    """The ends moved outwards to 1, 2 or 5 times a power of ten, counted from 0 or from 1.
 
     >>> round_odds(0.0003, 0.13), round_odds(0.0, 0.93), round_odds(0.5, 0.5)
     ((0.0002, 0.2), (1e-09, 0.95), (0.2, 0.8))

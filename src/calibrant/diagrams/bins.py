@@ -25,7 +25,7 @@ Band = tuple[Array, Array]
 CORNER = 0.2
 #: beyond this mean a Poisson count is all but constant, and NumPy's sampler would overflow
 LARGEST_MEAN = 1e15
-#: multiples of W/B are met up to the rounding of a long sum of weights
+#: a long sum of weights is rounded, so bins of equal weight end with this tolerance
 ROUNDING = 1e-12
 
 
@@ -163,7 +163,10 @@ def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptio
 
 
 def _replicates(weight: Array, square: Array, n: int, random: np.random.Generator) -> Array:
-    """n draws of each Σw·Poisson(1), as unit·Poisson(mean) of the same mean Σw and variance Σw²."""
+    """n draws of each bin's weight in a Poisson bootstrap of its rows.
+
+    A draw is unit·Poisson(mean), with unit and mean such that its mean is Σw and its variance Σw².
+    """
     some = weight > 0
     mean = np.where(some, weight * (weight / np.where(some, square, 1.0)), 0.0)
     mean = np.minimum(mean, LARGEST_MEAN)

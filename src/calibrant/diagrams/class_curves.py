@@ -26,7 +26,7 @@ from calibrant.metrics.probability_matrix import (
 
 __all__ = ["class_reliability"]
 
-#: the name of the panel that is no class's
+#: the name of the panel that shows the most probable class of each row
 TOP = "top label"
 
 
@@ -105,7 +105,7 @@ def class_reliability(
     # one table at a time: many classes of many rows would not fit into memory together
     span = _common_span(seen, columns, top_label, rule)
     curves = tuple(curve_of(table, rule, span) for table in _tables(seen, columns, top_label))
-    return Panels(tuple(names), curves, (None,) * len(curves))
+    return Panels(tuple(names), curves)
 
 
 def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:

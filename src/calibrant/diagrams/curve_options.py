@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 from calibrant.errors import ParameterError
+from calibrant.metrics.arguments import check_number, check_whole
 
-__all__ = ["AXES", "CURVES", "KINDS", "CurveOptions", "one_of"]
+__all__ = ["AXES", "CURVES", "CurveOptions", "one_of"]
 
 #: the histogram has at least this many cells
 CELLS = 20
-KINDS = ("width", "mass")
+BINNINGS = ("width", "mass")
 AXES = ("probability", "logit")
-#: the bands of each curve under the names they may be asked for; the first is the default
+#: for each curve the bands by the names that a caller may use; the first is the default
 CURVES: dict[str, dict[str, str]] = {
     "binned": {
         "exact": "exact",
@@ -30,7 +31,7 @@ CURVES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class CurveOptions:
-    """The options of a curve; ``band`` as it will be found, "auto" and synonyms resolved."""
+    """The options of a curve. ``band`` is the one in use: "auto" and synonyms are resolved."""
 
     bins: int = 10
     binning: str = "width"
@@ -43,12 +44,9 @@ class CurveOptions:
     axes: str = "probability"
 
     def __post_init__(self) -> None:
-        for name, value in (("bins", self.bins), ("replicates", self.replicates)):
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ParameterError(
-                    f"{name} must be a whole number from 1 on, but {value!r} came."
-                )
-        one_of("binning", self.binning, KINDS)
+        check_whole("bins", self.bins, 1)
+        check_whole("replicates", self.replicates, 1)
+        one_of("binning", self.binning, BINNINGS)
         one_of("curve", self.curve, tuple(CURVES))
         one_of("axes", self.axes, AXES)
         bands = CURVES[self.curve]
@@ -56,10 +54,7 @@ class CurveOptions:
         one_of("band", self.band, ("auto", *bands, None), where)
         if self.band is not None:
             object.__setattr__(self, "band", bands.get(self.band, next(iter(bands))))
-        if not isinstance(self.level, Real) or not 0 < self.level < 1:
-            raise ParameterError(
-                f"level must be a number between 0 and 1, such as 0.95, but {self.level!r} came."
-            )
+        check_number("level", self.level, 0.0, 1.0)
         if self.sigma is not None:
             self._check_sigma(self.sigma)
 
@@ -77,14 +72,14 @@ class CurveOptions:
 
     @property
     def cells(self) -> int:
-        """How many cells the histogram has: whole parts of bins of equal width."""
+        """How many cells the histogram has; a bin of equal width holds a whole number of them."""
         parts = self.curve == "binned" and self.binning == "width" and self.axes == "probability"
         whole = self.bins if parts else 1
         return whole * math.ceil(CELLS / whole)
 
     @property
     def tail(self) -> float:
-        """The part left out at either end."""
+        """The probability beyond the band at each end."""
         return (1 - self.level) / 2
 
 

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
-from calibrant.result_tables import aligned, first_left
+from calibrant.result_tables import aligned, first_left, json_ready
 
 __all__ = ["Curve"]
 
 Array = NDArray[np.float64]
 
-#: how a curve's groups are called
+#: what the groups of a curve are called
 GROUPS = {
     "binned": "bin{} of equal {}",
     "isotonic": "isotonic block{}",
     "smooth": "point{} of a smooth line",
 }
 
-#: lines of a printed table of anything but bins
+#: a printed table shows at most so many groups, unless they are bins
 MOST_LINES = 20
 
 
@@ -101,7 +101,7 @@ class Curve(Frozen):
 
     @property
     def bulk(self) -> tuple[float, float]:
-        """From where to where the histogram holds all but 0.5 % of the weight at either end."""
+        """The ends of the cells between which all but 0.5 % of the weight at each end lies."""
         part = np.cumsum(self.share)
         first, last = np.searchsorted(part, (0.005, 0.995))
         end = min(int(last) + 1, len(part))
@@ -109,10 +109,7 @@ class Curve(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers, ready for JSON."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in self._items()
-        }
+        return {name: json_ready(value) for name, value in self._items()}
 
     def __repr__(self) -> str:
         plural = "s" if len(self) != 1 else ""
@@ -141,7 +138,7 @@ class Curve(Frozen):
         return "\n".join(lines)
 
     def _printed(self) -> list[int]:
-        """The groups that a table shows: all bins, but only some of many others."""
+        """The groups that a printed table shows: all bins, or some of many other groups."""
         if self.curve == "binned" or len(self) <= MOST_LINES:
             return list(range(len(self)))
         return sorted({round(row) for row in np.linspace(0, len(self) - 1, MOST_LINES)})
@@ -155,5 +152,5 @@ class Curve(Frozen):
         return names
 
     def _here(self, end: Array) -> Array:
-        """An end of the band at the mean prediction of each group."""
+        """One end of the band, at the mean prediction of each group."""
         return np.interp(self.mean_p, self.x, end)

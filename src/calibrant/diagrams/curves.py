@@ -7,12 +7,13 @@ from typing import Any
 
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
-from calibrant.diagrams.axes_view import cells_over, frame_of, span_of
+from calibrant.diagrams.axes_view import cells_over, span_of
 from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curve_value import Curve
-from calibrant.diagrams.predictions import read_raw, read_table
+from calibrant.diagrams.predictions import read_raw
 from calibrant.diagrams.shapes import shape_of
+from calibrant.metrics.arguments import read_table
 
 __all__ = ["ComparedCurves", "Curve", "compare_curves", "curve_of", "reliability_curve"]
 
@@ -149,21 +150,13 @@ def curve_of(
     shape = shape_of(table, rule)
     cells = cells_over(span_of([table], rule.axes) if span is None else span, rule)
     return Curve(
-        edges=shape.edges,
-        mean_p=shape.mean_p,
-        fraction=shape.fraction,
-        weight=shape.weight,
-        effective=shape.effective,
-        lower=shape.lower,
-        upper=shape.upper,
+        **shape._asdict(),
         level=None if rule.band is None else float(rule.level),
         band=rule.band,
         binning=rule.binning,
         total=table.total,
         histogram_edges=cells,
         histogram=histogram_of(table, cells),
-        x=shape.x,
-        y=shape.y,
         curve=rule.curve,
         axes=rule.axes,
     )
@@ -191,12 +184,6 @@ class ComparedCurves(Frozen):
     @property
     def curves(self) -> tuple[Curve, ...]:
         return (self.after,) if self.before is None else (self.after, self.before)
-
-    @property
-    def frame(self) -> tuple[float, float]:
-        """The part of [0, 1] that holds all points, all bands and nearly all predictions."""
-        frame = frame_of(self.curves)
-        return frame.low, frame.high
 
 
 def compare_curves(

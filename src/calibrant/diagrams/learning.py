@@ -36,7 +36,7 @@ SIZES = tuple(2**k for k in range(5, 14))
 
 
 class Difference(NamedTuple):
-    """One method's values less another's, paired draw by draw; arrays of shape (sizes,).
+    """The values of one method minus those of another, paired draw by draw.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class LearningCurve(Frozen):
         return _summary(self.values, self.level).high
 
     def difference(self, a: str, b: str) -> Difference:
-        """What method ``a`` has more than ``b`` at each size, from paired draws.
+        """The values of method ``a`` minus those of ``b`` at each size, from paired draws.
 
         All methods saw the same rows, so their difference is known far better than either value;
         NaN where both are infinite.
@@ -123,8 +123,10 @@ class LearningCurve(Frozen):
         return _summary(gaps, self.level)
 
     def crossing(self, a: str, b: str) -> int | None:
-        """The size from which on ``b`` is better than ``a`` on average; None if it is not at the
-        largest."""
+        """The smallest size from which on ``b`` is better than ``a`` on average.
+
+        None if ``b`` is not better at the largest size.
+        """
         gain = self.difference(a, b).mean * (1.0 if self.better == "smaller" else -1.0)
         behind = np.flatnonzero(~(gain > 0))
         first = int(behind[-1]) + 1 if len(behind) else 0
@@ -177,7 +179,10 @@ def _with_error(mean: float, error: float) -> str:
 
 
 def _summary(values: Array, level: float) -> Difference:
-    """Mean, its standard error and t-interval over the last axis; no width where infinite."""
+    """The mean over the last axis, with its standard error and t-interval.
+
+    The interval of an infinite mean has no width.
+    """
     repeats = values.shape[-1]
     mean = np.asarray(values.mean(axis=-1))
     finite = np.asarray(np.isfinite(values).all(axis=-1))

@@ -108,9 +108,7 @@ def present_rows(rows: Rows) -> Rows:
     """The rows that have weight."""
     if rows.weight is None or rows.weight.all():
         return rows
-    some = rows.weight > 0
-    columns = (rows.scores[some], rows.positive[some], rows.weight[some])
-    return Rows(*columns, rows.classes, rows.pos_label)
+    return rows.take(rows.weight > 0)
 
 
 def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
@@ -131,7 +129,7 @@ def checked_sizes(sizes: Iterable[int], n: int) -> tuple[list[int], list[int]]:
 
 
 def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int, Index]]:
-    """So many random orders of n rows, one after the other."""
+    """Random orders of n rows, with their numbers, one for each repeat."""
     random = read_generator(random_state)
     return ((k, random.permutation(n)) for k in range(repeats))
 
@@ -140,7 +138,7 @@ def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int
 
 
 class Trials:
-    """Rows sorted once, so that those left by any draw become a table without another sort."""
+    """Rows that are sorted once: the rows left by a draw become a table without another sort."""
 
     def __init__(self, rows: Rows, linked: bool) -> None:
         self.rows, self.linked = rows, linked
@@ -179,7 +177,7 @@ class LearningTrial:
 
     @cached_property
     def _fit_table(self) -> ScoreTable:
-        return ScoreTable.from_rows(_taken(self.trials.rows, self.drawn))
+        return ScoreTable.from_rows(self.trials.rows.take(self.drawn))
 
     @cached_property
     def _test_table(self) -> ScoreTable:
@@ -189,7 +187,7 @@ class LearningTrial:
     def _test_rows(self) -> Rows:
         left = np.ones(len(self.trials.rows.scores), dtype=bool)
         left[self.drawn] = False
-        return _taken(self.trials.rows, left)
+        return self.trials.rows.take(left)
 
     @property
     def one_class(self) -> bool:
@@ -221,11 +219,6 @@ class LearningTrial:
 
 def _unchanged(scores: Array) -> Array:
     return scores
-
-
-def _taken(rows: Rows, which: NDArray[Any]) -> Rows:
-    weight = None if rows.weight is None else rows.weight[which]
-    return Rows(rows.scores[which], rows.positive[which], weight, rows.classes, rows.pos_label)
 
 
 def _predicted(table: ScoreTable, p: Array) -> ScoreTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,9 @@ from calibrant.diagrams.curve_options import AXES, one_of
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.losses import logit, sigmoid
-from calibrant.maps import (
-    Map,
-    VectorMap,
-)
+from calibrant.maps import Map, VectorMap
+from calibrant.metrics.arguments import check_whole
+from calibrant.result_tables import json_ready
 
 __all__ = ["MapCurve", "map_curve", "map_of"]
 
@@ -28,11 +27,12 @@ NONE = np.empty(0)
 
 #: log-odds axes show at least this
 ODDS = (0.001, 0.999)
-#: smaller jumps are the rounding of a value read just beside a knot
+#: a smaller jump at a knot is only rounding
 BEND = 1e-6
-#: maps of more knots are drawn with every second, third, … of them: more than pixels
+#: of more knots, which no picture could show, only every second, third, … is kept
 MOST_KNOTS = 5000
-#: a knot's two sides are read this part of the range away from it, past the rounding of links
+#: the map is read on both sides of a knot, this part of the range away from it: closer values
+#: may be the same after the rounding of a link
 ASIDE = 1e-12
 
 
@@ -96,10 +96,7 @@ class MapCurve(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers, ready for JSON."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in self._items()
-        }
+        return {name: json_ready(value) for name, value in self._items()}
 
     def __repr__(self) -> str:
         plural = "s" if len(self.knots) != 1 else ""
@@ -159,12 +156,11 @@ def map_curve(
     if odds:
         start, end = _span_of_odds(fitted_map)
     low, high = _range(start if lo is None else lo, end if hi is None else hi)
-    if isinstance(n, bool) or not isinstance(n, Integral) or n < 2:
-        raise ParameterError(f"n must be a whole number from 2 on, but {n!r} came.")
+    n = check_whole("n", n, 2)
     knots = np.unique(fitted_map.knots(low, high))
     knots = knots[(knots > low) & (knots < high)]
     knots = knots[:: len(knots) // MOST_KNOTS + 1]
-    sample = _sampler(knots, (_grid_of_odds if odds else _grid)(low, high, int(n)))
+    sample = _sampler(knots, (_grid_of_odds if odds else _grid)(low, high, n))
     lower = upper = level = None
     if fitted_map.band is not None:
         low_map, high_map, level = fitted_map.band

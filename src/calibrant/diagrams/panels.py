@@ -31,7 +31,7 @@ class Panels(Frozen):
     curves : tuple of Curve
         The points, bands and histogram of each.
     lines : tuple of MapCurve or None
-        The fitted map drawn over each, where there is one.
+        The fitted map drawn over each, where there is one; by default none.
 
     Examples
     --------
@@ -44,7 +44,11 @@ class Panels(Frozen):
 
     names: tuple[str, ...]
     curves: tuple[Curve, ...]
-    lines: tuple[MapCurve | None, ...]
+    lines: tuple[MapCurve | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.lines:
+            object.__setattr__(self, "lines", (None,) * len(self.names))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -133,16 +137,20 @@ def reliability_panels(
     """
     rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     tables = read_several(y, predictions, sample_weight, pos_label)
-    return panels_of(tables, rule, _checked_maps(maps, predictions))
+    return panels_of(tables, rule, maps=_checked_maps(maps, predictions))
 
 
 def panels_of(
-    tables: Mapping[str, ScoreTable], rule: CurveOptions, maps: Mapping[str, Any] | None = None
+    tables: Mapping[str, ScoreTable],
+    rule: CurveOptions,
+    *,
+    maps: Mapping[str, Any] | None = None,
+    span: tuple[float, float] | None = None,
 ) -> Panels:
-    """The panels of tables of probabilities, on common cells."""
-    span = span_of(tables.values(), rule.axes)
+    """The panels of tables of probabilities; their histograms cover the span, or what they need."""
+    span = span_of(tables.values(), rule.axes) if span is None else span
     curves = tuple(curve_of(table, rule, span) for table in tables.values())
-    frame, overlaid = frame_of(curves), {} if maps is None else maps
+    frame, overlaid = frame_of(curves), maps or {}
     lines = tuple(
         map_curve(overlaid[name], lo=frame.low, hi=frame.high) if name in overlaid else None
         for name in tables

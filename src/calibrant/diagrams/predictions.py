@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import (
@@ -18,71 +15,32 @@ from calibrant.data.validation import (
     read_weight,
 )
 from calibrant.errors import InputError
+from calibrant.metrics.arguments import read_table
 
-__all__ = ["read_raw", "read_several", "read_table", "refuse_same_names"]
+__all__ = ["read_raw", "read_several", "rows_by_name"]
 
-Array = NDArray[np.float64]
-
-
-def read_table(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
-    """The table of labels and probabilities, in either form."""
-    if isinstance(y, ScoreTable):
-        _refuse_beside_table(p=p, sample_weight=sample_weight, pos_label=pos_label)
-        _refuse_empty(y)
-        read_probabilities(y.scores, name="the scores of the table")
-        return y
-    if p is None:
-        raise InputError(
-            "p must be given beside labels y. Only a ScoreTable holds labels and probabilities."
-        )
-    return _table(y, p, sample_weight, pos_label, read=read_probabilities, name="p")
+#: the name of predictions that came without one
+ONLY = "predictions"
 
 
 def read_raw(y: Any, raw: Any, sample_weight: Any, pos_label: Any) -> ScoreTable:
+    """The table of the scores before calibration, of any kind."""
     if isinstance(raw, ScoreTable):
-        _refuse_empty(raw)
+        if not raw:
+            raise InputError("the table must hold at least one score, but it is empty.")
         return raw
     if isinstance(y, ScoreTable):
         raise InputError(
             "raw must be a ScoreTable where y is one, since a table has no rows to pair it with, "
             f"but {type(raw).__name__} came. Build it with ScoreTable.from_arrays(raw, labels)."
         )
-    return _table(y, raw, sample_weight, pos_label, read=read_scores, name="raw")
-
-
-def _table(
-    y: Any,
-    scores: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    *,
-    read: Callable[..., Array],
-    name: str,
-) -> ScoreTable:
     labels = read_labels(y, pos_label=pos_label)
     column = labels.positive_column
-    clean = read(scores, positive_column=column, name=name, classes=labels.classes)
-    check_lengths(**{name: len(clean), "y": len(labels.positive)})
-    weight = read_weight(sample_weight, len(clean))
-    rows = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+    scores = read_scores(raw, positive_column=column, name="raw", classes=labels.classes)
+    check_lengths(raw=len(scores), y=len(labels.positive))
+    weight = read_weight(sample_weight, len(scores))
+    rows = Rows(scores, labels.positive, weight, labels.classes, labels.pos_label)
     return ScoreTable.from_rows(rows)
-
-
-def _refuse_beside_table(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(
-                f"{name} must not be given where y is a ScoreTable: the table already holds "
-                "predictions, labels and weights."
-            )
-
-
-def _refuse_empty(table: ScoreTable) -> None:
-    if not table:
-        raise InputError("the table must hold at least one score, but it is empty.")
-
-
-# --- several, by name ---------------------------------------------------------------------------
 
 
 def read_several(
@@ -95,26 +53,42 @@ def read_several(
             "predictions must be a dict of names to probabilities, with one entry or more, but "
             f"{came} came."
         )
-    refuse_same_names(predictions)
-    if y is None:
-        _refuse_beside_table(sample_weight=sample_weight, pos_label=pos_label)
-        return {str(name): _named_table(name, given) for name, given in predictions.items()}
-    labels = read_labels(y, pos_label=pos_label)
-    n = len(labels.positive)
-    weight = read_weight(sample_weight, n)
-    tables = {}
+    if y is not None:
+        rows = rows_by_name(y, predictions, sample_weight, pos_label)
+        return {name: ScoreTable.from_rows(one) for name, one in rows.items()}
+    _refuse_same_names(predictions)
     for name, given in predictions.items():
-        called = f"predictions[{name!r}]"
+        if not isinstance(given, ScoreTable):
+            raise InputError(
+                f"predictions[{name!r}] must be a ScoreTable where there are no labels y, but "
+                f"{type(given).__name__} came. Pass y, or ScoreTable.from_arrays(p, y)."
+            )
+    return {
+        str(name): read_table(given, None, sample_weight, pos_label)
+        for name, given in predictions.items()
+    }
+
+
+def rows_by_name(y: Any, p: Any, sample_weight: Any, pos_label: Any) -> dict[str, Rows]:
+    """The rows of each prediction: of a dict, or of one that has no name."""
+    predictions = p if isinstance(p, Mapping) else {ONLY: p}
+    _refuse_same_names(predictions)
+    labels = read_labels(y, pos_label=pos_label)
+    weight = read_weight(sample_weight, len(labels.positive))
+    found = {}
+    for name, given in predictions.items():
+        called = f"predictions[{name!r}]" if isinstance(p, Mapping) else "p"
         column = labels.positive_column
-        p = read_probabilities(given, positive_column=column, name=called, classes=labels.classes)
-        check_lengths(**{called: len(p), "y": n})
-        rows = Rows(p, labels.positive, weight, labels.classes, labels.pos_label)
-        tables[str(name)] = ScoreTable.from_rows(rows)
-    return tables
+        clean = read_probabilities(
+            given, positive_column=column, name=called, classes=labels.classes
+        )
+        check_lengths(**{called: len(clean), "y": len(labels.positive)})
+        found[str(name)] = Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+    return found
 
 
-def refuse_same_names(predictions: Mapping[Any, Any]) -> None:
-    """Names that are told apart as keys of a dict, 1 and "1", but not in a picture."""
+def _refuse_same_names(predictions: Mapping[Any, Any]) -> None:
+    """Refuse names that differ as keys of a dict, such as 1 and "1", but not in a picture."""
     seen: set[str] = set()
     for name in predictions:
         if str(name) in seen:
@@ -123,12 +97,3 @@ def refuse_same_names(predictions: Mapping[Any, Any]) -> None:
                 "Name one of them otherwise."
             )
         seen.add(str(name))
-
-
-def _named_table(name: str, given: Any) -> ScoreTable:
-    if not isinstance(given, ScoreTable):
-        raise InputError(
-            f"predictions[{name!r}] must be a ScoreTable where there are no labels y, but "
-            f"{type(given).__name__} came. Pass y, or ScoreTable.from_arrays(p, y)."
-        )
-    return read_table(given, None, None, None)

@@ -1,7 +1,7 @@
-"""Labels drawn again, on a table: what curves would look like if it were so.
+"""Labels drawn at random from given probabilities, for the bands of curves.
 
-A table of many scores is first merged to some two thousand cells, so that a thousand replicates of
-a million rows take a second.
+A table of many scores is merged to about two thousand cells first, so that a thousand draws for a
+million rows take a second.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 
-__all__ = ["MergedCells", "cells_of"]
+__all__ = ["MergedCells", "cells_of", "spread_places"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 #: cells of equal weight, and as many of equal width, that a larger table is merged to
 HALF = 1000
-#: NumPy's samplers take whole numbers up to some limit; a share of so many rows is all but sure
+#: NumPy's samplers refuse larger numbers; the fraction of so many rows hardly varies anyway
 LARGEST = 1e15
 
 
@@ -59,7 +59,7 @@ class MergedCells:
 
 
 def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> MergedCells:
-    """At most 2·half cells and those that begin in ``keep``; the scores themselves if few.
+    """At most 2·half cells, and those that begin in ``keep``; of few scores, a cell for each.
 
     >>> table = ScoreTable.from_counts([0.1, 0.2, 0.9], [1, 0, 0], [0, 2, 1])
     >>> cells_of(table).p.tolist(), cells_of(table, half=1).p.round(3).tolist()
@@ -67,14 +67,8 @@ def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> 
     """
     starts = np.arange(len(table))
     if len(table) > 2 * half:
-        inner = np.arange(1, half) / half
-        mass = np.cumsum(table.weight)
-        low, high = table.scores[0], table.scores[-1]
-        by_mass = np.searchsorted(mass, mass[-1] * inner)
-        by_width = np.searchsorted(table.scores, low * (1 - inner) + high * inner)
         kept = starts[:0] if keep is None else keep
-        starts = np.unique(np.concatenate(([0], by_mass, by_width, kept)))
-        starts = starts[starts < len(table)]
+        starts = spread_places(table.scores, table.weight, half, kept)
     weight = np.add.reduceat(table.weight, starts)
     square = np.add.reduceat(table.negative_sq + table.positive_sq, starts)
     last = np.append(starts[1:], len(table)) - 1
@@ -82,3 +76,13 @@ def cells_of(table: ScoreTable, keep: Index | None = None, half: int = HALF) -> 
     return MergedCells(
         np.clip(mean, table.scores[starts], table.scores[last]), weight, square, starts
     )
+
+
+def spread_places(x: Array, weight: Array, parts: int, also: Index) -> Index:
+    """Places of the sorted x: the first, where parts of equal weight or width end, and others."""
+    inner = np.arange(1, parts) / parts
+    mass = np.cumsum(weight)
+    by_mass = np.searchsorted(mass, mass[-1] * inner)
+    by_width = np.searchsorted(x, x[0] * (1 - inner) + x[-1] * inner)
+    places = np.unique(np.concatenate(([0], by_mass, by_width, also)))
+    return places[places < len(x)]

@@ -6,34 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments, segment_names
-from calibrant.data.validation import (
-    Rows,
-    check_lengths,
-    read_labels,
-    read_probabilities,
-    read_weight,
-)
+from calibrant.data.validation import check_lengths
 from calibrant.diagrams.axes_view import frame_of, span_of
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.curves import Curve, curve_of
-from calibrant.diagrams.panels import Panels
-from calibrant.diagrams.predictions import refuse_same_names
+from calibrant.diagrams.curves import Curve
+from calibrant.diagrams.panels import Panels, panels_of
+from calibrant.diagrams.predictions import rows_by_name
 from calibrant.errors import InputError
 
 __all__ = ["Segments", "reliability_segments", "segments_by"]
 
-Index = NDArray[np.intp]
-
-#: more would be a book, not a picture
+#: the most segments that one picture can show
 MOST = 24
-#: the name of predictions that came without one
-ONLY = "predictions"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +50,7 @@ class Segments(Frozen):
         return len(self.names)
 
     def __getitem__(self, name: str) -> Curve:
-        """The curve of the segment of that name; of its first prediction where there are more."""
+        """The curve of that segment, for the first prediction."""
         if name not in self.names:
             raise KeyError(name)
         return self.panels[self.names.index(name)].curves[0]
@@ -75,7 +62,7 @@ class Segments(Frozen):
 
     @property
     def curves(self) -> tuple[Curve, ...]:
-        """All of them, segment by segment."""
+        """The curves of all predictions, segment by segment."""
         return tuple(curve for panels in self.panels for curve in panels.curves)
 
     @property
@@ -86,9 +73,8 @@ class Segments(Frozen):
 
     @property
     def overlaid(self) -> Panels:
-        """The segments as curves of one panel; of the first prediction where there are more."""
-        curves = tuple(panels.curves[0] for panels in self.panels)
-        return Panels(self.names, curves, (None,) * len(curves))
+        """The segments as curves of one panel, for the first prediction."""
+        return Panels(self.names, tuple(panels.curves[0] for panels in self.panels))
 
     def to_dict(self) -> dict[str, Any]:
         """The panels of each segment, by name, ready for JSON."""
@@ -158,48 +144,27 @@ def reliability_segments(
 def segments_by(
     rule: CurveOptions, y: Any, p: Any, segments: Any, sample_weight: Any, pos_label: Any
 ) -> Segments:
-    """The curves of each segment by a rule."""
-    predictions = p if isinstance(p, Mapping) else {ONLY: p}
-    if not predictions or isinstance(y, ScoreTable):
+    """The curves of each segment, with these options."""
+    if isinstance(y, ScoreTable) or (isinstance(p, Mapping) and not p):
         came = "a ScoreTable" if isinstance(y, ScoreTable) else "no prediction"
         raise InputError(
             f"labels y and predictions p of rows must come with segments, but {came} came."
         )
-    refuse_same_names(predictions)
-    labels = read_labels(y, pos_label=pos_label)
-    weight = read_weight(sample_weight, len(labels.positive))
     values, codes = read_segments(segments)
     if len(values) > MOST:
         raise InputError(
             f"segments must have at most {MOST} different values, but {len(values)} came. Group "
             "rare ones together, or cut numbers into ranges."
         )
-    names = segment_names(values)
-    check_lengths(segments=len(codes), y=len(labels.positive))
-    tables: dict[str, dict[str, ScoreTable]] = {name: {} for name in names}
-    for called, given in predictions.items():
-        label = f"predictions[{called!r}]" if isinstance(p, Mapping) else "p"
-        column = labels.positive_column
-        clean = read_probabilities(
-            given, positive_column=column, name=label, classes=labels.classes
-        )
-        check_lengths(**{label: len(clean), "y": len(codes)})
-        for code, name in enumerate(names):
-            here = codes == code
-            some = None if weight is None else weight[here]
-            rows = (clean[here], labels.positive[here], some, labels.classes, labels.pos_label)
-            tables[name][str(called)] = ScoreTable.from_rows(Rows(*rows))
-    return _segments({name: own for name, own in tables.items() if all(own.values())}, rule)
-
-
-def _segments(tables: Mapping[str, Mapping[str, ScoreTable]], rule: CurveOptions) -> Segments:
+    predictions = rows_by_name(y, p, sample_weight, pos_label)
+    for rows in predictions.values():
+        check_lengths(segments=len(codes), y=len(rows.positive))
+    tables = {}
+    for code, name in enumerate(segment_names(values)):
+        here = codes == code
+        own = {called: ScoreTable.from_rows(r.take(here)) for called, r in predictions.items()}
+        if all(own.values()):  # a segment without weight is left out
+            tables[name] = own
     span = span_of([table for own in tables.values() for table in own.values()], rule.axes)
-    panels = tuple(
-        Panels(
-            tuple(own),
-            tuple(curve_of(table, rule, span) for table in own.values()),
-            (None,) * len(own),
-        )
-        for own in tables.values()
-    )
+    panels = tuple(panels_of(own, rule, span=span) for own in tables.values())
     return Segments(tuple(tables), panels)

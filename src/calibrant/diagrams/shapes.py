@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of, means_of
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.resample import MergedCells, cells_of
+from calibrant.diagrams.resample import MergedCells, cells_of, spread_places
 from calibrant.losses import logit
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.interval_formulas import clopper_pearson
@@ -24,11 +24,11 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Band = tuple[Array, Array]
 
-#: half of the places, besides the ends of blocks, at which a line is given
+#: a line is given at twice as many places, besides the ends of blocks
 GRID = 100
-#: an isotonic line of more blocks is given at some of their ends only
+#: the most ends of blocks at which an isotonic line is given
 MOST_ENDS = 800
-#: the share of the log-odds' spread that a kernel spans for two rows, one of each class
+#: the factor of the kernel's width, see `width_of`
 SPAN = 0.9
 #: the log-odds of 0 and 1 are taken to be those of this and of 1 − this
 CLIP = 1e-9
@@ -92,7 +92,7 @@ def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
 
 
 def _some(ends: Array) -> Array:
-    """The ends of blocks, or evenly chosen ones if there are more than a line can show."""
+    """The ends of blocks; if there are too many, some of them at equal distances."""
     if len(ends) <= MOST_ENDS:
         return ends
     return ends[np.linspace(0, len(ends) - 1, MOST_ENDS).astype(np.intp)]
@@ -146,15 +146,10 @@ def _smooth(table: ScoreTable, rule: CurveOptions) -> Shape:
 
 
 def _places(place: Array, weight: Array) -> Index:
-    """Which cells the line is given at: all, or some spread over the weight and over the axis."""
+    """The cells at which the line is given: all, or some, spread by weight and along the axis."""
     if len(place) <= 2 * GRID:
         return np.arange(len(place))
-    inner = np.arange(1, GRID) / GRID
-    mass = np.cumsum(weight)
-    by_mass = np.searchsorted(mass, mass[-1] * inner)
-    by_width = np.searchsorted(place, place[0] * (1 - inner) + place[-1] * inner)
-    found = np.unique(np.concatenate(([0], by_mass, by_width, [len(mass) - 1])))
-    return found[found < len(mass)]
+    return spread_places(place, weight, GRID, np.array([len(place) - 1]))
 
 
 def width_of(table: ScoreTable, place: Array, weight: Array) -> float:

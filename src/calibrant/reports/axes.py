@@ -16,15 +16,15 @@ __all__ = ["PageAxis", "PlotArea", "linear_axis", "logit_axis", "numbered", "pat
 
 Array = NDArray[np.float64]
 
-#: probabilities that are written on an axis of log-odds
-WORDS = tuple(
+#: probabilities that may be ticks of a log-odds axis
+LOGIT_TICKS = tuple(
     sorted(
         {float(f"1e-{k}") for k in range(2, 10)}
         | {0.1, 0.25, 0.5, 0.75, 0.9}
         | {1.0 - float(f"1e-{k}") for k in range(2, 10)}
     )
 )
-#: log-odds go at most this far
+#: a log-odds axis goes from this probability to 1 − this at most
 FURTHEST = 1e-9
 
 
@@ -45,17 +45,13 @@ class PageAxis:
             ends, at = logit(ends), logit(at)
         return np.asarray((at - ends[0]) / (ends[1] - ends[0]))
 
-    def name(self, value: float) -> str:
-        """A tick in as many digits as it needs.
-
-        >>> logit_axis([0.001, 0.9]).name(0.001), linear_axis(0.0, 1.0).name(0.2)
-        ('0.001', '0.2')
-        """
-        return numbered(value)
-
 
 def numbered(value: float) -> str:
-    """A number without needless digits, and with a true minus."""
+    """A number without needless digits, and with a true minus.
+
+    >>> numbered(0.001), numbered(0.2), numbered(-1e-9)
+    ('0.001', '0.2', '−1e−9')
+    """
     if value == 0.0:
         return "0"
     text = f"{value:.10g}" if abs(value) >= 1e-4 else f"{value:.3g}"
@@ -111,12 +107,12 @@ def logit_axis(columns: Iterable[Array]) -> PageAxis:
     z = logit(np.clip([low, high], FURTHEST, 1.0 - FURTHEST))
     reach = max(float(z[1] - z[0]), 1.0)
     outer = sigmoid(np.array([z[0] - 0.08 * reach, z[1] + 0.08 * reach]))
-    below = [w for w in WORDS if w <= outer[0]]
-    above = [w for w in WORDS if w >= outer[1]]
-    # the next written number is the end, if it is near
+    below = [w for w in LOGIT_TICKS if w <= outer[0]]
+    above = [w for w in LOGIT_TICKS if w >= outer[1]]
+    # the axis ends at the next tick if that is near
     first = below[-1] if below and logit(np.array(below[-1])) > z[0] - 1.2 else float(outer[0])
     last = above[0] if above and logit(np.array(above[0])) < z[1] + 1.2 else float(outer[1])
-    written = tuple(w for w in WORDS if first <= w <= last)
+    written = tuple(w for w in LOGIT_TICKS if first <= w <= last)
     if len(written) > 8:  # quarters make way for powers of ten
         written = tuple(w for w in written if w not in (0.25, 0.75))
     return PageAxis(first, last, written, logit=True)

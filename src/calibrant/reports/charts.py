@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +91,7 @@ def reliability(
                 },
                 _histogram(spread, below),
                 _band(method.curve, place),
-                _line(method.curve, place),
+                _line(method.curve.mean_p, method.curve.fraction, place),
                 _points(method, place, number, words[2]),
             )
         )
@@ -100,7 +101,7 @@ def reliability(
     return element(
         "svg",
         {"class": "chart", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "group", "aria-label": name},
-        _frame(place, words[0], words[1]),
+        _frame(place, words[1]),
         _text(LEFT + SIDE / 2, HEIGHT - 4, words[0], "middle"),
         _text(0, 0, "share", "middle", f"translate(16 {HIST_TOP + HIST / 2}) rotate(-90)"),
         element("path", {"class": "axis", "d": f"M{LEFT} {HIST_TOP + HIST}h{SIDE}"}),
@@ -108,22 +109,20 @@ def reliability(
     )
 
 
-def _frame(place: PlotArea, bottom: str, left: str, *, labels: bool = True) -> Markup:
+def _frame(place: PlotArea, left: str, *, labels: bool = True) -> Markup:
     """The square: grid, numbers, diagonal, and the name of the upright axis."""
     parts = []
     for axis, upright in ((place.x, False), (place.y, True)):
         for value in axis.ticks:
             at = float(place.down(value) if upright else place.across(value))
-            grid = (
-                f"M{place.left} {at:.1f}h{place.width}"
-                if upright
-                else (f"M{at:.1f} {place.top}v{place.height}")
-            )
+            grid = f"M{at:.1f} {place.top}v{place.height}"
+            if upright:
+                grid = f"M{place.left} {at:.1f}h{place.width}"
             parts.append(element("path", {"class": "grid", "d": grid}))
             if labels and upright:
-                parts.append(_text(place.left - 8, at + 4, axis.name(value), "end"))
+                parts.append(_text(place.left - 8, at + 4, numbered(value), "end"))
             elif labels:
-                parts.append(_text(at, place.top + place.height + 18, axis.name(value), "middle"))
+                parts.append(_text(at, place.top + place.height + 18, numbered(value), "middle"))
     both = np.array([max(place.x.low, place.y.low), min(place.x.high, place.y.high)])
     if place.x == place.y:
         line = path_of(place.across(both), place.down(both))
@@ -152,19 +151,22 @@ def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
 def _band(curve: Curve, place: PlotArea) -> Markup:
     if curve.lower is None or curve.upper is None:
         return Markup()
-    x = place.across(curve.mean_p)
-    if len(x) == 1:
-        ends = place.down(np.array([curve.lower[0], curve.upper[0]]))
-        d = path_of(np.repeat(x, 2), ends)
-        return element("path", {"class": "whisker", "d": d})
-    y = np.concatenate((place.down(curve.lower), place.down(curve.upper)[::-1]))
-    d = path_of(np.concatenate((x, x[::-1])), y, closed=True)
+    if len(curve) > 1:
+        return _area(curve.mean_p, curve.lower, curve.upper, place)
+    ends = np.concatenate((curve.lower, curve.upper))
+    d = path_of(place.across(np.repeat(curve.mean_p, 2)), place.down(ends))
+    return element("path", {"class": "whisker", "d": d})
+
+
+def _area(x: Array, lower: Array, upper: Array, place: PlotArea) -> Markup:
+    """The area of a band: along its lower end, and back along the upper one."""
+    across = place.across(np.concatenate((x, x[::-1])))
+    d = path_of(across, place.down(np.concatenate((lower, upper[::-1]))), closed=True)
     return element("path", {"class": "band", "d": d})
 
 
-def _line(curve: Curve, place: PlotArea) -> Markup:
-    d = path_of(place.across(curve.mean_p), place.down(curve.fraction))
-    return element("path", {"class": "line", "d": d})
+def _line(x: Array, y: Array, place: PlotArea) -> Markup:
+    return element("path", {"class": "line", "d": path_of(place.across(x), place.down(y))})
 
 
 def _points(method: Method, place: PlotArea, number: int, counted: str) -> Markup:
@@ -221,12 +223,13 @@ def small(curves: Sequence[tuple[Curve, int]], name: str) -> Markup:
             )
             for a, b in zip(x, y, strict=True)
         ]
-        group = (_band(curve, place), _line(curve, place), *marks)
+        line = _line(curve.mean_p, curve.fraction, place)
+        group = (_band(curve, place), line, *marks)
         series.append(element("g", {"class": f"series {look(number)}"}, *group))
     return element(
         "svg",
         {"class": "small", "viewBox": "0 0 208 190", "role": "img", "aria-label": name},
-        _frame(PlotArea(34, 6, 160, 160, shown, shown), "", "", labels=False),
+        _frame(replace(place, x=shown, y=shown), "", labels=False),
         _text(30, 14, numbered(axis.high), "end"),
         _text(30, 168, numbered(axis.low), "end"),
         _text(194, 182, numbered(axis.high), "end"),
@@ -263,13 +266,10 @@ def map_picture(curve: MapCurve, words: tuple[str, str]) -> Markup:
     if curve.domain == "probability" and (low, high) == (0.0, 1.0):
         up = across
     place = PlotArea(LEFT, TOP, SIDE, SIDE, across, up)
-    x = place.across(curve.x)
     parts = []
     if curve.lower is not None and curve.upper is not None:
-        y = np.concatenate((place.down(curve.lower), place.down(curve.upper)[::-1]))
-        d = path_of(np.concatenate((x, x[::-1])), y, closed=True)
-        parts.append(element("path", {"class": "band", "d": d}))
-    parts.append(element("path", {"class": "line", "d": path_of(x, place.down(curve.p))}))
+        parts.append(_area(curve.x, curve.lower, curve.upper, place))
+    parts.append(_line(curve.x, curve.p, place))
     if 0 < len(curve.knots) <= 200:
         at = place.across(curve.knots)
         d = "".join(f"M{a:.1f} {TOP + SIDE}v-7" for a in at)
@@ -278,7 +278,7 @@ def map_picture(curve: MapCurve, words: tuple[str, str]) -> Markup:
     return element(
         "svg",
         {"class": "chart", "viewBox": f"0 0 {WIDTH} 532", "role": "img", "aria-label": name},
-        _frame(place, words[0], words[1]),
+        _frame(place, words[1]),
         _text(LEFT + SIDE / 2, 526, words[0], "middle"),
         element("g", {"class": f"series {look(1)}"}, *parts),
     )

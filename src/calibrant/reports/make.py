@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from calibrant.advice import advise_table
-from calibrant.advice.segment_checks import segment_gaps
-from calibrant.data.labels import plain, read_classes
+from calibrant.auto import AutoCalibrator
+from calibrant.data.labels import plain
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segment_column import read_segments, segment_names
 from calibrant.data.to_numpy import to_matrix
-from calibrant.data.validation import read_binary
-from calibrant.diagrams.bins import histogram_of, window
+from calibrant.diagrams.axes_view import cell_edges
+from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curves import reliability_curve
-from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.named_methods import BEFORE
-from calibrant.losses import logit, sigmoid
-from calibrant.maps import Identity
-from calibrant.metrics import Evaluation, evaluate
-from calibrant.metrics.out_of_fold import within_folds
 from calibrant.outputs import find_target, keep_apart
 from calibrant.reports.axes import PageAxis, logit_axis, probability_axis
-from calibrant.reports.contest import Contest, Data, contest_behind, contest_of
-from calibrant.reports.key_facts import (
-    data_facts,
-    map_facts,
-    source_facts,
-    source_files,
-    version_facts,
-)
+from calibrant.reports.contest import Contest, ReportData, contest_of
+from calibrant.reports.key_facts import map_facts, source_facts, source_files, version_facts
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.report_value import Method, PredictionSpread, Report
-from calibrant.reports.segment_section import segment_panels
 from calibrant.reports.sentences import verdict_of
+from calibrant.reports.several_classes import SeveralClasses
+from calibrant.reports.two_classes import TwoClasses, contest_behind
 
-__all__ = ["AS_THEY_ARE", "calibration_report", "methods_of", "report_of"]
+__all__ = ["AS_THEY_ARE", "calibration_report", "report_of"]
 
 #: what the page calls the scores without a calibrator
 AS_THEY_ARE = "scores as they are"
@@ -118,25 +106,23 @@ def calibration_report(
     >>> r.verdict[0]
     'Calibrate these scores with Platt before using them as probabilities.'
     """
-    options = (title, score_name, label_name, source, saved_as)
-    _check_words(title=title or "", score_name=score_name, label_name=label_name, saved_as=saved_as)
+    words = PageWords(title or "", score_name, label_name, saved_as, source)
     if output is not None:
         find_target(output)
         keep_apart({"the output": output}, source_files(source))
-    if _several(scores):
-        from calibrant.reports.class_report import report_classes
-
-        made = report_classes(scores, y, sample_weight, calibrator, segments, classes, *options)
+    data: ReportData
+    if not isinstance(scores, ScoreTable) and _columns(scores) > 2:
+        data = SeveralClasses.read(scores, y, sample_weight, classes, segments)
     else:
-        data = _read(scores, y, sample_weight, pos_label, classes, calibrator)
-        made = _report_two(data, contest_of(calibrator, data), segments, *options)
+        data = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
+    made = _report(data, contest_of(calibrator, data), segments, words)
     if output is not None:
         made.save(output)
     return made
 
 
 def report_of(
-    auto: Any,
+    auto: AutoCalibrator,
     table: ScoreTable,
     *,
     title: str | None = None,
@@ -147,7 +133,7 @@ def report_of(
 ) -> Report:
     """The report of an `AutoCalibrator` that is fitted to this table already: nothing is fitted.
 
-    The options are those of `report`.
+    The options are those of `calibration_report`.
 
     >>> from calibrant import AutoCalibrator, ScoreTable
     >>> table = ScoreTable.from_counts([0.2, 0.4, 0.8], [30, 20, 10], [10, 20, 30])
@@ -157,127 +143,89 @@ def report_of(
     """
     if getattr(auto, "leaderboard_", None) is None:
         raise InputError("a report needs an AutoCalibrator that is fitted and could be judged.")
-    _check_words(title=title or "", score_name=score_name, label_name=label_name, saved_as=saved_as)
+    words = PageWords(title or "", score_name, label_name, saved_as, source)
     labels = tuple(plain(label) for label in auto.classes_)
-    data = Data(table, labels, plain(auto.pos_label_))
-    options = (title, score_name, label_name, source, saved_as)
-    return _report_two(data, contest_behind(auto), None, *options)
+    data = TwoClasses(table, labels, plain(auto.pos_label_))
+    return _report(data, contest_behind(auto), None, words)
 
 
-def _report_two(
-    data: Data,
-    contest: Contest,
-    segments: Any,
-    title: str | None,
-    score_name: str,
-    label_name: str,
-    source: Any,
-    saved_as: str,
-) -> Report:
-    known = source_facts(source)
-    methods = methods_of(contest)
-    chosen = next(row.name for row in contest.standings if row.chosen)
-    fitted = contest.fitted
+@dataclass(frozen=True)
+class PageWords:
+    """The names that the caller gives to the page, its columns, its file and its source."""
+
+    title: str
+    score_name: str
+    label_name: str
+    saved_as: str
+    source: Any
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self) if field.name != "source"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise ParameterError(f"{name} must be a str, but {type(value).__name__} came.")
+        source_facts(self.source)  # refused before anything is fitted
+
+
+def _columns(scores: Any) -> int:
+    shape = to_matrix(scores, "scores").shape
+    return shape[1] if len(shape) == 2 else 1
+
+
+def _report(data: ReportData, contest: Contest, segments: Any, words: PageWords) -> Report:
+    methods, fitted = _methods(data, contest), contest.fitted
     return Report(
-        title=title or f"Calibration of {score_name}",
+        title=words.title or f"Calibration of {words.score_name}",
         verdict=verdict_of(
             methods, level=contest.level, where=contest.where, single=contest.single
         ),
         how=contest.how,
         methods=methods,
-        evaluation=_evaluated(contest, chosen, data),
-        map_curve=_map_curve(fitted, data.table),
-        panels=segment_panels(data, segments, fitted, contest.level),
-        advice=_advice(data, contest, segments),
-        facts=known
-        | data_facts(data, score_name, label_name)
+        evaluation=data.evaluation(contest),
+        map_curve=data.map_curve(fitted),
+        panels=data.panels(contest, segments),
+        panel_kind=data.panel_kind,
+        advice=data.advice(contest, segments),
+        facts=source_facts(words.source)
+        | data.facts(words.score_name, words.label_name)
         | map_facts(fitted)
         | version_facts(),
-        recipes=() if fitted is None else recipes_for(fitted, score_name, saved_as),
+        recipes=() if fitted is None else recipes_for(fitted, words.score_name, words.saved_as),
         fitted=fitted,
         level=contest.level,
     )
 
 
-# --- reading ------------------------------------------------------------------------------------
-
-
-def _check_words(**words: Any) -> None:
-    for name, value in words.items():
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} must be a str, but {type(value).__name__} came.")
-
-
-def _several(scores: Any) -> bool:
-    if isinstance(scores, ScoreTable):
-        return False
-    shape = to_matrix(scores, "scores").shape
-    return len(shape) == 2 and shape[1] > 2
-
-
-def _read(
-    scores: Any, y: Any, sample_weight: Any, pos_label: Any, classes: Any, calibrator: Any
-) -> Data:
-    if isinstance(calibrator, Fitted) and classes is None and isinstance(scores, ScoreTable):
-        classes, pos_label = list(calibrator.classes), calibrator.pos_label
-    if not isinstance(scores, ScoreTable):
-        if y is None:
-            raise InputError("y must be given beside scores. Only a ScoreTable holds labels.")
-        rows = read_binary(scores, y, sample_weight, pos_label=pos_label, classes=classes)
-        return Data(ScoreTable.from_rows(rows), tuple(rows.classes), rows.pos_label, rows)
-    for name, value in (("y", y), ("sample_weight", sample_weight)):
-        if value is not None:
-            raise InputError(f"{name} must not be given beside a ScoreTable, which holds it.")
-    if not scores:
-        raise InputError("the table must hold at least one score, but it is empty.")
-    known, positive = read_classes(classes, pos_label)
-    return Data(scores, tuple(plain(label) for label in known), plain(positive))
-
-
-def _advice(data: Data, contest: Contest, segments: Any) -> tuple[str, ...]:
-    """What deserves a look, in sentences with figures."""
-    found = list(advise_table(data.table, contest.calibrator))
-    rows, fitted = data.rows, contest.fitted
-    if segments is not None and rows is not None and fitted is not None:
-        values, codes = read_segments(segments)
-        p = fitted.map(rows.scores)
-        found += segment_gaps(p, rows.positive, rows.weight, segment_names(values), codes)
-    return tuple(one.text[:1].upper() + one.text[1:] for one in found)
-
-
-# --- what the page shows ------------------------------------------------------------------------
-
-
-def methods_of(contest: Contest) -> tuple[Method, ...]:
+def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
     """The leaderboard with curves: the scores as they are, then the others, best first."""
-    tables = contest.tables
+    tables = {name: data.curve_table(one) for name, one in contest.predictions.items()}
     curves = {
         name: reliability_curve(table, bins=BINS, binning="mass", level=contest.level)
         for name, table in tables.items()
     }
     columns = [c for curve in curves.values() for c in (curve.mean_p, curve.fraction)]
-    axes = probability_axis(columns), logit_axis(columns)
-    rows = sorted(contest.standings, key=lambda row: row.name != BEFORE)
-    return tuple(
-        Method(
-            name=AS_THEY_ARE if row.name == BEFORE else row.name,
-            log_loss=row.log_loss,
-            brier=row.brier,
-            curve=curves[row.name],
-            spread=_spread(tables[row.name], axes[0]),
-            logit_spread=_spread(tables[row.name], axes[1]),
-            log_loss_se=_known(row.log_loss_se),
-            brier_se=_known(row.brier_se),
-            gain=None if row.name == BEFORE else row.gain,
-            gain_low=None if row.name == BEFORE else row.gain_low,
-            gain_high=None if row.name == BEFORE else row.gain_high,
-            auc=row.auc,
-            auc_change=None if row.name == BEFORE else row.auc_change,
-            distinct=row.distinct,
-            chosen=row.chosen,
+    axis, odds = probability_axis(columns), logit_axis(columns)
+    methods = []
+    for row in sorted(contest.standings, key=lambda row: row.name != BEFORE):
+        before, table = row.name == BEFORE, tables[row.name]
+        compared = ("gain", "gain_low", "gain_high", "auc_change")
+        methods.append(
+            Method(
+                name=AS_THEY_ARE if before else row.name,
+                log_loss=row.log_loss,
+                brier=row.brier,
+                curve=curves[row.name],
+                spread=_spread(table, axis),
+                logit_spread=_spread(table, odds),
+                log_loss_se=_known(row.log_loss_se),
+                brier_se=_known(row.brier_se),
+                auc=row.auc,
+                distinct=row.distinct,
+                chosen=row.chosen,
+                **{} if before else {name: getattr(row, name) for name in compared},
+            )
         )
-        for row in rows
-    )
+    return tuple(methods)
 
 
 def _known(error: float) -> float | None:
@@ -285,36 +233,5 @@ def _known(error: float) -> float | None:
 
 
 def _spread(table: ScoreTable, axis: PageAxis) -> PredictionSpread:
-    part = np.arange(CELLS + 1) / CELLS
-    if axis.logit:
-        low, high = logit(np.array([axis.low, axis.high]))
-        edges = sigmoid(low + (high - low) * part)
-    else:
-        edges = axis.low + (axis.high - axis.low) * part
+    edges = cell_edges(axis.low, axis.high, CELLS, odds=axis.logit)
     return PredictionSpread(edges, histogram_of(table, edges) / table.total)
-
-
-def _evaluated(contest: Contest, chosen: str, data: Data) -> Evaluation:
-    raw = None
-    if chosen != BEFORE:  # a splitter may leave rows out
-        same = np.isclose(contest.tables[BEFORE].total, data.table.total, rtol=1e-9)
-        raw = data.table if same else contest.tables[BEFORE]
-    # as the gain has it: a row of weight 100 is one observation
-    made = evaluate(contest.tables[chosen], raw=raw, level=contest.level, weights="importance")
-    if not contest.unseen:
-        return made
-    standing = {row.name: row for row in contest.standings}
-    aucs = (standing[BEFORE].auc, standing[chosen].auc)
-    return within_folds(made, *aucs, scores=len(data.table), values=standing[chosen].distinct)
-
-
-def _map_curve(fitted: Fitted | None, table: ScoreTable) -> MapCurve | None:
-    """The map over the scores that came."""
-    if fitted is None or fitted.map == Identity():
-        return None
-    low, high = float(table.scores[0]), float(table.scores[-1])
-    if table.looks_like_probabilities:
-        low, high = window(low, high)
-    elif low == high:
-        return None
-    return map_curve(fitted, lo=low, hi=high)

@@ -4,46 +4,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibrant.metrics import Evaluation
+from calibrant.metrics.evaluation_words import SAME_AUC
 from calibrant.metrics.measure import Measure
 from calibrant.reports.charts import forest, swatch
-from calibrant.reports.key_facts import counted
 from calibrant.reports.markup import Markup, element, join
 from calibrant.reports.report_value import Method, Panel, Report
-from calibrant.reports.sentences import SAME_AUC, shown
-from calibrant.result_tables import shown_value
+from calibrant.result_tables import counted, short_value, shown_value
 
 __all__ = ["leaderboard", "measures", "panel_table", "points", "tiles"]
 
 
-def _table(head: Sequence[tuple[str, str]], rows: Iterable[Markup], caption: str) -> Markup:
-    """A table in a box that scrolls sideways where it must; head: (title, class) of each column."""
-    titles = [element("th", {"scope": "col", "class": kind or None}, t) for t, kind in head]
+#: a column: its title, and the class of its cells ("n" for numbers)
+Column = tuple[str, str]
+
+
+class Word(NamedTuple):
+    """A cell that says whether something is good: its text, and "better", "worse" or "same"."""
+
+    text: str
+    sense: str
+
+
+def _table(
+    columns: Sequence[Column], rows: Iterable[Sequence[Any]], caption: str, chosen: int = -1
+) -> Markup:
+    """A table that scrolls sideways where it must; the row of number ``chosen`` stands out."""
+    titles = [element("th", {"scope": "col", "class": kind or None}, t) for t, kind in columns]
+    lines = []
+    for number, (name, *rest) in enumerate(rows):
+        first = element("th", {"scope": "row"}, name)
+        others = (_cell(cell, kind) for cell, (_, kind) in zip(rest, columns[1:], strict=True))
+        options = {"class": "chosen" if number == chosen else None}
+        lines.append(element("tr", options, first, *others))
     table = element(
         "table",
         None,
         element("caption", None, caption),
         element("thead", None, element("tr", None, *titles)),
-        element("tbody", None, *rows),
+        element("tbody", None, *lines),
     )
     options = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}
     return element("div", options, table)
 
 
-def _row(cells: Sequence[tuple[Any, str]], **options: Any) -> Markup:
-    """A row whose first cell is its name; cells: (content, class)."""
-    (name, kind), *rest = cells
-    first = element("th", {"scope": "row", "class": kind or None}, name)
-    others = (element("td", {"class": kind or None}, cell) for cell, kind in rest)
-    return element("tr", {k.rstrip("_"): v for k, v in options.items()}, first, *others)
+def _cell(cell: Any, kind: str) -> Markup:
+    if isinstance(cell, Word):
+        return element("td", {"class": f"word {cell.sense}"}, cell.text)
+    return element("td", {"class": kind or None}, cell)
 
 
 def _signed(value: float | None) -> str:
     if value is None:
         return "–"
-    text = shown(value)
+    text = short_value(value)
     return f"+{text}" if value > 0 else text
 
 
@@ -57,7 +73,7 @@ def _small(text: str) -> Markup:
 def leaderboard(report: Report, order: Sequence[int]) -> Markup:
     """All methods: losses with standard errors, the gain with its interval, what it costs."""
     ends = _ends(report.methods)
-    head = [
+    columns = [
         ("method", ""),
         ("log loss", "n"),
         (f"gain, {100 * report.level:g} % interval", "n"),
@@ -70,19 +86,20 @@ def leaderboard(report: Report, order: Sequence[int]) -> Markup:
     rows = []
     for method, number in zip(report.methods, order, strict=True):
         mark = element("span", {"class": "badge"}, "chosen") if method.chosen else ""
-        name = join((swatch(number), " ", method.name, " ", mark))
-        cells = [
-            (name, "name"),
-            (_with_error(method.log_loss, method.log_loss_se), "n"),
-            (_gain(method), "n"),
-            (forest(method, ends), "picture"),
-            (_with_error(method.brier, method.brier_se), "n"),
-            ("–" if method.auc is None else f"{method.auc:.4f}", "n"),
-            (_moved(method.auc_change), "n"),
-            ("–" if method.distinct is None else f"{method.distinct:,}", "n"),
-        ]
-        rows.append(_row(cells, class_="chosen" if method.chosen else None))
-    return _table(head, rows, "Leaderboard")
+        rows.append(
+            (
+                join((swatch(number), " ", method.name, " ", mark)),
+                _with_error(method.log_loss, method.log_loss_se),
+                _gain(method),
+                forest(method, ends),
+                _with_error(method.brier, method.brier_se),
+                "–" if method.auc is None else f"{method.auc:.4f}",
+                _moved(method.auc_change),
+                "–" if method.distinct is None else f"{method.distinct:,}",
+            )
+        )
+    chosen = report.methods.index(report.chosen)
+    return _table(columns, rows, "Leaderboard", chosen)
 
 
 def _ends(methods: Sequence[Method]) -> tuple[float, float]:
@@ -97,7 +114,7 @@ def _ends(methods: Sequence[Method]) -> tuple[float, float]:
 def _with_error(value: float, error: float | None) -> Markup:
     if error is None:
         return join((shown_value(value),))
-    return join((shown_value(value), " ", _small(f"± {shown(error)}")))
+    return join((shown_value(value), " ", _small(f"± {short_value(error)}")))
 
 
 def _gain(method: Method) -> Markup:
@@ -105,7 +122,7 @@ def _gain(method: Method) -> Markup:
         return join(("–",))
     if method.gain_low is None or method.gain_high is None or not math.isfinite(method.gain):
         return join((_signed(method.gain),))
-    ends = f"{shown(method.gain_low)} to {shown(method.gain_high)}"
+    ends = f"{short_value(method.gain_low)} to {short_value(method.gain_high)}"
     return join((_signed(method.gain), " ", _small(ends)))
 
 
@@ -122,10 +139,14 @@ def _intervals(report: Report, name: str) -> Mapping[str, tuple[float, float]]:
     return getattr(report.evaluation, name, None) or {}
 
 
-def _between(ends: tuple[float, float] | None) -> Markup:
-    if ends is None:
-        return Markup()
-    return _small(f"{shown_value(ends[0])} to {shown_value(ends[1])}")
+def _with_span(value: float, span: tuple[float, float] | None) -> Markup:
+    """A value, and its interval below where there is one."""
+    below = Markup() if span is None else _small(_between(*span))
+    return join((shown_value(value), element("br"), below))
+
+
+def _between(low: float, high: float) -> str:
+    return f"{shown_value(low)} to {shown_value(high)}"
 
 
 def measures(report: Report) -> Markup:
@@ -133,27 +154,26 @@ def measures(report: Report) -> Markup:
     e = report.evaluation
     after, before = e.after, e.before
     new, old = _intervals(report, "intervals"), _intervals(report, "intervals_before")
-    head = [("measure", ""), ("good is", "")]
-    head += [("value", "n")] if before is None else [("before", "n"), ("after", "n"), ("", "")]
+    columns = [("measure", ""), ("good is", "")]
+    columns += [("value", "n")] if before is None else [("before", "n"), ("after", "n"), ("", "")]
     rows = []
     for name, measure in e._measures.items():
         if name not in after:
             continue
         title = join((measure.label, element("br"), _small(measure.meaning)))
-        cells: list[tuple[Any, str]] = [(title, ""), (measure.better, "")]
-        value = join((shown_value(after[name]), element("br"), _between(new.get(name))))
+        cells: list[Any] = [title, measure.better]
         if before is None:
-            cells.append((value, "n"))
+            cells.append(_with_span(after[name], new.get(name)))
         else:
-            was = join((shown_value(before[name]), element("br"), _between(old.get(name))))
             word = _verdict(measure, before, after, shown_value)
             if measure.ranks and abs(report.chosen.auc_change or 0.0) < SAME_AUC:
                 word = "same"  # within folds; maps of different folds are not to be compared
-            cells += [(was, "n"), (value, "n"), (word, f"word {word}")]
-        rows.append(_row(cells))
+            was = _with_span(before[name], old.get(name))
+            cells += [was, _with_span(after[name], new.get(name)), Word(word, word)]
+        rows.append(cells)
     level = getattr(e, "level", None)
     told = f", with {100 * level:g} % intervals" if level is not None and new else ""
-    return _table(head, rows, f"Measures{told}")
+    return _table(columns, rows, f"Measures{told}")
 
 
 def _verdict(
@@ -185,16 +205,17 @@ def tiles(report: Report) -> Markup:
         name = measure.name
         parts: list[Any] = [element("dt", None, measure.headline)]
         if before is None:
-            value: Any = shown(after[name])
+            value: Any = short_value(after[name])
         else:
-            was = element("span", {"class": "was"}, shown(before[name]))
-            word = _verdict(measure, before, after, shown)
+            was = element("span", {"class": "was"}, short_value(before[name]))
+            word = _verdict(measure, before, after, short_value)
             arrow = element("span", {"class": "to", "aria-label": "to"}, " → ")
-            value = join((was, arrow, element("b", {"class": word}, shown(after[name]))))
+            value = join((was, arrow, element("b", {"class": word}, short_value(after[name]))))
         parts.append(element("dd", None, value))
         if name in new:
-            ends = f"{100 * report.level:g} %: {shown(new[name][0])} to {shown(new[name][1])}"
-            parts.append(element("dd", {"class": "range"}, ends))
+            low, high = map(short_value, new[name])
+            span = f"{100 * report.level:g} %: {low} to {high}"
+            parts.append(element("dd", {"class": "range"}, span))
         cells.append(element("div", None, *parts))
     parts = [element("dt", None, "Rows (weight)"), element("dd", None, counted(e.weight))]
     if isinstance(e, Evaluation):
@@ -209,7 +230,7 @@ def tiles(report: Report) -> Markup:
 
 def points(methods: Sequence[Method]) -> Markup:
     """The points of the diagram in numbers, for those who do not see it."""
-    head = [
+    columns = [
         ("method", ""),
         ("predicted", "n"),
         ("came", "n"),
@@ -222,21 +243,15 @@ def points(methods: Sequence[Method]) -> Markup:
         for i in range(len(c)):
             ends = "–"
             if c.lower is not None and c.upper is not None:
-                ends = f"{shown_value(float(c.lower[i]))} to {shown_value(float(c.upper[i]))}"
-            cells = [
-                (method.name, ""),
-                (shown_value(float(c.mean_p[i])), "n"),
-                (shown_value(float(c.fraction[i])), "n"),
-                (ends, "n"),
-                (counted(float(c.weight[i])), "n"),
-            ]
-            rows.append(_row(cells))
-    return _table(head, rows, "The points of the diagram")
+                ends = _between(float(c.lower[i]), float(c.upper[i]))
+            predicted, came = shown_value(float(c.mean_p[i])), shown_value(float(c.fraction[i]))
+            rows.append((method.name, predicted, came, ends, counted(float(c.weight[i]))))
+    return _table(columns, rows, "The points of the diagram")
 
 
 def panel_table(panels: Sequence[Panel], kind: str, level: float) -> Markup:
     """How often the event came in each segment or class, and how often it was predicted."""
-    head = [
+    columns = [
         (kind, ""),
         ("weight", "n"),
         (f"came, {100 * level:g} % interval", "n"),
@@ -247,17 +262,18 @@ def panel_table(panels: Sequence[Panel], kind: str, level: float) -> Markup:
     rows = []
     for panel in panels:
         f = panel.figures
-        low, high, after = f["low"] or 0.0, f["high"] or 0.0, f["after"] or 0.0
+        low, high, after = f["low"], f["high"], f["after"]
         inside = low <= after <= high
-        ends = _small(f"{shown_value(low)} to {shown_value(high)}")
         word = "fits" if inside else "too low" if after < low else "too high"
-        cells = [
-            (panel.name, ""),
-            (counted(f["weight"] or 0.0), "n"),
-            (join((shown_value(f["observed"] or 0.0), " ", ends)), "n"),
-            (shown_value(f["before"] or 0.0), "n"),
-            (shown_value(after), "n"),
-            (word, f"word {'better' if inside else 'worse'}"),
-        ]
-        rows.append(_row(cells))
-    return _table(head, rows, f"One map, {len(panels)} {kind}{'s' if kind != 'class' else 'es'}")
+        rows.append(
+            (
+                panel.name,
+                counted(f["weight"]),
+                join((shown_value(f["observed"]), " ", _small(_between(low, high)))),
+                shown_value(f["before"]),
+                shown_value(after),
+                Word(word, "better" if inside else "worse"),
+            )
+        )
+    plural = "classes" if kind == "class" else f"{kind}s"
+    return _table(columns, rows, f"One map, {len(panels)} {plural}")

@@ -1,4 +1,4 @@
-"""What a report is: a frozen value that holds all that the page shows, and nothing that moves."""
+"""What a report is: a frozen value that holds all that the page shows."""
 
 from __future__ import annotations
 
@@ -51,11 +51,9 @@ class Method(Frozen):
         Different predictions.
     curve : Curve
         Its reliability curve out of fold.
-    spread, logit_spread : Spread
+    spread, logit_spread : PredictionSpread
         Its predictions in cells of the axis, and of the axis of log-odds.
     chosen : bool
-    note : str
-        Why it was not taken, where there is more to say than its figures.
     """
 
     name: str
@@ -73,7 +71,6 @@ class Method(Frozen):
     auc_change: float | None = None
     distinct: int | None = None
     chosen: bool = False
-    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +81,7 @@ class Panel(Frozen):
     ----------
     name : str
     before, after : Curve
-    figures : mapping of str to float or None
+    figures : mapping of str to float
         ``weight``, ``events``, ``observed`` with ``low`` and ``high`` (its interval), and the mean
         prediction ``before`` and ``after``.
     """
@@ -92,7 +89,7 @@ class Panel(Frozen):
     name: str
     before: Curve
     after: Curve
-    figures: Mapping[str, float | None]
+    figures: Mapping[str, float]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "axes_at",
+    "legend_below",
+    "legend_inside",
     "new_figure",
     "plain_ticks",
     "plain_words",
     "refuse_other_axes",
     "render",
+    "set_title",
     "title_height",
     "wrapped",
 ]
@@ -36,7 +39,7 @@ SMALL, TINY = 8, 7
 
 #: inches; the width is one column of a printed page
 WIDTH, LEFT, PANEL, TOP, BOTTOM, HISTOGRAM, GAP, ROW = 3.3, 0.62, 2.52, 0.1, 0.44, 0.62, 0.12, 0.14
-#: more room on the left, and a little on the right, for numbers of many digits
+#: extra room for tick figures of many digits
 DIGITS = 0.2
 #: where the labels of the upright axes stand
 EDGE = 0.2
@@ -71,8 +74,10 @@ def wrapped(title: str | None, letters: int = 44) -> str | None:
 
 
 def plain_words(name: str, letters: int = 48) -> str:
-    """A name from the data as it is: dollar signs begin no formula, a leading underscore or
-    nothing at all does not hide it from the legend, and what is too long for a column is cut.
+    """A name from the data, as matplotlib shows it unchanged.
+
+    Dollar signs begin no formula, and neither an empty name nor a leading underscore hides it from
+    the legend. A name that is too long for a column is cut.
 
     >>> plain_words("$5 to $6"), plain_words("_new"), plain_words("x" * 60)[-3:]
     ('\\\\$5 to \\\\$6', ' _new', 'xx…')
@@ -88,6 +93,31 @@ def title_height(title: str | None) -> float:
     return 0.0 if title is None else 0.12 + 0.13 * (1 + title.count("\n"))
 
 
+def set_title(ax: Axes, title: str | None) -> None:
+    """A title above the axes, if there is one."""
+    if title is not None:
+        ax.set_title(title, fontsize=SMALL)
+
+
+def legend_inside(ax: Axes) -> None:
+    """A legend where the axes have room for it, for axes that somebody else made."""
+    ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+
+
+def legend_below(figure: Figure, handles: list[Any], columns: int, middle: float = 0.5) -> None:
+    """A legend at the bottom of a figure, around the middle (a part of its width)."""
+    figure.legend(
+        handles=handles,
+        loc="lower center",
+        bbox_to_anchor=(middle, 0.0),
+        ncols=columns,
+        fontsize=TINY,
+        frameon=False,
+        columnspacing=1.2,
+        **CLOSE,
+    )
+
+
 def plain_ticks(ax: Axes) -> None:
     """Small figures along two sides, and no frame on the other two."""
     ax.tick_params(labelsize=TINY, length=2.5)
@@ -96,7 +126,7 @@ def plain_ticks(ax: Axes) -> None:
 
 
 def refuse_other_axes(ax: Any) -> None:
-    """Whether matplotlib is there, and ``ax`` one of its axes or None."""
+    """Refuse anything but matplotlib Axes or None; an error if matplotlib is missing."""
     import_extra("matplotlib", extra="cli")
     axes = import_extra("matplotlib.axes", extra="cli")
     if ax is not None and not isinstance(ax, axes.Axes):
@@ -116,8 +146,11 @@ def render(figure: Figure, format: str = "png", dpi: float = DPI) -> bytes:
 
 
 def _with_steady_ids(svg: bytes) -> bytes:
-    """Matplotlib names markers and clips at random; here they are named after the picture itself,
-    so that it stays the same, and two pictures in one page do not borrow from each other."""
+    """The picture with ids that depend on its content alone.
+
+    Matplotlib draws the ids of markers and clips at random. With these the same figure gives the
+    same file, and two pictures on one page do not share ids.
+    """
     names = list(dict.fromkeys(re.findall(rb'id="([a-z][0-9a-f]{10})"', svg)))
     for number, name in enumerate(names):
         svg = svg.replace(name, b"@%d@" % number)

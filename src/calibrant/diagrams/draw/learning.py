@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from calibrant.diagrams.draw.figures import (
     BLUE,
     BOTTOM,
-    CLOSE,
     DIGITS,
     EDGE,
     GREEN,
@@ -20,15 +19,17 @@ from calibrant.diagrams.draw.figures import (
     ROW,
     SKY,
     SMALL,
-    TINY,
     TOP,
     VERMILION,
     WIDTH,
     axes_at,
+    legend_below,
+    legend_inside,
     new_figure,
     plain_ticks,
     plain_words,
     refuse_other_axes,
+    set_title,
     title_height,
     wrapped,
 )
@@ -95,9 +96,8 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
         )
     if ax is not None:
         _learning_panel(ax, curve)
-        ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
-        if title is not None:
-            ax.set_title(title, fontsize=SMALL)
+        legend_inside(ax)
+        set_title(ax, title)
         return ax.figure  # type: ignore[no-any-return]
     return _sheet(curve, title)
 
@@ -115,17 +115,8 @@ def _sheet(curve: LearningCurve, title: str | None) -> Figure:
     panel = axes_at(figure, (left, below, side, HEIGHT), "learning")
     _learning_panel(panel, curve)
     panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
-    figure.legend(
-        handles=panel.get_legend_handles_labels()[0],
-        loc="lower center",
-        ncols=1 if wide else 2,
-        fontsize=TINY,
-        frameon=False,
-        columnspacing=1.2,
-        **CLOSE,
-    )
-    if title is not None:
-        panel.set_title(title, fontsize=SMALL)
+    legend_below(figure, panel.get_legend_handles_labels()[0], 1 if wide else 2)
+    set_title(panel, title)
     return figure
 
 

@@ -19,6 +19,7 @@ from calibrant.diagrams.draw.figures import (
     new_figure,
     plain_ticks,
     refuse_other_axes,
+    set_title,
     title_height,
     wrapped,
 )
@@ -86,8 +87,7 @@ def map_diagram(
     else:
         figure = ax.figure
     map_panel(ax, line)
-    if title is not None:
-        ax.set_title(title, fontsize=SMALL)
+    set_title(ax, title)
     return figure
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
 from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.draw.figures import (
     BOTTOM,
-    CLOSE,
     DIGITS,
     EDGE,
     LEFT,
     ROW,
     SMALL,
-    TINY,
     TOP,
     axes_at,
+    legend_below,
+    legend_inside,
     new_figure,
     refuse_other_axes,
     title_height,
@@ -39,6 +38,7 @@ from calibrant.diagrams.map_lines import MapCurve
 from calibrant.diagrams.panels import Panels
 from calibrant.diagrams.segment_curves import Segments
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.arguments import check_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,15 +103,12 @@ def panel_diagram(
             f"Panels must come, but {type(panels).__name__} came. Make them with "
             "reliability_panels."
         )
-    if across is not None and (
-        isinstance(across, bool) or not isinstance(across, Integral) or across < 1
-    ):
-        raise ParameterError(f"across must be a whole number from 1 on, but {across!r} came.")
+    if across is not None:
+        check_whole("across", across, 1)
     grid = _grid(panels)
     if ax is not None:
         return _into(_checked(ax, len(grid.columns)), grid, title)
-    most = MOST if across is None else int(across)
-    return _sheet(grid, most if across is not None else _even(len(grid.columns), most), title)
+    return _sheet(grid, _even(len(grid.columns), MOST) if across is None else across, title)
 
 
 # --- what is drawn ------------------------------------------------------------------------------
@@ -164,12 +161,12 @@ def _unset(name: str) -> str:
 
 
 def _even(count: int, most: int) -> int:
-    """How many stand beside each other in rows of equal length."""
+    """How many panels stand side by side, so that the rows are about equally long."""
     return -(-count // -(-count // most))
 
 
 def _checked(ax: Any, count: int) -> list[Axes]:
-    """One of somebody's axes for each panel, from a list or an array of any shape."""
+    """The axes that the caller made, one for each panel, from a list or an array of any shape."""
     given = list(getattr(ax, "flat", ax if isinstance(ax, (list, tuple)) else [ax]))
     for each in given:
         refuse_other_axes(each)
@@ -190,7 +187,7 @@ def _into(axes: list[Axes], grid: _Grid, title: str | None) -> Figure:
         ax.set_xlabel(x_words(grid.first, grid.frame, short=True), fontsize=SMALL)
         ax.set_ylabel("fraction of positives", fontsize=SMALL)
     band_key(axes[0], grid.first)
-    axes[0].legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+    legend_inside(axes[0])
     figure = axes[0].figure
     if title is not None:
         figure.suptitle(title, fontsize=SMALL + 1)
@@ -252,18 +249,10 @@ def _words(panel: Axes, under: Axes, edge: float | None) -> None:
 
 
 def _legend(figure: Figure, grid: _Grid, beside: int) -> None:
-    """One for all columns: the ideal, the predictions, and what any of them has besides."""
+    """One legend for all columns: every entry that any of them has."""
     band_key(figure.axes[0], grid.first)
     found: dict[str, Any] = {}
     for axes in figure.axes[::2]:
         handles, labels = axes.get_legend_handles_labels()
         found = dict(zip(labels, handles, strict=True)) | found
-    figure.legend(
-        handles=list(found.values()),
-        loc="lower center",
-        ncols=beside,
-        fontsize=TINY,
-        frameon=False,
-        columnspacing=1.2,
-        **CLOSE,
-    )
+    legend_below(figure, list(found.values()), beside)

@@ -11,12 +11,12 @@ from calibrant.diagrams.draw.figures import (
     BLACK,
     BLUE,
     GREY,
-    SMALL,
     TINY,
     axes_at,
     new_figure,
     plain_words,
     refuse_other_axes,
+    set_title,
     title_height,
     wrapped,
 )
@@ -136,8 +136,7 @@ def critical_difference_diagram(
         y = AXIS + FIRST + BAR * level
         ends = [low - REACH, high + REACH]
         ax.plot(ends, [y, y], color=BLUE, lw=3, solid_capstyle="butt", zorder=3, label="_group")
-    if title is not None:
-        ax.set_title(title, fontsize=SMALL)
+    set_title(ax, title)
     return figure
 
 

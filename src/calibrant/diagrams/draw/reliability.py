@@ -1,4 +1,4 @@
-"""Reliability diagrams, drawn: curves are read and laid out, no more."""
+"""Reliability diagrams, drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from calibrant.diagrams.curve_options import CurveOptions, one_of
 from calibrant.diagrams.curves import ComparedCurves, Curve, compare_curves
 from calibrant.diagrams.draw.figures import (
     BOTTOM,
-    CLOSE,
     DIGITS,
     EDGE,
     GAP,
@@ -20,12 +19,14 @@ from calibrant.diagrams.draw.figures import (
     PANEL,
     ROW,
     SMALL,
-    TINY,
     TOP,
     WIDTH,
     axes_at,
+    legend_below,
+    legend_inside,
     new_figure,
     refuse_other_axes,
+    set_title,
     title_height,
     wrapped,
 )
@@ -232,9 +233,8 @@ def _into(ax: Axes, drawing: _Drawing, title: str | None) -> Figure:
         )
     _panel(ax, drawing)
     label_axes(ax, x_words(drawing.curves[0], drawing.frame))
-    ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
-    if title is not None:
-        ax.set_title(title, fontsize=SMALL)
+    legend_inside(ax)
+    set_title(ax, title)
     return ax.figure  # type: ignore[return-value]
 
 
@@ -264,20 +264,11 @@ def _sheet(drawing: _Drawing, title: str | None) -> Figure:
     under.set_xlabel(x_words(first, frame), fontsize=SMALL)
     for axes in (panel, under):  # one below the other, whatever the numbers beside them
         axes.yaxis.set_label_coords((EDGE - left) / side, 0.5)
-    figure.legend(
-        handles=panel.get_legend_handles_labels()[0],
-        loc="lower center",
-        bbox_to_anchor=(0.25 if apart else 0.5, 0.0),
-        ncols=1 if wide else 2,
-        fontsize=TINY,
-        frameon=False,
-        columnspacing=1.2,
-        **CLOSE,
-    )
+    handles = panel.get_legend_handles_labels()[0]
+    legend_below(figure, handles, 1 if wide else 2, 0.25 if apart else 0.5)
     if line is not None and apart:
         map_panel(axes_at(figure, (WIDTH + LEFT, bottom, side, side), "map"), line)
-    if title is not None:
-        panel.set_title(title, fontsize=SMALL)
+    set_title(panel, title)
     return figure
 
 

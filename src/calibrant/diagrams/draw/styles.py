@@ -44,13 +44,13 @@ __all__ = [
 COLORS = (BLUE, VERMILION, PURPLE, ORANGE, BLACK, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "X", "P")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
-#: how many ticks find room along a side of so many inches
+#: the most ticks along a side of a large or a small panel
 TICKS = {"large": 7, "small": 4}
 
 
 @dataclass(frozen=True)
 class CurveStyle:
-    """How one curve is drawn; the one of the higher order in front."""
+    """How a curve is drawn; a curve of higher ``order`` is in front of others."""
 
     name: str
     color: str

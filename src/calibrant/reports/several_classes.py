@@ -1,0 +1,228 @@
+"""The report of scores of several classes: the top label, and each class against the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.auto import AutoCalibrator
+from calibrant.auto.calibrator import KINDS
+from calibrant.auto.held_out_means import Sample
+from calibrant.auto.scoring import Judged
+from calibrant.auto.several_classes import (
+    as_they_came,
+    count_distinct,
+    judge_classes,
+    row_splits,
+    unchanged,
+)
+from calibrant.data.labels import plain
+from calibrant.data.score_matrix import (
+    ScoreMatrix,
+    check_distributions,
+    read_matrix,
+    read_score_matrix,
+)
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.named_methods import BEFORE, named_methods
+from calibrant.maps import Map, VectorMap
+from calibrant.metrics import Evaluation, MulticlassEvaluation, evaluate
+from calibrant.metrics.probability_matrix import class_table, class_tables, top_table
+from calibrant.metrics.ranking import area, one_class
+from calibrant.multiclass.coded_calibrator import CodedCalibrator
+from calibrant.reports.contest import FOLDS, Contest, Entrants, ReportData, decide
+from calibrant.reports.key_facts import fingerprint
+from calibrant.reports.panel_section import MOST_PANELS, panel_of
+from calibrant.reports.report_value import Panel
+from calibrant.result_tables import counted
+from calibrant.scaling.base import provenance_of
+
+__all__ = ["SeveralClasses"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class SeveralClasses(ReportData):
+    """Rows with a score for each class, and the labels of the classes."""
+
+    matrix: ScoreMatrix
+    classes: NDArray[Any]
+
+    kinds: ClassVar[tuple[type, ...]] = KINDS
+    panel_kind: ClassVar[str] = "class"
+
+    @classmethod
+    def read(cls, scores: Any, y: Any, sample_weight: Any, classes: Any, segments: Any) -> Self:
+        """Rows of k ≥ 3 columns of scores."""
+        if segments is not None:
+            raise InputError("segments are for scores of two classes, but several columns came.")
+        if y is None:
+            raise InputError("y must be given beside scores of several classes.")
+        return cls(*read_matrix(scores, y, sample_weight, classes))
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels as plain Python values."""
+        return tuple(plain(label) for label in self.classes)
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def automatic(self, auto: AutoCalibrator) -> Contest:
+        named = {}
+        if auto.candidates:
+            named = named_methods(auto.candidates, kinds=KINDS, word="candidates", taken=BEFORE)
+        pairs, clusters = row_splits(self.matrix, self.classes, auto.cv, None, auto.random_state)
+        trials, sample = judge_classes(
+            named, self.matrix, pairs, clusters, weights=auto.weights, progress=False
+        )
+        outputs = {name: trial.oof for name, trial in trials.items()}
+        fitted = {name: self._fitted(name, trial.map) for name, trial in trials.items()}
+        entrants = self._entrants(outputs, _tested(pairs), fitted, len(pairs), sample)
+        return decide(entrants, single=False, level=auto.level)
+
+    def judge_fitted(self, named: Mapping[str, Any]) -> Entrants:
+        matrix = self.matrix
+        pairs, _ = row_splits(matrix, self.classes, FOLDS, None, 0)
+        outputs = {BEFORE: as_they_came(matrix, _tested(pairs))}
+        fitted = {BEFORE: self._fitted("Identity", unchanged(matrix))}
+        for name, calibrator in named.items():
+            parts = [
+                self._fit(calibrator, matrix.take(train)).map_(matrix.scores[test])
+                for train, test in pairs
+            ]
+            outputs[name] = np.concatenate(parts)
+            fitted[name] = self._fit(calibrator, matrix).to_fitted()
+        return self._entrants(outputs, _tested(pairs), fitted, len(pairs))
+
+    def judge_given(self, named: Mapping[str, Any]) -> Entrants:
+        rows = np.arange(len(self.matrix))
+        outputs = {BEFORE: as_they_came(self.matrix, rows)}
+        outputs |= {name: self._predicted(name, value) for name, value in named.items()}
+        maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
+        return self._entrants(outputs, rows, maps, None)
+
+    def _fitted(self, method: str, fitted_map: Map) -> Fitted:
+        return Fitted(fitted_map, self.labels, None, method, {}, provenance_of(self.matrix))
+
+    def _fit(self, calibrator: Any, matrix: ScoreMatrix) -> Any:
+        one = clone(calibrator)
+        if isinstance(one, Calibrator) and not one.multiclass:
+            one = CodedCalibrator(one.set_params(pos_label=None, classes=None))
+        one.set_params(classes=list(self.classes))
+        return one.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
+
+    def _predicted(self, name: str, value: Any) -> Array:
+        matrix = self.matrix
+        if not isinstance(value, Fitted):
+            called = f"calibrator[{name!r}]"
+            p = read_score_matrix(value, matrix.n_classes, name=called, classes=self.classes)
+            check_distributions(p, called)
+            if len(p) != len(matrix):
+                raise InputError(
+                    f"{called} must have a row for each of the {len(matrix)} rows of positive "
+                    f"weight, but {len(p)} came."
+                )
+            return p.astype(np.float64)
+        if not isinstance(value.map, VectorMap) or tuple(value.classes) != self.labels:
+            raise InputError(
+                f"{name} must be for the classes {list(self.labels)[:20]}, but it is for "
+                f"{list(value.classes)[:20]}."
+            )
+        return value.predict_proba(matrix.scores)
+
+    def _entrants(
+        self,
+        outputs: Mapping[str, Array],
+        rows: Index,
+        fitted: Mapping[str, Fitted],
+        folds: int | None,
+        sample: Sample | None = None,
+    ) -> Entrants:
+        """The losses of probabilities of these rows of the matrix."""
+        codes = self.matrix.codes[rows]
+        weight = self._weight[rows]
+        predictions = {name: ScoreMatrix(p, codes, weight) for name, p in outputs.items()}
+        return Entrants(
+            judged={name: _judged(one) for name, one in predictions.items()},
+            sample=sample or Sample(weight, weight**2),
+            predictions=predictions,
+            distinct={name: count_distinct(p) for name, p in outputs.items()},
+            fitted=fitted,
+            folds=folds,
+        )
+
+    @property
+    def _weight(self) -> Array:
+        weight = self.matrix.weight
+        return np.ones(len(self.matrix)) if weight is None else weight
+
+    # --- what the page shows --------------------------------------------------------------------
+
+    def curve_table(self, prediction: Any) -> ScoreTable:
+        return top_table(prediction)
+
+    def evaluation(self, contest: Contest) -> Evaluation | MulticlassEvaluation:
+        before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
+        return evaluate(
+            self.classes[after.codes],
+            after.scores,
+            raw=None if contest.chosen == BEFORE else before.scores,
+            sample_weight=after.weight,
+            classes=self.classes,
+            level=contest.level,
+            weights="importance",
+        )
+
+    def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
+        before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
+        heaviest = np.argsort(-after.class_weight, kind="stable")[:MOST_PANELS]
+        return tuple(
+            panel_of(
+                str(self.labels[column]),
+                class_table(before, column),
+                class_table(after, column),
+                bins=8,
+                level=contest.level,
+            )
+            for column in sorted(heaviest.tolist())
+        )
+
+    def facts(self, score_name: str, label_name: str) -> dict[str, str]:
+        matrix = self.matrix
+        facts = {
+            "score": f"{score_name}, {matrix.n_classes} columns",
+            "label": f"{label_name}, {matrix.n_classes} classes",
+            "rows": counted(len(matrix)),
+        }
+        if matrix.weight is not None:
+            facts["weight"] = counted(matrix.total)
+            facts["effective rows"] = f"{matrix.effective_size:,.0f}"
+        facts["fingerprint of the data"] = fingerprint(matrix.scores, matrix.codes, self._weight)
+        return facts
+
+
+def _tested(pairs: list[tuple[Index, Index]]) -> Index:
+    """The rows that are held out, fold after fold."""
+    return np.concatenate([test for _, test in pairs])
+
+
+def _judged(matrix: ScoreMatrix) -> Judged:
+    """The losses of each row; AUC is the mean over the classes that came, each against the rest."""
+    p = matrix.scores
+    own = p[np.arange(len(p)), matrix.codes]
+    with np.errstate(divide="ignore"):
+        surprise = -np.log(own)
+    square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
+    areas = [area(table) for table in class_tables(matrix) if not one_class(table)]
+    auc = float(np.mean(areas)) if areas else None
+    return Judged(surprise, square, auc, bool(p.min(initial=1.0) <= 0.0))

@@ -1,0 +1,264 @@
+"""The report of scores of two classes, from rows or from a table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from calibrant.advice import advise_table
+from calibrant.advice.segment_checks import segment_gaps
+from calibrant.auto import AutoCalibrator
+from calibrant.auto.folds import Fold, parts_of_table, table_cv
+from calibrant.auto.scoring import Judged, judge, judge_maps, sample_of
+from calibrant.calibrators.uncalibrated import Uncalibrated
+from calibrant.data.labels import plain, read_classes
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.segment_column import read_segments, segment_names
+from calibrant.data.validation import Rows, check_lengths, read_binary, read_probabilities
+from calibrant.diagrams.bins import window
+from calibrant.diagrams.map_lines import MapCurve, map_curve
+from calibrant.errors import CalibrationWarning, InputError
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.named_methods import BEFORE
+from calibrant.estimators.table_folds import HeldOutCells
+from calibrant.maps import Identity, VectorMap
+from calibrant.metrics import Evaluation, evaluate
+from calibrant.metrics.out_of_fold import within_folds
+from calibrant.reports.contest import FOLDS, Contest, Entrants, ReportData
+from calibrant.reports.key_facts import fingerprint
+from calibrant.reports.panel_section import segment_panels
+from calibrant.reports.report_value import Panel
+from calibrant.result_tables import counted
+
+__all__ = ["TwoClasses", "contest_behind"]
+
+Array = NDArray[np.float64]
+
+_TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
+
+
+@dataclass(frozen=True)
+class TwoClasses(ReportData):
+    """A table, the labels that it speaks of and, where there are any, its rows."""
+
+    table: ScoreTable
+    classes: tuple[Any, ...]
+    pos_label: Any
+    rows: Rows | None = None
+
+    kinds: ClassVar[tuple[type, ...]] = (Calibrator,)
+    panel_kind: ClassVar[str] = "segment"
+
+    @classmethod
+    def read(
+        cls, scores: Any, y: Any, sample_weight: Any, pos_label: Any, classes: Any, calibrator: Any
+    ) -> Self:
+        """Rows, or a table; the labels of a table may come from a `Fitted`."""
+        if not isinstance(scores, ScoreTable):
+            if y is None:
+                raise InputError("y must be given beside scores. Only a ScoreTable holds labels.")
+            rows = read_binary(scores, y, sample_weight, pos_label=pos_label, classes=classes)
+            return cls(ScoreTable.from_rows(rows), tuple(rows.classes), rows.pos_label, rows)
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise InputError(f"{name} must not be given beside a ScoreTable, which holds it.")
+        if not scores:
+            raise InputError("the table must hold at least one score, but it is empty.")
+        if isinstance(calibrator, Fitted) and classes is None:
+            classes, pos_label = list(calibrator.classes), calibrator.pos_label
+        known, positive = read_classes(classes, pos_label)
+        return cls(scores, tuple(plain(label) for label in known), plain(positive))
+
+    @property
+    def positive_column(self) -> int:
+        """Which of the two classes is the positive one."""
+        return 0 if plain(self.classes[0]) == plain(self.pos_label) else 1
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def automatic(self, auto: AutoCalibrator) -> Contest:
+        auto = clone(auto).set_params(classes=list(self.classes), pos_label=self.pos_label)
+        if self.rows is None or table_cv(auto.cv):
+            return contest_behind(auto.fit_table(self.table))
+        labels = np.asarray(self.classes)
+        positive, negative = labels[self.positive_column], labels[1 - self.positive_column]
+        y = np.where(self.rows.positive, positive, negative)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # the page gives the advice
+            return contest_behind(auto.fit(self.rows.scores, y, self.rows.weight))
+
+    def judge_fitted(self, named: Mapping[str, Any]) -> Entrants:
+        parts, _ = parts_of_table(self.table, FOLDS, 0)
+        trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
+        if sample is None:
+            raise InputError(_TOO_FEW)
+        labels = {
+            "classes": tuple(plain(label) for label in self.classes),
+            "pos_label": plain(self.pos_label),
+        }
+        calibrators = {name: trial.calibrator for name, trial in trials.items()}
+        return Entrants(
+            judged={name: trial.judged for name, trial in trials.items()},
+            sample=sample,
+            predictions={name: trial.oof for name, trial in trials.items()},
+            distinct={
+                name: len(np.unique(one.map_(self.table.scores)))
+                for name, one in calibrators.items()
+            },
+            # fitted to a table of 0 and 1
+            fitted={name: replace(one.to_fitted(), **labels) for name, one in calibrators.items()},
+            folds=len(parts),
+            calibrators=calibrators,
+        )
+
+    def judge_given(self, named: Mapping[str, Any]) -> Entrants:
+        maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
+        whole = self._all_held(by_rows=len(maps) < len(named))
+        outputs = {BEFORE: Uncalibrated().fit_table(self.table).map_(whole.scores)}
+        outputs |= {name: self._predicted(name, one, whole.scores) for name, one in named.items()}
+        judged, tables = {}, {}
+        for name, p in outputs.items():
+            judged[name], tables[name] = _judged(p, whole, ranks=name == BEFORE)
+        distinct = {name: len(table) for name, table in tables.items()}
+        return Entrants(judged, sample_of([whole]), tables, distinct, maps, None, maps)
+
+    def _all_held(self, *, by_rows: bool) -> Fold:
+        """All scores as one fold that is held out: row by row, or as the table has them."""
+        table = self.table
+        if not by_rows:
+            columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+            return Fold(ScoreTable.empty(), table.scores, HeldOutCells(*columns))
+        if self.rows is None:
+            raise InputError(
+                "probabilities can only be judged beside the scores and labels of the same rows, "
+                "but a ScoreTable came, which has no rows. Pass scores and y."
+            )
+        scores, weight = self.rows.scores, self.rows.weight
+        w = np.ones(len(scores)) if weight is None else weight
+        one = np.where(self.rows.positive, w, 0.0)
+        zero = w - one
+        held = HeldOutCells(zero, one, zero * zero, one * one)
+        return Fold(ScoreTable.empty(), scores, held)
+
+    def _predicted(self, name: str, value: Any, scores: Array) -> Array:
+        if not isinstance(value, Fitted):
+            called = f"calibrator[{name!r}]"
+            p = read_probabilities(
+                value,
+                positive_column=self.positive_column,
+                name=called,
+                classes=self.classes,
+            )
+            check_lengths(**{"scores": len(scores), called: len(p)})
+            return p
+        if isinstance(value.map, VectorMap):
+            raise InputError(f"{name} is for several classes, but the scores are of two.")
+        mine, theirs = plain(self.pos_label), value.pos_label
+        if type(mine) is not type(theirs) or mine != theirs:
+            raise InputError(
+                f"{name} gives the probability of {theirs!r}, but high scores are read as {mine!r} "
+                f"here. Pass pos_label={theirs!r}."
+            )
+        return value.map(scores)
+
+    # --- what the page shows --------------------------------------------------------------------
+
+    def curve_table(self, prediction: Any) -> ScoreTable:
+        table: ScoreTable = prediction
+        return table
+
+    def evaluation(self, contest: Contest) -> Evaluation:
+        raw = None
+        tables, chosen = contest.predictions, contest.chosen
+        if chosen != BEFORE:  # a splitter may leave rows out
+            same = np.isclose(tables[BEFORE].total, self.table.total, rtol=1e-9)
+            raw = self.table if same else tables[BEFORE]
+        # as the gain has it: a row of weight 100 is one observation
+        made: Evaluation = evaluate(
+            tables[chosen], raw=raw, level=contest.level, weights="importance"
+        )
+        if contest.folds is None:
+            return made
+        standing = {row.name: row for row in contest.standings}
+        aucs = (standing[BEFORE].auc, standing[chosen].auc)
+        return within_folds(made, *aucs, scores=len(self.table), values=standing[chosen].distinct)
+
+    def map_curve(self, fitted: Fitted | None) -> MapCurve | None:
+        if fitted is None or fitted.map == Identity():
+            return None
+        low, high = float(self.table.scores[0]), float(self.table.scores[-1])
+        if self.table.looks_like_probabilities:
+            low, high = window(low, high)
+        elif low == high:
+            return None
+        return map_curve(fitted, lo=low, hi=high)
+
+    def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
+        if segments is None:
+            return ()
+        if self.rows is None:
+            raise InputError(
+                "segments need the rows they belong to, but a ScoreTable came. Pass scores and y."
+            )
+        if contest.fitted is None:
+            raise InputError(
+                "segments need a map of the score, but probabilities came. Pass a calibrator."
+            )
+        return segment_panels(self.table, self.rows, segments, contest.fitted.map, contest.level)
+
+    def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
+        found = list(advise_table(self.table, contest.calibrator))
+        rows, fitted = self.rows, contest.fitted
+        if segments is not None and rows is not None and fitted is not None:
+            values, codes = read_segments(segments)
+            p = fitted.map(rows.scores)
+            found += segment_gaps(p, rows.positive, rows.weight, segment_names(values), codes)
+        return tuple(one.text[:1].upper() + one.text[1:] for one in found)
+
+    def facts(self, score_name: str, label_name: str) -> dict[str, str]:
+        table = self.table
+        positive, negative = (
+            plain(self.classes[column])
+            for column in (self.positive_column, 1 - self.positive_column)
+        )
+        share = 100 * table.total_positive / table.total
+        facts = {"score": score_name, "label": f"{label_name}: {positive!r} against {negative!r}"}
+        if self.rows is not None:
+            facts["rows"] = counted(self.rows.count)
+        if self.rows is None or self.rows.weight is not None:
+            facts["weight"] = counted(table.total)
+            facts["effective rows"] = f"{table.effective_size:,.0f}"
+        facts[f"of them {positive!r}"] = f"{counted(table.total_positive)} ({share:.3g} %)"
+        if table.error:
+            moved = f"no score was moved by more than {table.error:.2g}"
+            facts["scores"] = f"{len(table):,} of {table.made}; {moved}"
+        else:
+            facts["distinct scores"] = f"{len(table):,}"
+        facts["fingerprint of the data"] = fingerprint(
+            table.scores, table.negative, table.positive, table.negative_sq, table.positive_sq
+        )
+        return facts
+
+
+def _judged(p: Array, held: Fold, *, ranks: bool) -> tuple[Judged, ScoreTable]:
+    """The losses of predictions of what is held, and their table."""
+    return judge_maps([lambda _: p], [held], ranks=ranks)
+
+
+def contest_behind(auto: AutoCalibrator) -> Contest:
+    """The contest that a fitted AutoCalibrator has held already."""
+    board = auto.leaderboard_
+    if board is None:
+        raise InputError(_TOO_FEW)
+    fitted = auto.to_fitted()
+    # seconds differ from run to run; the page must not
+    facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
+    fitted = replace(fitted, provenance=facts)
+    return Contest(board.rows, auto.oof_, fitted, board.folds, board.level, auto.calibrator_)

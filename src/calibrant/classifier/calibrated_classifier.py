@@ -355,7 +355,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         member = self.members_[0]
         single = member.to_fitted()
         note = {
-            "input": score_method(member.estimator, member.method) or "function",
+            "input": member.input,
             "model": type(member.estimator).__name__,
             "note": "maps scores of the model, which is not saved here",
         }

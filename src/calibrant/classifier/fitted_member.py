@@ -19,6 +19,7 @@ from calibrant.estimators.model_folds import (
     ModelRows,
     may_be_probabilities,
     model_scores,
+    score_method,
     take,
     unseen,
 )
@@ -74,6 +75,11 @@ class Member:
         if isinstance(self.calibrator, CodedCalibrator):
             return tuple(self.calibrator.calibrators_)
         return (self.calibrator,)
+
+    @property
+    def input(self) -> str:
+        """What gives the model's scores: the name of its method, or "function"."""
+        return score_method(self.estimator, self.method) or "function"
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities of the classes, in their order."""

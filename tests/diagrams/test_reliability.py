@@ -659,7 +659,7 @@ def test_without_matplotlib(monkeypatch):
 
 def test_computing_and_importing_need_no_matplotlib():
     program = (
-        "import sys; from calibrant.diagrams import curves, draw, lines\n"
+        "import sys; from calibrant.diagrams import curves, draw, map_lines\n"
         "curves.reliability_curve([0, 1], [0.2, 0.8])\n"
         "print(sorted({'matplotlib', 'sklearn', 'pandas', 'numba'} & set(sys.modules)))"
     )

@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from calibrant.errors import InputError, MissingExtraError, ParameterError, import_extra
-from calibrant.export.map_given import fitted_of
+from calibrant.errors import InputError, MissingExtraError, ParameterError
+from calibrant.estimators.fitted import Fitted
 from calibrant.export.onnx.classifier import labels_among, outputs_of, rename, used_names
 from calibrant.export.onnx.compose import (
     RESULT,
@@ -18,7 +18,6 @@ from calibrant.export.onnx.compose import (
     set_opsets,
 )
 from calibrant.export.onnx.graph import Graph
-from calibrant.export.onnx.model import OPSET
 from calibrant.export.onnx.protos import constant_protos, node_protos
 
 __all__ = ["classifier_model"]
@@ -52,7 +51,7 @@ def classifier_model(classifier: Any, input: str, float: int) -> Any:
     composed = [
         compose_onnx(_converted(member, classifier), member, float=float) for member in members
     ]
-    whole = composed[0] if len(composed) == 1 else _averaged(composed, members[0])
+    whole = composed[0] if len(composed) == 1 else _averaged(composed, members[0].to_fitted())
     _rename_label(whole.graph)
     return whole
 
@@ -146,35 +145,31 @@ def _name(model: Any) -> str:
 # --- an ensemble --------------------------------------------------------------------------------
 
 
-def _averaged(models: Sequence[Any], member: Any) -> Any:
+def _averaged(models: Sequence[Any], fitted: Fitted) -> Any:
     """The mean of several models' probabilities, and the class in which it is highest."""
-    onnx = import_extra("onnx", extra="onnx")
     outputs = outputs_of(models[0])
     labels = labels_among(outputs)
     found = next(output for output in outputs if output.name == RESULT)
+    whole, versions = models[0], dict[str, int]()
     for number, model in enumerate(models, start=1):
         _rename_inside(model.graph, f"member_{number}/")
-    whole = models[0]
-    for model in models[1:]:
-        whole.graph.node.extend(model.graph.node)
-        whole.graph.initializer.extend(model.graph.initializer)
-    versions = {
-        o.domain: max(o.version, OPSET) if not o.domain else o.version for o in whole.opset_import
-    }
+        for opset in model.opset_import:
+            versions[opset.domain] = max(versions.get(opset.domain, 0), opset.version)
+        if model is not whole:
+            whole.graph.node.extend(model.graph.node)
+            whole.graph.initializer.extend(model.graph.initializer)
     set_opsets(whole, versions)
     graph = Graph(found.dtype, versions[""], prefix="mean/")
     sources = [f"member_{number}/{RESULT}" for number in range(1, len(models) + 1)]
     p = graph.op("Mean", *(graph.input(source) for source in sources))
     graph.name(p, RESULT)
     results = [value for value in whole.graph.output if value.name == RESULT]
-    fitted = fitted_of(member.to_fitted())
     if labels is not None:
         results.insert(0, name_labels(graph, p, label_table(fitted, labels), LABEL))
     whole.graph.node.extend(node_protos(graph))
     whole.graph.initializer.extend(constant_protos(graph))
     del whole.graph.output[:]
     whole.graph.output.extend(results)
-    onnx.checker.check_model(whole)
     return whole
 
 

@@ -113,11 +113,10 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     estimator_ : fitted model
         The model whose scores are calibrated (not with ``ensemble=True``).
     calibrator_ : fitted calibrator
-        Of the model's scores (not with ``ensemble=True``); with more than two classes one of all of
-        them, such as a `CodedCalibrator`.
+        Of the model's scores; with more than two classes one of all of them, such as a
+        `CodedCalibrator` (not with ``ensemble=True``).
     calibrators_ : list of fitted calibrators
-        With more than two classes, those of the classes where each has its own (not with
-        ``ensemble=True``).
+        With more than two classes, each class's own calibrator (not with ``ensemble=True``).
     members_ : list of Member
         Model and calibrators together: one member, or with ``ensemble=True`` one per fold.
     n_features_in_, feature_names_in_
@@ -334,8 +333,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
             if len(votes) == 1:
                 return votes[0]
-            counts = [sum(vote == label for vote in votes) for label in self.classes_]
-            best = np.argmax(counts, axis=0)
+            best = np.argmax([sum(v == label for v in votes) for label in self.classes_], axis=0)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 

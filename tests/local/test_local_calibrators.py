@@ -257,8 +257,6 @@ def test_similarity_binning_gets_the_rows_as_features(rows):
     assert (p == model.calibrator_.predict_proba(s, features=X[:50])).all()
     assert model.calibrator_.k == 10
     assert np.isclose(p.sum(axis=1), 1.0).all()
-    with pytest.raises(cal.errors.InputError, match="not a map of scores"):
-        _ = model.members_[0].map
 
 
 @pytest.mark.parametrize("options", [{}, {"ensemble": True}, {"cv": "train"}, {"cv": 0.3}])

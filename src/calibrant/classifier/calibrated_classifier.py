@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.advice import known_rows, warn_of
 from calibrant.auto import AutoCalibrator
-from calibrant.classifier.members import ANY_CALIBRATOR, AnyCalibrator, Member, fit_member
+from calibrant.classifier.fitted_member import ANY_CALIBRATOR, AnyCalibrator, Member, fit_member
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Limit, OneOf, check_parameters
@@ -27,13 +28,17 @@ from calibrant.estimators.model_folds import (
     ModelRows,
     chosen_method,
     fit_and_score,
+    keep_feature_names,
     model_classes,
+    model_tags,
     model_to_fit,
     positive_class,
     score_method,
     warn_no_weights,
+    warn_refitted,
     weight_argument,
 )
+from calibrant.estimators.pooling import Part
 from calibrant.estimators.registry import calibrator_of
 from calibrant.estimators.splits import (
     SPLITTING,
@@ -47,6 +52,7 @@ from calibrant.local.rule import LocalFitted
 __all__ = ["CalibratedClassifier"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 
 class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,7 +67,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Anything with ``fit`` and with ``predict_proba`` or ``decision_function``. With
         ``cv="prefit"`` it is already fitted, needs no ``fit``, and may be a plain function from
         rows to scores: (n,), where high means the positive class, or (n, k) in the order of the
-        sorted classes.
+        sorted classes. scikit-learn's ``FrozenEstimator(model)`` is prefit whatever ``cv`` is.
     calibrator : calibrator of any kind, or a name, default: AutoCalibrator()
         A name (``"isotonic"``, ``"platt"`` or ``"sigmoid"``, ``"bls"``, …) has default options.
         Cloned before it is fitted. Its ``pos_label`` and ``classes`` count with two classes.
@@ -76,12 +82,14 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
           of them (`CalibrationWarning`): its model then gives them probability 0.
         - float in (0, 1): this fraction of each class is held out, drawn at random, for the
           calibrator; the model is fitted on the rest only. With ``groups`` they are kept together.
-        - ``"prefit"``: the estimator is fitted already; all rows calibrate.
+        - ``"prefit"``: the estimator is fitted already; all rows calibrate. With any other ``cv``
+          a fitted estimator is fitted anew, which an `AdviceWarning` says.
         - ``"train"``: the model is fitted on all rows and calibrated on the same ones: only for
           models that cannot overfit, and to reproduce papers that did so.
     ensemble : bool, default=False
         Keep each fold's model with a calibrator of its own and average their probabilities,
-        instead of one refitted model with one pooled calibrator. Only with folds.
+        instead of one refitted model with one pooled calibrator. Only with folds. A frozen
+        estimator stays the same in each fold; only its calibrators differ.
     decision : {"calibrated", "model"}, default="calibrated"
         Whether `predict` gives the class of the highest calibrated probability, or the model's own
         decision (an ensemble's most frequent one).
@@ -94,7 +102,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     random_state : int, RandomState or None, default=None
         Draws the rows held out by a float ``cv``.
     n_jobs : int or None, default=None
-        How many folds are fitted at a time, as in joblib.
+        How many folds are fitted at a time, as in joblib. The result is the same for any number.
 
     Attributes
     ----------
@@ -105,11 +113,10 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     estimator_ : fitted model
         The model whose scores are calibrated (not with ``ensemble=True``).
     calibrator_ : fitted calibrator
-        Of the model's scores (not with ``ensemble=True``); with more than two classes one of all of
-        them, such as a `CodedCalibrator`.
+        Of the model's scores; with more than two classes one of all of them, such as a
+        `CodedCalibrator` (not with ``ensemble=True``).
     calibrators_ : list of fitted calibrators
-        With more than two classes, those of the classes where each has its own (not with
-        ``ensemble=True``).
+        With more than two classes, each class's own calibrator (not with ``ensemble=True``).
     members_ : list of Member
         Model and calibrators together: one member, or with ``ensemble=True`` one per fold.
     n_features_in_, feature_names_in_
@@ -123,12 +130,8 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     of your own) is fitted to the (n, k) scores as they are. `CodedClassifier` also trains a model
     for each binary question.
 
-    Rows are handed to the model as they came, only picked by index: frames with strings and
-    categories, lists of texts and sparse matrices all pass. Weights reach the calibrator always and
-    the model if its fit takes them (`CalibrationWarning` if not); a pipeline's last step gets them.
-
-    Cost: one fit per fold and one more on all rows; ``ensemble=True`` saves the last and makes
-    prediction slower by the number of folds.
+    Rows are handed to the model as they came, only picked by index. Weights reach the calibrator
+    always and the model if its fit takes them (`CalibrationWarning` if not).
 
     References
     ----------
@@ -149,7 +152,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     >>> [round(log_loss(y[1000:], m.predict_proba(X[1000:])), 2) for m in (raw, model)]
     [1.03, 0.4]
 
-    A model that exists already, or only a function of its:
+    A model that exists already, or only a function from rows to its scores:
 
     >>> score = lambda rows: raw.predict_proba(rows)[:, 1]
     >>> later = CalibratedClassifier(score, cv="prefit").fit(X[1000:], y[1000:])
@@ -203,74 +206,95 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             Rows of one group stay on one side of every split. Without splits they have no effect.
         """
         check_parameters(self, self._limits)
+        kind = self._kind()
+        estimator, calibrator = self._parts(kind)
+        data = self._read(X, y, sample_weight, kind, estimator, calibrator)
+        if kind == "prefit":
+            warn_of(known_rows(estimator, X), depth=3)
+            parts: list[Part] = [(data.scores(estimator), None)]
+            return self._keep([fit_member(calibrator, data, estimator, parts, None, None)])
+        found = self._fit_models(data, estimator, kind, groups)
+        return self._keep(
+            [fit_member(calibrator, data, model, parts, data, rows) for model, parts, rows in found]
+        )
+
+    def _kind(self) -> str:
+        """What ``cv`` asks for; a frozen model is prefit, whatever the folds."""
         kind = cv_kind(self.cv)
         if self.ensemble and kind != "folds":
             raise ParameterError(
                 f"ensemble=True keeps one model per fold, but cv={self.cv!r} has no folds. Use a "
                 "number of folds or a splitter, or ensemble=False."
             )
-        estimator, calibrator = self._parts(kind)
-        classes, codes = model_classes(y, estimator if kind == "prefit" else None, calibrator)
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        return "prefit" if frozen and not self.ensemble else kind
+
+    def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
+        """The estimator and the calibrator, defaults filled in."""
+        estimator, calibrator = self.estimator, _calibrator_of(self.calibrator)
+        if not callable(self.response_method):
+            check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
+        if kind != "prefit":
+            hint = ' If it is fitted already, or a function from rows to scores, use cv="prefit".'
+            return model_to_fit(estimator, hint), calibrator
+        if estimator is None:
+            raise ParameterError('cv="prefit" needs a fitted estimator, but None came.')
+        score_method(estimator, chosen_method(self.response_method, calibrator))
+        if self.decision == "model" and not hasattr(estimator, "predict"):
+            raise ParameterError(
+                'decision="model" needs an estimator with predict, but a function came. Use '
+                'decision="calibrated".'
+            )
+        return estimator, calibrator
+
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        kind: str,
+        estimator: Any,
+        calibrator: AnyCalibrator,
+    ) -> ModelRows:
+        """The rows, checked; a warning where the model cannot be used as it came."""
+        known = estimator if kind == "prefit" else None
+        classes, codes = model_classes(y, known, calibrator.classes)
         if kind in SPLITTING:
             (X,) = indexable(X)
             check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         positive = positive_class(calibrator, classes)
-        data = ModelRows(
-            X, codes, weight, classes, positive, chosen_method(self.response_method, calibrator)
-        )
-        if sample_weight is not None and kind != "prefit" and weight_argument(estimator) is None:
-            warn_no_weights(estimator)
+        if kind != "prefit" and not isinstance(estimator, FrozenEstimator):
+            if weight is not None and weight_argument(estimator) is None:
+                warn_no_weights(estimator)
+            if kind in SPLITTING:
+                warn_refitted(estimator)
+        method = chosen_method(self.response_method, calibrator)
+        return ModelRows(X, codes, weight, classes, positive, method)
+
+    def _fit_models(
+        self, data: ModelRows, estimator: Any, kind: str, groups: Any
+    ) -> list[tuple[Any, list[Part], Index | None]]:
+        """The models to keep, each with the scores to calibrate it on and the rows it learned."""
         pairs = row_pairs(self.cv, data, groups, self.random_state)
         if kind in SPLITTING:
             warn_of_missing(pairs, data, estimator)
         if self.ensemble:
             check_calibrating(pairs, data)
-        if kind == "prefit":
-            warn_of(known_rows(estimator, X), depth=3)
-            scored = [(estimator, data.scores(estimator))]
-        else:
-            scored = Parallel(n_jobs=self.n_jobs)(
-                delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
-            )
+        scored = Parallel(n_jobs=self.n_jobs)(
+            delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
+        )
         parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
-        if self.ensemble:
-            found = [(scored[i][0], [part], pairs[i][0]) for i, part in enumerate(parts)]
-        elif kind == "folds":
-            found = [(data.fit(estimator), parts, None)]
-        else:
-            found = [(scored[0][0], parts, pairs[0][0])]
-        trained = None if kind == "prefit" else data
-        return self._keep([fit_member(calibrator, data, m, p, trained, r) for m, p, r in found])
-
-    def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
-        """The estimator and the calibrator, defaults filled in."""
-        estimator, calibrator = self.estimator, self.calibrator
-        calibrator = AutoCalibrator() if calibrator is None else calibrator_of(calibrator)
-        if not isinstance(calibrator, ANY_CALIBRATOR):
-            raise ParameterError(
-                "calibrator must be a Calibrator such as Platt(), a local one such as "
-                "SimilarityBinning(), or a name such as 'isotonic', but "
-                f"{calibrator!r} came."
-            )
-        if not callable(self.response_method):
-            check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
-        if kind == "prefit":
-            if estimator is None:
-                raise ParameterError('cv="prefit" needs a fitted estimator, but None came.')
-            score_method(estimator, chosen_method(self.response_method, calibrator))
-            if self.decision == "model" and not hasattr(estimator, "predict"):
-                raise ParameterError(
-                    'decision="model" needs an estimator with predict, but a function came. Use '
-                    'decision="calibrated".'
-                )
-            return estimator, calibrator
-        hint = ' If it is fitted already, or a function from rows to scores, use cv="prefit".'
-        return model_to_fit(estimator, hint), calibrator
+        if kind == "folds" and not self.ensemble:
+            return [(data.fit(estimator), parts, None)]
+        return [
+            (model, [part], train)
+            for (model, _), part, (train, _) in zip(scored, parts, pairs, strict=True)
+        ]
 
     def _keep(self, members: list[Member]) -> Self:
         """Set the fitted attributes, and remove those of an earlier fit of another kind."""
-        for name in ("estimator_", "calibrator_", "calibrators_", "pos_label_", *_FROM_MODEL):
+        for name in ("estimator_", "calibrator_", "calibrators_", "pos_label_"):
             self.__dict__.pop(name, None)
         first = members[0]
         self.classes_, self.members_ = first.classes, members
@@ -281,9 +305,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             self.calibrator_ = first.calibrator
             if len(first.classes) > 2:
                 self.calibrators_ = list(first.calibrators)
-        for name in _FROM_MODEL:
-            if hasattr(first.estimator, name):
-                setattr(self, name, getattr(first.estimator, name))
+        keep_feature_names(self, first.estimator)
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -311,8 +333,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             votes = [np.asarray(member.estimator.predict(X)) for member in self.members_]
             if len(votes) == 1:
                 return votes[0]
-            counts = [sum(vote == label for vote in votes) for label in self.classes_]
-            best = np.argmax(counts, axis=0)
+            best = np.argmax([sum(v == label for v in votes) for label in self.classes_], axis=0)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
@@ -332,11 +353,22 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         member = self.members_[0]
         single = member.to_fitted()
         note = {
-            "input": score_method(member.estimator, member.method) or "function",
+            "input": member.input,
             "model": type(member.estimator).__name__,
             "note": "maps scores of the model, which is not saved here",
         }
         return replace(single, provenance={**single.provenance, **note})
+
+    def set_params(self, **params: Any) -> Self:
+        """As in scikit-learn. A part that is a name, or the default, is made before it is set.
+
+        >>> CalibratedClassifier(calibrator="isotonic").set_params(calibrator__interpolation="step")
+        CalibratedClassifier(calibrator=Isotonic())
+        """
+        for part, make in (("estimator", model_to_fit), ("calibrator", _calibrator_of)):
+            if any(name.startswith(f"{part}__") for name in params):
+                params[part] = make(params.get(part, getattr(self, part)))
+        return super().set_params(**params)  # type: ignore[no-any-return]
 
     def __sklearn_clone__(self) -> Self:
         """Unfitted, with the same parameters; a prefit model stays the same object, fitted."""
@@ -349,16 +381,19 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return super().__sklearn_clone__()  # type: ignore[no-any-return]
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self.estimator is None:
-            tags.input_tags.sparse = True
-        elif hasattr(self.estimator, "__sklearn_tags__"):
-            own = get_tags(self.estimator)
-            tags.input_tags = copy.copy(own.input_tags)
-            if own.classifier_tags is not None:
-                tags.classifier_tags.multi_class = own.classifier_tags.multi_class
+        tags = model_tags(super().__sklearn_tags__(), self.estimator)
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            own = get_tags(self.estimator).classifier_tags
+            tags.classifier_tags.multi_class = own is None or own.multi_class
         return tags
 
 
-#: attributes that the model has under the same name
-_FROM_MODEL = ("n_features_in_", "feature_names_in_")
+def _calibrator_of(given: Any) -> AnyCalibrator:
+    """The calibrator that was given, by name or left to the default."""
+    calibrator = AutoCalibrator() if given is None else calibrator_of(given)
+    if isinstance(calibrator, ANY_CALIBRATOR):
+        return calibrator
+    raise ParameterError(
+        "calibrator must be a Calibrator such as Platt(), a local one such as "
+        f"SimilarityBinning(), or a name such as 'isotonic', but {calibrator!r} came."
+    )

@@ -17,6 +17,7 @@ from calibrant.errors import InputError, how_many
 __all__ = [
     "is_lazy",
     "is_missing",
+    "like_series",
     "null_mask",
     "plain",
     "refuse_unordered",
@@ -84,6 +85,22 @@ def _with_nan(array: NDArray[Any], name: str) -> NDArray[np.float64]:
             f"{name} must be numbers or missing values, but values of type {array.dtype} came."
         )
     return _doubles(array, name).astype(np.float64)
+
+
+def like_series(given: Any, values: NDArray[Any]) -> Any:
+    """One value per row of a series, as a series with its index and name.
+
+    Where something other than a series was given (a list, an array of NumPy or Arrow, a frame),
+    the values stay a NumPy array.
+    """
+    native = _narwhals(given, "scores")
+    if native is None or hasattr(native, "columns") or native.implementation.is_pyarrow():
+        return values
+    import narwhals as nw
+
+    made = nw.new_series(native.name, values, backend=native.implementation)
+    index = nw.maybe_get_index(native)
+    return (made if index is None else nw.maybe_set_index(made, index=index)).to_native()
 
 
 def refuse_unordered(values: Any, name: str) -> None:

@@ -18,10 +18,11 @@ from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.labels import read_classes
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.to_numpy import like_series
 from calibrant.data.validation import read_binary, read_scores
-from calibrant.errors import AdviceWarning, InputError
+from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parameters
-from calibrant.estimators.score_estimator import ScoreEstimator
+from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
 from calibrant.version import __version__
@@ -73,7 +74,7 @@ def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
     return low, high
 
 
-class Calibrator(ScoreEstimator):
+class Calibrator(ScoreTransformer, ScoreEstimator):
     """Turns scores and labels into a map from scores to probabilities.
 
     A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
@@ -130,7 +131,7 @@ class Calibrator(ScoreEstimator):
         count = rows.count
         del rows  # the columns may be copies, and fits are to stay small
         if few := too_few(self, self._in_rows(table)):
-            warnings.warn(few, AdviceWarning, stacklevel=2)
+            warnings.warn(few, AdviceWarning, stacklevel=caller_level())
         self._learn(table, *labels)
         self._provenance["rows"] = count
         return self
@@ -171,22 +172,24 @@ class Calibrator(ScoreEstimator):
     def _positive_column(self) -> int:
         return 0 if self.classes_[0] == self.pos_label_ else 1
 
-    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label_`` for each score, shape (n,).
 
-        Where the scores of the fit were probabilities, so must these be: others are refused
-        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        A NumPy array; of a pandas or Polars series, a series with its index. Where the scores of
+        the fit were probabilities, so must these be: others are refused (``on_range="error"``),
+        moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         check_is_fitted(self)
         clean = read_scores(scores, positive_column=self._positive_column, classes=self.classes_)
-        return self.map_(check_range(clean, self._fitted_range, on_range))
+        p = self.map_(check_range(clean, self._fitted_range, on_range))
+        return like_series(scores, p)
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
 
         ``on_range`` is as in `calibrate`.
         """
-        p = self.calibrate(scores, on_range=on_range)
+        p = np.asarray(self.calibrate(scores, on_range=on_range))
         return np.column_stack((1.0 - p, p) if self._positive_column == 1 else (p, 1.0 - p))
 
 

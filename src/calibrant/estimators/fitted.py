@@ -16,7 +16,7 @@ from calibrant.data.labels import plain
 from calibrant.data.score_matrix import check_distributions, read_score_matrix
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.segment_column import NewSegments
-from calibrant.data.to_numpy import to_column
+from calibrant.data.to_numpy import like_series, to_column
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
 from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
@@ -123,14 +123,14 @@ class Fitted(Frozen):
             return ScoreRange("probability", 0.0, 1.0)
         return self.score_range
 
-    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Array:
+    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label`` for each score, shape (n,).
 
-        ``segments`` says which segment each row is in: needed by a calibrator of segments, and
-        refused by all others. Segments never seen get the map of all rows; most rows of such are a
-        CalibrationWarning. Where the scores of the fit were probabilities, so must these be:
-        others are refused (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are
-        (``"allow"``).
+        A NumPy array; of a pandas or Polars series, a series with its index. ``segments`` says
+        which segment each row is in: needed by a calibrator of segments, and refused by all others.
+        Segments never seen get the map of all rows; most rows of such are a CalibrationWarning.
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         if isinstance(self.map, VectorMap):
             raise InputError(
@@ -143,8 +143,8 @@ class Fitted(Frozen):
             names = to_column(segments, "segments")  # an iterator is read once
             codes = self.map.find(names)
             _warn_of_new(self.map, codes, names)
-            return self.map.of_codes(clean, codes)
-        return self.map(clean)
+            return like_series(scores, self.map.of_codes(clean, codes))
+        return like_series(scores, self.map(clean))
 
     def _check_segments(self, segments: Any) -> None:
         segmented = self.map.segments is not None
@@ -169,7 +169,7 @@ class Fitted(Frozen):
         if isinstance(self.map, VectorMap):
             self._check_segments(segments)
             return self.map(self._columns(scores, self.map, on_range))
-        p = self.calibrate(scores, segments=segments, on_range=on_range)
+        p = np.asarray(self.calibrate(scores, segments=segments, on_range=on_range))
         pair = (1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p)
         return np.column_stack(pair)
 
@@ -256,8 +256,9 @@ def refuse_models(calibrator: Any) -> None:
         f"a calibrator of scores must come, but {type(calibrator).__name__} is a model with its "
         "calibrator: it takes rows, and its model cannot be a part of this. Pass its to_fitted(), "
         "the calibrator of the model's scores, and give that the scores of the same model; or move "
-        "and measure what its predict_proba gives. To have both in one, pickle it, or write the "
-        "model as ONNX and use calibrant.compose_onnx."
+        "and measure what its predict_proba gives. To have both in one, pickle it, or write ONNX: "
+        "calibrant.to_onnx of a CalibratedClassifier, or calibrant.compose_onnx of a model that "
+        "you convert yourself."
     )
 
 

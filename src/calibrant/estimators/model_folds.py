@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,13 @@ from calibrant.data.labels import plain, read_classes, read_labels, read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import read_scores
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import (
+    AdviceWarning,
+    CalibrationWarning,
+    InputError,
+    ParameterError,
+    caller_level,
+)
 
 __all__ = [
     "SCORE_METHODS",
@@ -23,15 +30,18 @@ __all__ = [
     "ModelRows",
     "chosen_method",
     "fit_and_score",
+    "keep_feature_names",
     "may_be_probabilities",
     "model_classes",
     "model_scores",
+    "model_tags",
     "model_to_fit",
     "positive_class",
     "score_method",
     "take",
     "unseen",
     "warn_no_weights",
+    "warn_refitted",
     "weight_argument",
 ]
 
@@ -105,21 +115,24 @@ class ModelRows:
         return model_scores(model, take(self.X, rows), self.classes, self.positive, self.method)
 
 
-def model_classes(y: Any, model: Any, calibrator: Any) -> tuple[NDArray[Any], Index]:
-    """The classes, from a fitted model if there is one, and which of them each row has."""
+def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArray[Any], Index]:
+    """The classes, and which of them each row has.
+
+    They are those of a fitted model, if there is one; else those given; else those found in y.
+    """
     if y is None:
         raise InputError("this classifier requires y to be passed, but the target y is None.")
     known = getattr(model, "classes_", None)
-    classes, codes = read_many(y, classes=calibrator.classes if known is None else known)
-    if len(classes) > 1:
-        return classes, codes
+    found, codes = read_many(y, classes=classes if known is None else known)
+    if len(found) > 1:
+        return found, codes
     if model is None:
         raise InputError(
             "y must hold at least two classes to fit a model, but only one class came: "
-            f"{plain(classes[0])!r}."
+            f"{plain(found[0])!r}."
         )
     pair = read_labels(y).classes  # with the partner of the one label, where it is known
-    return pair, codes + int(pair[1] == classes[0])
+    return pair, codes + int(pair[1] == found[0])
 
 
 def positive_class(calibrator: Any, classes: NDArray[Any]) -> int:
@@ -248,13 +261,48 @@ def model_to_fit(estimator: Any, hint: str = "") -> Any:
     return estimator
 
 
+def keep_feature_names(classifier: Any, model: Any) -> None:
+    """Give a classifier the number and names of the model's features, where the model has them."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        classifier.__dict__.pop(name, None)
+        if hasattr(model, name):
+            setattr(classifier, name, getattr(model, name))
+
+
+def model_tags(tags: Any, estimator: Any) -> Any:
+    """A classifier's tags, with those of its model for the rows that it takes."""
+    from sklearn.utils import get_tags
+
+    if estimator is None:
+        tags.input_tags.sparse = True
+    elif hasattr(estimator, "__sklearn_tags__"):
+        tags.input_tags = copy.copy(get_tags(estimator).input_tags)
+    return tags
+
+
 def warn_no_weights(estimator: Any) -> None:
     """Say that a model's fit cannot take the weights that came."""
     warnings.warn(
         f"fit of {type(estimator).__name__} takes no sample_weight, so only the calibrator uses "
         "the weights: the model is fitted as if all rows counted once.",
         CalibrationWarning,
-        stacklevel=3,
+        stacklevel=caller_level(),
+    )
+
+
+def warn_refitted(estimator: Any) -> None:
+    """Say that a model which is fitted already will not be used as it is."""
+    from sklearn.utils.validation import _is_fitted
+
+    if not hasattr(estimator, "__dict__") or not _is_fitted(estimator):
+        return
+    warnings.warn(
+        f"this {type(estimator).__name__} is fitted already, but copies of it are fitted anew to "
+        'the rows that came. To calibrate it as it is, pass cv="prefit", or '
+        "FrozenEstimator(model) as the estimator, and rows that it was not trained on. If a new "
+        "fit is what you want, pass sklearn.base.clone(model).",
+        AdviceWarning,
+        stacklevel=caller_level(),
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from calibrant.data.labels import plain
 from calibrant.data.score_range import OnRange, ScoreRange
@@ -17,9 +17,9 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.limits import Limit, check_parameters
-from calibrant.maps import Map
+from calibrant.maps import Map, VectorMap
 
-__all__ = ["KeepsMap", "ScoreEstimator"]
+__all__ = ["KeepsMap", "ScoreEstimator", "ScoreTransformer"]
 
 Array = NDArray[np.float64]
 
@@ -112,6 +112,39 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
         tags.input_tags.two_d_array = not self._one_column
         tags.classifier_tags.multi_class = not self._one_column
         return tags
+
+
+class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
+    """Lets a calibrator be any step of a pipeline: scores in, columns of probabilities out."""
+
+    map_: Map
+    classes_: NDArray[Any]
+
+    def transform(self, X: Any) -> Any:
+        """Calibrated probabilities as columns, in the container that ``set_output`` names.
+
+        Parameters
+        ----------
+        X : scores, as `predict_proba` takes them
+
+        Returns
+        -------
+        array of shape (n, 1), or a frame
+            The probability of ``pos_label_``. A calibrator of all classes' scores gives (n, k), in
+            the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        if isinstance(self.map_, VectorMap):
+            return self.predict_proba(X)
+        return np.asarray(self.calibrate(X))[:, None]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns of `transform`: "probability", or one for each class."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
+        if not isinstance(self.map_, VectorMap):
+            return np.array(["probability"], dtype=object)
+        return np.array([f"probability_{label}" for label in self.classes_], dtype=object)
 
 
 def _jsonable(value: Any) -> Any:

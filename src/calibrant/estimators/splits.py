@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibrant.data.labels import plain
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import check_lengths
-from calibrant.errors import CalibrationWarning, InputError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, ParameterError, caller_level
 from calibrant.estimators.model_folds import ModelRows, score_method
 
 __all__ = [
@@ -276,7 +276,7 @@ def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
                 f"{_lack(number, len(pairs), data, missing)}, so that its model gives that class a "
                 f"probability of 0. {LESS_RARE}",
                 CalibrationWarning,
-                stacklevel=3,
+                stacklevel=caller_level(),
             )
 
 

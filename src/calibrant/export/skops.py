@@ -30,7 +30,7 @@ TYPES = {
     "calibrators.uncalibrated": "Uncalibrated",
     "calibrators.venn_abers": "VennAbers",
     "classifier.calibrated_classifier": "CalibratedClassifier",
-    "classifier.members": "Member",
+    "classifier.fitted_member": "Member",
     "data.score_range": "ScoreRange",
     "data.score_table": "ScoreTable",
     "local.acp": "ACP IntervalsOfModel",

@@ -223,7 +223,7 @@ class ACP(LocalCalibrator):
         lower: Any = None,
         upper: Any = None,
         on_range: OnRange = "error",
-    ) -> Array:
+    ) -> Any:
         """The calibrated probability of ``pos_label_``, shape (n,): see `predict_proba`."""
         return self._calibrate(scores, RowInputs(lower=lower, upper=upper), on_range)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.labels import plain, read_labels, read_many
 from calibrant.data.score_range import ScoreRange, check_range
-from calibrant.data.to_numpy import to_matrix
+from calibrant.data.to_numpy import like_series, to_matrix
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import InputError
@@ -165,10 +165,11 @@ class LocalCalibrator(ScoreEstimator):
         """The rule's probabilities; a subclass that shows progress says so here."""
         return self.rule_(scores, rows)
 
-    def _calibrate(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Array:
+    def _calibrate(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Any:
         check_is_fitted(self)
         check_two(len(self.classes_))
-        return self._predict_proba(scores, rows, on_range)[:, self._positive_column]
+        p = self._predict_proba(scores, rows, on_range)[:, self._positive_column]
+        return like_series(scores, p)
 
     def _predict(self, scores: Any, rows: RowInputs, on_range: str = "error") -> NDArray[Any]:
         p = self._predict_proba(scores, rows, on_range)

@@ -14,7 +14,7 @@ from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.json_facts import freeze_facts, shown
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
-from calibrant.data.to_numpy import to_matrix
+from calibrant.data.to_numpy import like_series, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Label, check_header, check_labels, label_array
@@ -157,13 +157,13 @@ class LocalFitted(Frozen):
         lower: Any = None,
         upper: Any = None,
         on_range: OnRange = "error",
-    ) -> Array:
-        """With two classes: the probability of ``pos_label``, shape (n,)."""
+    ) -> Any:
+        """With two classes: the probability of ``pos_label``, shape (n,), as in `Fitted`."""
         check_two(len(self.classes))
         p = self.predict_proba(
             scores, features=features, lower=lower, upper=upper, on_range=on_range
         )
-        return p[:, self.positive_column]
+        return like_series(scores, p[:, self.positive_column])
 
     def predict(
         self,

@@ -292,7 +292,7 @@ class SimilarityBinning(LocalCalibrator):
         """The probability of each class, columns in the order of ``classes_``."""
         return self._predict_proba(scores, RowInputs(features=features), on_range)
 
-    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Array:
+    def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
         """With two classes: the probability of ``pos_label_``, shape (n,)."""
         return self._calibrate(scores, RowInputs(features=features), on_range)
 

@@ -13,6 +13,7 @@ from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator, Limit, OneOf, row_facts
+from calibrant.estimators.score_estimator import ScoreTransformer
 from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.code_columns import (
     COMBINE,
@@ -35,7 +36,7 @@ Array = NDArray[np.float64]
 UNDECIDED = Piecewise.constant(0.5)
 
 
-class CodedCalibrator(ColumnsCalibrator, Views):
+class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
     """Calibrates the scores of several binary questions and combines them into a distribution.
 
     Parameters

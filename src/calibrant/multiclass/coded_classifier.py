@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from calibrant.data.labels import plain, read_many
+from calibrant.data.labels import plain
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
@@ -27,8 +26,11 @@ from calibrant.estimators.model_folds import (
     ModelRows,
     chosen_method,
     fit_and_score,
+    keep_feature_names,
     may_be_probabilities,
+    model_classes,
     model_scores,
+    model_tags,
     model_to_fit,
     score_method,
     warn_no_weights,
@@ -195,14 +197,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
                 "scores that exist, use CodedCalibrator."
             )
         estimator, calibrator = model_to_fit(self.estimator), self._calibrator()
-        if y is None:
-            raise InputError("this classifier requires y to be passed, but the target y is None.")
-        classes, codes = read_many(y)
-        if len(classes) < 2:
-            raise InputError(
-                "y must hold at least two classes to fit a model, but only one class came: "
-                f"{plain(classes[0])!r}."
-            )
+        classes, codes = model_classes(y)
         (X,) = indexable(X)
         check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
@@ -263,10 +258,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
         self.score_range_ = self._range()
         self._provenance = row_facts(counts, rows.codes, len(rows.classes))
         first = next(column.model for column in columns if column.model is not None)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(first, name):
-                setattr(self, name, getattr(first, name))
+        keep_feature_names(self, first)
         return self
 
     def _range(self) -> ScoreRange:
@@ -318,12 +310,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
         return replace(fitted, provenance={**fitted.provenance, **note})
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self.estimator is None:
-            tags.input_tags.sparse = True
-        elif hasattr(self.estimator, "__sklearn_tags__"):
-            tags.input_tags = copy.copy(get_tags(self.estimator).input_tags)
-        return tags
+        return model_tags(super().__sklearn_tags__(), self.estimator)
 
 
 def _fit_column(

@@ -24,7 +24,7 @@ from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
 from calibrant.estimators.base import SCALES, Calibrator, Number, OneOf
 from calibrant.estimators.fitted import read_rows
-from calibrant.estimators.score_estimator import ScoreEstimator
+from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap
 from calibrant.version import __version__
@@ -77,7 +77,7 @@ class Views:
         return self.predict_proba(scores, on_range=on_range)[:, known.index(label)]
 
 
-class VectorCalibrator(ScoreEstimator, Views):
+class VectorCalibrator(ScoreTransformer, ScoreEstimator, Views):
     """Turns (n, k) scores and labels of k classes into a map to distributions.
 
     A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
@@ -159,7 +159,7 @@ class OneOrMany(Calibrator, Views):
 
     multiclass: ClassVar[bool] = True
 
-    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label_`` for each score, shape (n,).
 
         ``on_range`` is as in `Calibrator`.

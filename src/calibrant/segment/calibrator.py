@@ -292,7 +292,7 @@ class SegmentedCalibrator(ScoreEstimator):
         path = cross_validate(way, stack, folds, wanted)
         return choose(path), path
 
-    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Array:
+    def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label_`` for each score and segment, shape (n,).
 
         ``on_range`` is as in `Calibrator`.

@@ -100,8 +100,14 @@ def set_title(ax: Axes, title: str | None) -> None:
 
 
 def legend_inside(ax: Axes) -> None:
-    """A legend where the axes have room for it, for axes that somebody else made."""
-    ax.legend(fontsize=TINY, framealpha=0.6, handlelength=1.6, **CLOSE)
+    """A legend where the axes have room for it, for axes that somebody else made.
+
+    What several diagrams on the same axes share, such as the diagonal, is named once.
+    """
+    handles, labels = ax.get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    style: dict[str, Any] = {"fontsize": TINY, "framealpha": 0.6, "handlelength": 1.6, **CLOSE}
+    ax.legend(entries.values(), entries.keys(), **style)
 
 
 def legend_below(figure: Figure, handles: list[Any], columns: int, middle: float = 0.5) -> None:

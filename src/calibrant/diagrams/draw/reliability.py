@@ -33,6 +33,7 @@ from calibrant.diagrams.draw.figures import (
 from calibrant.diagrams.draw.maps import map_panel
 from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.styles import (
+    IDEAL,
     CurveStyle,
     band_key,
     draw_axes,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["reliability_diagram"]
+__all__ = ["comparison_diagram", "reliability_diagram"]
 
 #: the part of the frame that is left free beyond its ends
 ROOM = 0.02
@@ -108,8 +109,9 @@ def reliability_diagram(
         The map that turned ``raw`` into ``p``, drawn as a line over the predictions before. A map
         of margins has no place on that axis and gets a panel of its own.
     ax : matplotlib Axes, optional
-        Draw the reliability panel into these axes, without the histogram. For panels of segments
-        a list of axes, one for each.
+        Draw the reliability panel into these axes, without the histogram. Curves that are there
+        already stay, and the new one looks different. For panels of segments a list of axes, one
+        for each.
     title : str, optional
     names : two str, optional
         What the legend calls the curve of ``p`` and that of ``raw``; by default "calibrated" and
@@ -159,7 +161,21 @@ def reliability_diagram(
         both = compare_curves(
             y, p, raw=raw, rule=rule, sample_weight=sample_weight, pos_label=pos_label
         )
-        drawing = _comparison(both, names, fitted_map)
+        return comparison_diagram(both, names, fitted_map, ax=ax, title=title)
+    return _sheet(drawing, title) if ax is None else _into(ax, drawing, title)
+
+
+def comparison_diagram(
+    both: ComparedCurves,
+    names: tuple[str, str] | None,
+    fitted_map: Any = None,
+    *,
+    ax: Any = None,
+    title: str | None = None,
+) -> Figure:
+    """Curves after and before calibration, drawn as `reliability_diagram` says."""
+    used = 0 if ax is None else len(_diagonals(ax))
+    drawing = _comparison(both, names, fitted_map, used)
     return _sheet(drawing, title) if ax is None else _into(ax, drawing, title)
 
 
@@ -194,13 +210,15 @@ def _overlay(panels: Panels, fitted_map: Any) -> _Drawing:
     return _Drawing(panels.curves, looks_of(panels.names), frame, line, apart)
 
 
-def _comparison(both: ComparedCurves, names: tuple[str, str] | None, fitted_map: Any) -> _Drawing:
+def _comparison(
+    both: ComparedCurves, names: tuple[str, str] | None, fitted_map: Any, used: int
+) -> _Drawing:
     if names is None:
         names = ("predictions" if both.before is None else "calibrated", "before")
     if isinstance(names, str) or len(names) != 2:
         raise ParameterError(f"names must be two strings, but {names!r} came.")
     before = f"{names[1]}, through σ" if both.linked else names[1]
-    looks = looks_of((names[0], before))[: len(both.curves)]
+    looks = looks_of((names[0], before), used)[: len(both.curves)]
     frame = frame_of(both.curves)
     return _Drawing(both.curves, looks, frame, *_line(both, fitted_map, frame))
 
@@ -231,11 +249,20 @@ def _into(ax: Axes, drawing: _Drawing, title: str | None) -> Figure:
             "fitted_map must be a map of probabilities where ax is given, but this one reads "
             "margins and needs a panel of its own. Draw it with map_diagram(..., ax=)."
         )
+    shown = ax.get_xlim() if _diagonals(ax) else ()
     _panel(ax, drawing)
+    ends = sorted((*shown, *ax.get_xlim()))
+    ax.set_xlim(ends[0], ends[-1])
+    ax.set_ylim(ends[0], ends[-1])
     label_axes(ax, x_words(drawing.curves[0], drawing.frame))
     legend_inside(ax)
     set_title(ax, title)
     return ax.figure  # type: ignore[return-value]
+
+
+def _diagonals(ax: Axes) -> list[Any]:
+    """One line for each reliability diagram that the axes hold already."""
+    return [line for line in ax.lines if line.get_label() == IDEAL]
 
 
 def _sheet(drawing: _Drawing, title: str | None) -> Figure:

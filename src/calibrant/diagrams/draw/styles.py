@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "IDEAL",
     "CurveStyle",
     "band_key",
     "draw_axes",
@@ -44,6 +45,8 @@ __all__ = [
 COLORS = (BLUE, VERMILION, PURPLE, ORANGE, BLACK, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "X", "P")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1, 1, 1, 1, 1)))
+#: what the legend calls the diagonal
+IDEAL = "ideal"
 #: the most ticks along a side of a large or a small panel
 TICKS = {"large": 7, "small": 4}
 
@@ -59,14 +62,14 @@ class CurveStyle:
     order: float
 
 
-def looks_of(names: Sequence[str]) -> tuple[CurveStyle, ...]:
-    """A look for each name, the first in front."""
+def looks_of(names: Sequence[str], used: int = 0) -> tuple[CurveStyle, ...]:
+    """A look for each name, the first in front; the first looks may be in use already."""
     return tuple(
         CurveStyle(
             plain_words(name),
-            COLORS[place % len(COLORS)],
-            MARKERS[place % len(MARKERS)],
-            DASHES[place % len(DASHES)],
+            COLORS[(used + place) % len(COLORS)],
+            MARKERS[(used + place) % len(MARKERS)],
+            DASHES[(used + place) % len(DASHES)],
             4 - place / len(names),
         )
         for place, name in enumerate(names)
@@ -85,7 +88,7 @@ def draw_curves(
 ) -> None:
     """The diagonal, then each curve over its band."""
     ends = [frame.low, frame.high]
-    ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label="ideal")
+    ax.plot(ends, ends, color=GREY, lw=0.8, ls=":", zorder=1, label=IDEAL)
     for place, (curve, look) in enumerate(zip(curves, looks, strict=True)):
         if curve.curve == "binned" or len(curve.x) == 1:  # a line of one point cannot be seen
             _points(ax, curve, look, frame)

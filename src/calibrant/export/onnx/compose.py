@@ -34,7 +34,7 @@ from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_in
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 
-__all__ = ["compose_onnx"]
+__all__ = ["compose_onnx", "free_prefix", "label_table", "name_labels", "set_opsets"]
 
 #: the output with the calibrated probabilities, and what another one of that name is called then
 RESULT, OTHER = "probabilities", "uncalibrated_probabilities"
@@ -105,9 +105,9 @@ def compose_onnx(
     dtype = read_options(input, found.bits if float is None else float)
     _check_columns(map_, found)
     _check_classes(fitted, found)
-    names = None if labels is None else _label_table(fitted, labels)
+    names = None if labels is None else label_table(fitted, labels)
     opset = _raise_opset(whole)
-    graph = Graph(dtype, opset, prefix=_free_prefix(whole.graph))
+    graph = Graph(dtype, opset, prefix=free_prefix(whole.graph))
     source = _set_aside(whole.graph, found, labels)
     scores = _scores(graph, source, found, map_, fitted, input)
     plan = map_.plan(ONNX, input)
@@ -119,7 +119,8 @@ def compose_onnx(
     graph.name(p if dtype == found.dtype else graph.cast(p, found.dtype), RESULT)
     results = [tensor_info(RESULT, found.dtype, [None, _width(map_)])]
     if labels is not None and names is not None:
-        results.insert(0, _labels(graph, p, map_, names, labels.name))
+        many = isinstance(map_, VectorMap) and not map_.distribution
+        results.insert(0, name_labels(graph, p, None if many else names, labels.name))
     _join(whole.graph, graph, [found, labels], results)
     facts = {entry.key: entry.value for entry in whole.metadata_props} | properties(calibrator)
     import_extra("onnx", extra="onnx").helper.set_model_props(whole, facts)
@@ -158,7 +159,7 @@ def _check_classes(fitted: Fitted | None, found: ModelOutput) -> None:
         )
 
 
-def _label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
+def label_table(fitted: Fitted | None, labels: ModelOutput) -> NDArray[Any]:
     """The classes, as the model's output of labels can hold them."""
     if fitted is None:
         raise InputError(
@@ -186,7 +187,7 @@ def _raise_opset(model: Any) -> int:
     for opset in model.opset_import:  # some converters name a domain twice
         domain = "" if opset.domain == "ai.onnx" else opset.domain
         versions[domain] = max(versions.get(domain, 0), opset.version)
-    _set_opsets(model, versions)
+    set_opsets(model, versions)
     used = any(node.domain in ("", "ai.onnx") for node in model.graph.node)
     if used and versions.get("", 1) < OPSET:
         try:
@@ -198,12 +199,12 @@ def _raise_opset(model: Any) -> int:
                 "with a newer target_opset."
             ) from wrong
     versions[""] = max(versions.get("", OPSET), OPSET)
-    _set_opsets(model, versions)
+    set_opsets(model, versions)
     model.ir_version = max(model.ir_version, IR)
     return versions[""]
 
 
-def _set_opsets(model: Any, versions: dict[str, int]) -> None:
+def set_opsets(model: Any, versions: dict[str, int]) -> None:
     onnx = import_extra("onnx", extra="onnx")
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in versions.items())
@@ -212,7 +213,7 @@ def _set_opsets(model: Any, versions: dict[str, int]) -> None:
 # --- joining ------------------------------------------------------------------------------------
 
 
-def _free_prefix(graph: Any) -> str:
+def free_prefix(graph: Any) -> str:
     """A beginning of names that the model does not use."""
     names, count = used_names(graph), 1
     while any(name.startswith(f"calibrant_{count}/") for name in names):
@@ -227,7 +228,7 @@ def _set_aside(graph: Any, found: ModelOutput, labels: ModelOutput | None) -> st
             f"the model must have no input called {RESULT!r}, for the output is called so. "
             "Rename the model's input."
         )
-    prefix, source = _free_prefix(graph), found.source
+    prefix, source = free_prefix(graph), found.source
     for name in {RESULT, *([] if labels is None else [labels.name])}:
         rename(graph, name, f"{prefix}model/{name}")
         source = f"{prefix}model/{name}" if name == source else source
@@ -270,17 +271,17 @@ def _segment(model: Any, graph: Graph, plan: Node) -> Tensor | None:
             f"the model's operators of {ML} must be of version {ML_OPSET} or newer, but are older. "
             "Export the model again with a newer target_opset."
         )
-    _set_opsets(model, versions | {ML: max(versions.get(ML, ML_OPSET), ML_OPSET)})
+    set_opsets(model, versions | {ML: max(versions.get(ML, ML_OPSET), ML_OPSET)})
     model.graph.input.append(tensor_info("segment", segment_type(plan), [None]))
     return graph.input("segment")
 
 
-def _labels(graph: Graph, p: Tensor, map_: Map, names: NDArray[Any], output: str) -> Any:
-    """The most probable class of each row; of labels that do not exclude each other, all that are
-    more probable than not."""
-    if isinstance(map_, VectorMap) and not map_.distribution:
+def name_labels(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str) -> Any:
+    """The most probable class of each row, by its name; without names, of labels that do not
+    exclude each other, all that are more probable than not."""
+    if names is None:
         graph.name(graph.cast(p >= 0.5, np.int64), output)
-        return tensor_info(output, np.int64, [None, _width(map_)])
+        return tensor_info(output, np.int64, [None, None])
     best = graph.op("ArgMax", p, attributes={"axis": 1, "keepdims": 0})
     graph.name(graph.gather(graph.constant(names, rounded=False), best), output)
     return tensor_info(output, names.dtype, [None])

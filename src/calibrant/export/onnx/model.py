@@ -1,4 +1,4 @@
-"""`to_onnx`: a calibrator as an ONNX model of its own."""
+"""`to_onnx`: a calibrator as an ONNX model of its own, or together with its model."""
 
 from __future__ import annotations
 
@@ -32,14 +32,18 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
 
     Parameters
     ----------
-    calibrator : fitted calibrator, what `load` returns, or a map
+    calibrator : fitted calibrator, what `load` returns, a map, or a `CalibratedClassifier`
+        The last is written whole, with its models: they are converted by skl2onnx, those of
+        LightGBM and XGBoost by onnxmltools. What these cannot convert, convert yourself, and use
+        `compose_onnx`.
     input : {"score", "logit"}, default="score"
         What the model's input is: the score that `calibrate` takes; or, for a calibrator fitted
         to probabilities, their logits z, as nets give them: the result is that of
         `calibrate(sigmoid(z))`, without the rounding of σ(z) to 1. Rows of several classes hold
         the logits whose softmax the calibrator takes.
     float : {64, 32}, default=64
-        The bits of the numbers that come, go, and are computed with.
+        The bits of the numbers that come, go, and are computed with. The features, the model and
+        the probabilities of a `CalibratedClassifier` are float32 in either case.
 
     Returns
     -------
@@ -47,7 +51,9 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         Write it with ``onnx.save``. For one score: input ``"score"`` (n,), output
         ``"probability"`` (n,), that of ``pos_label``. For several classes or labels: (n, k) and
         ``"probabilities"`` (n, k), in the order of ``classes``. A calibrator of segments has a
-        second input, ``"segment"`` (n,), of integers or strings.
+        second input, ``"segment"`` (n,), of integers or strings. Of a `CalibratedClassifier`:
+        input ``"X"`` (n, features), outputs ``"label"`` (n,) and ``"probabilities"`` (n, k), for
+        ``ensemble=True`` the mean over the folds.
 
     Notes
     -----
@@ -68,6 +74,10 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     ['score', 'probability']
     """
     dtype = read_options(input, float)
+    if getattr(calibrator, "takes_rows", False) and hasattr(calibrator, "members_"):
+        from calibrant.export.onnx.whole_classifier import classifier_model
+
+        return classifier_model(calibrator, input, float)
     map_ = map_of(calibrator)
     onnx = import_extra("onnx", extra="onnx")
     graph = Graph(dtype, OPSET)

@@ -19,13 +19,13 @@ from calibrant.estimators.model_folds import (
     ModelRows,
     may_be_probabilities,
     model_scores,
+    score_method,
     take,
     unseen,
 )
 from calibrant.estimators.pooling import Part, fit_calibrator, fit_pooled
 from calibrant.local.base import LocalCalibrator
 from calibrant.local.rule import LocalFitted, RowInputs
-from calibrant.maps import Map
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.multiclass.codes import one_vs_rest, read_code
 from calibrant.scaling.base import VectorCalibrator
@@ -77,14 +77,9 @@ class Member:
         return (self.calibrator,)
 
     @property
-    def map(self) -> Map:
-        """From the model's scores to probabilities: of the positive class, or of all classes."""
-        if isinstance(self.calibrator, LocalCalibrator):
-            raise InputError(
-                f"{type(self.calibrator).__name__} looks at more than the score, so it is not a "
-                "map of scores. Use predict_proba."
-            )
-        return self.calibrator.map_
+    def input(self) -> str:
+        """What gives the model's scores: the name of its method, or "function"."""
+        return score_method(self.estimator, self.method) or "function"
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities of the classes, in their order."""
@@ -113,7 +108,7 @@ class Member:
 
 
 def _numbers(known: ScoreRange | None) -> ScoreRange | None:
-    """The same range of scores that need not lie in [0, 1], wherever those of the fit did."""
+    """The same range, of scores that need not lie in [0, 1] although those of the fit did."""
     return None if known is None else ScoreRange("number", known.low, known.high)
 
 
@@ -127,8 +122,8 @@ def fit_member(
 ) -> Member:
     """Calibrate a fitted model on pooled (scores, rows).
 
-    ``trained`` and ``rows`` are what the model was fitted on (rows None: all of it), None where
-    nobody knows.
+    ``trained`` and ``rows`` say what the model was fitted on: these rows of that data. Rows of None
+    mean all of it; data of None mean that nobody knows.
     """
     if isinstance(calibrator, LocalCalibrator):
         local = _fit_local(calibrator, data, parts)
@@ -146,7 +141,7 @@ def _fit_all(
     model: Any,
     parts: list[Part],
 ) -> Member:
-    """Fitted to the scores of all classes: directly, or one class against the rest."""
+    """Fitted to the scores of all classes: to all at once, or to each class against the rest."""
     whole: AnyCalibrator = clone(calibrator)
     if isinstance(whole, Calibrator) and not whole.multiclass:
         whole = CodedCalibrator(whole.set_params(classes=None))
@@ -191,6 +186,7 @@ def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
 
 
 def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) -> LocalCalibrator:
+    """Fitted to scores together with the rows that they belong to."""
     labels: dict[str, Any] = {"classes": list(data.classes)}
     if len(data.classes) == 2:
         labels["pos_label"] = data.classes[data.positive]

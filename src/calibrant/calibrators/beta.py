@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf, inner_interval
-from calibrant.kernels.newton import fit_logistic
+from calibrant.kernels.logistic import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
 from calibrant.maps import Chain, Logistic, Map
 from calibrant.maps.checks import in_blocks

@@ -17,7 +17,7 @@ from calibrant.estimators.base import (
     inner_interval,
     on_logit_scale,
 )
-from calibrant.kernels.newton import fit_logistic, platt_smoothing
+from calibrant.kernels.logistic import fit_logistic, platt_smoothing
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
 from calibrant.maps.checks import in_blocks

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
-from calibrant.kernels.penalised import Penalised, Prior, fit_penalised
+from calibrant.kernels.logistic import (
+    STEEPEST,
+    LogisticPoint,
+    LogisticProblem,
+    Prior,
+    platt_smoothing,
+)
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Logistic, Map
 from calibrant.maps.checks import in_blocks
@@ -29,8 +35,6 @@ MARGIN_SLOPE = 1.5
 SPAN = 4.0
 #: a spread of z below this share of its size leaves no digits for a square
 NARROW = 1e-4
-#: the steepest link of margins; only a range of 1e-290 would need more
-STEEPEST = 1e290
 
 
 class Quadratic(Calibrator):
@@ -111,13 +115,11 @@ class Quadratic(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         scale = _Scale.of(table)
-        prior, targets = self._prior(table, scale)
-        low, high = targets
+        prior, smoothing = self._prior(table, scale)
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
-            x, n0, n1 = scale.x(part.scores), part.negative, part.positive
-            t1 = high * n1 + low * n0
-            problem = _Parabola(x, n0 + n1 - t1, t1, prior)
+            x = scale.x(part.scores)
+            problem = _Parabola(x, part.negative, part.positive, prior, smoothing)
             begin = prior.mean if start is None else start
             free = problem.fit(np.eye(len(begin)), begin)
             return problem.risen(free, scale.ends) if self.monotone else free.theta
@@ -129,11 +131,11 @@ class Quadratic(Calibrator):
         return curve if scale.link is None else Chain((Logistic(*scale.link), curve))
 
     def _prior(self, table: ScoreTable, scale: _Scale) -> tuple[Prior, tuple[float, float]]:
-        """The prior of the coefficients of 1, x and x² − 1, and the targets of the classes."""
+        """The prior of the coefficients of 1, x and x² − 1, and how the targets are smoothed."""
         n0, n1 = table.total_negative, table.total_positive
         if self.shrinkage == "none":
             mean, deviation = (0.0, 0.0, 0.0), RIDGE**-0.5
-            targets = (1.0 / (n0 + 2.0), (n1 + 1.0) / (n1 + 2.0))
+            smoothing = platt_smoothing(n0, n1)
         else:
             first, last = scale.x(table.scores[[0, -1]]).tolist()
             slope = MARGIN_SLOPE if first < last else 0.0  # one margin has no scale
@@ -142,23 +144,24 @@ class Quadratic(Calibrator):
             deviation = (
                 SHRINK[self.shrinkage] if isinstance(self.shrinkage, str) else float(self.shrinkage)
             )
-            targets = (0.0, 1.0)
+            smoothing = (0.0, 0.0)
         size = 3 if scale.bends else 2
         precision = np.full(size, deviation**-2.0)
         if self.shrinkage == "none":  # so that Σp is Σ of the targets
             precision[0] = 0.0
-        return Prior(np.array(mean[:size]), precision), targets
+        return Prior(np.array(mean[:size]), precision), smoothing
 
 
 class _Parabola(NamedTuple):
-    """A parabola in x to be fitted: cells, weights of the classes there, prior."""
+    """A parabola in x to be fitted: cells, weights of the classes there, prior, smoothing."""
 
     x: Array
-    t0: Array
-    t1: Array
+    n0: Array
+    n1: Array
     prior: Prior
+    smoothing: tuple[float, float]
 
-    def fit(self, space: Array, start: Array) -> Penalised:
+    def fit(self, space: Array, start: Array) -> LogisticPoint:
         """The best coefficients in the span of orthonormal columns, the first the intercept."""
 
         def design(part: slice) -> Array:
@@ -168,16 +171,15 @@ class _Parabola(NamedTuple):
 
         mean, precision = self.prior
         inside = Prior(space.T @ mean, precision[: space.shape[1]])  # one for slope and bend
+        problem = LogisticProblem(design, self.n0, self.n1, inside, self.smoothing)
         level = np.zeros(len(mean))
-        if self.t0.any() and self.t1.any():
-            level[0] = np.log(self.t1.sum()) - np.log(self.t0.sum())
-        starts = (space.T @ begin for begin in (start, level))
-        found = fit_penalised(design, self.t0, self.t1, inside, *starts)
+        level[0] = problem.base
+        found = problem.least(*(space.T @ begin for begin in (start, level)))
         away = mean - space @ inside.mean
         objective = found.objective + 0.5 * float(precision @ away**2)
         return found._replace(theta=space @ found.theta, objective=objective)
 
-    def risen(self, free: Penalised, ends: tuple[float, float]) -> Array:
+    def risen(self, free: LogisticPoint, ends: tuple[float, float]) -> Array:
         """The best that does not fall between the ends: free, on an edge, or a constant."""
         size = len(free.theta)
         slopes = np.array([[0.0, 1.0, 2.0 * end] for end in ends])[:, :size]

@@ -15,13 +15,13 @@ from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf,
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.cubic import Basis, Cubic, spline_basis
-from calibrant.kernels.newton import platt_smoothing, smoothed
-from calibrant.kernels.penalised import (
-    Penalised,
+from calibrant.kernels.logistic import (
+    LogisticPoint,
+    LogisticProblem,
     Prior,
-    fit_in_cone,
-    fit_penalised,
     log_determinant,
+    platt_smoothing,
+    smoothed,
 )
 from calibrant.losses import logit
 from calibrant.maps import Map, Piecewise
@@ -170,12 +170,11 @@ class Spline(Calibrator):
         ends = axis.x(np.array([axis.low, axis.high]))
         knots = _knots(x, cells.weight, min(int(wanted), max(2, len(cells))), ends)
         basis = spline_basis(x, cells.weight, knots)
-        smooth = _Smoothing(basis, *_targets(cells.negative, cells.positive))
+        smooth = _Smoothing(basis, cells.negative, cells.positive)
         if isinstance(self.penalty, str):
             few = cells.pool(FEWER_CELLS)
             coarse = _Smoothing(
-                spline_basis(axis.x(few.scores), few.weight, knots),
-                *_targets(few.negative, few.positive),
+                spline_basis(axis.x(few.scores), few.weight, knots), few.negative, few.positive
             )
             self.penalties_, self.criteria_ = CHOICES[self.penalty](coarse, few, self.monotone)
         else:
@@ -192,12 +191,12 @@ class Spline(Calibrator):
 
     def _constant(self, axis: _Axis, cells: ScoreTable) -> Map:
         """All scores are equal: the smoothed base rate."""
-        t0, t1 = _targets(cells.negative, cells.positive)
-        level = float(np.log(t1.sum() / t0.sum()))
+        n0, n1 = cells.total_negative, cells.total_positive
+        t0, t1 = smoothed(np.array(n0), np.array(n1), platt_smoothing(n0, n1))
+        level = float(np.log(t1 / t0))
         self.penalties_ = self.criteria_ = np.empty(0)
         self.penalty_, self.effective_df_, self.map_error_ = float(GRID[0]), 1.0, 0.0
-        self.log_evidence_ = float(t1.sum() * -np.logaddexp(0.0, -level))
-        self.log_evidence_ -= float(t0.sum() * np.logaddexp(0.0, level))
+        self.log_evidence_ = -float(t1 * np.logaddexp(0.0, -level) + t0 * np.logaddexp(0.0, level))
         self.knots_ = np.array([axis.low])
         return Piecewise.linear(self.knots_, np.array([level]), axis.input, "logit")
 
@@ -265,11 +264,6 @@ def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
     return _Axis(kind, low, high, half, mean, max(sd, 1e-6), ends), cells
 
 
-def _targets(n0: Array, n1: Array) -> tuple[Array, Array]:
-    """Platt's targets as weights of the two classes."""
-    return smoothed(n0, n1, platt_smoothing(float(n0.sum()), float(n1.sum())))
-
-
 def _knots(x: Array, weight: Array, count: int, ends: Array) -> Array:
     """Quantiles of x by weight, the ends among them, none too close to the next."""
     low, high = ends.tolist()
@@ -308,40 +302,42 @@ class _Smoothing(NamedTuple):
     """A penalised fit for any λ: the basis at the cells, and the weights of the classes there."""
 
     basis: Basis
-    t0: Array
-    t1: Array
+    n0: Array
+    n1: Array
 
-    def flat(self) -> Array:
-        """The constant fit, to start from."""
-        theta = np.zeros(len(self.basis.columns))
-        theta[0] = np.log(self.t1.sum() / self.t0.sum())
-        return theta
-
-    def prior(self, penalty: float) -> Prior:
+    def problem(self, penalty: float) -> LogisticProblem:
+        """The fit for one λ, with Platt's targets."""
         size = len(self.basis.columns)
-        return Prior(np.zeros(size), np.append([0.0, 0.0], np.full(size - 2, penalty)))
+        prior = Prior(np.zeros(size), np.append([0.0, 0.0], np.full(size - 2, penalty)))
+        smoothing = platt_smoothing(float(self.n0.sum()), float(self.n1.sum()))
+        return LogisticProblem(self.design, self.n0, self.n1, prior, smoothing)
 
     def design(self, part: slice) -> Array:
         return self.basis.columns[:, part]
 
-    def fit(self, penalty: float, start: Array) -> Penalised:
-        return fit_penalised(self.design, self.t0, self.t1, self.prior(penalty), start)
+    def flat(self) -> Array:
+        """The constant fit, to start from."""
+        theta = np.zeros(len(self.basis.columns))
+        theta[0] = self.problem(0.0).base
+        return theta
 
-    def risen(self, free: Penalised, penalty: float) -> Penalised:
+    def fit(self, penalty: float, start: Array) -> LogisticPoint:
+        return self.problem(penalty).least(start)
+
+    def risen(self, free: LogisticPoint, penalty: float) -> LogisticPoint:
         """The best fit that does not fall: the free one, if that does not."""
         cone = self.basis.rising()
         if (cone @ free.theta >= 0.0).all():
             return free
-        prior = self.prior(penalty)
-        return fit_in_cone(self.design, self.t0, self.t1, prior, cone, self.flat())
+        return self.problem(penalty).least(self.flat(), cone=cone)
 
-    def log_evidence(self, fit: Penalised, penalty: float) -> float:
+    def log_evidence(self, fit: LogisticPoint, penalty: float) -> float:
         """Laplace: both the prior and the posterior are Gaussian in the coordinates d."""
         bends = len(fit.theta) - 2
         volume = 0.5 * bends * np.log(penalty) - 0.5 * log_determinant(fit.hessian)
         return float(-fit.objective + volume + np.log(2.0 * np.pi))
 
-    def effective_df(self, fit: Penalised, penalty: float) -> float:
+    def effective_df(self, fit: LogisticPoint, penalty: float) -> float:
         """tr H⁻¹(H − λ·1 on the bends)."""
         inverse = np.linalg.pinv(fit.hessian, hermitian=True)
         return float(len(fit.theta) - penalty * np.trace(inverse[2:, 2:]))
@@ -379,7 +375,7 @@ def _by_folds(smooth: _Smoothing, cells: ScoreTable, monotone: bool) -> tuple[Ar
         n1 = np.maximum(cells.positive - held.positive, 0.0)
         if not (held.negative.any() or held.positive.any()) or not (n0.any() or n1.any()):
             continue
-        part = _Smoothing(smooth.basis, *_targets(n0, n1))
+        part = _Smoothing(smooth.basis, n0, n1)
         start = part.flat()
         for j, penalty in enumerate(GRID.tolist()):
             fit = part.fit(penalty, start)

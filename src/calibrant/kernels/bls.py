@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from calibrant.errors import ConvergenceError
-from calibrant.kernels.descent import is_hidden
+from calibrant.kernels.descent import descend
 
 __all__ = [
     "Band",
@@ -30,11 +29,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: the longest step of a parameter, in prior standard deviations
-FURTHEST = 50.0
 #: how near to 0 a knot bends both sides
 NEAR = 0.1
-#: the fit ends when another step promises less than this, in nats
+#: a fit has converged when another step promises less than this, in nats
 ENOUGH = 1e-12
 
 
@@ -176,6 +173,16 @@ def _place(nodes: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
     return piece, (x - low) / (high - low)
 
 
+class _PosteriorPoint(NamedTuple):
+    """θ in prior standard deviations from its mean, with the objective and its gradient there, and
+    the information n·p(1 − p) of each cell."""
+
+    theta: Array
+    objective: float
+    gradient: Array
+    information: Array
+
+
 class Posterior(NamedTuple):
     """The mode θ, its covariance, the log evidence, and the steps that led to the mode."""
 
@@ -206,51 +213,35 @@ def fit_posterior(
 
     Notes
     -----
-    Newton's method on a strictly convex function; a step is halved until the objective falls by a
-    share of what its slope promises. O(D + m³) per step for broken lines with m parameters,
-    O(D·m²) for columns.
+    `descend` on a strictly convex function of u. A step costs O(D + m³) for broken lines with m
+    parameters, and O(D·m²) for columns. Raises where no optimum is found.
     """
     n = n0 + n1
-    slack = 1e-15 * float(n.sum())  # rounding of the objective
 
-    def objective(u: Array) -> tuple[float, Array]:
+    def at(u: Array) -> _PosteriorPoint:
         f = design.times(mean + sd * u)
-        return 0.5 * float(u @ u) - log_likelihood(f, n0, n1), f
+        p, slope = _probabilities(f)
+        objective = 0.5 * float(u @ u) - log_likelihood(f, n0, n1)
+        return _PosteriorPoint(u, objective, u + sd * design.back(n * p - n1), n * slope)
 
-    u = np.zeros(len(mean)) if start is None else (start - mean) / sd
-    loss, f = objective(u)
-    step, converged, left = 0, False, np.inf
-    while True:
-        p, slope_of_p = _probabilities(f)
-        gradient = u + sd * design.back(n * p - n1)
-        hessian = design.gram(n * slope_of_p) * sd * sd[:, None]
-        hessian.flat[:: len(u) + 1] += 1.0
-        factor, _ = dpotrf(hessian, lower=1)
-        if converged or step == max_steps:
-            break
-        step += 1
-        direction = -dpotrs(factor, gradient, lower=1)[0]
-        slope = float(gradient @ direction)
-        left = -slope
-        converged = left <= ENOUGH
-        length = 1.0 if converged else min(1.0, FURTHEST / float(np.abs(direction).max()))
-        least = 1e-10 * length
-        there, f_there = objective(u + length * direction)
-        while not converged and there > loss + 1e-4 * length * slope + slack:
-            length /= 2.0
-            converged = length < least  # rounding hides any further gain
-            there, f_there = objective(u + length * direction)
-        u, loss, f = u + length * direction, there, f_there
-    if not (converged and (left <= ENOUGH or is_hidden(left, loss, float(n.sum())))):
-        raise ConvergenceError(
-            f"a member of BLS must end at its optimum, but {step} steps did not lead there. Scores "
-            "or weights that differ by many orders of magnitude can do this: rescale or cut them."
-        )
-    inverse = dpotri(factor, lower=1)[0]
+    def factor(here: _PosteriorPoint) -> Array:
+        hessian = design.gram(here.information) * sd * sd[:, None]
+        hessian.flat[:: len(sd) + 1] += 1.0
+        return np.asarray(dpotrf(hessian, lower=1)[0])
+
+    def step(here: _PosteriorPoint) -> Array:
+        return -np.asarray(dpotrs(factor(here), here.gradient, lower=1)[0])
+
+    begin = at(np.zeros(len(mean)) if start is None else (start - mean) / sd)
+    found = descend(at, begin, step, float(n.sum()), max_steps, enough=ENOUGH).required()
+    last = at(found.theta)
+    lower = factor(last)
+    inverse = dpotri(lower, lower=1)[0]
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    log_det = 2.0 * float(np.log(np.diagonal(factor)).sum())
+    log_det = 2.0 * float(np.log(np.diagonal(lower)).sum())
     covariance = inverse * sd * sd[:, None]
-    return Posterior(mean + sd * u, covariance, -loss - 0.5 * log_det, step)
+    log_evidence = -last.objective - 0.5 * log_det
+    return Posterior(mean + sd * last.theta, covariance, log_evidence, found.steps)
 
 
 def _probabilities(f: Array) -> tuple[Array, Array]:

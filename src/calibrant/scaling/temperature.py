@@ -17,7 +17,7 @@ from calibrant.estimators.base import (
     inner_interval,
     on_logit_scale,
 )
-from calibrant.kernels.newton import STEEPEST, fit_logistic
+from calibrant.kernels.logistic import STEEPEST, fit_logistic
 from calibrant.kernels.softmax import RIDGE, fit_temperature
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap

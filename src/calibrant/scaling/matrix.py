@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
-from calibrant.maps import VectorMap
-from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
-from calibrant.scaling.regularised import Family, RidgeCalibrator
+from calibrant.scaling.affine import RidgeCalibrator
 
 __all__ = ["MatrixScaling"]
 
@@ -38,18 +31,18 @@ class MatrixScaling(RidgeCalibrator):
     ----------
     matrix_ : ndarray of shape (k, k)
     offsets_ : ndarray of shape (k,)
-        W and b; of what was kept.
+        W and b of the map that was kept.
     lambda_used_, mu_used_ : float
         λ and μ of the fit.
     held_out_ : dict of float to float
         With ``lambda_="auto"``: log loss per row on rows held out, for each λ that was tried.
     kept_ : {"fit", "temperature", "identity"}
-        What the map is.
+        What was kept as the map.
     gain_, gain_error_ : float
         The fit's gain in log loss per row over the scores as they are, on rows held out, and its
-        standard error (NaN: not looked at).
+        standard error (NaN: not measured).
     converged_, n_iter_ : bool, int
-        That the solver reached its tolerance (else the fit raises), and its steps.
+        That the solver converged (else the fit raises), and its steps.
 
     Notes
     -----
@@ -83,36 +76,3 @@ class MatrixScaling(RidgeCalibrator):
     >>> (3 * (c.matrix_[:2] - c.matrix_[2])).round(1).tolist()
     [[1.0, 0.5, -1.5], [0.5, 1.1, -1.5]]
     """
-
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "lambda_": (OneOf(("auto",)), Number(0.0)),
-        "mu": (OneOf((None,)), Number(0.0)),
-        "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
-        "gate": (GATE,),
-        "weights": (WEIGHTS,),
-    }
-
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "auto",
-        mu: float | None = None,
-        scale: str = "auto",
-        label_smoothing: float = 0.0,
-        gate: bool = True,
-        weights: str = "importance",
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.mu = mu
-        self.scale = scale
-        self.label_smoothing = label_smoothing
-        self.gate = gate
-        self.weights = weights
-        self.classes = classes
-
-    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        read = reading(matrix, self.scale)
-        family = Family(read, full=True, smoothing=self.label_smoothing)
-        return self._fit_ridges(family)

@@ -9,8 +9,9 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.kernels.softmax import fit_temperature
 from calibrant.maps import VectorMap
-from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
-from calibrant.scaling.regularised import AffineCalibrator, Family
+from calibrant.scaling.affine import AffineCalibrator
+from calibrant.scaling.affine_family import Family
+from calibrant.scaling.base import reading
 
 __all__ = ["StructuredScaling"]
 
@@ -40,14 +41,14 @@ class StructuredScaling(AffineCalibrator):
         T of the first step.
     matrix_ : ndarray of shape (k, k)
     offsets_ : ndarray of shape (k,)
-        I + diag v + M and b; of what was kept.
+        I + diag v + M and b of the map that was kept.
     kept_ : {"fit", "temperature", "identity"}
-        What the map is.
+        What was kept as the map.
     gain_, gain_error_ : float
         The fit's gain in log loss per row over the scores as they are, on rows held out, and its
-        standard error (NaN: not looked at).
+        standard error (NaN: not measured).
     converged_, n_iter_ : bool, int
-        That the solver reached its tolerance (else the fit raises), and its steps.
+        That the solver converged (else the fit raises), and its steps.
 
     Notes
     -----
@@ -80,13 +81,11 @@ class StructuredScaling(AffineCalibrator):
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        **AffineCalibrator._limits,
         "structure": (OneOf(("matrix", "vector")),),
         "lambda_intercept": (Number(0.0),),
         "lambda_diagonal": (Number(0.0),),
         "lambda_off_diagonal": (Number(0.0),),
-        "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
-        "gate": (GATE,),
         "weights": (WEIGHTS,),
     }
 

@@ -23,12 +23,10 @@ from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.checks import in_blocks
 from calibrant.scaling.base import (
-    SMOOTHED,
+    LABEL_SMOOTHING,
     OneOrMany,
     Reading,
     count_columns,
-    provenance_of,
-    range_of_rows,
     reading,
 )
 
@@ -98,7 +96,7 @@ class Temperature(OneOrMany):
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
+        "label_smoothing": (LABEL_SMOOTHING,),
     }
 
     def __init__(
@@ -132,10 +130,7 @@ class Temperature(OneOrMany):
         check_parameters(self, self._limits)
         self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
-        self.map_ = self._fit_matrix(matrix)
-        self.classes_, self.pos_label_ = classes, None
-        self.score_range_ = range_of_rows(matrix.scores, self.map_)
-        self._provenance = provenance_of(matrix)
+        self._learn_rows(self._fit_matrix(matrix), matrix, classes)
         return self
 
     def _fit(self, table: ScoreTable) -> Map:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.estimators.base import Limit
 from calibrant.maps import VectorMap
-from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
-from calibrant.scaling.regularised import AffineCalibrator, Family
+from calibrant.scaling.affine import AffineCalibrator
+from calibrant.scaling.affine_family import Family
+from calibrant.scaling.base import reading
 
 __all__ = ["VectorScaling"]
 
@@ -34,14 +33,14 @@ class VectorScaling(AffineCalibrator):
     Attributes
     ----------
     factors_, offsets_ : ndarray of shape (k,)
-        v and b; of what was kept.
+        v and b of the map that was kept.
     kept_ : {"fit", "temperature", "identity"}
-        What the map is.
+        What was kept as the map.
     gain_, gain_error_ : float
         The fit's gain in log loss per row over the scores as they are, on rows held out, and its
-        standard error (NaN: not looked at).
+        standard error (NaN: not measured).
     converged_, n_iter_ : bool, int
-        That the solver reached its tolerance (else the fit raises), and its steps.
+        That the solver converged (else the fit raises), and its steps.
 
     Notes
     -----
@@ -69,12 +68,6 @@ class VectorScaling(AffineCalibrator):
     >>> (3 * c.factors_).round(1).tolist()
     [1.0, 2.1, 1.0]
     """
-
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
-        "gate": (GATE,),
-    }
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,11 +14,11 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.estimators.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
-from calibrant.kernels.highest_scores import average_of_maxima
 from calibrant.kernels.poisson import GRID, choose_lambda, unit_gaps
 from calibrant.kernels.simplify import simplify
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
+from calibrant.paper_variants.abb import average_by_highest_scores, stored_in_cells
 
 __all__ = ["ABB"]
 
@@ -147,9 +147,14 @@ class ABB(Calibrator):
         heaviest = chains[int(np.argmax(logs))]
         self.error_ = _quadrature_error(table, heaviest, whole, self.tol)
         mixed = _Mixed(table.scores, chains, self.lambda_weights_)
-        point, self.map_error_ = VARIANTS[self.variant](table, mixed)
+        if self.variant == "exact":
+            point, self.map_error_ = _drawn(table, mixed)
+        else:
+            boundaries = [chain.gaps for chain in chains]
+            point = average_by_highest_scores(table, boundaries, self.lambda_weights_)
+            self.map_error_ = 0.0
         if self.cache is not None:
-            point, self.cache_error_ = _cached(point, table.scores, self.cache)
+            point, self.cache_error_ = stored_in_cells(point, table.scores, self.cache)
         if not levels:
             return point
         x, n0, n1, at = _band_points(table)
@@ -201,32 +206,25 @@ class _Mixed(NamedTuple):
     weights: Array
 
     def at_scores(self) -> Array:
-        size = len(self.scores)
-        if size == 1:
-            return sum_of(self.weights, [chain.moments[2] for chain in self.chains])
-        inner = np.arange(size - 1)
-        parts = [
-            np.append(chain.probability(inner, np.zeros(size - 1)), chain.moments[2, -1])
-            for chain in self.chains
-        ]
-        return sum_of(self.weights, parts)
+        inner = np.arange(len(self.scores) - 1)
+        none = np.zeros(len(inner))
+        return self._average(
+            np.append(chain.probability(inner, none), chain.moments[2, -1]) for chain in self.chains
+        )
 
     def __call__(self, x: Array) -> Array:
         i = np.clip(np.searchsorted(self.scores, x, side="right") - 1, 0, len(self.scores) - 2)
         low, high = self.scores[i] / 2, self.scores[i + 1] / 2  # a gap could overflow
         share = np.clip((x / 2 - low) / np.maximum(high - low, 5e-324), 0.0, 1.0)
-        return sum_of(self.weights, [chain.probability(i, share) for chain in self.chains])
+        return self._average(chain.probability(i, share) for chain in self.chains)
+
+    def _average(self, parts: Iterable[Array]) -> Array:
+        return np.asarray(
+            sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
+        )
 
 
-def sum_of(weights: Array, parts: list[Array]) -> Array:
-    """Σ weight · part."""
-    total = np.zeros(len(parts[0]))
-    for weight, part in zip(weights, parts, strict=True):
-        total += weight * part
-    return total
-
-
-def _exact(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
+def _drawn(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
     """The average as straight pieces, and how far they are from it at most.
 
     Half of the error comes from refining and a quarter from thinning. Where a λ of thousands makes
@@ -261,39 +259,10 @@ def _straightened(table: ScoreTable, mixed: _Mixed, error: float) -> Piecewise:
     return Piecewise.linear(x, np.clip(v, 0.0, 1.0))
 
 
-def _text(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
-    """Eq. 2.9 with the highest scores of sub-binnings in place of their sums."""
-    parts = [
-        average_of_maxima(table.negative, table.positive, chain.gaps) for chain in mixed.chains
-    ]
-    value = np.clip(sum_of(mixed.weights, parts), 0.0, 1.0)
-    return Piecewise.linear(table.scores, value), 0.0
-
-
-VARIANTS: dict[str, Callable[[ScoreTable, _Mixed], tuple[Piecewise, float]]] = {
-    "exact": _exact,
-    "text": _text,
-}
-
-
 def _quadrature_error(table: ScoreTable, chain: _Chain, whole: bool, tol: float) -> float:
     nodes, weight = quadrature(table.total, whole, tol, share=5 / 6)
     fewer = log_evidence(table.negative, table.positive, chain.gaps, nodes, weight)
     return abs(float(fewer) - chain.log_evidence)
-
-
-def _cached(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
-    """The map's values in the middle of equal-width cells, and the largest error at the scores."""
-    low, high = min(0.0, float(scores[0])), max(1.0, float(scores[-1]))
-    if low < 0.0 or high > 1.0:
-        low, high = float(scores[0]), float(scores[-1])
-    if low == high:
-        return point, 0.0
-    shares = np.arange(cells + 1) / cells
-    edges = low * (1.0 - shares) + high * shares
-    edges = np.unique(edges)  # cells finer than floats
-    step = Piecewise.step(edges[1:-1], point(edges[1:] / 2 + edges[:-1] / 2))
-    return step, float(np.abs(step(scores) - point(scores)).max())
 
 
 def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, NDArray[np.intp]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,14 +21,12 @@ from calibrant.estimators.base import (
     on_logit_scale,
 )
 from calibrant.kernels.broken_lines import Line, Points
-from calibrant.kernels.fused_steps import FusedFit, FusedPoints
 from calibrant.kernels.likelihood import log_likelihood
 from calibrant.kernels.model_weights import CRITERIA, SELECT, shares
-from calibrant.kernels.parabolas import Curves, ParabolaFit
 from calibrant.kernels.polyline import spread
-from calibrant.kernels.simplify import simplify
 from calibrant.losses import logit
 from calibrant.maps import Map, Mixture, Piecewise
+from calibrant.paper_variants.elite import PARABOLAS, STEPS, TrendKind
 
 __all__ = ["ELiTE"]
 
@@ -40,8 +38,6 @@ LEAST_LAMBDA = 1e-4
 SAME = 1e-9
 #: the relative duality gap aimed at, and the one above which a warning is given
 GAP, WARN = 1e-8, 1e-7
-#: how far a map of parabolas is from them at most: half by each of drawing and thinning it
-CURVE_ERROR = 1e-5
 #: μ of the average, in units of √(N·r(1−r)), the spread of the number of positives
 MUS = (1 / 16, 1 / 4, 1.0, np.inf)
 
@@ -185,7 +181,7 @@ class ELiTE(Calibrator):
         self.models_ = tuple(kind.draw(draw, points, fit) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
-        return draw.thinned(average) if kind.degree == 2 else average
+        return kind.finish(draw, average)
 
     def _weigh(
         self, cells: _TrendCells, points: Any, fits: list[Any], least: float, n: float
@@ -289,21 +285,8 @@ class _MapMaker(NamedTuple):
     def input(self) -> str:
         return "logit" if self.on_logit else "score"
 
-    def steps(self, _: FusedPoints, fit: FusedFit) -> Piecewise:
-        """Steps halfway between neighbouring cells."""
-        low, high = self.x[fit.at[1:] - 1], self.x[fit.at[1:]]
-        half = low / 2 + high / 2
-        cuts = np.where(half > low, half, high)
-        return Piecewise.step(cuts, np.clip(fit.value, *self.bounds), self.input)
-
     def line(self, _: Points, fit: Line) -> Piecewise:
         return self.polygon(self.x[fit.at], fit.value)
-
-    def curve(self, points: Curves, fit: ParabolaFit) -> Piecewise:
-        place, value = points.polygon(fit, CURVE_ERROR / 2)
-        x = self.x[0] * (1.0 - place) + self.x[-1] * place
-        _, first = np.unique(x, return_index=True)
-        return self.polygon(x[first], value[first])
 
     def polygon(self, x: Array, value: Array) -> Piecewise:
         """The polygon as a map: clipped, with knots where it is."""
@@ -320,12 +303,6 @@ class _MapMaker(NamedTuple):
         value = np.clip(np.concatenate(values)[first], *self.bounds)
         return Piecewise.linear(x, value, input=self.input)
 
-    def thinned(self, average: Piecewise) -> Piecewise:
-        """An average of polygons with the knots that it needs."""
-        x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
-        kept = simplify(x, average.left, CURVE_ERROR / 2)
-        return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
-
 
 def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
     """The polygon with its end pieces drawn on to where they meet a bound."""
@@ -340,16 +317,6 @@ def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Arra
     return x, value
 
 
-class _Kind(NamedTuple):
-    """What a degree is made of: its solver, and how its fits are drawn."""
-
-    degree: int
-    points: Callable[[Array, Array, Array], Any]
-    draw: Callable[[_MapMaker, Any, Any], Piecewise]
-
-
-KINDS = (
-    _Kind(0, FusedPoints, _MapMaker.steps),
-    _Kind(1, Points, _MapMaker.line),
-    _Kind(2, Curves, _MapMaker.curve),
-)
+LINES = TrendKind(1, Points, _MapMaker.line)
+#: by degree; a table of one score has no line, and one of two no parabola
+KINDS = (STEPS, LINES, PARABOLAS)

@@ -15,11 +15,11 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, OneOf
 from calibrant.kernels import path_scores
-from calibrant.kernels.authors_path import authors_models
-from calibrant.kernels.model_weights import CRITERIA, SELECT, shares
+from calibrant.kernels.model_weights import CRITERIA, SELECT_ENIR, shares
 from calibrant.kernels.near_isotonic import Tree, merge_path, pool_equal
 from calibrant.kernels.path_scores import PathPart, average_leaves, part_that_matters
 from calibrant.maps import Chain, Logistic, Map, Piecewise
+from calibrant.paper_variants.enir import authors_average
 
 __all__ = ["ENIR", "NearIsotonicPath", "near_isotonic_path"]
 
@@ -29,8 +29,6 @@ Criterion = Callable[[Any, Any], Any]
 
 #: models this much above the least criterion, and 2 ln of their number, weigh less than e⁻⁴⁰ in all
 SLACK = 80.0
-#: the authors' pruning stops at the first drop of the weights, but one, below so many variances
-AUTHORS_DROP = 0.005
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -271,7 +269,7 @@ class ENIR(Calibrator):
         "variant": (OneOf(tuple(PRESETS)),),
         "criterion": (OneOf(tuple(CRITERIA)),),
         "penalty": (OneOf(("auto", "bic", "authors")),),
-        "models": (OneOf(("all", "elbow", "best")),),
+        "models": (OneOf(tuple(SELECT_ENIR)),),
         "interpolation": (OneOf(("auto", "step", "linear")),),
         "smoothing": (OneOf(("auto", *SMOOTHING)),),
         "weights": (WEIGHTS,),
@@ -333,7 +331,7 @@ class ENIR(Calibrator):
         if not np.isfinite(scores).any():  # AICc bears none of the models
             scores = np.full(len(scores), np.inf)
             scores[-1] = 0.0
-        return CHOOSE[self.models](shares(scores))
+        return SELECT_ENIR[self.models](shares(scores))
 
     def _fit_authors(self, table: ScoreTable) -> Map:
         for name in ("interpolation", "smoothing"):
@@ -346,37 +344,13 @@ class ENIR(Calibrator):
         if link:  # σ may make far scores equal
             table = table.through_sigmoid()
         self.path_ = near_isotonic_path(table)
-        lambdas, fits = authors_models(table.scores, table.negative, table.positive)
         criterion = self._criterion(table.total)
-        scores = [criterion(fit.log_likelihood, len(fit.starts)) for fit in fits]
-        weights = self._weights(np.array(scores))
-        self.n_models_scored_ = len(fits)
-        middle = (self.path_.lambdas[1:] + self.path_.lambdas[:-1]) / 2.0
-        nearest = np.searchsorted(middle, lambdas)
-        self.weights_ = np.bincount(nearest, weights, minlength=len(self.path_)).astype(np.float64)
-        values = np.zeros(len(table))
-        for weight, fit in zip(weights, fits, strict=True):
-            values += weight * fit.value
-        line = _lines(table, np.arange(len(table)), np.clip(values, 0.0, 1.0))
+        found = authors_average(
+            table, self.path_.lambdas, lambda logs, df: self._weights(criterion(logs, df))
+        )
+        self.weights_, self.n_models_scored_ = found.weights, found.n_models
+        line = _lines(table, np.arange(len(table)), found.values)
         return Chain((Logistic(0.0, (("x", 1.0),)), line)) if link else line
-
-
-def _elbow(weights: Array) -> Array:
-    """The authors' pruning of this ensemble, which is not that of BBQ."""
-    order = np.argsort(-weights, kind="stable")
-    ranked = weights[order] / weights.max()
-    least = AUTHORS_DROP * float(np.var(ranked, ddof=1)) if len(ranked) > 1 else 0.0
-    k = 2
-    while k < len(ranked) and ranked[k - 1] - ranked[k] > least:
-        k += 1
-    kept = np.zeros(len(weights))
-    chosen = order[: k - 1]
-    kept[chosen] = weights[chosen] / weights[chosen].sum()
-    return kept
-
-
-#: what of the weights is kept, by name
-CHOOSE: dict[str, Callable[[Array], Array]] = {**SELECT, "elbow": _elbow}
 
 
 def _steps(table: ScoreTable, first: Index, values: Array) -> Map:

@@ -12,7 +12,8 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf, inner_interval
 from calibrant.kernels.logistic import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
-from calibrant.maps import Chain, Logistic, Map
+from calibrant.maps import Logistic, Map
+from calibrant.maps.chain import after_sigmoid
 from calibrant.maps.checks import in_blocks
 
 __all__ = ["Beta"]
@@ -98,7 +99,7 @@ class Beta(Calibrator):
         self.a_, self.b_ = float(a), float(b)
         self.c_ = float((a - b) * np.log(2.0)) if self.parameters == "ab" else float(c)
         beta = Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
-        return Chain((Logistic(0.0, (("x", 1.0),)), beta)) if margins else beta
+        return after_sigmoid(beta) if margins else beta
 
 
 #: the features of each choice, as functions of p

@@ -14,7 +14,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.blas_threads import one_thread
-from calibrant.kernels.cubic import Basis, Cubic, spline_basis
+from calibrant.kernels.cubic import Basis, Cubic, quantile_knots, spline_basis
 from calibrant.kernels.logistic import (
     LogisticPoint,
     LogisticProblem,
@@ -167,8 +167,9 @@ class Spline(Calibrator):
         wanted = self.knots
         if isinstance(wanted, str):
             wanted = min(MOST, round(FEWEST + np.sqrt(table.total) / 2))
-        ends = axis.x(np.array([axis.low, axis.high]))
-        knots = _knots(x, cells.weight, min(int(wanted), max(2, len(cells))), ends)
+        low, high = axis.x(np.array([axis.low, axis.high])).tolist()
+        count = min(int(wanted), max(2, len(cells)))
+        knots = quantile_knots(x, cells.weight, count, (low, high), APART)
         basis = spline_basis(x, cells.weight, knots)
         smooth = _Smoothing(basis, cells.negative, cells.positive)
         if isinstance(self.penalty, str):
@@ -262,18 +263,6 @@ def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
     mean = float(share @ weight / weight.sum())
     sd = float(np.sqrt((share - mean) ** 2 @ weight / weight.sum()))
     return _Axis(kind, low, high, half, mean, max(sd, 1e-6), ends), cells
-
-
-def _knots(x: Array, weight: Array, count: int, ends: Array) -> Array:
-    """Quantiles of x by weight, the ends among them, none too close to the next."""
-    low, high = ends.tolist()
-    upto = np.cumsum(weight)
-    inner = np.interp(np.arange(1, count - 1) / (count - 1), (upto - weight / 2) / upto[-1], x)
-    gap, knots = APART * (high - low), [low]
-    for knot in inner.tolist():
-        if knot >= knots[-1] + gap and knot <= high - gap:
-            knots.append(knot)
-    return np.array([*knots, high])
 
 
 def _with_tails(

@@ -8,6 +8,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
 from calibrant.kernels.bls_members import MOST_ODDS, AxisCells, MemberAverage
+from calibrant.kernels.few_knots import few_knots
 
 __all__ = ["expected_rate", "rising", "shift_to_rate", "spread_out", "thinned"]
 
@@ -104,25 +105,6 @@ def _nearest(a: Array, places: Array) -> NDArray[np.intp]:
 
 
 def thinned(x: Array, v: Array, tol: float) -> list[int]:
-    """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v).
-
-    From the last knot kept, the slopes that pass within tol of every point since form a cone; the
-    furthest point whose own slope lies in it is the next knot.
-    """
-    places, values = (x / (float(np.abs(x).max()) or 1.0)).tolist(), v.tolist()
-    kept, anchor = [0], 0
-    while anchor < len(places) - 1:
-        low, high, good = -np.inf, np.inf, anchor + 1
-        for i in range(anchor + 1, len(places)):
-            width = places[i] - places[anchor]
-            if width <= 0.0:
-                break
-            slope = (values[i] - values[anchor]) / width
-            if low <= slope <= high:
-                good = i
-            low, high = max(low, slope - tol / width), min(high, slope + tol / width)
-            if low > high:
-                break
-        anchor = good
-        kept.append(anchor)
-    return kept
+    """Indices of knots whose polygon stays within ``tol`` of the one through all points (x, v)."""
+    size = float(np.abs(x).max()) or 1.0  # widths could overflow
+    return few_knots((x / size).tolist(), v.tolist(), tol)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels.banded_qp import row_values, settled, solve_rows
+from calibrant.kernels.candidates import with_room
 from calibrant.kernels.polyline import line_values
 from calibrant.kernels.trend_filter import (
     block_sums,
@@ -92,10 +93,7 @@ class Points:
             if gap <= tol or not (where >= 0).any():
                 break
             kept = trial.needed() if rounds < DROPS else np.ones(len(trial.at), dtype=bool)
-            new = self.apart(where, trial.at[kept], close)
-            while not new.any() and close > 0.0:
-                close = 0.1 * close if close > SAME else 0.0
-                new = self.apart(where, trial.at[kept], close)
+            new, close = with_room(self.x, where, trial.at[kept], close, SAME)
             if not new.any():
                 break
             at = np.concatenate((trial.at[kept], where[new]))
@@ -108,13 +106,6 @@ class Points:
     def values(self, line: Line) -> Array:
         """p at all points."""
         return line_values(self.x, line.at, line.value)
-
-    def apart(self, where: Index, kept: Index, close: float) -> NDArray[np.bool_]:
-        """Which of the places (−1: none) are not next to a candidate already there."""
-        right = np.searchsorted(kept, where).clip(1)
-        left = self.x[where] - self.x[kept[right - 1]]
-        gap = np.minimum(left, self.x[kept[right]] - self.x[where])
-        return np.asarray((where >= 0) & (gap > close))
 
 
 class _Trial:

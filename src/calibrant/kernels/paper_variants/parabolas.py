@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from calibrant.kernels._jit import jit
 from calibrant.kernels.banded_qp import least_squares, solve_rows
+from calibrant.kernels.candidates import with_room
+from calibrant.kernels.cubic import divided
 
 __all__ = ["Curves", "ParabolaFit", "curvatures", "curve_values"]
 
@@ -163,13 +165,10 @@ class Curves:
             if gap <= tol or not len(where):
                 break
             kept = at[real] if rounds < DROPS else at
-            new = self.apart(where, kept, close)
-            while not len(new) and close > 0.0:
-                close = 0.1 * close if close > LEAST else 0.0
-                new = self.apart(where, kept, close)
-            if not len(new):
+            new, close = with_room(self.x, where, kept, close, LEAST)
+            if not new.any():
                 break
-            at = np.union1d(kept, new)
+            at = np.union1d(kept, where[new])
         return best
 
     def values(self, curve: ParabolaFit) -> Array:
@@ -182,17 +181,9 @@ class Curves:
         width = np.diff(t)
         bow = np.abs(curvatures(t, curve.value)) * width * width / 8.0
         pieces = np.ceil(np.sqrt(bow / tol)).clip(1, 10_000).astype(np.intp)
-        share = [np.arange(n) / n for n in pieces]
-        places = np.concatenate([a + h * s for a, h, s in zip(t, width, share, strict=False)])
-        places = np.append(places, t[-1])
+        places = divided(t, pieces)
         known = np.searchsorted(places, t)
         return places, curve_values(places, known, curve.value)
-
-    def apart(self, new: Index, kept: Index, close: float) -> Index:
-        """The new candidates that are not next to one already there."""
-        right = np.searchsorted(kept, new)
-        left = self.x[new] - self.x[kept[right - 1]]
-        return new[np.minimum(left, self.x[kept[right]] - self.x[new]) > close]
 
     def _trial(self, lam: float, at: Index) -> tuple[Array, Index, float]:
         """The best coefficients, the points whose prices ask for a jump, and the duality gap."""

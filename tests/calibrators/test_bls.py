@@ -13,7 +13,7 @@ from scipy.stats import norm
 import calibrant as cal
 from calibrant.calibrators import bls as room
 from calibrant.kernels import bls as kernel
-from calibrant.kernels import bls_members
+from calibrant.kernels import bls_average, bls_members
 from strategies import REAL, TAME_MARGINS, TAME_PROBABILITIES, costly, rows
 from twins import bls as naive
 
@@ -40,7 +40,7 @@ def average_of(c, s, y, w=None):
     where = bls_members.Coordinates.of(cells, axis)
     fits = tuple(bls_members.fit_members(cells, where))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()
-    return bls_members.MemberAverage(where, fits, c.weights_, c.moderation, cells.base)
+    return bls_average.MemberAverage(where, fits, c.weights_, c.moderation, cells.base)
 
 
 def axis_of(c, s):

@@ -20,7 +20,9 @@ from calibrant.estimators.base import (
     inner_interval,
 )
 from calibrant.kernels.blas_threads import one_thread
-from calibrant.kernels.bls_map import (
+from calibrant.kernels.bls_average import (
+    MOST_ODDS,
+    MemberAverage,
     expected_rate,
     rising,
     shift_to_rate,
@@ -29,10 +31,8 @@ from calibrant.kernels.bls_map import (
 )
 from calibrant.kernels.bls_members import (
     FURTHEST,
-    MOST_ODDS,
     AxisCells,
     Coordinates,
-    MemberAverage,
     MemberFit,
     ScoreAxis,
     between,

@@ -25,15 +25,15 @@ __all__ = ["Quadratic"]
 
 Array = NDArray[np.float64]
 
-#: precision of the prior without shrinkage: invisible unless the classes separate
+#: precision of the prior without shrinkage: it has no effect unless the classes separate
 RIDGE = 1e-6
 #: prior standard deviations by name
 SHRINK = {"identity": 1.0}
-#: the slope per standard deviation that margins, which have no identity, are shrunk to
+#: margins have no identity: they are shrunk to this slope per standard deviation
 MARGIN_SLOPE = 1.5
-#: the largest logit that margins are brought to before they pass through the sigmoid and back
+#: margins are scaled to at most this logit, so that they pass through σ and back without loss
 SPAN = 4.0
-#: a spread of z below this share of its size leaves no digits for a square
+#: if the spread of z is below this share of its size, z² has no digits left
 NARROW = 1e-4
 
 
@@ -43,11 +43,11 @@ class Quadratic(Calibrator):
     Parameters
     ----------
     shrinkage : {"none", "identity"} or a number above 0, default="none"
-        Nothing but the data; or a prior around the scores as they are, whose standard deviation is
-        the number (``"identity"``: 1). With x = (z − mean)/sd, f = z + α + β·x + γ·(x² − 1), and α,
-        β, γ are normal around 0 with that deviation: at a typical score the prior allows for a
-        change of the logit of about that size. Margins have no identity: there f is shrunk to the
-        logit of the base rate plus 1.5·x.
+        The data alone; or a prior around the scores as they are, with the number as its standard
+        deviation (``"identity"``: 1). With x = (z − mean)/sd, f = z + α + β·x + γ·(x² − 1), and α,
+        β, γ are normal around 0 with that deviation: at a typical score the prior allows the logit
+        to change by about as much. Margins have no identity: they are shrunk to the logit of the
+        base rate plus 1.5·x.
     monotone : bool, default=False
         Whether the parabola must not fall anywhere between the ends of the scores.
     weights, pos_label, classes : see `Calibrator`
@@ -60,17 +60,16 @@ class Quadratic(Calibrator):
     Notes
     -----
     Logistic regression on 1, z and z², by guarded Newton steps: O(D) per step after the
-    O(N log N) table, from a pooled table as warm start. Without ``shrinkage`` the targets are
-    Platt's, (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite,
-    with a ridge of 1e-6 on β and γ beside (with z left out). With ``shrinkage`` the labels count as
-    they are.
+    O(N log N) table, with a pooled table as warm start. Without ``shrinkage`` the targets are
+    Platt's, (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite;
+    f is then α + β·x + γ·(x² − 1), with a ridge of 1e-6 on β and γ. With ``shrinkage`` the labels
+    count as they are.
 
-    A parabola turns round somewhere. It is not followed beyond the scores: from the outermost
-    margin on, and from half-way between the outermost probability and 0 or 1 on, the map is flat.
-    Within that range it may fall, unless ``monotone``; then the best parabola with a + 2bz ≥ 0 at
-    both ends is taken exactly (the problem is convex, so if the free optimum fails, an edge has
-    it). With fewer than three scores, or z that spread by less than 1e-4 of their size, b is 0.
-    Priors count beside weights in units of rows; equal scores are one cell.
+    A parabola turns round somewhere, so it is not followed beyond the scores: the map is flat from
+    the outermost margin on, or from halfway between the outermost probability and 0 or 1. Within
+    that range it may fall, unless ``monotone``: then the exact best parabola with a + 2bz ≥ 0 at
+    both ends is taken. With fewer than three scores, or if z spreads by less than 1e-4 of its size,
+    b is 0. Weights count in units of rows; equal scores are one cell.
 
     References
     ----------
@@ -138,7 +137,7 @@ class Quadratic(Calibrator):
             smoothing = platt_smoothing(n0, n1)
         else:
             first, last = scale.x(table.scores[[0, -1]]).tolist()
-            slope = MARGIN_SLOPE if first < last else 0.0  # one margin has no scale
+            slope = MARGIN_SLOPE if first < last else 0.0  # a single margin has no scale
             straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), slope)
             mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
             deviation = (
@@ -147,7 +146,7 @@ class Quadratic(Calibrator):
             smoothing = (0.0, 0.0)
         size = 3 if scale.bends else 2
         precision = np.full(size, deviation**-2.0)
-        if self.shrinkage == "none":  # so that Σp is Σ of the targets
+        if self.shrinkage == "none":  # so that Σp is the sum of the targets
             precision[0] = 0.0
         return Prior(np.array(mean[:size]), precision), smoothing
 
@@ -162,7 +161,7 @@ class _Parabola(NamedTuple):
     smoothing: tuple[float, float]
 
     def fit(self, space: Array, start: Array) -> LogisticPoint:
-        """The best coefficients in the span of orthonormal columns, the first the intercept."""
+        """The best coefficients in the span of orthonormal columns; the first is the intercept."""
 
         def design(part: slice) -> Array:
             x = self.x[part]
@@ -180,7 +179,8 @@ class _Parabola(NamedTuple):
         return found._replace(theta=space @ found.theta, objective=objective)
 
     def risen(self, free: LogisticPoint, ends: tuple[float, float]) -> Array:
-        """The best that does not fall between the ends: free, on an edge, or a constant."""
+        """The best coefficients that do not fall between the ends: the free ones, those on an edge
+        (where the slope at an end is 0), or a constant."""
         size = len(free.theta)
         slopes = np.array([[0.0, 1.0, 2.0 * end] for end in ends])[:, :size]
         slopes /= np.linalg.norm(slopes, axis=1)[:, None]
@@ -203,8 +203,8 @@ def _across(row: Array) -> Array:
 class _Scale(NamedTuple):
     """How scores become z and x = (z − mean)/sd.
 
-    Probabilities are clipped and z is their logit. Margins are brought to z in [−4, 4] by a line,
-    so that a sigmoid and back loses nothing.
+    Probabilities are clipped, and z is their logit. Margins are scaled to z in [−4, 4] by a line,
+    the link: so they pass through σ and back without loss.
     """
 
     clip: tuple[float, float]
@@ -248,7 +248,7 @@ class _Scale(NamedTuple):
         return level - slope * m / s + b * m * m - bend, a, b
 
     def of_scores(self, c: float, a: float, b: float) -> tuple[float, float, float]:
-        """c, a, b for the scores themselves if they are margins."""
+        """c, a, b of z; for margins those of the scores themselves."""
         if self.link is None:
             return c, a, b
         shift, ((_, k),) = self.link
@@ -261,7 +261,7 @@ class _Scale(NamedTuple):
 
 
 def _link(low: float, high: float) -> tuple[float, tuple[tuple[str, float], ...]]:
-    """The line that brings margins to [−4, 4], as a logistic map has it."""
+    """The line that scales margins to [−4, 4], as the arguments of a logistic map."""
     half, middle = high / 2 - low / 2, low / 2 + high / 2
     steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
     steep = min(steep, STEEPEST)

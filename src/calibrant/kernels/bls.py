@@ -1,8 +1,8 @@
 """Bayesian logistic fits of few columns or of broken lines: the mode, its curvature, the evidence.
 
-Every design is a linear map from parameters θ to log-odds f at cells; a priori the parameters are
-independent normals. All work is done in u = (θ − mean)/sd, where the prior is the unit normal: then
-the Hessian is I + ..., no design is badly conditioned, and determinants are of that matrix alone.
+Every design is a linear map from parameters θ to log-odds f at cells. A priori the parameters are
+independent normals. All work is done in u = (θ − mean)/sd, whose prior is the unit normal: then the
+Hessian is at least the identity, so that every design is well conditioned.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: how near to 0 a knot bends both sides
+#: a knot within this distance of 0 bends the line on both of its sides
 NEAR = 0.1
 #: a fit has converged when another step promises less than this, in nats
 ENOUGH = 1e-12
 
 
 class Design(Protocol):
-    """How parameters become log-odds at the cells, and what comes back."""
+    """How parameters become log-odds at the cells, and how sums over cells come back."""
 
     def times(self, theta: Array) -> Array:
         """f = Φθ."""
@@ -49,7 +49,7 @@ class Design(Protocol):
 
 
 class FewColumns(NamedTuple):
-    """A few columns: phi has a row for each parameter."""
+    """A design of a few columns: phi has a row for each parameter."""
 
     phi: Array
 
@@ -71,11 +71,11 @@ class FewColumns(NamedTuple):
 def bends(nodes: Array) -> tuple[Array, Array]:
     """A line that bends at the inner nodes: its values at all nodes, and the weight of each bend.
 
-    Parameters are the value and the slope at 0 and the changes of slope. A node above 0 bends what
-    lies above it, (x − k)₊, one below 0 what lies below it, (k − x)₊, and one near 0 both sides, as
-    |x|/2 does at 0: so the line is anchored where the data are, and grows uncertain away from there
-    on both sides alike. With bends of variance ∝ the distance of nodes it is an integrated Brownian
-    motion, but for the choice of nodes.
+    Parameters are the value and the slope at 0, and the changes of slope. A node above 0 bends what
+    lies above it, (x − k)₊, and a node below 0 what lies below it, (k − x)₊. A node near 0 bends
+    both sides, as |x|/2 does at 0. So the line is anchored at 0, where the data are, and becomes
+    uncertain away from there on both sides alike. With bends of variance ∝ the distance of nodes it
+    is an integrated Brownian motion, seen at the nodes.
     """
     knots = nodes[1:-1]
     away = nodes[:, None] - knots
@@ -87,8 +87,8 @@ def bends(nodes: Array) -> tuple[Array, Array]:
 def ramps(nodes: Array) -> tuple[Array, Array]:
     """A line whose slope differs freely from node to node: Brownian motion around a line.
 
-    Parameters are the value at 0, the common slope, and how much each piece's slope differs from
-    it, with variance ∝ 1 / its length.
+    Parameters are the value at 0, the common slope, and how much the slope of each piece differs
+    from it. These differences have a variance ∝ 1 / the length of the piece.
     """
     low, high = nodes[:-1], nodes[1:]
     shapes = np.clip(nodes[:, None], low, high) - np.clip(0.0, low, high)
@@ -102,13 +102,13 @@ def _with_line(nodes: Array, shapes: Array) -> Array:
 class BrokenLine:
     """A broken line: straight between nodes, its values there linear in the parameters.
 
-    Sums over cells need the two nodes beside each cell, not all columns of the design: O(D) to
-    bring them to the nodes, and what follows is independent of D.
+    Sums over cells need only the two nodes beside each cell, not all columns of the design. They
+    take O(D) to bring to the nodes; the rest does not depend on D.
 
     Parameters
     ----------
     nodes : array of shape (k,)
-        Strictly ascending, at least two; beyond them the outermost lines go on.
+        Strictly ascending, at least two. Beyond them the outermost pieces go on.
     basis : array of shape (k, m)
         The values at the nodes that each parameter gives: `bends` or `ramps`.
     x : array of shape (D,)
@@ -167,7 +167,7 @@ class Band(NamedTuple):
 
 
 def _place(nodes: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
-    """The piece that each x lies on (the outermost go on for ever), and how far along it."""
+    """The piece that each x lies on (the outermost have no end), and how far along the piece."""
     piece = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
     low, high = nodes[piece], nodes[piece + 1]
     return piece, (x - low) / (high - low)

@@ -1,8 +1,8 @@
 """Cubic splines written by their second derivatives at the knots.
 
 f(x) = α + βx + Σ γ_j·G_j(x), where the second derivative of G_j is the hat at knot t_j. Then ∫f″²
-is γᵀMγ with the hats' tridiagonal mass matrix M = LLᵀ, and in d = Lᵀγ it is |d|²: well conditioned
-however unequal the gaps, and straight lines are exactly what costs nothing.
+is γᵀMγ with the tridiagonal mass matrix M = LLᵀ of the hats, and |d|² in d = Lᵀγ. That is well
+conditioned however unequal the gaps are, and its penalty is 0 exactly for straight lines.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Cubic(NamedTuple):
         )
 
     def places(self, tol: float, most: int) -> tuple[Array, float]:
-        """Places between which straight lines stay within ``tol``, and how far they are at most.
+        """Places between which straight lines stay within ``tol`` of f, and the largest error.
 
-        On a piece of width w they are within w²·max|f″|/8, and f″ is largest at a knot. No interval
-        is divided into more than ``most`` pieces.
+        On a piece of width w the error is at most w²·max|f″|/8, and |f″| is largest at a knot. No
+        interval is divided into more than ``most`` pieces, even if the error is then larger.
         """
         h = np.diff(self.knots)
         bend = np.maximum(np.abs(self.bend[1:]), np.abs(self.bend[:-1]))
@@ -48,15 +48,18 @@ class Cubic(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """The coordinates (α, β, d) of cubic splines on given knots, α + βx being the line of least
-    squares through f at the cells; so the penalty is |d|² and α, β hardly depend on d."""
+    """The coordinates (α, β, d) of cubic splines on given knots.
+
+    α + βx is the line of least squares through f at the cells. So the penalty is |d|², and α, β
+    hardly depend on d.
+    """
 
     knots: Array
     columns: Array  # f at the cells, one row per coordinate
     bends: Array  # γ = bends @ d
-    lines: Array  # intercept and slope that α and β hold of each d
-    slopes: Array  # Σ γ_j·G_j′ at the knots is slopes @ γ
-    values: Array  # and Σ γ_j·G_j there values @ γ
+    lines: Array  # intercept and slope of the line of least squares through each column of d
+    slopes: Array  # slopes @ γ is Σ γ_j·G_j′ at the knots
+    values: Array  # values @ γ is Σ γ_j·G_j at the knots
 
     def spline(self, theta: Array) -> Cubic:
         """The spline with these coordinates."""

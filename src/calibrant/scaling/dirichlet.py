@@ -48,17 +48,18 @@ class Dirichlet(RidgeCalibrator):
 
     Notes
     -----
-    What calibrates scores p that are Dirichlet distributed within each class [1]_. Logits are first
-    normalised, ln p = z − ln Σ exp z, so that a constant added to a row changes nothing. Minimises
-    the mean log loss + λ/(k(k−1))·Σ_{i≠j} W²_ij + μ/k·Σ b². Convex; Newton's method, O(n·k⁴) per
-    step up to 24 classes, conjugate gradients above. Rows are held out in five folds, dealt in the
-    order of their scores: nothing is random. Of more than 20,000 rows (of 16 classes 6,700, of 24
-    1,400) so many are taken, and λ and μ chosen there shrink with the number of rows. Above 24
-    classes that is too dear: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n. The gate looks at
-    the same folds; where they cannot hold all of up to 20,000 rows (or of 4,000,000/(k(k+1)) rows
-    above 24 classes) a single part, a fifth and at most 5,000 of the rows, judges a fit to all the
-    others. n is the number of rows that weights tell; a row stays whole in its fold. Zero
-    probabilities are read as half the smallest positive one.
+    The right map for scores p that are Dirichlet distributed within each class [1]_. Logits are
+    normalised first, ln p = z − ln Σ exp z, so that a constant added to a row changes nothing.
+    Minimises the mean log loss + λ/(k(k−1))·Σ_{i≠j} W²_ij + μ/k·Σ b². Convex; Newton's method,
+    O(n·k⁴) per step up to 24 classes, conjugate gradients above. Zero probabilities are read as
+    half the smallest positive one. n is the effective number of rows.
+
+    To choose λ, and for the gate, rows are held out in five folds, dealt in the order of their
+    scores: nothing is random. The folds are made of at most 20,000 rows (6,700 for 16 classes,
+    1,400 for 24); a λ or μ chosen on a part of the rows shrinks with the number of all. Above 24
+    classes this would take too long: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n. Where five
+    folds cannot hold enough rows, the gate holds out a single part, a fifth and at most 5,000 of
+    the rows, and judges a fit to all the others.
 
     References
     ----------

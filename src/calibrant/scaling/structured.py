@@ -52,17 +52,18 @@ class StructuredScaling(AffineCalibrator):
 
     Notes
     -----
-    First T by maximum likelihood, then, with x = ln softmax(z / T), the least of Σ loss + λ_b·k·Σ
-    b² + λ_v·k·Σ v² + λ_M·k(k−1)·Σ M² (structured matrix and vector scaling [1]_): the more
-    parameters of a kind, the harder each is held. Few rows therefore end near temperature scaling,
-    many near matrix scaling. Convex; Newton's method, O(n·k⁴) per step up to 24 classes (vector:
-    O(n·k²) up to 300), conjugate gradients above. The gate holds rows out in five folds (T and all;
-    dealt in the order of their scores, nothing is random; of more than 20,000 rows so many are
-    taken). Where that is too dear (1,400 rows of 24 classes, 400 of 100) a single part, a fifth
-    and at most 5,000 of the rows, judges a fit to all the others. A constant added to the logits of
-    a row changes nothing. Ridges count beside weights in units of rows; a row stays whole in its
-    fold. Zero probabilities are read as half the smallest
-    positive one.
+    First T is fitted by maximum likelihood. Then, with x = ln softmax(z / T), the fit minimises
+    Σ loss + λ_b·k·Σ b² + λ_v·k·Σ v² + λ_M·k(k−1)·Σ M² (structured matrix and vector scaling [1]_):
+    the more parameters of a kind there are, the more each is shrunk. So few rows give nearly
+    temperature scaling, and many nearly matrix scaling. Convex; Newton's method, O(n·k⁴) per step
+    up to 24 classes (vector: O(n·k²) up to 300), conjugate gradients above. A constant added to the
+    logits of a row changes nothing. Weights count in units of rows. Zero probabilities are read as
+    half the smallest positive one.
+
+    The gate holds rows out in five folds, made of at most 20,000 rows and dealt in the order of
+    their scores: nothing is random. Each fold fits its own T. Where this would take too long (1,400
+    rows of 24 classes, 400 of 100), it holds out a single part, a fifth and at most 5,000 of the
+    rows, and judges a fit to all the others.
 
     References
     ----------

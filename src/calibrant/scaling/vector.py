@@ -45,13 +45,15 @@ class VectorScaling(AffineCalibrator):
     Notes
     -----
     Convex in v and b; Newton's method, O(n·k²) per step up to 300 classes, conjugate gradients
-    above. A ridge of 1e-7·Σw towards the identity keeps separable data, and classes that y lacks,
-    finite. The gate holds rows out in five folds (dealt in the order of their scores, nothing is
-    random; of more than 20,000 rows so many are taken). Where that is too dear (1,400 rows of 300
-    classes) a single part, a fifth and at most 5,000 of the rows, judges a fit to all the others.
-    Only ratios of weights matter; a row stays whole in its fold.
-    Zero probabilities are read as half the smallest positive one. On logits the map depends on
-    what is added to all logits of a row, as published; `StructuredScaling` does not.
+    above. A ridge of 1e-7·Σw towards the identity keeps the fit finite where classes separate or y
+    lacks one. Only ratios of weights matter. Zero probabilities are read as half the smallest
+    positive one. On logits the map changes if a constant is added to all logits of a row, as
+    published; `StructuredScaling` does not change.
+
+    The gate holds rows out in five folds, made of at most 20,000 rows and dealt in the order of
+    their scores: nothing is random. Where this would take too long (1,400 rows of 300 classes), it
+    holds out a single part, a fifth and at most 5,000 of the rows, and judges a fit to all the
+    others.
 
     References
     ----------

@@ -1,34 +1,86 @@
-"""The last steps of `BLS`: the average is made to rise, has few knots, and keeps the base rate."""
+"""The average over the members of `BLS`, made to rise and to keep the base rate, with few knots."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
-from scipy.special import expit
+from scipy.special import expit, ndtr, ndtri
 
-from calibrant.kernels.bls_members import MOST_ODDS, AxisCells, MemberAverage
+from calibrant.kernels.bls_members import AxisCells, Coordinates, MemberFit
 from calibrant.kernels.few_knots import few_knots
 
-__all__ = ["expected_rate", "rising", "shift_to_rate", "spread_out", "thinned"]
+__all__ = [
+    "MOST_ODDS",
+    "MemberAverage",
+    "expected_rate",
+    "rising",
+    "shift_to_rate",
+    "spread_out",
+    "thinned",
+]
 
 Array = NDArray[np.float64]
 
-#: at how many places a band is computed, about
+#: log-odds of members and bands are cut here, where floats can still tell p from 0 and from 1
+MOST_ODDS = 36.0
+#: a band is computed at about so many places
 BAND_PLACES = 256
 #: what a place without data weighs in the isotonic regression, beside a total of 1
 NO_WEIGHT = 1e-9
-#: with so many events the base rate is a quarter the members' and three quarters the data's
+#: with so many events the members have a quarter of the say in the base rate, the data the rest
 PSEUDO_EVENTS = 3.0
-#: more scores than this are summed over as so many groups of nearly equal log-odds
+#: sums over more scores than this are taken over so many groups of nearly equal log-odds
 SUMMED = 1 << 15
+
+
+class MemberAverage(NamedTuple):
+    """Members with their weights, how much they are moderated, and towards which log-odds."""
+
+    where: Coordinates
+    fits: tuple[MemberFit, ...]
+    weights: Array
+    moderation: float
+    base: float
+
+    def __call__(self, a: Array) -> Array:
+        """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
+        with b the log-odds of the base rate."""
+        p, q = np.zeros(len(a)), np.zeros(len(a))
+        for weight, fit in zip(self.weights, self.fits, strict=True):
+            f, v = fit.moments(self.where, a)
+            f = self.base + (f - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
+            f = np.clip(f, -MOST_ODDS, MOST_ODDS)
+            p += weight * expit(f)
+            q += weight * expit(-f)
+        return np.asarray(np.log(p) - np.log(q))
+
+    def corners(self) -> Array:
+        """Places on the axis; between neighbouring ones the average is smooth."""
+        return np.concatenate((self.where.a, *(fit.corners(self.where) for fit in self.fits)))
+
+    def quantile(self, a: Array, tail: float) -> Array:
+        """Quantile of the log-odds, a mixture of normals, by bisection to a part in 10¹² of the
+        distance between the members' own quantiles."""
+        moments = [fit.moments(self.where, a) for fit in self.fits]
+        f = np.array([mean for mean, _ in moments])
+        sd = np.sqrt(np.maximum([variance for _, variance in moments], 1e-18))
+        own = f + ndtri(tail) * sd
+        low, high = own.min(axis=0), own.max(axis=0)
+        for _ in range(40):
+            middle = low / 2.0 + high / 2.0
+            below = self.weights @ ndtr((middle - f) / sd) < tail
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(np.clip(low / 2.0 + high / 2.0, -MOST_ODDS, MOST_ODDS))
 
 
 def rising(a: Array, v: Array, cells: AxisCells) -> Array:
     """Isotonic regression of the probabilities at places on the axis, as log-odds.
 
-    Every place weighs what the cells nearest to it hold, so that places beyond the data, or between
-    distant scores, give way to the others.
+    Every place has the weight of the cells nearest to it. So places beyond the data, or between
+    distant scores, hardly count.
     """
     weight = np.full(len(a), NO_WEIGHT / len(a))
     weight += np.bincount(_nearest(a, cells.a), cells.share, len(a))
@@ -43,9 +95,8 @@ def rising(a: Array, v: Array, cells: AxisCells) -> Array:
 def expected_rate(average: MemberAverage, cells: AxisCells) -> float:
     """The mean probability that the map is to have on the fitted rows.
 
-    The share of positives; but the fewer events (rows of the rarer class) there are, the more it is
-    what the members say without moderation, which counts for one event: so that no event at all
-    does not mean a probability of 0.
+    With many events (rows of the rarer class) it is the share of positives. With few, what the
+    members say (without moderation) counts as well: so no event does not mean a probability of 0.
     """
     n = cells.n0 + cells.n1
     seen, events = float(cells.n1.sum()), float(min(cells.n0.sum(), cells.n1.sum()))
@@ -55,9 +106,9 @@ def expected_rate(average: MemberAverage, cells: AxisCells) -> float:
 
 
 def shift_to_rate(f: Array, share: Array, rate: float) -> float:
-    """What is added to all log-odds f, which weigh their share, so that the mean of σ(f) is a rate.
+    """What must be added to all log-odds f so that the mean of σ(f), weighted by share, is a rate.
 
-    The mean rises with the shift, so Newton's method within a bracket finds it.
+    The mean rises with the shift, so that Newton's method within a bracket finds it.
 
     >>> round(shift_to_rate(np.zeros(1), np.ones(1), 0.25), 6)  # −ln 3
     -1.098612
@@ -79,7 +130,7 @@ def shift_to_rate(f: Array, share: Array, rate: float) -> float:
 
 
 def _grouped(f: Array, share: Array, groups: int) -> tuple[Array, Array]:
-    """Means of f over groups of equal width, and what each group weighs."""
+    """Means of f over groups of equal width, and the weight of each group."""
     low, high = float(f.min()), float(f.max())
     if not high > low:
         return f[:1], np.ones(1)
@@ -90,7 +141,7 @@ def _grouped(f: Array, share: Array, groups: int) -> tuple[Array, Array]:
 
 
 def spread_out(a: Array, cells: AxisCells) -> NDArray[np.intp]:
-    """The indices of some 256 places among the cells, and of all beyond: there is no other hold."""
+    """The indices of some 256 places among the cells, and of all places beyond them."""
     low, high = np.searchsorted(a, cells.a[[0, -1]])
     among = np.linspace(low, min(high, len(a) - 1), BAND_PLACES).astype(np.intp)
     return np.unique(np.concatenate((np.arange(low), among, np.arange(high, len(a)))))

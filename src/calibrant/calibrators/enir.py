@@ -264,7 +264,7 @@ class ENIR(Calibrator):
         "variant": (OneOf(tuple(PRESETS)),),
         "criterion": (OneOf(tuple(CRITERIA)),),
         "penalty": (OneOf(("auto", "bic", "authors")),),
-        "models": (OneOf(tuple(SELECT_ENIR)),),
+        "models": (OneOf(("all", "elbow", "best")),),
         "interpolation": (OneOf(("auto", "step", "linear")),),
         "smoothing": (OneOf(("auto", *SMOOTHING)),),
         "weights": (WEIGHTS,),

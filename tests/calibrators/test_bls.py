@@ -13,7 +13,7 @@ from scipy.stats import norm
 import calibrant as cal
 from calibrant.calibrators import bls as room
 from calibrant.kernels import bls as kernel
-from calibrant.kernels import bls_members
+from calibrant.kernels import bls_average, bls_members
 from strategies import REAL, TAME_MARGINS, TAME_PROBABILITIES, costly, rows
 from twins import bls as naive
 
@@ -40,7 +40,7 @@ def average_of(c, s, y, w=None):
     where = bls_members.Coordinates.of(cells, axis)
     fits = tuple(bls_members.fit_members(cells, where))
     assert [fit.log_evidence for fit in fits] == c.evidences_.tolist()
-    return bls_members.MemberAverage(where, fits, c.weights_, c.moderation, cells.base)
+    return bls_average.MemberAverage(where, fits, c.weights_, c.moderation, cells.base)
 
 
 def axis_of(c, s):
@@ -58,7 +58,7 @@ def test_lines_are_their_dense_design(shape):
     nodes = np.array([-2.0, -1.1, -0.2, 0.0, 0.3, 1.7])
     x = np.sort(np.append(rng.uniform(-2, 1.7, 40), nodes))
     basis, unit = shape(nodes)
-    lines = kernel.Lines(nodes, basis, x)
+    lines = kernel.BrokenLine(nodes, basis, x)
     dense = np.column_stack([np.interp(x, nodes, column) for column in basis.T])
     theta, w = rng.normal(size=basis.shape[1]), rng.random(len(x))
     assert np.allclose(lines.times(theta), dense @ theta, atol=1e-12)
@@ -121,7 +121,7 @@ def test_posterior_of_weights_of_any_size_converges():
     for size in (0.0, 1e-300, 1.0, 1e5, 1e9):
         n1 = size * (x > 0)
         found = kernel.fit_posterior(
-            kernel.Lines(nodes, basis, x),
+            kernel.BrokenLine(nodes, basis, x),
             np.zeros(9),
             np.concatenate(([4.0, 4.0], unit)),
             size - n1,

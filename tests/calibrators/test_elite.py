@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.calibrators import elite
 from calibrant.kernels.broken_lines import Points
-from calibrant.kernels.fused_steps import fused, fused_lambda
-from calibrant.kernels.parabolas import Curves, curvatures
+from calibrant.kernels.paper_variants.fused_steps import fused, fused_lambda
+from calibrant.kernels.paper_variants.parabolas import Curves, curvatures
 from calibrant.losses import logit
 from strategies import REAL, rows
 from twins import trend as naive

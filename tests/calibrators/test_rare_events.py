@@ -7,11 +7,10 @@ import pytest
 from scipy.special import expit
 
 import calibrant as cal
-from calibrant.calibrators import spline as spline_module
 from calibrant.errors import ConvergenceError
 from calibrant.kernels import bls_members
 from calibrant.kernels.descent import descend
-from calibrant.kernels.newton import fit_logistic
+from calibrant.kernels.logistic import LogisticProblem, fit_logistic, smoothed
 from twins import rare
 
 #: small ones of every kind, and those that a pooled table misleads most
@@ -105,10 +104,11 @@ def check_spline_and_bls(setting, monkeypatch):
     """The Newton decrement at the end of each fit inside."""
     s, y = rare.rows(*setting)
 
-    def smooth(design, t0, t1, prior, *starts):
-        found = fit_penalised(design, t0, t1, prior, *starts)
+    def smooth(problem, *starts, cone=None):
+        found = least(problem, *starts, cone=cone)
         left = found.gradient @ np.linalg.solve(found.hessian, found.gradient)
         assert left <= 1e-12 * found.objective
+        _, t1 = smoothed(problem.n0, problem.n1, problem.smoothing)
         assert abs(found.gradient[0]) <= 1e-9 * t1.sum()  # Σp = Σt
         return found
 
@@ -120,9 +120,9 @@ def check_spline_and_bls(setting, monkeypatch):
         assert gradient @ np.linalg.solve(hessian, gradient) < 1e-9
         return found
 
-    fit_penalised, fit_posterior = spline_module.fit_penalised, bls_members.fit_posterior
+    least, fit_posterior = LogisticProblem.least, bls_members.fit_posterior
     with monkeypatch.context() as patch:
-        patch.setattr(spline_module, "fit_penalised", smooth)
+        patch.setattr(LogisticProblem, "least", smooth)
         cal.Spline().fit(s, y)
         patch.setattr(bls_members, "fit_posterior", member)
         cal.BLS().fit(s, y)

@@ -13,7 +13,7 @@ from numpy.polynomial.hermite_e import hermegauss
 import calibrant as cal
 from calibrant.calibrators import spline as module
 from calibrant.kernels.cubic import Cubic, spline_basis
-from calibrant.kernels.penalised import Prior, fit_in_cone, fit_penalised
+from calibrant.kernels.logistic import LogisticProblem, Prior
 from strategies import REAL, TAME_MARGINS, TAME_PROBABILITIES, rows
 from twins import spline as smooth
 
@@ -98,7 +98,7 @@ def test_evidence_equals_the_integral_that_it_approximates(lam):
     basis = spline_basis(x, n, x[[0, -1]])
     t0, t1 = smooth.platt_targets(table.negative, table.positive)
     prior = Prior(np.zeros(4), np.array([0, 0, lam, lam]))
-    best = fit_penalised(lambda part: basis.columns[:, part], t0, t1, prior, np.zeros(4))
+    best = LogisticProblem(lambda part: basis.columns[:, part], t0, t1, prior).least(np.zeros(4))
     # 4-d Gauss–Hermite in the coordinates of the posterior
     nodes, weights = hermegauss(15)
     grid = np.array(np.meshgrid(*[nodes] * 4)).reshape(4, -1)
@@ -148,9 +148,8 @@ def test_monotone_optimum_equals_a_general_solver(data, lam):
     size = len(basis.columns)
     prior = Prior(np.zeros(size), np.append([0.0, 0.0], np.full(size - 2, lam)))
     start = np.zeros(size)
-    ours = fit_in_cone(
-        lambda part: basis.columns[:, part], twin.t0, twin.t1, prior, basis.rising(), start
-    )
+    problem = LogisticProblem(lambda part: basis.columns[:, part], twin.t0, twin.t1, prior)
+    ours = problem.least(start, cone=basis.rising())
     assert (basis.rising() @ ours.theta >= -1e-9).all()
     assert ours.objective <= twin.objective(theirs, lam) + 1e-7
     feasible = (twin.rising() @ theirs >= -1e-9).all()
@@ -261,7 +260,7 @@ def test_map_is_within_its_stated_error_of_the_spline(seed):
     x = axis.x(cells.scores)
     knots = axis.x(c.knots_)
     basis = spline_basis(x, cells.weight, knots)
-    smoothing = module._Smoothing(basis, *module._targets(cells.negative, cells.positive))
+    smoothing = module._Smoothing(basis, cells.negative, cells.positive)
     f = basis.spline(smoothing.fit(0.01, smoothing.flat()).theta)
     at = np.linspace(knots[0], knots[-1], 100_001)
     score = 1 / (1 + np.exp(-axis.z(at)))

@@ -9,24 +9,22 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from calibrant.kernels import penalised, softmax
+from calibrant.kernels import softmax
 from calibrant.kernels.descent import newton_step
-from calibrant.kernels.newton import (
+from calibrant.kernels.logistic import (
     LogisticProblem,
+    Prior,
     fit_logistic,
     platt_smoothing,
     smoothed,
 )
-from calibrant.kernels.newton import logistic_newton as newton
 from calibrant.losses import BRIER, EXPONENTIAL, LOG
 
 
 def logistic_newton(features, n0, n1, start, ridge=0.0, max_steps=100):
-    k = len(features)
-    problem = LogisticProblem(
-        features, n0, n1, False, ridge, (0.0, 0.0), np.ones(k), np.zeros(k), np.ones(k)
-    )
-    return newton(problem, start, max_steps)
+    prior = Prior(np.zeros(len(features)), np.full(len(features), ridge))
+    problem = LogisticProblem(lambda part: features[:, part], n0, n1, prior)
+    return problem.descend(problem.at(start), max_steps=max_steps)
 
 
 def objective(theta, features, n0, n1, ridge):
@@ -44,9 +42,9 @@ def test_newton_finds_the_minimum(seed, m, ridge):
     reference = minimize(
         objective, np.zeros(m + 1), (features, n0, n1, ridge), method="BFGS", options={"gtol": 1e-9}
     )
-    assert fit.loss <= reference.fun + 1e-9
-    p = 1 / (1 + np.exp(-(fit.coefficients @ features)))
-    gradient = features @ ((n0 + n1) * p - n1) + ridge * fit.coefficients
+    assert fit.point.objective <= reference.fun + 1e-9
+    p = 1 / (1 + np.exp(-(fit.theta @ features)))
+    gradient = features @ ((n0 + n1) * p - n1) + ridge * fit.theta
     assert np.abs(gradient).max() < 1e-8
 
 
@@ -81,9 +79,9 @@ def test_separable_data_need_the_ridge_and_stop_either_way():
     n1 = np.array([0.0, 1.0])
     bounded = logistic_newton(np.vstack((np.ones(2), x)), 1 - n1, n1, np.zeros(2), 1e-6)
     assert bounded.converged
-    assert 5 < bounded.coefficients[1] < 50
+    assert 5 < bounded.theta[1] < 50
     free = logistic_newton(np.vstack((np.ones(2), x)), 1 - n1, n1, np.zeros(2), 0.0)
-    assert np.isfinite(free.coefficients).all()
+    assert np.isfinite(free.theta).all()
 
 
 def test_a_step_that_would_overshoot_is_halved():
@@ -91,7 +89,7 @@ def test_a_step_that_would_overshoot_is_halved():
     n0, n1 = np.array([1.0, 0.0]), np.array([0.0, 3.0])
     fit = logistic_newton(x, n0, n1, np.array([-30.0]))
     assert fit.converged
-    assert fit.coefficients[0] == pytest.approx(np.log(3.0))
+    assert fit.theta[0] == pytest.approx(np.log(3.0))
     assert not logistic_newton(x, n0, n1, np.array([-30.0]), max_steps=1).converged
 
 
@@ -120,19 +118,20 @@ def test_losses_agree_with_their_gradients_and_links(loss):
 def test_heavy_rows_that_separate_end_at_the_optimum_in_few_steps(monkeypatch, weight):
     """Platt's smoothing is 1e-15 of such weights: it must not drown in differences."""
     looks = []
-    plain = penalised._PenalisedProblem.at
+    plain = LogisticProblem.at
 
     def counted(self, theta):
         looks.append(theta)
         return plain(self, theta)
 
-    monkeypatch.setattr(penalised._PenalisedProblem, "at", counted)
+    monkeypatch.setattr(LogisticProblem, "at", counted)
     x = np.array([[1.0, 1.0, 1.0], [-1.0, 0.0, 1.0]])
     n0, n1 = np.array([weight, 0.0, 0.0]), np.array([0.0, weight, weight])
-    t0, t1 = smoothed(n0, n1, platt_smoothing(weight, 2.0 * weight))
+    smoothing = platt_smoothing(weight, 2.0 * weight)
+    t0, t1 = smoothed(n0, n1, smoothing)
     np.testing.assert_allclose(t0[1:], weight / (2.0 * weight + 2.0), rtol=1e-15)
-    flat = penalised.Prior(np.zeros(2), np.zeros(2))
-    found = penalised.fit_penalised(lambda part: x[:, part], t0, t1, flat, np.zeros(2))
+    flat = Prior(np.zeros(2), np.zeros(2))
+    found = LogisticProblem(lambda part: x[:, part], n0, n1, flat, smoothing).least(np.zeros(2))
     assert len(looks) < 60
     eta = found.theta @ x
     # the score equations, of numbers near 1 each

@@ -21,8 +21,8 @@ from calibrant.errors import ConvergenceError
 from calibrant.kernels import softmax as kernel
 from calibrant.maps import Softmax, map_from_dict
 from calibrant.maps import softmax as softmax_map
+from calibrant.scaling import affine_family as affine
 from calibrant.scaling import base as vector_base
-from calibrant.scaling import regularised as affine
 from calibrant.scaling.dirichlet import Dirichlet
 from calibrant.scaling.matrix import MatrixScaling
 from calibrant.scaling.structured import StructuredScaling

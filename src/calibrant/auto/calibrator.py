@@ -41,8 +41,6 @@ from calibrant.scaling.base import (
     OneOrMany,
     VectorCalibrator,
     count_columns,
-    provenance_of,
-    range_of_rows,
 )
 
 __all__ = ["AutoCalibrator"]
@@ -312,12 +310,9 @@ class AutoCalibrator(OneOrMany):
             named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
         )
         self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(matrix.scores)))
-        self.map_ = trials[self.chosen_].map
         self.calibrator_ = trials[self.chosen_].calibrator
         self.oof_, self.advice_ = {}, ()
-        self.classes_, self.pos_label_ = classes, None
-        self.score_range_ = range_of_rows(matrix.scores, self.map_)
-        self._provenance = provenance_of(matrix)
+        self._learn_rows(trials[self.chosen_].map, matrix, classes)
         return self
 
     # --- what came of it ------------------------------------------------------------------------

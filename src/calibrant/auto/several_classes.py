@@ -25,7 +25,7 @@ from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.metrics.probability_matrix import class_tables
 from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.scaling.regularised import deal
+from calibrant.scaling.affine_family import deal
 from calibrant.scaling.structured import StructuredScaling
 from calibrant.scaling.temperature import Temperature
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,23 +14,23 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.estimators.base import WEIGHTS, Calibrator, Each, Limit, Number, OneOf
 from calibrant.kernels.abb import chain_moments, log_evidence, posterior_rows, quadrature
-from calibrant.kernels.highest_scores import average_of_maxima
 from calibrant.kernels.poisson import GRID, choose_lambda, unit_gaps
 from calibrant.kernels.simplify import simplify
 from calibrant.maps import Interval, Map, Piecewise
 from calibrant.maps.approximate import refine
+from calibrant.paper_variants.abb import average_by_highest_scores, stored_in_cells
 
 __all__ = ["ABB"]
 
 Array = NDArray[np.float64]
 
-#: the largest difference between the map and the exact average
+#: the largest difference aimed at between the map and the exact average
 MAP_ERROR = 1e-6
-#: how many knots beyond the scores that may take
+#: the most knots, beyond the scores, that this may take
 MOST_KNOTS = 300_000
-#: a map coarser than this is warned of
+#: a larger difference than this is warned of
 COARSE = 1e-4
-#: at how many scores the band is computed at most
+#: the band is computed at no more scores than this
 BAND_SCORES = 1024
 
 
@@ -40,18 +40,19 @@ class ABB(Calibrator):
     Parameters
     ----------
     lambda_ : float, "empirical" or "average", default="average"
-        The expected number of bin boundaries between the lowest and the highest score; the λ of the
-        largest evidence; or an average over a grid of λ, uniform in ln λ, weighted by evidence.
+        λ, the expected number of bin boundaries between the lowest and the highest score.
+        ``"empirical"``: the λ of the largest evidence. ``"average"``: an average over a grid of λ,
+        uniform in ln λ, weighted by evidence.
     tol : float, default=1e-10
         The quadrature error aimed at; it sets the number of nodes.
     levels : tuple of float, default=()
         Credible levels such as ``(0.9,)``: the map becomes an Interval with a band for each.
     variant : {"exact", "text"}, default="exact"
-        ``"text"`` uses the *highest* scores of the sub-binnings, as the paper's text says, in place
-        of their sums (eq. 2.8), for comparison; O(D²).
+        For comparison with the paper: ``"text"`` takes the *highest* scores of the sub-binnings in
+        place of their sums (eq. 2.8), as the text says. O(D²).
     cache : int or None, default=None
-        Store the result in this many equal-width cells, as in the paper's §2.4, for maps of a fixed
-        size. Cells of [0, 1], or of the range of scores where these leave it.
+        Store the result in this many cells of equal width, as in the paper's §2.4, so that the map
+        has a fixed size. The cells divide [0, 1], or the range of scores where these leave it.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
@@ -63,24 +64,24 @@ class ABB(Calibrator):
     n_nodes_ : int
         Quadrature nodes.
     error_ : float
-        Estimated quadrature error: the change of the log evidence with a sixth of the nodes less.
+        Estimated quadrature error: how the log evidence changes when a sixth of the nodes is left
+        out.
     cache_error_ : float or None
-        With ``cache``: the largest difference that the cells make at the training scores.
+        With ``cache``: the largest change that the cells make at the training scores.
     map_error_ : float
-        The largest difference between the map and the exact average, before ``cache``: 1e-6, or
-        more (above 1e-4 with a warning) where a large λ would take too many knots.
+        The largest difference between the map (before ``cache``) and the exact average: 1e-6, or
+        more where a large λ would take too many knots. Above 1e-4 there is a warning.
 
     Notes
     -----
-    A bin's θ is uniform a priori, and boundaries are a Poisson process on the score axis with λ
-    expected between the extremes. So θ is a Markov chain along the scores, and the sum over all
-    binnings is its forward–backward recursion, on Gauss–Legendre nodes: O(D·G) time with
-    G ≈ 3√N nodes, O(D) memory; the paper's programme is O(D²) per λ. Between training scores the
-    prior splits the gap, so predictions there are exact as well and the map is continuous; it is
-    stored as straight pieces within ``map_error_`` of it. Flat beyond the extremes. Never 0 or 1.
-    Ties are never split. N is the number of rows that weights tell;
-    fractional weights cost half again as many nodes. The bands are exact at up to 512 of the scores
-    and 512 places between the extremes, and straight between those.
+    The probability θ of a bin is uniform a priori. Boundaries are a Poisson process on the score
+    axis, λ of them expected between the extremes. So θ is a Markov chain along the scores, and its
+    forward–backward recursion on Gauss–Legendre nodes sums over all binnings: O(D·G) time with
+    G ≈ 3√N nodes, O(D) memory. (The paper's programme is O(D²) per λ.) Predictions between training
+    scores are exact as well, and the average is continuous; the map is straight pieces within
+    ``map_error_`` of it, flat beyond the extremes. It is never 0 or 1. Ties are never split. N is
+    the effective number of rows; fractional weights take half as many nodes again. Bands are exact
+    at up to 512 of the scores and at 512 places between the extremes, and straight between those.
 
     References
     ----------
@@ -133,7 +134,7 @@ class ABB(Calibrator):
         whole = table.is_whole
         nodes, weight = quadrature(table.total, whole, self.tol)
         self.n_nodes_, self.cache_error_ = len(weight), None
-        small = table.pool(2000)  # the evidence of λ hardly depends on where exactly scores lie
+        small = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
         self.lambdas_, self.lambda_weights_ = choose_lambda(
             self.lambda_, small.scores, small.negative, small.positive
         )
@@ -147,9 +148,14 @@ class ABB(Calibrator):
         heaviest = chains[int(np.argmax(logs))]
         self.error_ = _quadrature_error(table, heaviest, whole, self.tol)
         mixed = _Mixed(table.scores, chains, self.lambda_weights_)
-        point, self.map_error_ = VARIANTS[self.variant](table, mixed)
+        if self.variant == "exact":
+            point, self.map_error_ = _drawn(table, mixed)
+        else:
+            boundaries = [chain.gaps for chain in chains]
+            point = average_by_highest_scores(table, boundaries, self.lambda_weights_)
+            self.map_error_ = 0.0
         if self.cache is not None:
-            point, self.cache_error_ = _cached(point, table.scores, self.cache)
+            point, self.cache_error_ = stored_in_cells(point, table.scores, self.cache)
         if not levels:
             return point
         x, n0, n1, at = _band_points(table)
@@ -160,19 +166,20 @@ class ABB(Calibrator):
 
 
 class _Chain(NamedTuple):
-    """The forward–backward moments for one λ: see `chain_moments`."""
+    """The moments of the Markov chain for one λ: see `chain_moments`."""
 
     gaps: Array
     moments: Array
     log_evidence: float
 
     def probability(self, i: NDArray[np.intp], share: Array) -> Array:
-        """P at the given share of the way from score i to the next; exact."""
+        """The exact P at a share of the way from score i to the next."""
         h = self.gaps[i]
         a = h * share
         b = h - a
         joint, theta_joint, theta_left, theta_right = self.moments[:, i]
-        same = np.exp(-h)  # no boundary in the gap; else the query's bin ends on one side or both
+        # no boundary in the gap; one on the right, on the left, or on both sides of the query
+        same = np.exp(-h)
         to_left, to_right = -np.exp(-a) * np.expm1(-b), -np.exp(-b) * np.expm1(-a)
         alone = np.expm1(-a) * np.expm1(-b)
         theta = same * theta_joint + to_left * theta_left + to_right * theta_right + 0.5 * alone
@@ -181,8 +188,8 @@ class _Chain(NamedTuple):
     def is_curved(self, tol: float) -> NDArray[np.bool_]:
         """The gaps in which P may differ from a straight line by more than tol.
 
-        To first order in h the numerator is linear in a and the denominator constant; what is
-        left is at most h²/4 in both.
+        To first order in h, P is linear across the gap: its numerator is linear in a, and its
+        denominator constant. Terms of higher order are at most h²/4 in both.
         """
         h, joint = self.gaps, self.moments[0, :-1]
         return np.asarray(h * h > 4.0 * tol * (np.exp(-h) * joint + h))
@@ -201,36 +208,29 @@ class _Mixed(NamedTuple):
     weights: Array
 
     def at_scores(self) -> Array:
-        size = len(self.scores)
-        if size == 1:
-            return sum_of(self.weights, [chain.moments[2] for chain in self.chains])
-        inner = np.arange(size - 1)
-        parts = [
-            np.append(chain.probability(inner, np.zeros(size - 1)), chain.moments[2, -1])
-            for chain in self.chains
-        ]
-        return sum_of(self.weights, parts)
+        inner = np.arange(len(self.scores) - 1)
+        none = np.zeros(len(inner))
+        return self._average(
+            np.append(chain.probability(inner, none), chain.moments[2, -1]) for chain in self.chains
+        )
 
     def __call__(self, x: Array) -> Array:
         i = np.clip(np.searchsorted(self.scores, x, side="right") - 1, 0, len(self.scores) - 2)
         low, high = self.scores[i] / 2, self.scores[i + 1] / 2  # a gap could overflow
         share = np.clip((x / 2 - low) / np.maximum(high - low, 5e-324), 0.0, 1.0)
-        return sum_of(self.weights, [chain.probability(i, share) for chain in self.chains])
+        return self._average(chain.probability(i, share) for chain in self.chains)
+
+    def _average(self, parts: Iterable[Array]) -> Array:
+        return np.asarray(
+            sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
+        )
 
 
-def sum_of(weights: Array, parts: list[Array]) -> Array:
-    """Σ weight · part."""
-    total = np.zeros(len(parts[0]))
-    for weight, part in zip(weights, parts, strict=True):
-        total += weight * part
-    return total
+def _drawn(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
+    """The average as straight pieces, and the largest difference between the two.
 
-
-def _exact(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
-    """The average as straight pieces, and how far they are from it at most.
-
-    Half of the error comes from refining and a quarter from thinning. Where a λ of thousands makes
-    every gap curved, the map would need millions of knots: then the error is what it must be.
+    Half of the error comes from refining and a quarter from thinning. A λ of thousands makes every
+    gap curved, and the map would need millions of knots: then a larger error is allowed.
     """
     error, straight = MAP_ERROR, None
     while straight is None:
@@ -261,44 +261,17 @@ def _straightened(table: ScoreTable, mixed: _Mixed, error: float) -> Piecewise:
     return Piecewise.linear(x, np.clip(v, 0.0, 1.0))
 
 
-def _text(table: ScoreTable, mixed: _Mixed) -> tuple[Piecewise, float]:
-    """Eq. 2.9 with the highest scores of sub-binnings in place of their sums."""
-    parts = [
-        average_of_maxima(table.negative, table.positive, chain.gaps) for chain in mixed.chains
-    ]
-    value = np.clip(sum_of(mixed.weights, parts), 0.0, 1.0)
-    return Piecewise.linear(table.scores, value), 0.0
-
-
-VARIANTS: dict[str, Callable[[ScoreTable, _Mixed], tuple[Piecewise, float]]] = {
-    "exact": _exact,
-    "text": _text,
-}
-
-
 def _quadrature_error(table: ScoreTable, chain: _Chain, whole: bool, tol: float) -> float:
     nodes, weight = quadrature(table.total, whole, tol, share=5 / 6)
     fewer = log_evidence(table.negative, table.positive, chain.gaps, nodes, weight)
     return abs(float(fewer) - chain.log_evidence)
 
 
-def _cached(point: Piecewise, scores: Array, cells: int) -> tuple[Piecewise, float]:
-    """The map's values in the middle of equal-width cells, and the largest error at the scores."""
-    low, high = min(0.0, float(scores[0])), max(1.0, float(scores[-1]))
-    if low < 0.0 or high > 1.0:
-        low, high = float(scores[0]), float(scores[-1])
-    if low == high:
-        return point, 0.0
-    shares = np.arange(cells + 1) / cells
-    edges = low * (1.0 - shares) + high * shares
-    edges = np.unique(edges)  # cells finer than floats
-    step = Piecewise.step(edges[1:-1], point(edges[1:] / 2 + edges[:-1] / 2))
-    return step, float(np.abs(step(scores) - point(scores)).max())
-
-
 def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, NDArray[np.intp]]:
-    """Scores and counts with places between them added as cells of no weight, and the indices
-    where the band is computed: half of them scores by rank, half places at equal distances."""
+    """Scores and counts with empty cells added between them, and where the band is computed.
+
+    Half of these indices are scores at equal steps of the rank, half are places at equal distances.
+    """
     half = BAND_SCORES // 2
     shares = np.linspace(0.0, 1.0, half)
     places = table.scores[0] * (1 - shares) + table.scores[-1] * shares
@@ -313,7 +286,7 @@ def _band_points(table: ScoreTable) -> tuple[Array, Array, Array, NDArray[np.int
 def _with_bands(
     point: Map, levels: tuple[float, ...], x: Array, rows: Array, nodes: Array, weight: Array
 ) -> Map:
-    """Equal-tailed bands around the point map, the widest outermost."""
+    """The point map inside an equal-tailed band for each level, the widest outermost."""
     tails = np.array([(1 + side * level) / 2 for level in levels for side in (-1.0, 1.0)])
     angle = 2.0 * np.arctan2(np.sqrt(nodes[0]), np.sqrt(nodes[1]))
     bounds = np.array([_quantiles(row, angle, weight, tails) for row in rows])
@@ -324,8 +297,11 @@ def _with_bands(
 
 
 def _quantiles(mass: Array, angle: Array, weight: Array, tails: Array) -> Array:
-    """Quantiles of a posterior known at the nodes: its log density is splined in the angle
-    2·arcsin √θ, in which it is close to a parabola, and summed up on a finer grid."""
+    """Quantiles of a posterior whose mass is known at the nodes.
+
+    Its log density is close to a parabola in the angle 2·arcsin √θ, so a spline in this angle
+    is summed up on a finer grid.
+    """
     inside = np.flatnonzero(mass > 1e-12 * mass.max())
     low, high = max(inside[0] - 2, 0), min(inside[-1] + 3, len(mass))
     density = np.log(np.maximum(mass[low:high] / weight[low:high], 1e-280))

@@ -13,14 +13,15 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf
 from calibrant.kernels.model_weights import SELECT
 from calibrant.losses import sigmoid
-from calibrant.maps import Chain, Logistic, Map, Piecewise
+from calibrant.maps import Map, Piecewise
+from calibrant.maps.chain import after_sigmoid
 
 __all__ = ["BBQ"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: B is at most this, which matters for totals beyond 1e9 only
+#: the most bins; this matters for totals beyond 1e9 only
 MOST_BINS = 10_000
 
 
@@ -30,8 +31,8 @@ class BBQ(Calibrator):
     Parameters
     ----------
     models : {"elbow", "all", "best"}, default="elbow"
-        Average over the models before the weights fall off (the authors' choice), over all, or
-        take the best one alone.
+        Average over the models ranked before the weights fall off (the authors' choice), over all,
+        or take the best one alone.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
@@ -45,14 +46,14 @@ class BBQ(Calibrator):
 
     Notes
     -----
-    B runs from max(1, ⌊N^⅓/10⌋) to min(⌈N/5⌉, ⌈10·N^⅓⌉), with a uniform prior. Bin k ends after
-    k·⌊N/B⌋ cases and the last takes the rest (weights of a total W that is not whole: k·W/B); a cut
-    inside a tie moves to its end, and bins emptied that way vanish. With p the bin's midpoint
-    clipped to [.005, .995], a binning scores Σ lnΓ(n₁+2p) + lnΓ(n₀+2(1−p)) − lnΓ(n+2) − lnΓ(2p) −
-    lnΓ(2(1−p)), and a bin's value is (n₁+p₀)/(n+1), p₀ = (Σ scores of its positives +
-    midpoint)/(n₁+1). N is the number of rows that weights tell. Scores
-    outside [0, 1] are read as logits and pass through σ. Never 0 or 1. All B at once from prefix
-    sums: O(D + N^⅔ log D) after the table.
+    The number of bins B runs from max(1, ⌊N^⅓/10⌋) to min(⌈N/5⌉, ⌈10·N^⅓⌉), with a uniform prior.
+    Bin k ends after k·⌊N/B⌋ cases, and the last takes the rest (for fractional weights of sum W:
+    k·W/B). A cut inside a tie moves to its end; bins that this empties are dropped. With p the
+    midpoint of a bin, clipped to [.005, .995], the score of a binning is
+    Σ lnΓ(n₁+2p) + lnΓ(n₀+2(1−p)) − lnΓ(n+2) − lnΓ(2p) − lnΓ(2(1−p)). The value of a bin is
+    (n₁+p₀)/(n+1) with p₀ = (Σ scores of its positives + midpoint)/(n₁+1), never 0 or 1. N is the
+    effective number of rows. Scores outside [0, 1] are read as logits and pass through σ. All B at
+    once from prefix sums: O(D + N^⅔ log D) after the table.
 
     References
     ----------
@@ -97,11 +98,11 @@ class BBQ(Calibrator):
         weights = np.exp(self.log_scores_ - self.log_scores_.max())
         self.weights_ = SELECT[self.models](weights / weights.sum())
         step = binnings.average(self.weights_)
-        return Chain((Logistic(0.0, (("x", 1.0),)), step)) if link else step
+        return after_sigmoid(step) if link else step
 
 
 class _Binnings:
-    """All equal-frequency binnings, end to end: model m has the bins of first[m] to first[m+1]."""
+    """All equal-frequency binnings in one list: model m has the bins first[m] to first[m+1] − 1."""
 
     def __init__(self, table: ScoreTable, scores: Array) -> None:
         total = table.total
@@ -151,7 +152,7 @@ class _Binnings:
 
 
 def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
-    """For every bin of every model: the model, and one past its last cell; no bin is empty."""
+    """For every bin of every model: the model, and one past its last cell. No bin is empty."""
     if len(mass) * len(numbers) < numbers.sum():
         return _ends_by_cell(mass, numbers, size)
     model = np.repeat(np.arange(len(numbers)), numbers)
@@ -165,8 +166,10 @@ def _ends(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
 
 
 def _ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Index]:
-    """The same where there are fewer cells than bins: a cell that reaches more edges than the one
-    before it ends a bin."""
+    """The same, quicker where there are fewer cells than bins.
+
+    A cell ends a bin if its cumulative weight reaches more edges than that of the cell before it.
+    """
     wide = size[:, None]
     reached = np.floor(mass / _edge(1.0, wide))
     reached += _edge(reached + 1.0, wide) <= mass  # the quotient was rounded
@@ -179,5 +182,5 @@ def _ends_by_cell(mass: Array, numbers: Index, size: Array) -> tuple[Index, Inde
 
 
 def _edge(place: Array | Index | float, size: Array) -> Array:
-    """Where bins of a size end, a little below: sums of weights are rounded."""
+    """Where bins of a size end, a little earlier: sums of weights are rounded."""
     return np.asarray(place * size * (1 - 1e-12))

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, OneOf, inner_interval
-from calibrant.kernels.newton import fit_logistic
+from calibrant.kernels.logistic import fit_logistic
 from calibrant.losses import LARGEST, SMALLEST, sigmoid
-from calibrant.maps import Chain, Logistic, Map
+from calibrant.maps import Logistic, Map
+from calibrant.maps.chain import after_sigmoid
 from calibrant.maps.checks import in_blocks
 
 __all__ = ["Beta"]
@@ -40,15 +41,14 @@ class Beta(Calibrator):
 
     Notes
     -----
-    A logistic regression on ln p and −ln(1−p) [1]_. Monotone: where the unconstrained optimum has a
-    negative a or b, the best fit with a, b ≥ 0 is taken exactly (it lies on an edge). A ridge of
-    1e-6 on the standardised slopes keeps separable data finite; c is free, so that the
-    probabilities of the training rows sum to the number of positives (not with
-    ``parameters="ab"``, which has no c). Of one class alone the map is a constant: its odds, with
-    half a case of the other (again not with "ab"). Scores outside [0, 1] are read as logits and
-    pass through σ first. Scores
-    beyond the outermost ones inside (0, 1) count as at most half as far from the end as those, so
-    that 0 and 1 have a logarithm. O(D) per Newton step after the table.
+    A logistic regression on ln p and −ln(1−p) [1]_. The map is monotone: where the unconstrained
+    optimum has a negative a or b, the exact best fit with a, b ≥ 0 is taken (it lies on an edge). A
+    ridge of 1e-6 on the standardised slopes keeps separable data finite. c has no ridge, so that
+    the probabilities of the training rows sum to the number of positives (not with
+    ``parameters="ab"``, which has no c). With rows of one class only the map is a constant: the
+    odds with half a case of the other class (again not with "ab"). Scores outside [0, 1] are read
+    as logits and pass through σ first. Scores of exactly 0 and 1 count as half as far from the end
+    as the outermost score inside (0, 1). O(D) per Newton step after the table.
 
     References
     ----------
@@ -98,7 +98,7 @@ class Beta(Calibrator):
         self.a_, self.b_ = float(a), float(b)
         self.c_ = float((a - b) * np.log(2.0)) if self.parameters == "ab" else float(c)
         beta = Logistic(self.c_, (("ln_p", self.a_), ("neg_ln_1mp", self.b_)), clip)
-        return Chain((Logistic(0.0, (("x", 1.0),)), beta)) if margins else beta
+        return after_sigmoid(beta) if margins else beta
 
 
 #: the features of each choice, as functions of p
@@ -121,8 +121,8 @@ def _nonnegative(
 ) -> Array:
     """Intercept (0 if none) and slopes of the best fit whose slopes are not negative.
 
-    The problem is convex, so an optimum outside the quadrant has its best neighbour on an edge,
-    and where neither edge has a positive slope, at the corner.
+    The problem is convex: if the free optimum has a negative slope, the best fit lies on an edge of
+    the quadrant, where one slope is 0, and if neither edge has a positive slope, at its corner.
     """
     if intercept and min(table.total_negative, table.total_positive) == 0.0:
         return _constant(len(columns), table, intercept)
@@ -149,7 +149,7 @@ def _nonnegative(
 
 
 def _constant(count: int, table: ScoreTable, intercept: bool) -> Array:
-    """The base rate; where a class is absent half a case of it keeps this finite."""
+    """The coefficients of the base rate. Half a case of an absent class keeps them finite."""
     corner = np.zeros(1 + count)
     if intercept:
         n0, n1 = table.total_negative, table.total_positive

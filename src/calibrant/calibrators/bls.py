@@ -20,7 +20,9 @@ from calibrant.estimators.base import (
     inner_interval,
 )
 from calibrant.kernels.blas_threads import one_thread
-from calibrant.kernels.bls_map import (
+from calibrant.kernels.bls_average import (
+    MOST_ODDS,
+    MemberAverage,
     expected_rate,
     rising,
     shift_to_rate,
@@ -29,10 +31,8 @@ from calibrant.kernels.bls_map import (
 )
 from calibrant.kernels.bls_members import (
     FURTHEST,
-    MOST_ODDS,
     AxisCells,
     Coordinates,
-    MemberAverage,
     MemberFit,
     ScoreAxis,
     between,
@@ -47,20 +47,20 @@ __all__ = ["BLS", "BLSMember"]
 
 Array = NDArray[np.float64]
 
-#: at most this many cells are fitted: so many of equal weight, the rest of equal width; with an odd
-#: prime no cut falls on the middle of one of equal rows, where neither side would be the right one
+#: at most this many cells are fitted: BY_WEIGHT of equal weight, the others of equal width. An odd
+#: prime, so that no cut falls into the middle of one of equal rows
 CELLS, BY_WEIGHT = 600, 401
 #: how far beyond the outermost scores a map goes on, in log-odds
 BEYOND = 3.0
-#: what members count a priori, where that is not 1: little is to be changed without a reason
+#: prior weights of members that count more than 1: scores are not to be changed without a reason
 PRIOR = {"identity": 2.0, "near identity": 2.0}
 #: members of less weight than this are left out of the average
 NEGLIGIBLE = 1e-6
 #: the largest difference of log-odds between the map and the average
 MAP_ERROR = 1e-3
-#: weights of more than this in sum count as this much
+#: a larger total weight counts as this much
 MOST_WEIGHT = 1e9
-#: scores this close are one, as a share of the score, of margins of the largest: some last bits
+#: scores that differ by less than this share of the score (of the largest margin) are one score
 ROUNDING = 2.0**-48
 
 
@@ -75,16 +75,16 @@ class BLSMember:
     coordinate : {"logit", "margin", "rank"}
         What it is a function of; ranks are turned into normal scores.
     freedom : float or None
-        Of lines: the prior standard deviation of what changes at their nodes, per unit.
+        For lines, the prior standard deviation of the change at their nodes, per unit.
     log_evidence : float
-        ln of the probability of the labels under it, by Laplace's approximation.
+        ln of the probability of the labels under this member, by Laplace's approximation.
     weight : float
         Its share in the average.
     coefficients : tuple of float
-        The posterior mode: value and slope at the middle of the coordinate (per standard
-        deviation), and what the shape adds.
+        The posterior mode: value and slope (per standard deviation) at the middle of the
+        coordinate, and what the shape adds.
     nodes : tuple of float
-        Of lines: where the slope may change, in standard deviations of the coordinate.
+        For lines, where the slope may change, in standard deviations of the coordinate.
     """
 
     name: str
@@ -99,24 +99,24 @@ class BLSMember:
 class BLS(Calibrator):
     """Bayesian-averaged logit splines: our default. Smooth, monotone, nothing to choose.
 
-    Some twenty maps, from the scores as they are over sigmoids to broken lines with sixty knots,
-    are fitted with priors and averaged by how well each explains the labels. Few or clean data end
-    near the identity or a sigmoid, many data follow whatever shape there is; no cross-validation,
-    no randomness.
+    Some twenty maps are fitted with priors and averaged by how well each explains the labels. They
+    range from the scores as they are, over sigmoids, to broken lines with sixty knots. With few
+    rows the average is near the identity or a sigmoid; with many it follows whatever shape there
+    is. There is no cross-validation and nothing random.
 
     Parameters
     ----------
     monotone : bool, default=True
-        Whether a higher score may never get a lower probability: isotonic regression of the
-        average. Scores that run the wrong way then end in an almost constant map.
+        Whether a higher score never gets a lower probability. The average then passes through
+        isotonic regression, so scores that run the wrong way give an almost constant map.
     levels : tuple of float, default=()
         Credible levels such as ``(0.9,)``: the map becomes an Interval with a band for each.
     power : float, default=0.5
-        Members weigh evidence^power: 1 is Bayes' rule, 0 gives all the same weight. Members are
-        alike, and none is true: below 1 the average is the better one.
+        Members have weights ∝ evidence^power: 1 is Bayes' rule, 0 gives all the same weight. The
+        members resemble each other and none is true, so that a power below 1 predicts better.
     moderation : float, default=0.25
-        How far log-odds are drawn towards those of the base rate for their posterior variance:
-        0 not at all, 1 as far as the posterior mean would be.
+        How far uncertain log-odds are drawn towards those of the base rate: 0 not at all, 1 as
+        far as the posterior mean is.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
@@ -126,38 +126,28 @@ class BLS(Calibrator):
     evidences_, weights_ : ndarrays of shape (m,)
         The members' log evidences, and their weights in the average.
     n_cells_ : int
-        Cells that were fitted: the distinct scores, or at most 600 groups of neighbours.
+        The number of cells fitted: the distinct scores, or at most 600 groups of neighbours.
     map_error_ : float
-        The largest difference, in log-odds, between the stored map and the average: 0.001, that is
-        at most 0.00025 in probability and a thousandth of p.
+        The largest difference between the map and the average: 0.001 in log-odds, which is at
+        most 0.00025 in probability, and a thousandth of p.
 
     Notes
     -----
-    On probabilities, z is the logit and the members are functions f of z, or of the mid-rank of the
-    score turned into a normal score: *identity*; *near identity* and *platt* (a line in z, with a
-    tight and a loose prior around the identity); *quadratic* (adds z²) and *beta* (adds
-    ln(e^{z/2} + e^{−z/2})); *bending* lines with 8 to 60 knots, whose slope is a Brownian motion,
-    in z around the identity and in the rank; *rough* lines, themselves Brownian motions, in the
-    rank: for scores with few values, like those of trees. Lines come with several standard
-    deviations of that motion; bending ones have further knots among the events, where these are
-    rare and lie close. The first two count twice a priori. On margins (any score outside [0, 1]) z
-    is the score standardised, priors have the slope 1.5 and the base rate, and there is no
-    identity.
-    Each member is fitted by Newton's method on its posterior, and weighs
-    w ∝ (∫ likelihood · prior)^power by Laplace's approximation. Then
-    p = Σ w·σ(b + (f − b)/√(1 + moderation·πv/8)), with v the posterior variance of f and b the
-    log-odds of the base rate. At last all log-odds are shifted alike, so that the probabilities of
-    the fitted rows sum to the number of positives: exactly with many, within 1 % from 30 events on
-    (rows of the rarer class). Of fewer, the sum is partly what the members say: with k events they
-    count (3/(3 + k))², so that none does not mean a probability of 0. One positive in 300,000 rows
-    gives a sum of about 1.05, none about 0.1.
-    Log-odds beyond ±15 count as that in z, but keep their ranks. Scores of exactly 0 or 1 count as
-    half as far from the end as the outermost score inside (0, 1). A map goes on for 3 log-odds (of
-    margins: one range) beyond the outermost scores, ranks only to these; it is flat from there.
-    Never 0 or 1. Bands are quantiles of the mixture of the members' normal posteriors, exact at
-    some 256 places and straight between those; the point is inside.
-    Ties are never split. Above 1e9 rows evidence counts that many. O(N) after the table, then
-    O(1): 600 cells at most.
+    Each member is a function f of the logit of the score (of a margin itself), or of its rank. It
+    is fitted by Newton's method on its posterior, and has the weight w ∝ evidence^power by
+    Laplace's approximation [1]_. With v the posterior variance of f and b the log-odds of the base
+    rate,
+
+        p = Σ w·σ(b + (f − b)/√(1 + moderation·πv/8)).
+
+    At last all log-odds are shifted alike, so that the probabilities of the fitted rows sum to the
+    number of positives. With fewer than 30 events (rows of the rarer class) the members have a say
+    in that sum: one positive in 300,000 rows gives a sum of about 1.05, none about 0.1.
+
+    The map goes on for 3 log-odds beyond the outermost scores (for margins: one range), and is flat
+    from there. It is never 0 or 1. Ties are never split. Bands are exact at some 256 places. O(N)
+    after the table, then O(1), since at most 600 cells are fitted. ``docs/bls.md`` lists the
+    members with their priors, and says what happens at 0 and 1 and with few events.
 
     References
     ----------
@@ -229,7 +219,7 @@ class BLS(Calibrator):
         return self._draw(average, cells, table)
 
     def _draw(self, average: MemberAverage, cells: AxisCells, table: ScoreTable) -> Map:
-        """The average as straight pieces, with a band for each level, the widest outermost."""
+        """The average as straight pieces, inside a band for each level."""
         axis = average.where.axis
         kind = "logit" if axis.on_logit else "score"
         ends = _ends(axis)
@@ -290,7 +280,7 @@ def _ends(axis: ScoreAxis) -> Array:
 
 
 def _cells(table: ScoreTable, axis: ScoreAxis, size: float) -> AxisCells:
-    """The table's cells, neighbours merged where there are many, with weights of the given sum."""
+    """The table's cells, weights scaled to the given sum; of many, neighbours are merged."""
     a = in_blocks(logit, table.scores) if axis.on_logit else table.scores
     n0, n1, scale = table.negative, table.positive, size / table.total
     share = table.weight / table.total
@@ -312,10 +302,10 @@ def _cells(table: ScoreTable, axis: ScoreAxis, size: float) -> AxisCells:
 
 
 def _apart_from_rounding(s: Array, a: Array, axis: ScoreAxis) -> NDArray[np.intp]:
-    """Where scores s begin that differ from those before by more than rounding, as .3 and .1 + .2
-    do; at places a, which the logit may have made equal.
+    """First indices of scores s that are equal but for rounding, such as .3 and .1 + .2.
 
-    A long chain of such neighbours is cut where it gets wider than that.
+    Places a on the axis are equal where the logit made them so. A long chain of close neighbours is
+    cut where it becomes wider than rounding.
     """
     size = np.abs(s[1:]) if axis.on_logit else max(abs(axis.low), abs(axis.high))
     with np.errstate(over="ignore"):
@@ -343,5 +333,5 @@ def _starts(table: ScoreTable, axis: ScoreAxis) -> NDArray[np.intp]:
 
 
 def _log_odds(scores: Array, axis: ScoreAxis, a: Array, v: Array) -> Array:
-    """Those of scores, on straight lines between knots (a, v)."""
+    """The log-odds of scores, on straight lines between the knots (a, v)."""
     return in_blocks(lambda s: between(logit(s) if axis.on_logit else s, a, v), scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,14 +21,12 @@ from calibrant.estimators.base import (
     on_logit_scale,
 )
 from calibrant.kernels.broken_lines import Line, Points
-from calibrant.kernels.fused_steps import FusedFit, FusedPoints
 from calibrant.kernels.likelihood import log_likelihood
 from calibrant.kernels.model_weights import CRITERIA, SELECT, shares
-from calibrant.kernels.parabolas import Curves, ParabolaFit
 from calibrant.kernels.polyline import spread
-from calibrant.kernels.simplify import simplify
 from calibrant.losses import logit
 from calibrant.maps import Map, Mixture, Piecewise
+from calibrant.paper_variants.elite import PARABOLAS, STEPS, TrendKind
 
 __all__ = ["ELiTE"]
 
@@ -40,9 +38,7 @@ LEAST_LAMBDA = 1e-4
 SAME = 1e-9
 #: the relative duality gap aimed at, and the one above which a warning is given
 GAP, WARN = 1e-8, 1e-7
-#: how far a map of parabolas is from them at most: half by each of drawing and thinning it
-CURVE_ERROR = 1e-5
-#: μ of the average, in units of √(N·r(1−r)), the spread of the number of positives
+#: the μ of the average, in units of √(N·r(1−r)), the standard deviation of the positives' number
 MUS = (1 / 16, 1 / 4, 1.0, np.inf)
 
 
@@ -52,40 +48,40 @@ class ELiTE(Calibrator):
     Parameters
     ----------
     falls : {"free", "priced", "forbidden"}, default="free"
-        ``"priced"`` puts a price on falls, μΣ(p_i − p_{i+1})₊: piecewise linear and near-isotonic
-        in one convex problem. With ``"forbidden"`` there are none: isotonic and piecewise linear.
+        ``"priced"`` adds a price on falls, μΣ(p_i − p_{i+1})₊: maps are piecewise linear and
+        near-isotonic, in one convex problem. ``"forbidden"``: maps never fall.
     mu : float or "average", default="average"
-        The price μ of ``falls="priced"``, in units of N·p; ``"average"`` takes ¹⁄₁₆, ¼ and 1 times
-        √(N·r(1−r)), with r the rate of positives, and ∞ into the ensemble: four paths of models.
+        The price μ of ``falls="priced"``, in units of N·p. ``"average"`` puts four μ into the
+        ensemble: ¹⁄₁₆, ¼ and 1 times √(N·r(1−r)), with r the rate of positives, and ∞.
     scale : {"auto", "logit", "raw"}, default="auto"
-        Lines in the logit of the score, or in the score itself as in the paper; ``"auto"``: in the
+        Lines in the logit of the score, or in the score itself as in the paper. ``"auto"``: in the
         logit if all scores lie in [0, 1], which our study found better.
     criterion : {"aicc", "aic", "bic"}, default="aicc"
         What weighs the models.
     models : {"all", "elbow", "best"}, default="all"
-        The average over all models, over those before the weights fall off, or the best one alone.
+        Average over all models, over those ranked before the weights fall off, or take the best.
     clip : {"counts", "paper"}, default="counts"
-        Keep probabilities in [1/(N+2), 1 − 1/(N+2)], or in [0, 1], where a model under which the
-        data are impossible is left out.
+        Keep probabilities in [1/(N+2), 1 − 1/(N+2)], or in [0, 1]. The latter leaves out models
+        under which the data are impossible.
     tails : {"flat", "linear"}, default="flat"
-        Beyond the extreme scores: their values, or the lines drawn on until they are clipped
-        (steps are always flat there).
+        Beyond the extreme scores the map is flat, or its lines go on until they are clipped (steps
+        are always flat there).
     degree : {1, 0, 2}, default=1
-        Broken lines; steps (a price λ on every rise and fall); or parabolas that join smoothly (a
-        price on jumps of the curvature; ``falls="free"`` only). The paper found 1 the best.
-        Steps can fit every row, which AICc does not prevent: take ``criterion="bic"`` with them.
+        Broken lines; steps, with a price λ on every rise and fall; or parabolas that join smoothly,
+        with a price on jumps of the curvature (``falls="free"`` only). The paper found 1 the best.
+        Steps can fit every row, and AICc does not prevent it: use ``criterion="bic"`` with them.
     n_lambdas : int, default=50
-        The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max; λ that give one and the same model
-        count once.
+        The number of λ, log-spaced from λ_max to 10⁻⁴·λ_max. Several λ with the same model count
+        once.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
     lambdas_, mus_ : ndarrays of shape (m,)
-        λ and μ of each model (μ: 0 if falls are free, ∞ if they are forbidden). λ is in units of
-        the score, and infinite where these overflow.
+        λ and μ of each model (μ is 0 if falls are free and ∞ if they are forbidden). λ is in units
+        of the score, and infinite where it would overflow.
     df_ : ndarray of shape (m,)
-        Degrees of freedom: 1 + degree + knots − pieces that a price on falls holds flat.
+        Degrees of freedom: 1 + degree + knots, less the pieces that a price on falls holds flat.
     log_likelihoods_, criteria_, weights_ : ndarrays of shape (m,)
         The log-likelihood, the criterion, and the weight in the average.
     models_ : tuple of Piecewise
@@ -97,14 +93,14 @@ class ELiTE(Calibrator):
     Notes
     -----
     Each model minimises ½Σn(p − n₁/n)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ on the table. The
-    solution bends at few scores: it is found by an interior-point method on candidates for bends,
-    and certified by the dual prices at all scores, which name the candidates that are missing.
-    λ_max is the least λ with a straight line (with falls priced, a bound on it). O(D) per sweep and
-    a few sweeps per λ; O(D) memory.
-    Weights ∝ exp(−½·criterion), with AICc = 2df − 2logL + 2df(df+1)/(N − df − 1); models of
-    df ≥ N − 1 have none, and if all are such, the straight line is the map. N is the number
-    of rows that weights tell; ties are never split; scores within 10⁻⁹ of their range
-    are one. The average is piecewise linear too, and stored exactly (parabolas: within 10⁻⁵).
+    solution bends at few scores. An interior-point method finds it on candidates for bends; the
+    dual prices at all scores then certify it, or name the candidates that are missing. λ_max is the
+    least λ with a straight line (with falls priced, a bound on it). O(D) per sweep and a few sweeps
+    per λ; O(D) memory.
+    Weights are ∝ exp(−½·criterion), with AICc = 2df − 2logL + 2df(df+1)/(N − df − 1). Models with
+    df ≥ N − 1 get no weight; if these are all, the map is the straight line. N is the effective
+    number of rows. Ties are never split; scores within 10⁻⁹ of their range count as equal. The
+    average is piecewise linear too, and stored exactly (parabolas: within 10⁻⁵).
 
     References
     ----------
@@ -177,7 +173,7 @@ class ELiTE(Calibrator):
         points = kind.points(cells.place, cells.n0 + cells.n1, cells.n1 / (cells.n0 + cells.n1))
         self.lambdas_, self.mus_, fits = _path(points, self._prices(table), self.n_lambdas)
         with np.errstate(over="ignore", invalid="ignore"):
-            unit = np.float64(cells.width) ** kind.degree  # λ of scores, not of places
+            unit = np.float64(cells.width) ** kind.degree  # from places in [0, 1] to scores
             self.lambdas_ = np.where(self.lambdas_ > 0.0, self.lambdas_ * unit, 0.0)
         least = 1.0 / (table.total + 2.0) if self.clip == "counts" else 0.0
         self._weigh(cells, points, fits, least, table.total)
@@ -185,7 +181,7 @@ class ELiTE(Calibrator):
         self.models_ = tuple(kind.draw(draw, points, fit) for fit in fits)
         used = np.flatnonzero(self.weights_ > 0.0)
         average = Mixture(self.weights_[used], tuple(self.models_[i] for i in used)).collapse()
-        return draw.thinned(average) if kind.degree == 2 else average
+        return kind.finish(draw, average)
 
     def _weigh(
         self, cells: _TrendCells, points: Any, fits: list[Any], least: float, n: float
@@ -198,7 +194,7 @@ class ELiTE(Calibrator):
         self.criteria_ = CRITERIA[self.criterion](self.log_likelihoods_, self.df_, n)
         self.criteria_[(self.df_ >= n - 1.0) | np.isnan(self.criteria_)] = np.inf
         if not np.isfinite(self.criteria_).any():
-            self.criteria_[0] = 0.0  # nothing can be weighed: the model of the largest λ
+            self.criteria_[0] = 0.0  # no model can be weighed: take that of the largest λ
         self.weights_ = SELECT[self.models](shares(self.criteria_))
         gaps = np.array([fit.gap for fit in fits])
         self.gap_ = float(gaps.max())
@@ -233,7 +229,7 @@ class _TrendCells(NamedTuple):
 
 
 def _cells(x: Array, table: ScoreTable) -> _TrendCells:
-    """The table's cells, those merged that are as good as equal."""
+    """The table's cells, where scores that are all but equal are merged."""
     half = x[-1] / 2 - x[0] / 2  # the range could overflow
     place = (x / 2 - x[0] / 2) / half if half > 0.0 else np.zeros(len(x))
     starts = spread(place, SAME)
@@ -255,12 +251,12 @@ def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, A
     lambdas, used, fits = [], [], []
     for mu in mus:
         steepest, before = points.steepest(mu), None
-        bends = steepest > 1e-12 * points.w.sum()  # else the simplest model fits
+        bends = steepest > 1e-12 * points.w.sum()  # else the simplest model fits exactly
         for step in range(n_lambdas if bends else 1):
             lam = steepest * LEAST_LAMBDA ** (step / (n_lambdas - 1)) if bends else 1.0
             fit = points.line(lam, mu, before, GAP)
             if before is not None and _same(fit, before):
-                fits[-1], lambdas[-1] = fit, lam  # λ_max was an upper bound: one model, not two
+                fits[-1], lambdas[-1] = fit, lam  # λ_max is only a bound: still the first model
             else:
                 fits.append(fit)
                 lambdas.append(lam if bends else 0.0)
@@ -270,7 +266,7 @@ def _path(points: Any, mus: tuple[float, ...], n_lambdas: int) -> tuple[Array, A
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two fits are one: where falls are priced, λ may have no effect for a while."""
+    """Whether two fits are equal: where falls are priced, neighbouring λ may give one model."""
     return np.array_equal(one.at, other.at) and np.allclose(one.value, other.value, 0.0, 1e-12)
 
 
@@ -278,7 +274,8 @@ def _same(one: Any, other: Any) -> bool:
 
 
 class _MapMaker(NamedTuple):
-    """How fits become maps: the scores of the cells, the bounds of p, and the two axes' options."""
+    """How fits become maps: the scores of the cells, the bounds of p, how tails are drawn, and
+    whether scores are read by their logit."""
 
     x: Array
     bounds: tuple[float, float]
@@ -289,24 +286,11 @@ class _MapMaker(NamedTuple):
     def input(self) -> str:
         return "logit" if self.on_logit else "score"
 
-    def steps(self, _: FusedPoints, fit: FusedFit) -> Piecewise:
-        """Steps halfway between neighbouring cells."""
-        low, high = self.x[fit.at[1:] - 1], self.x[fit.at[1:]]
-        half = low / 2 + high / 2
-        cuts = np.where(half > low, half, high)
-        return Piecewise.step(cuts, np.clip(fit.value, *self.bounds), self.input)
-
     def line(self, _: Points, fit: Line) -> Piecewise:
         return self.polygon(self.x[fit.at], fit.value)
 
-    def curve(self, points: Curves, fit: ParabolaFit) -> Piecewise:
-        place, value = points.polygon(fit, CURVE_ERROR / 2)
-        x = self.x[0] * (1.0 - place) + self.x[-1] * place
-        _, first = np.unique(x, return_index=True)
-        return self.polygon(x[first], value[first])
-
     def polygon(self, x: Array, value: Array) -> Piecewise:
-        """The polygon as a map: clipped, with knots where it is."""
+        """The polygon as a map: clipped to the bounds, with a knot wherever it meets one."""
         if self.drawn_on and len(x) > 1:
             x, value = _drawn_on(x, value, self.bounds)
         knots, values = [x], [value]
@@ -320,15 +304,9 @@ class _MapMaker(NamedTuple):
         value = np.clip(np.concatenate(values)[first], *self.bounds)
         return Piecewise.linear(x, value, input=self.input)
 
-    def thinned(self, average: Piecewise) -> Piecewise:
-        """An average of polygons with the knots that it needs."""
-        x = average.x / max(float(np.abs(average.x).max()), 5e-324)  # widths could overflow
-        kept = simplify(x, average.left, CURVE_ERROR / 2)
-        return Piecewise.linear(average.x[kept], average.left[kept], input=self.input)
-
 
 def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Array, Array]:
-    """The polygon with its end pieces drawn on to where they meet a bound."""
+    """The polygon, with its end pieces extended to where they meet a bound."""
     for end, inner in ((0, 1), (-1, -2)):
         rise = value[end] - value[inner]
         bound = bounds[1] if rise > 0.0 else bounds[0]
@@ -340,16 +318,6 @@ def _drawn_on(x: Array, value: Array, bounds: tuple[float, float]) -> tuple[Arra
     return x, value
 
 
-class _Kind(NamedTuple):
-    """What a degree is made of: its solver, and how its fits are drawn."""
-
-    degree: int
-    points: Callable[[Array, Array, Array], Any]
-    draw: Callable[[_MapMaker, Any, Any], Piecewise]
-
-
-KINDS = (
-    _Kind(0, FusedPoints, _MapMaker.steps),
-    _Kind(1, Points, _MapMaker.line),
-    _Kind(2, Curves, _MapMaker.curve),
-)
+LINES = TrendKind(1, Points, _MapMaker.line)
+#: by degree; a table of one score has no line, and one of two no parabola
+KINDS = (STEPS, LINES, PARABOLAS)

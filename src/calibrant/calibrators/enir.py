@@ -1,4 +1,4 @@
-"""An ensemble of near-isotonic regressions: every degree of obedience to the scores' order."""
+"""An ensemble of near-isotonic regressions: maps that rise, and maps that fall here and there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, OneOf
 from calibrant.kernels import path_scores
-from calibrant.kernels.authors_path import authors_models
-from calibrant.kernels.model_weights import CRITERIA, SELECT, shares
+from calibrant.kernels.model_weights import CRITERIA, SELECT_ENIR, shares
 from calibrant.kernels.near_isotonic import Tree, merge_path, pool_equal
 from calibrant.kernels.path_scores import PathPart, average_leaves, part_that_matters
-from calibrant.maps import Chain, Logistic, Map, Piecewise
+from calibrant.maps import Map, Piecewise
+from calibrant.maps.chain import after_sigmoid
+from calibrant.maps.piecewise import flat_runs
+from calibrant.paper_variants.enir import authors_average
 
 __all__ = ["ENIR", "NearIsotonicPath", "near_isotonic_path"]
 
@@ -27,10 +29,9 @@ Array = NDArray[np.float64]
 Index = NDArray[np.signedinteger[Any]]
 Criterion = Callable[[Any, Any], Any]
 
-#: models this much above the least criterion, and 2 ln of their number, weigh less than e⁻⁴⁰ in all
+#: models whose criterion is this much (and 2 ln of their number) above the least have, all
+#: together, a weight below e⁻⁴⁰
 SLACK = 80.0
-#: the authors' pruning stops at the first drop of the weights, but one, below so many variances
-AUTHORS_DROP = 0.005
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,24 +41,25 @@ class NearIsotonicPath(Frozen):
     Parameters
     ----------
     start, end : float
-        The λ between which the path is known: 0 and infinity, but for the path of an ENIR.
+        The λ between which the path is known: 0 and infinity, except for the path of an ENIR.
     lambdas : array of shape (T,)
         The breakpoints λ > 0, ascending, at which neighbouring bins meet; the last fit is the
         isotonic one. A single 0 where there are none (the data are isotonic already).
     df : array of shape (T,)
         The number of bins at each breakpoint.
     first, positive, weight, direction : arrays of shape (m,)
-        All bins that ever are: the index of their first score, their positives S, weight W, and
-        d ∈ {−1, 0, 1}; a bin's value is (S + λd)/W.
+        All bins of all fits: the index of their first score, their positives S, their weight W,
+        and d ∈ {−1, 0, 1}. The value of a bin is (S + λd)/W.
     birth, death, parent : arrays of shape (m,)
-        Bin i is there in the fits birth[i] ≤ t < death[i] (−1: from the start) and then becomes a
-        part of bin parent[i] (−1: of none).
+        Bin i exists in the fits birth[i] ≤ t < death[i] (a birth of −1: from the start), and then
+        becomes a part of bin parent[i] (−1: of none).
     total, size : float, int
         The total weight N, and the number D of distinct scores.
 
     Notes
     -----
-    O(D) memory: bins never change, they only join. `log_likelihood` and `bic` are lazy.
+    Bins never change, they only join, so that all fits together take O(D) memory.
+    `log_likelihood` and `bic` are computed when they are asked for.
     """
 
     start: float
@@ -122,16 +124,15 @@ def near_isotonic_path(table: ScoreTable) -> NearIsotonicPath:
     Parameters
     ----------
     table : ScoreTable
-        What to fit; the NearIsotonicPath of it has the fit ``at`` any λ, and the BIC of each.
+        What to fit. The result has the fit ``at`` any λ, and the BIC at each breakpoint.
 
     Notes
     -----
     The fit at λ minimises ½Σw(p − z)² + λΣ(p_i − p_{i+1})₊, with z the rate and w the weight at
-    each distinct score: only falls are penalised. It is piecewise linear in λ, and bins of equal
-    value never part again, so that all fits together are one tree of merges. O(D log D) time, O(D)
-    memory. Ties are never split; λ is in units of the table's weights. Meetings
-    closer than 1e-12 (relative) are one breakpoint; weights that span ten decades and more lose as
-    many digits.
+    each distinct score: only falls are penalised. The fit is piecewise linear in λ, and bins that
+    have met never part again, so that all fits together are one tree of merges. O(D log D) time,
+    O(D) memory. Ties are never split. λ is in units of the table's weights. Breakpoints closer than
+    1e-12 (relative) are one. Weights that span ten decades lose ten digits.
 
     References
     ----------
@@ -182,7 +183,7 @@ class _ScaledWeights(NamedTuple):
 
 
 class _Preset(NamedTuple):
-    """What a variant means where the parameters say "auto"."""
+    """What "auto" means in each variant."""
 
     interpolation: str
     smoothing: str
@@ -202,16 +203,16 @@ class ENIR(Calibrator):
     Parameters
     ----------
     variant : {"default", "paper", "authors"}, default="default"
-        ``"paper"``: the text [1]_ to the letter, steps of raw bin values (end bins may be 0 or 1).
-        ``"default"``: the best of our study, Jeffreys' smoothing of bins (so that 0 and 1 are never
-        returned) and lines between scores.
-        ``"authors"``: what their program computes (see Notes). It also settles what is ``"auto"``.
+        What ``"auto"`` means below. ``"default"``: the best of our study, with Jeffreys' smoothing
+        of bins (so that 0 and 1 are never returned) and lines between scores. ``"paper"``: the text
+        [1]_ to the letter, with steps of raw bin values (end bins may be 0 or 1). ``"authors"``:
+        what the authors' program computes; see docs/near_isotonic.md.
     criterion : {"bic", "aic", "aicc"}, default="bic"
         What weighs the models: ∝ exp(−½·criterion).
     penalty : {"auto", "bic", "authors"}, default="auto"
         With BIC: ln N for each bin, or ln N + ln 2π as the authors' program has it.
     models : {"all", "elbow", "best"}, default="all"
-        Average over all models, over those before the weights fall off, or take the best alone.
+        Average over all models, over those ranked before the weights fall off, or take the best.
     interpolation : {"auto", "step", "linear"}, default="auto"
         Steps cut halfway between scores, or straight lines between the averages at the scores.
     smoothing : {"auto", "none", "laplace", "jeffreys"}, default="auto"
@@ -221,31 +222,23 @@ class ENIR(Calibrator):
     Attributes
     ----------
     path_ : NearIsotonicPath
-        The models. Of many, only between the λ that can matter; `near_isotonic_path` gives all.
+        The models; where they are many, only the part of the path that can matter.
+        `near_isotonic_path` gives all.
     weights_ : ndarray of shape (T,)
         The weight of each of ``path_.lambdas``, of sum 1; 0 for those left out.
     n_models_scored_ : int
-        How many had to be scored: the others have a weight below e⁻⁴⁰ all together.
+        The number of models scored. All others together have a weight below e⁻⁴⁰.
 
     Notes
     -----
-    A model is the near-isotonic fit at a breakpoint λ > 0 of the path, with df its number of bins
-    and BIC = −2 ln L + df·ln N; N is the number of rows that weights tell.
-    Without breakpoints the isotonic fit is the only model. ln L and df both fall along the path,
-    which bounds the BIC between two λ: only the part of the path that can matter is followed, and
-    only the models that can matter are scored. Their average comes from sums over the tree of
-    merges. O(N log N) for the table, then O(D) and little more, in O(D) memory. A smoothed bin is
-    worth (S + λd + a)/(W + 2a). AICc leaves out models with df ≥ N − 1; if that is all of them it
-    takes the last. The map need not be monotone. Ties are never split.
-
-    The authors' program takes at most 100 breakpoints, evenly spread by rank, rounds the fits β to
-    6 decimals, moves each bin towards its mean score e to (βW + e(1−c))/(W + 1 − c), c = |S/W − e|,
-    and draws lines between the scores. Where pairs of bins meet at one λ its rounding may count
-    that model several times; so does this, but for a few λ in a hundred whose last bit differs:
-    long paths may then have one copy of a breakpoint more or less than the program's, which shifts
-    the 100 by a rank (hardly seen with BIC, more with AIC and AICc). Its "elbow" keeps the models
-    ranked before the first drop, but one, below .005 variances of the weights. Scores outside
-    [0, 1] pass through σ first.
+    A model is the near-isotonic fit at a breakpoint λ > 0 of the path. With df its number of bins
+    and N the effective number of rows, BIC = −2 ln L + df·ln N. Without breakpoints the isotonic
+    fit is the only model. ln L and df both fall along the path, which bounds the BIC between two λ:
+    only the part of the path that can matter is followed, and only the models that can matter are
+    scored. Sums over the tree of merges give their average. O(N log N) for the table, then O(D) and
+    little more, in O(D) memory. The value of a smoothed bin is (S + λd + a)/(W + 2a). AICc leaves
+    out models with df ≥ N − 1; if these are all, it takes the last one. The map need not be
+    monotone. Ties are never split.
 
     References
     ----------
@@ -309,8 +302,8 @@ class ENIR(Calibrator):
         bins = pool_equal(cells.negative, cells.positive)
         slack, part = SLACK + 2.0 * float(np.log(len(bins.s))), PathPart.whole(bins)
         if not criterion(0.0, 2) > criterion(0.0, 1):
-            slack = np.inf  # more bins are no worse, so that nothing bounds a model from below
-        elif self.models != "elbow":  # that one must know how many models there are
+            slack = np.inf  # more bins cost nothing, so that nothing bounds a model from below
+        elif self.models != "elbow":  # the elbow depends on the number of models
             part = part_that_matters(bins, criterion, slack)
         tree = merge_path(part.begin, part.end)
         self.path_ = cells.path(tree)
@@ -323,17 +316,17 @@ class ENIR(Calibrator):
         return KINDS[drawn](table, part.begin.first, np.clip(values, 0.0, 1.0))
 
     def _criterion(self, total: float, unit: float = 1.0) -> Criterion:
-        """(log-likelihood in units of weight, df) → what is to be small."""
+        """The criterion as a function of the log-likelihood (in units of weight) and df."""
         penalty = PRESETS[self.variant].penalty if self.penalty == "auto" else self.penalty
         more = np.log(2.0 * np.pi) if (penalty, self.criterion) == ("authors", "bic") else 0.0
         score = CRITERIA[self.criterion]
         return lambda log, df: score(np.multiply(log, unit), np.asarray(df), total) + more * df
 
     def _weights(self, scores: Array) -> Array:
-        if not np.isfinite(scores).any():  # AICc bears none of the models
+        if not np.isfinite(scores).any():  # every model has too many bins for AICc
             scores = np.full(len(scores), np.inf)
             scores[-1] = 0.0
-        return CHOOSE[self.models](shares(scores))
+        return SELECT_ENIR[self.models](shares(scores))
 
     def _fit_authors(self, table: ScoreTable) -> Map:
         for name in ("interpolation", "smoothing"):
@@ -346,37 +339,13 @@ class ENIR(Calibrator):
         if link:  # σ may make far scores equal
             table = table.through_sigmoid()
         self.path_ = near_isotonic_path(table)
-        lambdas, fits = authors_models(table.scores, table.negative, table.positive)
         criterion = self._criterion(table.total)
-        scores = [criterion(fit.log_likelihood, len(fit.starts)) for fit in fits]
-        weights = self._weights(np.array(scores))
-        self.n_models_scored_ = len(fits)
-        middle = (self.path_.lambdas[1:] + self.path_.lambdas[:-1]) / 2.0
-        nearest = np.searchsorted(middle, lambdas)
-        self.weights_ = np.bincount(nearest, weights, minlength=len(self.path_)).astype(np.float64)
-        values = np.zeros(len(table))
-        for weight, fit in zip(weights, fits, strict=True):
-            values += weight * fit.value
-        line = _lines(table, np.arange(len(table)), np.clip(values, 0.0, 1.0))
-        return Chain((Logistic(0.0, (("x", 1.0),)), line)) if link else line
-
-
-def _elbow(weights: Array) -> Array:
-    """The authors' pruning of this ensemble, which is not that of BBQ."""
-    order = np.argsort(-weights, kind="stable")
-    ranked = weights[order] / weights.max()
-    least = AUTHORS_DROP * float(np.var(ranked, ddof=1)) if len(ranked) > 1 else 0.0
-    k = 2
-    while k < len(ranked) and ranked[k - 1] - ranked[k] > least:
-        k += 1
-    kept = np.zeros(len(weights))
-    chosen = order[: k - 1]
-    kept[chosen] = weights[chosen] / weights[chosen].sum()
-    return kept
-
-
-#: what of the weights is kept, by name
-CHOOSE: dict[str, Callable[[Array], Array]] = {**SELECT, "elbow": _elbow}
+        found = authors_average(
+            table, self.path_.lambdas, lambda logs, df: self._weights(criterion(logs, df))
+        )
+        self.weights_, self.n_models_scored_ = found.weights, found.n_models
+        line = _lines(table, np.arange(len(table)), found.values)
+        return after_sigmoid(line) if link else line
 
 
 def _steps(table: ScoreTable, first: Index, values: Array) -> Map:
@@ -388,10 +357,7 @@ def _steps(table: ScoreTable, first: Index, values: Array) -> Map:
 def _lines(table: ScoreTable, first: Index, values: Array) -> Map:
     """Straight lines between scores; knots inside a flat run are left out."""
     new = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
-    begin, end = first[new], np.append(first[new[1:]], len(table)) - 1
-    index = np.column_stack((begin, end)).ravel()
-    keep = np.append(True, index[1:] != index[:-1])  # a run of one score has one knot
-    return Piecewise.linear(table.scores[index[keep]], np.repeat(values[new], 2)[keep])
+    return flat_runs(table.scores, first[new], values[new])
 
 
 #: how the averages at the scores become a map, by name

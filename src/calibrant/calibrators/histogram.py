@@ -13,7 +13,8 @@ from calibrant.errors import InputError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.losses import sigmoid
-from calibrant.maps import Chain, Logistic, Map, Piecewise
+from calibrant.maps import Map, Piecewise
+from calibrant.maps.chain import after_sigmoid
 
 __all__ = ["Histogram"]
 
@@ -47,13 +48,13 @@ class Histogram(Calibrator):
 
     Notes
     -----
-    Bin k of equal mass ends after k·W/B of the total weight W; a cut inside a tie moves to its end,
-    so equal scores are never split, and bins emptied that way vanish. Empty bins of equal width go
-    half to each neighbour. Cuts of equal mass lie halfway between neighbouring scores. Under
-    ``"width"`` scores outside [0, 1] are read as logits and pass through σ. O(D) after the table;
-    ``"auto"`` adds O(D) per fold and O(B² log D), its bins smoothed (Laplace) while they are
-    compared, since an unsmoothed bin of one class has infinite loss. N is the number
-    of rows that weights tell.
+    Bin k of equal mass ends after k·W/B of the total weight W. A cut inside a tie moves to its end,
+    so equal scores are never split; bins that this empties are dropped. Cuts of equal mass lie
+    halfway between neighbouring scores. Empty bins of equal width go half to each neighbour. Under
+    ``"width"``, scores outside [0, 1] are read as logits and pass through σ. O(D) after the table.
+    ``"auto"`` adds O(D) per fold and O(B² log D); its bins are smoothed (Laplace) while they are
+    compared, since an unsmoothed bin of one class has infinite loss. N is the effective number of
+    rows.
 
     References
     ----------
@@ -110,11 +111,11 @@ class Histogram(Calibrator):
         if self.binning == "mass":
             return Piecewise.step(table.cuts(ends[:-1] - 1), n1 / n)
         step = Piecewise.step(_width_cuts(scores, ends, self.bins_), n1 / n)
-        return Chain((Logistic(0.0, (("x", 1.0),)), step)) if link else step
+        return after_sigmoid(step) if link else step
 
 
 def _mass_edges(mass: Array, scores: Array, bins: int) -> Index:
-    """For cumulative weights: one past the last index of every bin, none empty, the last D."""
+    """For cumulative weights: one past the last index of every bin. No bin is empty."""
     wanted = mass[-1] * np.arange(1, bins) / bins
     inner = np.searchsorted(mass, wanted * (1 - 1e-12)) + 1  # sums of weights are rounded
     ends = np.append(inner, len(mass))
@@ -129,7 +130,7 @@ def _width_edges(mass: Array, scores: Array, bins: int) -> Index:
 
 
 def _width_cuts(scores: Array, ends: Index, bins: int) -> Array:
-    """Cuts between occupied bins: their common edge, or the middle of the empty bins between."""
+    """Cuts between occupied bins: their common edge, or the middle of empty bins between them."""
     edges = np.arange(bins + 1) / bins
     bin_of = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, bins - 1)
     last, first = bin_of[ends[:-1] - 1], bin_of[ends[:-1]]

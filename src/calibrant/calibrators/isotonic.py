@@ -15,6 +15,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, ParameterError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Calibrator, Limit, Number, OneOf
 from calibrant.maps import Map, Piecewise
+from calibrant.maps.piecewise import flat_runs
 
 __all__ = ["Isotonic"]
 
@@ -28,18 +29,18 @@ class Isotonic(Calibrator):
     ----------
     interpolation : {"step", "linear", "centred"}, default="step"
         ``"step"``: constant on each block, as in the papers. ``"linear"``: flat across a block,
-        straight lines between blocks. ``"centred"``: straight lines between the blocks' weighted
-        mean scores [3]_, strictly increasing from the first block's centre to the last one's, so
-        that no ties are made there.
+        straight lines between blocks. ``"centred"``: straight lines between the weighted mean
+        scores of the blocks [3]_. It rises strictly from the first block's centre to the last
+        one's, so that it makes no ties there.
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every block, so that 0 and 1 are never returned.
     cut : {"mid", "left", "right"}, default="mid"
-        Where a step map steps between the last score a of a block and the first score b of the
-        next: halfway, at b (blocks closed on the left), or just above a (closed on the right, the
+        Where a step map jumps, between the last score a of a block and the first score b of the
+        next: halfway; at b (blocks closed on the left); or just above a (closed on the right, the
         (f_i, f_j] of [1]_).
     increasing : bool or "auto", default=True
-        Whether the map rises or falls with the score. ``"auto"``: as the scores and labels go
-        together, by the sign of Spearman's ρ.
+        Whether the map rises or falls with the score. ``"auto"``: it follows the sign of
+        Spearman's ρ of scores and labels.
     y_min, y_max : float in [0, 1] or None, default=None
         Bounds of the probabilities: values beyond them are put on them.
     weights, pos_label, classes : see `Calibrator`
@@ -57,8 +58,7 @@ class Isotonic(Calibrator):
     never split. With ``interpolation="linear"`` the map equals
     scikit-learn's IsotonicRegression(out_of_bounds="clip") of the same options. O(N log N) for the
     table, then O(D). Without smoothing the end blocks are often exactly 0 or 1, and the log loss of
-    a single surprise is infinite. Smoothed blocks are pooled
-    again where smoothing has put them out of order.
+    a single surprise is infinite. Blocks that smoothing puts out of order are pooled again.
 
     References
     ----------
@@ -131,17 +131,14 @@ class Isotonic(Calibrator):
         if self.interpolation == "step":
             return Piecewise.step(isotonic_cuts(table, starts[1:] - 1, self.cut), values)
         if self.interpolation == "linear":
-            ends = np.append(starts[1:], len(table)) - 1
-            index = np.column_stack((starts, ends)).ravel()
-            keep = np.append(True, index[1:] != index[:-1])  # a block of one score has one knot
-            return Piecewise.linear(table.scores[index[keep]], np.repeat(values, 2)[keep])
+            return flat_runs(table.scores, starts, values)
         return _centred(table, starts, values)
 
 
 def goes_up(table: ScoreTable) -> bool:
-    """Whether scores and labels go together: Spearman's ρ, weighted, is ≥ 0.
+    """Whether Spearman's ρ of scores and labels, weighted, is ≥ 0.
 
-    Says so where its 95 % interval (Fisher's z) holds 0, since either may be true then.
+    Warns where the 95 % interval of ρ (Fisher's z) contains 0, since either may be true then.
     """
     n0, n1 = table.negative / table.total, table.positive / table.total
     n = n0 + n1

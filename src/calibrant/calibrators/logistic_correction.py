@@ -15,7 +15,7 @@ class LogisticCorrection(Calibrator):
     """P = 1 / (1 + exp(−2F)) for F = Σ αₜhₜ of AdaBoost with hₜ ∈ {−1, 1}.
 
     AdaBoost drives F towards half the log odds, so this link gives the probability back. Nothing
-    is learnt from the data but the labels.
+    but the labels is learnt from the data.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from calibrant.estimators.base import (
     inner_interval,
     on_logit_scale,
 )
-from calibrant.kernels.newton import fit_logistic, platt_smoothing
+from calibrant.kernels.logistic import fit_logistic, platt_smoothing
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map
 from calibrant.maps.checks import in_blocks
@@ -38,8 +38,8 @@ class Platt(Calibrator):
     scale : {"auto", "logit", "raw"}, default="auto"
         Fit against the logit of the score or the score itself; ``"auto"`` takes the logit when
         all scores lie in [0, 1]. The papers use ``"raw"``; on probabilities the logit is far safer.
-        Scores of exactly 0 and 1, which forests and neighbours give, have no logit: scores beyond
-        the outermost ones inside (0, 1) count as at most half as far from the end as those.
+        Scores of exactly 0 and 1, which forests and neighbours give, have no logit: they count as
+        half as far from the end as the outermost score inside (0, 1).
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
@@ -53,7 +53,7 @@ class Platt(Calibrator):
     -----
     Targets are (N₊+1)/(N₊+2) for positives and 1/(N₋+2) for negatives [1]_, so that the optimum is
     finite even for separable data. Guarded Newton: O(D) per step after the O(N log N) table, with
-    a pooled table as warm start. N₊ and N₋ are the rows of each class that weights tell.
+    a pooled table as warm start. N₊ and N₋ are the effective numbers of rows of each class.
 
     References
     ----------

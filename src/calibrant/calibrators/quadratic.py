@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
-from calibrant.kernels.penalised import Penalised, Prior, fit_penalised
+from calibrant.kernels.logistic import (
+    STEEPEST,
+    LogisticPoint,
+    LogisticProblem,
+    Prior,
+    platt_smoothing,
+)
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Logistic, Map
 from calibrant.maps.checks import in_blocks
@@ -19,18 +25,16 @@ __all__ = ["Quadratic"]
 
 Array = NDArray[np.float64]
 
-#: precision of the prior without shrinkage: invisible unless the classes separate
+#: precision of the prior without shrinkage: it has no effect unless the classes separate
 RIDGE = 1e-6
 #: prior standard deviations by name
 SHRINK = {"identity": 1.0}
-#: the slope per standard deviation that margins, which have no identity, are shrunk to
+#: margins have no identity: they are shrunk to this slope per standard deviation
 MARGIN_SLOPE = 1.5
-#: the largest logit that margins are brought to before they pass through the sigmoid and back
+#: margins are scaled to at most this logit, so that they pass through σ and back without loss
 SPAN = 4.0
-#: a spread of z below this share of its size leaves no digits for a square
+#: if the spread of z is below this share of its size, z² has no digits left
 NARROW = 1e-4
-#: the steepest link of margins; only a range of 1e-290 would need more
-STEEPEST = 1e290
 
 
 class Quadratic(Calibrator):
@@ -39,11 +43,11 @@ class Quadratic(Calibrator):
     Parameters
     ----------
     shrinkage : {"none", "identity"} or a number above 0, default="none"
-        Nothing but the data; or a prior around the scores as they are, whose standard deviation is
-        the number (``"identity"``: 1). With x = (z − mean)/sd, f = z + α + β·x + γ·(x² − 1), and α,
-        β, γ are normal around 0 with that deviation: at a typical score the prior allows for a
-        change of the logit of about that size. Margins have no identity: there f is shrunk to the
-        logit of the base rate plus 1.5·x.
+        The data alone; or a prior around the scores as they are, with the number as its standard
+        deviation (``"identity"``: 1). With x = (z − mean)/sd, f = z + α + β·x + γ·(x² − 1), and α,
+        β, γ are normal around 0 with that deviation: at a typical score the prior allows the logit
+        to change by about as much. Margins have no identity: they are shrunk to the logit of the
+        base rate plus 1.5·x.
     monotone : bool, default=False
         Whether the parabola must not fall anywhere between the ends of the scores.
     weights, pos_label, classes : see `Calibrator`
@@ -56,17 +60,16 @@ class Quadratic(Calibrator):
     Notes
     -----
     Logistic regression on 1, z and z², by guarded Newton steps: O(D) per step after the
-    O(N log N) table, from a pooled table as warm start. Without ``shrinkage`` the targets are
-    Platt's, (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite,
-    with a ridge of 1e-6 on β and γ beside (with z left out). With ``shrinkage`` the labels count as
-    they are.
+    O(N log N) table, with a pooled table as warm start. Without ``shrinkage`` the targets are
+    Platt's, (N₊+1)/(N₊+2) and 1/(N₋+2), so that b = 0 is his method and separable data stay finite;
+    f is then α + β·x + γ·(x² − 1), with a ridge of 1e-6 on β and γ. With ``shrinkage`` the labels
+    count as they are.
 
-    A parabola turns round somewhere. It is not followed beyond the scores: from the outermost
-    margin on, and from half-way between the outermost probability and 0 or 1 on, the map is flat.
-    Within that range it may fall, unless ``monotone``; then the best parabola with a + 2bz ≥ 0 at
-    both ends is taken exactly (the problem is convex, so if the free optimum fails, an edge has
-    it). With fewer than three scores, or z that spread by less than 1e-4 of their size, b is 0.
-    Priors count beside weights in units of rows; equal scores are one cell.
+    A parabola turns round somewhere, so it is not followed beyond the scores: the map is flat from
+    the outermost margin on, or from halfway between the outermost probability and 0 or 1. Within
+    that range it may fall, unless ``monotone``: then the exact best parabola with a + 2bz ≥ 0 at
+    both ends is taken. With fewer than three scores, or if z spreads by less than 1e-4 of its size,
+    b is 0. Weights count in units of rows; equal scores are one cell.
 
     References
     ----------
@@ -111,13 +114,11 @@ class Quadratic(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         scale = _Scale.of(table)
-        prior, targets = self._prior(table, scale)
-        low, high = targets
+        prior, smoothing = self._prior(table, scale)
 
         def fit(part: ScoreTable, start: Array | None) -> Array:
-            x, n0, n1 = scale.x(part.scores), part.negative, part.positive
-            t1 = high * n1 + low * n0
-            problem = _Parabola(x, n0 + n1 - t1, t1, prior)
+            x = scale.x(part.scores)
+            problem = _Parabola(x, part.negative, part.positive, prior, smoothing)
             begin = prior.mean if start is None else start
             free = problem.fit(np.eye(len(begin)), begin)
             return problem.risen(free, scale.ends) if self.monotone else free.theta
@@ -129,37 +130,38 @@ class Quadratic(Calibrator):
         return curve if scale.link is None else Chain((Logistic(*scale.link), curve))
 
     def _prior(self, table: ScoreTable, scale: _Scale) -> tuple[Prior, tuple[float, float]]:
-        """The prior of the coefficients of 1, x and x² − 1, and the targets of the classes."""
+        """The prior of the coefficients of 1, x and x² − 1, and how the targets are smoothed."""
         n0, n1 = table.total_negative, table.total_positive
         if self.shrinkage == "none":
             mean, deviation = (0.0, 0.0, 0.0), RIDGE**-0.5
-            targets = (1.0 / (n0 + 2.0), (n1 + 1.0) / (n1 + 2.0))
+            smoothing = platt_smoothing(n0, n1)
         else:
             first, last = scale.x(table.scores[[0, -1]]).tolist()
-            slope = MARGIN_SLOPE if first < last else 0.0  # one margin has no scale
+            slope = MARGIN_SLOPE if first < last else 0.0  # a single margin has no scale
             straight = (float(np.log((n1 + 1.0) / (n0 + 1.0))), slope)
             mean = (*((scale.mean, scale.sd) if scale.link is None else straight), 0.0)
             deviation = (
                 SHRINK[self.shrinkage] if isinstance(self.shrinkage, str) else float(self.shrinkage)
             )
-            targets = (0.0, 1.0)
+            smoothing = (0.0, 0.0)
         size = 3 if scale.bends else 2
         precision = np.full(size, deviation**-2.0)
-        if self.shrinkage == "none":  # so that Σp is Σ of the targets
+        if self.shrinkage == "none":  # so that Σp is the sum of the targets
             precision[0] = 0.0
-        return Prior(np.array(mean[:size]), precision), targets
+        return Prior(np.array(mean[:size]), precision), smoothing
 
 
 class _Parabola(NamedTuple):
-    """A parabola in x to be fitted: cells, weights of the classes there, prior."""
+    """A parabola in x to be fitted: cells, weights of the classes there, prior, smoothing."""
 
     x: Array
-    t0: Array
-    t1: Array
+    n0: Array
+    n1: Array
     prior: Prior
+    smoothing: tuple[float, float]
 
-    def fit(self, space: Array, start: Array) -> Penalised:
-        """The best coefficients in the span of orthonormal columns, the first the intercept."""
+    def fit(self, space: Array, start: Array) -> LogisticPoint:
+        """The best coefficients in the span of orthonormal columns; the first is the intercept."""
 
         def design(part: slice) -> Array:
             x = self.x[part]
@@ -168,17 +170,17 @@ class _Parabola(NamedTuple):
 
         mean, precision = self.prior
         inside = Prior(space.T @ mean, precision[: space.shape[1]])  # one for slope and bend
+        problem = LogisticProblem(design, self.n0, self.n1, inside, self.smoothing)
         level = np.zeros(len(mean))
-        if self.t0.any() and self.t1.any():
-            level[0] = np.log(self.t1.sum()) - np.log(self.t0.sum())
-        starts = (space.T @ begin for begin in (start, level))
-        found = fit_penalised(design, self.t0, self.t1, inside, *starts)
+        level[0] = problem.base
+        found = problem.least(*(space.T @ begin for begin in (start, level)))
         away = mean - space @ inside.mean
         objective = found.objective + 0.5 * float(precision @ away**2)
         return found._replace(theta=space @ found.theta, objective=objective)
 
-    def risen(self, free: Penalised, ends: tuple[float, float]) -> Array:
-        """The best that does not fall between the ends: free, on an edge, or a constant."""
+    def risen(self, free: LogisticPoint, ends: tuple[float, float]) -> Array:
+        """The best coefficients that do not fall between the ends: the free ones, those on an edge
+        (where the slope at an end is 0), or a constant."""
         size = len(free.theta)
         slopes = np.array([[0.0, 1.0, 2.0 * end] for end in ends])[:, :size]
         slopes /= np.linalg.norm(slopes, axis=1)[:, None]
@@ -201,8 +203,8 @@ def _across(row: Array) -> Array:
 class _Scale(NamedTuple):
     """How scores become z and x = (z − mean)/sd.
 
-    Probabilities are clipped and z is their logit. Margins are brought to z in [−4, 4] by a line,
-    so that a sigmoid and back loses nothing.
+    Probabilities are clipped, and z is their logit. Margins are scaled to z in [−4, 4] by a line,
+    the link: so they pass through σ and back without loss.
     """
 
     clip: tuple[float, float]
@@ -246,7 +248,7 @@ class _Scale(NamedTuple):
         return level - slope * m / s + b * m * m - bend, a, b
 
     def of_scores(self, c: float, a: float, b: float) -> tuple[float, float, float]:
-        """c, a, b for the scores themselves if they are margins."""
+        """c, a, b of z; for margins those of the scores themselves."""
         if self.link is None:
             return c, a, b
         shift, ((_, k),) = self.link
@@ -259,7 +261,7 @@ class _Scale(NamedTuple):
 
 
 def _link(low: float, high: float) -> tuple[float, tuple[tuple[str, float], ...]]:
-    """The line that brings margins to [−4, 4], as a logistic map has it."""
+    """The line that scales margins to [−4, 4], as the arguments of a logistic map."""
     half, middle = high / 2 - low / 2, low / 2 + high / 2
     steep = SPAN / half if half > 0.0 else 1.0 / max(abs(middle), 1.0)
     steep = min(steep, STEEPEST)

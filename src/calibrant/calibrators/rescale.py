@@ -54,9 +54,7 @@ class Rescale(Calibrator):
         self.classes = classes
 
     def _fit(self, table: ScoreTable) -> Map:
-        return {"sigmoid": _sigmoid, "minmax": _minmax, "symmetric": _symmetric}[self.formula](
-            table
-        )
+        return FORMULAS[self.formula](table)
 
 
 def _sigmoid(table: ScoreTable) -> Map:
@@ -72,3 +70,6 @@ def _minmax(table: ScoreTable) -> Map:
 def _symmetric(table: ScoreTable) -> Map:
     a = float(np.abs(table.scores[[0, -1]]).max())
     return Piecewise.linear([-a, a], [0.0, 1.0]) if a else Piecewise.constant(0.5)
+
+
+FORMULAS = {"sigmoid": _sigmoid, "minmax": _minmax, "symmetric": _symmetric}

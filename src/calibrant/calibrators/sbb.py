@@ -34,15 +34,15 @@ class SBB(Calibrator):
     Parameters
     ----------
     lambda_ : float, "empirical" or "average", default="average"
-        The expected number of bin boundaries between the lowest and the highest score, for one
-        binning as in the paper. ``"empirical"`` takes the λ of the largest evidence (summed over
-        all binnings, not of the best one); ``"average"`` averages the best binnings of a grid of
-        λ, weighted by evidence, which beats any single λ out of sample.
+        λ, the expected number of bin boundaries between the lowest and the highest score; a number
+        gives one binning, as in the paper. ``"empirical"`` takes the λ of the largest evidence
+        (summed over all binnings). ``"average"`` averages the best binnings of a grid of λ,
+        weighted by evidence, which beats any single λ out of sample.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
-    bins_ : Bins
+    bins_ : Binning
         Edges, counts and values of the bins (of the heaviest λ for ``"average"``). The outer edges
         are the lowest and the highest score.
     log_score_ : float
@@ -55,8 +55,7 @@ class SBB(Calibrator):
     A boundary lies between x_k and x_{k+1} with probability 1 − exp(−λ(x_{k+1}−x_k)/(x_D−x_1)), and
     a bin with n₀ negatives and n₁ positives has the marginal likelihood n₀!n₁!/(n+1)! (with Γ for
     weights that are not whole) [1]_. The bin's value is (n₁+1)/(n+2), so 0 and 1 are never
-    returned. Cuts lie halfway between scores; ties are never split. Factorials are of
-    weights in units of rows.
+    returned. Cuts lie halfway between scores; ties are never split. Weights count in units of rows.
 
     The dynamic programme of the paper is O(D²); branch and bound finds the same optimum in time
     close to O(D log D), O(D) memory.
@@ -95,7 +94,7 @@ class SBB(Calibrator):
 
     def _fit(self, table: ScoreTable) -> Map:
         gaps = unit_gaps(table.scores)
-        small = table.pool(2000)  # the evidence of λ hardly depends on where exactly scores lie
+        small = table.pool(2000)  # the evidence of λ hardly depends on the exact scores
         self.lambdas_, self.lambda_weights_ = choose_lambda(
             self.lambda_, small.scores, small.negative, small.positive
         )

@@ -14,14 +14,14 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, inner_interval
 from calibrant.estimators.table_folds import TableFolds
 from calibrant.kernels.blas_threads import one_thread
-from calibrant.kernels.cubic import Basis, Cubic, spline_basis
-from calibrant.kernels.newton import platt_smoothing, smoothed
-from calibrant.kernels.penalised import (
-    Penalised,
+from calibrant.kernels.cubic import Basis, Cubic, quantile_knots, spline_basis
+from calibrant.kernels.logistic import (
+    LogisticPoint,
+    LogisticProblem,
     Prior,
-    fit_in_cone,
-    fit_penalised,
     log_determinant,
+    platt_smoothing,
+    smoothed,
 )
 from calibrant.losses import logit
 from calibrant.maps import Map, Piecewise
@@ -31,45 +31,46 @@ __all__ = ["Spline"]
 
 Array = NDArray[np.float64]
 
-#: cells that larger tables are pooled to, for the fit and for the choice of λ
+#: larger tables are pooled to so many cells, for the fit and for the choice of λ
 CELLS, FEWER_CELLS = 4000, 500
-#: knots by default: at least, at most
+#: the number of knots by default is between these
 FEWEST, MOST = 8, 40
 #: knots are further apart than this share of the range
 APART = 1e-4
 #: the λ tried, smoothest first, and how many finer steps are tried around the best of them
 GRID = 10.0 ** np.arange(10.0, -6.5, -0.5)
 FINER = 4
-#: a λ is hopeless, and so are smaller ones, when its log evidence is this far below the best
+#: where the log evidence of a λ is this far below the best, smaller λ are not tried
 HOPELESS = 20.0
 FOLDS = 10
 #: the largest difference between the map and the spline, in probability
 MAP_ERROR = 1e-5
-#: pieces that one interval between knots may take for that
+#: the most pieces that one interval between knots may take for that
 MOST_PIECES = 5000
-#: a logit beyond which a straight tail is as good as 0 or 1
+#: straight tails end at this logit, which is as good as 0 or 1
 SURE = 800.0
 
 
 class Spline(Calibrator):
     """P = σ(f(z)) with a cubic spline f of the logit z, its bends penalised.
 
-    With a heavy penalty f is a straight line and the method is Platt's; how much it may bend is
-    read off the data.
+    With a large penalty f is a straight line, and the method is Platt's. The data say how much f
+    may bend.
 
     Parameters
     ----------
     penalty : {"evidence", "cv"} or a number from 1e-8 to 1e12, default="evidence"
-        The λ of the formula below: that of the largest evidence; that of the least log loss on ten
-        folds; or given. It refers to z in units of its standard deviation, so it has no scale.
+        The λ of the formula below: the one of the largest evidence, the one of the least log loss
+        on ten folds, or the number given. z is in units of its standard deviation, so that λ does
+        not depend on the scale of the scores.
     knots : "auto" or a whole number from 2 to 200, default="auto"
-        How many knots, at most, at the quantiles of z (the ends included). They only bound how
-        finely f can bend; ``"auto"`` is 8 + √N/2, at most 40, and at most one per score.
+        The largest number of knots, which lie at the quantiles of z (the ends included). They only
+        limit how finely f can bend; ``"auto"`` is 8 + √N/2, at most 40, and at most one per score.
     monotone : bool, default=False
         Whether f must not fall.
     tails : {"flat", "linear"}, default="flat"
-        Beyond the outermost scores f stays where it is, or goes on straight. A straight tail
-        believes the slope at the end: a steep one may say 0 or 1.
+        Beyond the outermost scores f is constant, or goes on straight. A straight tail trusts the
+        slope at the end: a steep one may reach 0 or 1.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
@@ -79,9 +80,10 @@ class Spline(Calibrator):
     penalties_, criteria_ : ndarrays
         The λ that were tried, and the log evidence (or minus the out-of-fold log loss) of each.
     log_evidence_ : float
-        Laplace's approximation to ln ∫ likelihood · prior, for ``penalty_``, without ``monotone``.
+        Laplace's approximation to ln ∫ likelihood · prior, for ``penalty_``; of the fit before
+        ``monotone``.
     effective_df_ : float
-        Degrees of freedom used: 2 for a straight line. Without ``monotone``.
+        Degrees of freedom used, 2 for a straight line; of the fit before ``monotone``.
     knots_ : ndarray
         The knots, on the scale of z.
     map_error_ : float
@@ -90,25 +92,24 @@ class Spline(Calibrator):
     Notes
     -----
     Minimises −Σ t·ln P − Σ (n − t)·ln(1 − P) + ½λ∫f″(x)²dx over cubic splines, x = (z − mean)/sd,
-    with Platt's targets t for the positives, so that separable data stay finite and λ → ∞ is
-    Platt's method between the outermost scores. For scores outside [0, 1], z is the score itself.
-    The penalty is a Gaussian prior on the bends and flat on lines, so λ has a (restricted, REML)
-    evidence −objective + ½(m − 2)·ln λ − ½·ln|H| + ln 2π [1]_ [2]_; it is tried on a grid of half
-    decades from 1e10 down, then of eighths around the best. Splines are written by their second
-    derivatives at the knots, which keeps any λ and any gaps well conditioned.
+    with Platt's targets t for the positives. So separable data stay finite, and λ → ∞ is Platt's
+    method between the outermost scores. For scores outside [0, 1], z is the score itself. The
+    penalty is a Gaussian prior on the bends that is flat on lines, so λ has a (restricted, REML)
+    evidence −objective + ½(m − 2)·ln λ − ½·ln|H| + ln 2π [1]_ [2]_. The λ tried are half decades
+    from 1e10 down, then eighths of a decade around the best. Splines are stored by their second
+    derivatives at the knots, which keeps the fit well conditioned for any λ and any gaps.
 
-    ``monotone`` restricts the B-spline coefficients of f′ to be non-negative: a convex problem,
-    solved exactly, whose curves all rise (a few rising cubics are left out). λ is that of the free
-    fit where evidence chooses; ``"cv"`` judges the restricted fits.
+    ``monotone`` requires the B-spline coefficients of f′ to be non-negative: a convex problem,
+    solved exactly. All its curves rise, though a few rising cubics are left out. The evidence is
+    that of the free fit; ``"cv"`` compares the restricted fits.
 
     Tables of more than 4,000 distinct scores are pooled to that many cells on the z axis (half of
     equal weight, half of equal width) before the fit, and to 500 for the choice of λ: that moves
     P by far less than its standard error. O(N log N) for the table, then O(cells·m²) per Newton
-    step for m ≤ 42 coefficients. The map is straight between knots so close that it is within
-    ``map_error_`` of the spline (four times that on the logit scale). Ties are never split; λ
-    goes with weights in units of rows. Scores of exactly 0 and 1 at fit count as
-    half as far from the end as the nearest score inside, and a straight tail on that side ends
-    there.
+    step for m ≤ 42 coefficients. The map is straight pieces within ``map_error_`` of the spline
+    (four times that on the logit scale). Ties are never split. Weights count in units of rows.
+    Scores of exactly 0 and 1 in the fit count as half as far from the end as the nearest score
+    inside, and a straight tail on that side ends there.
 
     References
     ----------
@@ -167,15 +168,15 @@ class Spline(Calibrator):
         wanted = self.knots
         if isinstance(wanted, str):
             wanted = min(MOST, round(FEWEST + np.sqrt(table.total) / 2))
-        ends = axis.x(np.array([axis.low, axis.high]))
-        knots = _knots(x, cells.weight, min(int(wanted), max(2, len(cells))), ends)
+        low, high = axis.x(np.array([axis.low, axis.high])).tolist()
+        count = min(int(wanted), max(2, len(cells)))
+        knots = quantile_knots(x, cells.weight, count, (low, high), APART)
         basis = spline_basis(x, cells.weight, knots)
-        smooth = _Smoothing(basis, *_targets(cells.negative, cells.positive))
+        smooth = _Smoothing(basis, cells.negative, cells.positive)
         if isinstance(self.penalty, str):
             few = cells.pool(FEWER_CELLS)
             coarse = _Smoothing(
-                spline_basis(axis.x(few.scores), few.weight, knots),
-                *_targets(few.negative, few.positive),
+                spline_basis(axis.x(few.scores), few.weight, knots), few.negative, few.positive
             )
             self.penalties_, self.criteria_ = CHOICES[self.penalty](coarse, few, self.monotone)
         else:
@@ -192,12 +193,12 @@ class Spline(Calibrator):
 
     def _constant(self, axis: _Axis, cells: ScoreTable) -> Map:
         """All scores are equal: the smoothed base rate."""
-        t0, t1 = _targets(cells.negative, cells.positive)
-        level = float(np.log(t1.sum() / t0.sum()))
+        n0, n1 = cells.total_negative, cells.total_positive
+        t0, t1 = smoothed(np.array(n0), np.array(n1), platt_smoothing(n0, n1))
+        level = float(np.log(t1 / t0))
         self.penalties_ = self.criteria_ = np.empty(0)
         self.penalty_, self.effective_df_, self.map_error_ = float(GRID[0]), 1.0, 0.0
-        self.log_evidence_ = float(t1.sum() * -np.logaddexp(0.0, -level))
-        self.log_evidence_ -= float(t0.sum() * np.logaddexp(0.0, level))
+        self.log_evidence_ = -float(t1 * np.logaddexp(0.0, -level) + t0 * np.logaddexp(0.0, level))
         self.knots_ = np.array([axis.low])
         return Piecewise.linear(self.knots_, np.array([level]), axis.input, "logit")
 
@@ -248,7 +249,7 @@ def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
     else:
         z, kind = in_blocks(lambda s: logit(np.clip(s, *clip)), table.scores), "logit"
         first, last = logit(np.array([0.0, 1.0])).tolist()
-        # scores of 0 and 1 stand for the clipped ones, and so does all beyond those
+        # scores of 0 and 1 are fitted as the clipped ones, so tails end there
         ends = (
             float(z[0]) if table.scores[0] == 0.0 else first,
             float(z[-1]) if table.scores[-1] == 1.0 else last,
@@ -265,27 +266,10 @@ def _axis(table: ScoreTable) -> tuple[_Axis, ScoreTable]:
     return _Axis(kind, low, high, half, mean, max(sd, 1e-6), ends), cells
 
 
-def _targets(n0: Array, n1: Array) -> tuple[Array, Array]:
-    """Platt's targets as weights of the two classes."""
-    return smoothed(n0, n1, platt_smoothing(float(n0.sum()), float(n1.sum())))
-
-
-def _knots(x: Array, weight: Array, count: int, ends: Array) -> Array:
-    """Quantiles of x by weight, the ends among them, none too close to the next."""
-    low, high = ends.tolist()
-    upto = np.cumsum(weight)
-    inner = np.interp(np.arange(1, count - 1) / (count - 1), (upto - weight / 2) / upto[-1], x)
-    gap, knots = APART * (high - low), [low]
-    for knot in inner.tolist():
-        if knot >= knots[-1] + gap and knot <= high - gap:
-            knots.append(knot)
-    return np.array([*knots, high])
-
-
 def _with_tails(
     axis: _Axis, z: Array, value: Array, slopes: Array, rising: bool
 ) -> tuple[Array, Array]:
-    """The line drawn on straight at both ends, to where it is sure or the axis stops."""
+    """The line, extended at both ends to where it is as good as 0 or 1, or where the axis ends."""
     for end, sign in ((0, -1.0), (-1, 1.0)):
         slope = sign * float(slopes[end])  # outwards
         if slope == 0.0 or (rising and sign * slope < 0.0):
@@ -308,40 +292,42 @@ class _Smoothing(NamedTuple):
     """A penalised fit for any λ: the basis at the cells, and the weights of the classes there."""
 
     basis: Basis
-    t0: Array
-    t1: Array
+    n0: Array
+    n1: Array
 
-    def flat(self) -> Array:
-        """The constant fit, to start from."""
-        theta = np.zeros(len(self.basis.columns))
-        theta[0] = np.log(self.t1.sum() / self.t0.sum())
-        return theta
-
-    def prior(self, penalty: float) -> Prior:
+    def problem(self, penalty: float) -> LogisticProblem:
+        """The fit for one λ, with Platt's targets."""
         size = len(self.basis.columns)
-        return Prior(np.zeros(size), np.append([0.0, 0.0], np.full(size - 2, penalty)))
+        prior = Prior(np.zeros(size), np.append([0.0, 0.0], np.full(size - 2, penalty)))
+        smoothing = platt_smoothing(float(self.n0.sum()), float(self.n1.sum()))
+        return LogisticProblem(self.design, self.n0, self.n1, prior, smoothing)
 
     def design(self, part: slice) -> Array:
         return self.basis.columns[:, part]
 
-    def fit(self, penalty: float, start: Array) -> Penalised:
-        return fit_penalised(self.design, self.t0, self.t1, self.prior(penalty), start)
+    def flat(self) -> Array:
+        """The constant fit, to start from."""
+        theta = np.zeros(len(self.basis.columns))
+        theta[0] = self.problem(0.0).base
+        return theta
 
-    def risen(self, free: Penalised, penalty: float) -> Penalised:
+    def fit(self, penalty: float, start: Array) -> LogisticPoint:
+        return self.problem(penalty).least(start)
+
+    def risen(self, free: LogisticPoint, penalty: float) -> LogisticPoint:
         """The best fit that does not fall: the free one, if that does not."""
         cone = self.basis.rising()
         if (cone @ free.theta >= 0.0).all():
             return free
-        prior = self.prior(penalty)
-        return fit_in_cone(self.design, self.t0, self.t1, prior, cone, self.flat())
+        return self.problem(penalty).least(self.flat(), cone=cone)
 
-    def log_evidence(self, fit: Penalised, penalty: float) -> float:
+    def log_evidence(self, fit: LogisticPoint, penalty: float) -> float:
         """Laplace: both the prior and the posterior are Gaussian in the coordinates d."""
         bends = len(fit.theta) - 2
         volume = 0.5 * bends * np.log(penalty) - 0.5 * log_determinant(fit.hessian)
         return float(-fit.objective + volume + np.log(2.0 * np.pi))
 
-    def effective_df(self, fit: Penalised, penalty: float) -> float:
+    def effective_df(self, fit: LogisticPoint, penalty: float) -> float:
         """tr H⁻¹(H − λ·1 on the bends)."""
         inverse = np.linalg.pinv(fit.hessian, hermitian=True)
         return float(len(fit.theta) - penalty * np.trace(inverse[2:, 2:]))
@@ -379,7 +365,7 @@ def _by_folds(smooth: _Smoothing, cells: ScoreTable, monotone: bool) -> tuple[Ar
         n1 = np.maximum(cells.positive - held.positive, 0.0)
         if not (held.negative.any() or held.positive.any()) or not (n0.any() or n1.any()):
             continue
-        part = _Smoothing(smooth.basis, *_targets(n0, n1))
+        part = _Smoothing(smooth.basis, n0, n1)
         start = part.flat()
         for j, penalty in enumerate(GRID.tolist()):
             fit = part.fit(penalty, start)

@@ -22,17 +22,17 @@ Array = NDArray[np.float64]
 class VennAbers(Calibrator):
     """A lower and an upper probability for every score, and one between them (Venn–Abers).
 
-    The case to be calibrated joins the data, once as a negative and once as a positive, and both
-    times isotonic regression is fitted: its values there are p₀ and p₁. Whatever the distribution,
-    as long as the rows are exchangeable, the one of them that belongs to the true label is
-    perfectly calibrated [1]_. Far apart they say that data are too few to tell.
+    The case to be calibrated joins the data, once as a negative and once as a positive. Both times
+    isotonic regression is fitted; its values at the case are p₀ and p₁. The one that belongs to the
+    true label is perfectly calibrated, whatever the distribution, as long as the rows are
+    exchangeable [1]_. If p₀ and p₁ are far apart, there are too few data to tell.
 
     Parameters
     ----------
     cv : int from 2 to 100, or None, default=None
         None: p₀ and p₁ from all rows together (inductive). A number: rows are dealt into so many
-        folds, each gives its own p₀ and p₁, and these are averaged (cross): more distinct values,
-        smaller steps, but bounds further apart, and without the guarantee.
+        folds, each gives its own p₀ and p₁, and these are averaged (cross). That gives more
+        distinct values and smaller steps, but wider bounds and no guarantee.
     merge : {"log", "brier"}, default="log"
         The loss for which the merged probability is minimax: its regret is the same for either
         label.
@@ -49,30 +49,30 @@ class VennAbers(Calibrator):
 
         p_c(s) = max_{a≤s} min_{b≥s} (n₁ + c) / (n₀ + n₁ + 1),  n₀, n₁ counted from a to b.
 
-    Both are steps that never fall: p₀ takes a new value at a training score and p₁ just above it
-    (at the next larger float), so that the map is exact at training scores, between and beyond
-    them. Below all scores p₀ = 0, above all p₁ = 1.
+    Both are steps that never fall. p₀ takes a new value at a training score, and p₁ just above it
+    (at the next larger float): so the map is exact at, between and beyond training scores. Below
+    all scores p₀ = 0, above all p₁ = 1.
 
     Merged, for the log loss: p₁ / (1 − p₀ + p₁); for the Brier score: p₁ + p₀²/2 − p₁²/2. Both lie
     strictly between 0 and 1, within [1/(n+2), (n+1)/(n+2)] for n rows.
 
     With folds, each of them a calibration set [2]_: for the log loss GM(p₁) / (GM(1 − p₀) + GM(p₁))
     with geometric means over the folds, for the Brier score the plain mean of the folds' merged
-    probabilities. The bounds are plain means of p₀ and of p₁, moved out to the merged probability
-    where that lies beyond them (folds that disagree, log loss); the guarantee is lost. The deal is
-    random with a fixed seed; folds without a row are left out. Scores come from one model: for
-    folds with a model of their own use
+    probabilities. The bounds are plain means of p₀ and of p₁. Where folds disagree, the merged
+    probability may lie beyond them (log loss only), and then the bound is moved there. The deal is
+    random with a fixed seed; folds without a row are left out. Scores come from one model. For
+    folds with a model each, use
     ``CalibratedClassifier(model, VennAbers(merge="brier"), ensemble=True)``.
 
-    Equal scores are one cell. Beside weights in units of rows the added case has weight one. The
-    guarantee is one for rows of equal weight.
+    Equal scores are one cell. Weights are in units of rows, and the added case has weight one. The
+    guarantee holds for rows of equal weight.
 
     The added case counts. Where events are rare, the probabilities of the fitted rows sum to some
     7 (of 1,000 rows) to 20 (of 10⁶) more than the events: one positive in 300,000 rows gives a sum
     of about 13, ten give 23. `BLS` keeps the sum.
 
-    O(N log N) for the table, then O(D) for all p₀ and p₁; a query costs O(log m) for m steps, of
-    which there are far fewer than scores.
+    O(N log N) for the table, then O(D) for all p₀ and p₁. A query costs O(log m) for m steps, and
+    there are far fewer steps than scores.
 
     References
     ----------

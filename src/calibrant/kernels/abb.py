@@ -1,9 +1,9 @@
 """The average over all binnings (Naeini, Cooper and Hauskrecht 2015, eq. 2.8) as a Markov chain.
 
 A bin's parameter θ has the uniform prior, and the prior on boundaries is a Poisson process on the
-score axis. So θ walks along the scores: over a gap of intensity h it stays with e^{−h}, else it is
-drawn anew from U(0, 1). Summing over all 2^(D−1) binnings is then the forward–backward recursion
-of that chain, on Gauss–Legendre nodes of θ:
+score axis. So θ walks along the scores: over a gap of intensity h it stays with probability e^{−h},
+else it is drawn anew from U(0, 1). The sum over all 2^(D−1) binnings is the forward–backward
+recursion of that chain, on Gauss–Legendre nodes of θ:
 
     F_i = (e^{−h} F̄_{i−1} + 1 − e^{−h}) · L_i ,   F̄_i = F_i / ∫F_i ,   ln evidence = Σ ln ∫F_i ,
     B_i = (e^{−h} B̄_{i+1} + 1 − e^{−h}) · L_i ,   B̄_i = B_i / ∫B_i ,
@@ -30,13 +30,13 @@ __all__ = ["chain_moments", "gauss_legendre", "log_evidence", "posterior_rows", 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: cells whose forward rows are kept at a time: their rows fit into the cache
+#: the forward rows of so many cells are kept at a time: they fit into the cache
 INNER = 32
-#: counts up to this are multiplied in, larger or fractional ones take an exponential
+#: powers of θ up to this are products; larger or fractional ones take an exponential
 FEW = 8
-#: the largest total weight: every cell then takes 31,000 nodes
+#: the largest total weight; every cell then takes 31,000 nodes
 HEAVIEST = 1e8
-#: with more nodes than this they are found by a series, at angles of more than so many in n·sin φ
+#: more than MANY nodes are found by a series, except near the ends, where n·sin φ is below AWAY
 MANY, AWAY = 1000, 60.0
 
 
@@ -44,8 +44,8 @@ MANY, AWAY = 1000, 60.0
 def gauss_legendre(n: int) -> tuple[Array, Array]:
     """Nodes and weights of Gauss–Legendre quadrature on (0, 1), by Newton's method in the angle.
 
-    O(n) for many nodes: there Legendre's polynomial is summed by its asymptotic series but for the
-    few nodes next to the ends.
+    O(n) for many nodes: then Legendre's polynomial is summed by its asymptotic series, except at
+    the few nodes next to the ends.
     """
     theta, weight = np.empty(n), np.empty(n)
     size = _size_of_legendre(n) if n > MANY else 1.0
@@ -74,7 +74,7 @@ def gauss_legendre(n: int) -> tuple[Array, Array]:
 
 @jit
 def _size_of_legendre(n: int) -> float:
-    """4/π · Π j/(j + ½) up to n, the logarithms summed with what rounding takes."""
+    """4/π · Π j/(j + ½) up to n, by a compensated sum of logarithms."""
     total, lost = 0.0, 0.0
     for j in range(1, n + 1):
         term = -math.log1p(0.5 / j) - lost
@@ -169,7 +169,7 @@ def _replay(
     nodes: Array,
     scratch: Array,
 ) -> None:
-    """From F_first in rows[0]: into rows[k] the row F_{first + k·every}, below last."""
+    """Write F_{first + k·every} into rows[k], up to before ``last``; F_first is in rows[0]."""
     row = rows[0].copy()
     for i in range(first + 1, last):
         keep, leave = math.exp(-gaps[i - 1]) / mass[i - 1], -math.expm1(-gaps[i - 1])
@@ -191,9 +191,9 @@ def chain_moments(
 ) -> tuple[Array, float]:
     """Per cell i, for the gap above it: ∫F̄B̄, ∫θF̄B̄, ∫θF̄_i, ∫θB̄_{i+1}; and the log evidence.
 
-    Time O(D·G) for G nodes: one pass forward, then backward with the forward rows replayed from
-    rows kept at two spacings. Memory O(D + √D·G). The backward row carries the quadrature weights,
-    and sums over nodes are taken for INNER cells at a time.
+    Time O(D·G) for G nodes: one pass forward, and one backward that computes the forward rows again
+    from rows kept at two spacings. Memory O(D + √D·G). The backward row includes the quadrature
+    weights, and sums over nodes are taken for INNER cells at a time.
     """
     size, g = len(n0), len(weight)
     outer = INNER * max(1, int(math.sqrt(size)) // INNER)
@@ -245,8 +245,10 @@ def _tells_mean(n0: float, n1: float, gap: float) -> bool:
 
 @jit
 def _mean_told(mass: float, n1: float, gap: float) -> float:
-    """∫θF̄, from the mass that a single row across the gap has: e^{−h}·∫θF̄ + ½(1 − e^{−h}) if it is
-    positive, and the rest if it is negative. Saves a sum over the nodes."""
+    """∫θF̄, from the mass of a single row across the gap; this saves a sum over the nodes.
+
+    The mass is e^{−h}·∫θF̄ + ½(1 − e^{−h}) if the row is positive, else 1 less that.
+    """
     mean = (mass + 0.5 * math.expm1(-gap)) / math.exp(-gap)
     return mean if n1 == 1.0 else 1.0 - mean
 
@@ -255,7 +257,7 @@ def _mean_told(mass: float, n1: float, gap: float) -> float:
 def posterior_rows(
     n0: Array, n1: Array, gaps: Array, nodes: Array, weight: Array, at: Index
 ) -> Array:
-    """The posterior of θ (its mass at the nodes) at some of the scores, ascending indices."""
+    """The posterior mass of θ at the nodes, for some of the scores (by ascending indices)."""
     size, g = len(n0), len(weight)
     result = np.empty((len(at), g))
     row, ones, scratch = np.ones(g), np.ones(g), np.empty(g)
@@ -292,9 +294,9 @@ def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tup
     The narrowest posterior, of one bin with all the weight N, has the width 1/√N in the angle
     2·arcsin √θ, in which the nodes are π/G apart: the error falls as e^{−2G²/N}/40. For whole
     weights all integrands are polynomials of degree N+1 at most, so that N/2+2 nodes are exact.
-    Fractional weights put roots of θ and 1−θ into the integrand; θ = t²(3−2t) smooths them away, at
-    half again as many nodes, and at least 200. ``share`` takes only this share of the nodes, to
-    estimate the error.
+    Fractional weights put roots of θ and 1−θ into the integrand. The substitution θ = t²(3−2t)
+    smooths them, and takes half as many nodes again, at least 200. ``share`` takes only this share
+    of the nodes, to estimate the error.
     """
     if total > HEAVIEST:
         raise InputError(

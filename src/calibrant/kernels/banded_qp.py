@@ -1,4 +1,5 @@
-"""A small banded quadratic programme with a price on each side of every row's zero."""
+"""A banded quadratic programme: least squares with a price on the positive and on the negative part
+of every row."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ __all__ = ["least_squares", "row_values", "settled", "solve_rows"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: iterations at most; a dozen are the rule
+#: the most iterations; a dozen are usual
 MOST = 100
-#: from then on plain steps towards the central path: the corrector can go round in circles
+#: after so many iterations, steps go plainly to the central path: the corrector can cycle
 LIVELY = 25
-#: pivots smaller than this share of what they were made of are rounding
+#: a pivot below this share of the terms it was made of is rounding
 TRACE = 1e-13
 #: the first complementarity gap, as a share of gᵀf
 START = 0.1
@@ -37,8 +38,8 @@ def largest(v: Array) -> float:
 def factor(band: Array, sign: Array) -> None:
     """M = L D Lᵀ in place, band[i, k] = M[i, i−k], D of the given signs.
 
-    No pivoting: M is quasi-definite, so only rounding can spoil a pivot; such a one is moved away
-    from zero, and refinement makes up for it.
+    No pivoting: M is quasi-definite, so that only rounding can spoil a pivot. Such a pivot is moved
+    away from zero, and refinement corrects for it.
     """
     n, width = band.shape
     for i in range(n):
@@ -73,7 +74,7 @@ def substitute(band: Array, b: Array) -> None:
 
 @jit
 def refined(plain: Array, band: Array, b: Array) -> None:
-    """Solve M b ← b in place by the factors of M, mended once by the residual of M itself."""
+    """Solve M b ← b in place by the factors of M, with one step of iterative refinement."""
     n, width = plain.shape
     right, spare = b.copy(), np.empty(n)
     substitute(band, b)
@@ -90,8 +91,8 @@ def refined(plain: Array, band: Array, b: Array) -> None:
 
 @jit
 def places(n: int, coef: Array, start: Index) -> tuple[Index, Index, int]:
-    """Where each unknown and each row stands when a row follows the last unknown it touches, and
-    the half-width of the band that this gives."""
+    """The order of unknowns and rows in which each row follows the last unknown that it uses, and
+    the half-width of the band in that order."""
     rows, wide = coef.shape
     last = np.empty(rows, np.intp)
     after = np.zeros(n + 1, np.intp)
@@ -171,7 +172,8 @@ def longest(value: Array, step: Array, sign: float) -> float:
 
 @jit
 def begin(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
-    """Prices in the middle of their range, and both parts of each row, all products alike."""
+    """Where to begin: prices in the middle of their range, and parts of the rows that make all
+    products of part and room equal."""
     rows = len(low)
     y, up, down = np.empty(rows), np.empty(rows), np.zeros(rows)
     first = START * energy / max(rows, 1)
@@ -214,8 +216,11 @@ def direction(
     second: float,
     both: Array,
 ) -> float:
-    """The Newton step to products equal to the target (second = 1: with the products of the step
-    before, Mehrotra's corrector), written to ``both`` and ``steps``, and how far it may be gone."""
+    """The Newton step towards products equal to the target, and how much of it may be taken.
+
+    The step is written to ``both`` and ``steps``. With second = 1, Mehrotra's corrector adds the
+    products of the step before.
+    """
     up, down, room_up, room_down = parts
     plain, band, of_f, of_row = system
     dual, miss = errors
@@ -263,10 +268,10 @@ def solve_rows(
     """f minimising ½fᵀHf − gᵀf + Σ_r [high_r·(Rf)_r⁺ + low_r·(Rf)_r⁻], and y with Hf − g + Rᵀy = 0.
 
     A primal–dual interior-point method with Mehrotra's predictor and corrector. H is a lower band
-    (hess[i, k] = H[i, i−k]); row r has the coefficients coef[r] on f[start_r], f[start_r+1], …; its
-    price y_r lies in [−low_r, high_r]; low may be infinite. The gap is closed to ``tol`` times the
-    objective with ½·square added. Also returned are the two parts (Rf)⁺ and (Rf)⁻ and how far each
-    price is from its nearer bound. O(K) per iteration.
+    (hess[i, k] = H[i, i−k]). Row r has the coefficients coef[r] on f[start_r], f[start_r+1], …, and
+    its price y_r lies in [−low_r, high_r]; low may be infinite. It ends when the gap is below
+    ``tol`` times the objective with ½·square added. Also returned are the two parts (Rf)⁺ and
+    (Rf)⁻, and the distance of each price from its nearer bound. O(K) per iteration.
     """
     n, rows = len(grad), len(start)
     of_f, of_row, half = places(n, coef, start)
@@ -278,7 +283,7 @@ def solve_rows(
     f = least_squares(hess, grad)
     energy = max(np.dot(grad, f), 1e-12 * np.sum(hess[:, 0]))
     y, up, down = begin(low, high, energy)
-    room_up, room_down = high - y, low + y  # kept apart from y, which would round them to zero
+    room_up, room_down = high - y, low + y  # kept beside y: near a bound they would round to zero
     parts = (up, down, room_up, room_down)
     dual, miss = np.empty(n), np.empty(rows)
     steps = (np.zeros(rows), np.zeros(rows), np.zeros(rows))
@@ -305,7 +310,7 @@ def solve_rows(
         share = direction(parts, system, (dual, miss), steps, target, second, both)
         share = min(1.0, 0.995 * share)
         if not (share > 1e-12 and largest(both) < np.inf):
-            break  # rounding has the last word
+            break  # no more progress than rounding
         for i in range(n):
             f[i] += share * both[of_f[i]]
         up += share * steps[0]
@@ -331,10 +336,10 @@ def row_values(coef: Array, start: Index, f: Array) -> Array:
 def settled(
     hess: Array, grad: Array, coef: Array, start: Index, low: Array, high: Array, signs: Array
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """f if the rows have the signs given: then every price is at a bound, and f solves a linear
-    system. Also which of the rows came out so. H is tridiagonal.
+    """f if the rows have the given signs, and which of the rows really have them.
 
-    A row of sign 0 must be a step f_{i+1} − f_i: it is held at zero by making the two one unknown.
+    With known signs every price is at a bound, and f solves a linear system. H is tridiagonal. A
+    row of sign 0 must be a step f_{i+1} − f_i: it is held at zero by making the two one unknown.
     """
     n = len(grad)
     group, right = np.zeros(n, np.intp), grad.copy()

@@ -1,4 +1,4 @@
-"""Small matrices are multiplied by one thread: on a busy machine more only wait for each other."""
+"""One thread for products of small matrices: on a busy machine, more only wait for each other."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["one_thread"]
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS with a single thread while this holds.
+    """BLAS uses a single thread inside this block.
 
-    A fit of many products of some hundred rows is not faster with more threads, and where another
-    process keeps a core busy it is tens of times slower: threads that wait for it spin. Entering
-    costs 40 microseconds.
+    A fit with many products of a few hundred rows is not faster with more threads. Where another
+    process keeps a core busy it is even tens of times slower, since the threads that wait spin.
+    Entering costs 40 microseconds.
 
     >>> with one_thread(), one_thread():
     ...     pass
@@ -27,7 +27,7 @@ def one_thread() -> Iterator[None]:
 
 @functools.cache
 def _libraries() -> Any:
-    """What is loaded, looked for once: scikit-learn brings the package that can tell."""
+    """The BLAS libraries that are loaded. (scikit-learn depends on threadpoolctl.)"""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

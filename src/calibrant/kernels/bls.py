@@ -1,8 +1,8 @@
 """Bayesian logistic fits of few columns or of broken lines: the mode, its curvature, the evidence.
 
-Every design is a linear map from parameters θ to log-odds f at cells; a priori the parameters are
-independent normals. All work is done in u = (θ − mean)/sd, where the prior is the unit normal: then
-the Hessian is I + ..., no design is badly conditioned, and determinants are of that matrix alone.
+Every design is a linear map from parameters θ to log-odds f at cells. A priori the parameters are
+independent normals. All work is done in u = (θ − mean)/sd, whose prior is the unit normal: then the
+Hessian is at least the identity, so that every design is well conditioned.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from calibrant.errors import ConvergenceError
-from calibrant.kernels.descent import is_hidden
+from calibrant.kernels.descent import descend
 
 __all__ = [
     "Band",
@@ -30,16 +29,14 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: the longest step of a parameter, in prior standard deviations
-FURTHEST = 50.0
-#: how near to 0 a knot bends both sides
+#: a knot within this distance of 0 bends the line on both of its sides
 NEAR = 0.1
-#: the fit ends when another step promises less than this, in nats
+#: a fit has converged when another step promises less than this, in nats
 ENOUGH = 1e-12
 
 
 class Design(Protocol):
-    """How parameters become log-odds at the cells, and what comes back."""
+    """How parameters become log-odds at the cells, and how sums over cells come back."""
 
     def times(self, theta: Array) -> Array:
         """f = Φθ."""
@@ -52,7 +49,7 @@ class Design(Protocol):
 
 
 class FewColumns(NamedTuple):
-    """A few columns: phi has a row for each parameter."""
+    """A design of a few columns: phi has a row for each parameter."""
 
     phi: Array
 
@@ -74,11 +71,11 @@ class FewColumns(NamedTuple):
 def bends(nodes: Array) -> tuple[Array, Array]:
     """A line that bends at the inner nodes: its values at all nodes, and the weight of each bend.
 
-    Parameters are the value and the slope at 0 and the changes of slope. A node above 0 bends what
-    lies above it, (x − k)₊, one below 0 what lies below it, (k − x)₊, and one near 0 both sides, as
-    |x|/2 does at 0: so the line is anchored where the data are, and grows uncertain away from there
-    on both sides alike. With bends of variance ∝ the distance of nodes it is an integrated Brownian
-    motion, but for the choice of nodes.
+    Parameters are the value and the slope at 0, and the changes of slope. A node above 0 bends what
+    lies above it, (x − k)₊, and a node below 0 what lies below it, (k − x)₊. A node near 0 bends
+    both sides, as |x|/2 does at 0. So the line is anchored at 0, where the data are, and becomes
+    uncertain away from there on both sides alike. With bends of variance ∝ the distance of nodes it
+    is an integrated Brownian motion, seen at the nodes.
     """
     knots = nodes[1:-1]
     away = nodes[:, None] - knots
@@ -90,8 +87,8 @@ def bends(nodes: Array) -> tuple[Array, Array]:
 def ramps(nodes: Array) -> tuple[Array, Array]:
     """A line whose slope differs freely from node to node: Brownian motion around a line.
 
-    Parameters are the value at 0, the common slope, and how much each piece's slope differs from
-    it, with variance ∝ 1 / its length.
+    Parameters are the value at 0, the common slope, and how much the slope of each piece differs
+    from it. These differences have a variance ∝ 1 / the length of the piece.
     """
     low, high = nodes[:-1], nodes[1:]
     shapes = np.clip(nodes[:, None], low, high) - np.clip(0.0, low, high)
@@ -105,13 +102,13 @@ def _with_line(nodes: Array, shapes: Array) -> Array:
 class BrokenLine:
     """A broken line: straight between nodes, its values there linear in the parameters.
 
-    Sums over cells need the two nodes beside each cell, not all columns of the design: O(D) to
-    bring them to the nodes, and what follows is independent of D.
+    Sums over cells need only the two nodes beside each cell, not all columns of the design. They
+    take O(D) to bring to the nodes; the rest does not depend on D.
 
     Parameters
     ----------
     nodes : array of shape (k,)
-        Strictly ascending, at least two; beyond them the outermost lines go on.
+        Strictly ascending, at least two. Beyond them the outermost pieces go on.
     basis : array of shape (k, m)
         The values at the nodes that each parameter gives: `bends` or `ramps`.
     x : array of shape (D,)
@@ -170,10 +167,20 @@ class Band(NamedTuple):
 
 
 def _place(nodes: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
-    """The piece that each x lies on (the outermost go on for ever), and how far along it."""
+    """The piece that each x lies on (the outermost have no end), and how far along the piece."""
     piece = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
     low, high = nodes[piece], nodes[piece + 1]
     return piece, (x - low) / (high - low)
+
+
+class _PosteriorPoint(NamedTuple):
+    """θ in prior standard deviations from its mean, with the objective and its gradient there, and
+    the information n·p(1 − p) of each cell."""
+
+    theta: Array
+    objective: float
+    gradient: Array
+    information: Array
 
 
 class Posterior(NamedTuple):
@@ -206,51 +213,35 @@ def fit_posterior(
 
     Notes
     -----
-    Newton's method on a strictly convex function; a step is halved until the objective falls by a
-    share of what its slope promises. O(D + m³) per step for broken lines with m parameters,
-    O(D·m²) for columns.
+    `descend` on a strictly convex function of u. A step costs O(D + m³) for broken lines with m
+    parameters, and O(D·m²) for columns. Raises where no optimum is found.
     """
     n = n0 + n1
-    slack = 1e-15 * float(n.sum())  # rounding of the objective
 
-    def objective(u: Array) -> tuple[float, Array]:
+    def at(u: Array) -> _PosteriorPoint:
         f = design.times(mean + sd * u)
-        return 0.5 * float(u @ u) - log_likelihood(f, n0, n1), f
+        p, slope = _probabilities(f)
+        objective = 0.5 * float(u @ u) - log_likelihood(f, n0, n1)
+        return _PosteriorPoint(u, objective, u + sd * design.back(n * p - n1), n * slope)
 
-    u = np.zeros(len(mean)) if start is None else (start - mean) / sd
-    loss, f = objective(u)
-    step, converged, left = 0, False, np.inf
-    while True:
-        p, slope_of_p = _probabilities(f)
-        gradient = u + sd * design.back(n * p - n1)
-        hessian = design.gram(n * slope_of_p) * sd * sd[:, None]
-        hessian.flat[:: len(u) + 1] += 1.0
-        factor, _ = dpotrf(hessian, lower=1)
-        if converged or step == max_steps:
-            break
-        step += 1
-        direction = -dpotrs(factor, gradient, lower=1)[0]
-        slope = float(gradient @ direction)
-        left = -slope
-        converged = left <= ENOUGH
-        length = 1.0 if converged else min(1.0, FURTHEST / float(np.abs(direction).max()))
-        least = 1e-10 * length
-        there, f_there = objective(u + length * direction)
-        while not converged and there > loss + 1e-4 * length * slope + slack:
-            length /= 2.0
-            converged = length < least  # rounding hides any further gain
-            there, f_there = objective(u + length * direction)
-        u, loss, f = u + length * direction, there, f_there
-    if not (converged and (left <= ENOUGH or is_hidden(left, loss, float(n.sum())))):
-        raise ConvergenceError(
-            f"a member of BLS must end at its optimum, but {step} steps did not lead there. Scores "
-            "or weights that differ by many orders of magnitude can do this: rescale or cut them."
-        )
-    inverse = dpotri(factor, lower=1)[0]
+    def factor(here: _PosteriorPoint) -> Array:
+        hessian = design.gram(here.information) * sd * sd[:, None]
+        hessian.flat[:: len(sd) + 1] += 1.0
+        return np.asarray(dpotrf(hessian, lower=1)[0])
+
+    def step(here: _PosteriorPoint) -> Array:
+        return -np.asarray(dpotrs(factor(here), here.gradient, lower=1)[0])
+
+    begin = at(np.zeros(len(mean)) if start is None else (start - mean) / sd)
+    found = descend(at, begin, step, float(n.sum()), max_steps, enough=ENOUGH).required()
+    last = at(found.theta)
+    lower = factor(last)
+    inverse = dpotri(lower, lower=1)[0]
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    log_det = 2.0 * float(np.log(np.diagonal(factor)).sum())
+    log_det = 2.0 * float(np.log(np.diagonal(lower)).sum())
     covariance = inverse * sd * sd[:, None]
-    return Posterior(mean + sd * u, covariance, -loss - 0.5 * log_det, step)
+    log_evidence = -last.objective - 0.5 * log_det
+    return Posterior(mean + sd * last.theta, covariance, log_evidence, found.steps)
 
 
 def _probabilities(f: Array) -> tuple[Array, Array]:

@@ -1,8 +1,8 @@
-"""The members of `BLS`: their coordinates, priors and fits, and the average over them.
+"""The members of `BLS`: their coordinates, priors and fits.
 
 The *axis* is what the map's knots are on: log-odds of probabilities, or margins as they are.
 Members are functions of one of two coordinates of the axis: a *linear* one, and the normal score of
-the mid-*rank*. Turning scores and labels round turns the result round: nothing here prefers a side.
+the mid-*rank*. Everything is symmetric: if scores and labels are turned round, so is the result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import ndtri
 
 from calibrant.kernels.bls import (
     Band,
@@ -28,7 +28,6 @@ from calibrant.kernels.bls import (
 __all__ = [
     "AxisCells",
     "Coordinates",
-    "MemberAverage",
     "MemberFit",
     "ScoreAxis",
     "between",
@@ -37,33 +36,31 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: log-odds beyond this count as this in the members that are linear or smooth in log-odds
+#: log-odds are cut here in the members that are linear or smooth in them
 FURTHEST = 15.0
-#: prior standard deviations of value and slope: of a map near the identity (its slope as a share
-#: of the identity's), and of any map
+#: prior standard deviations of value and slope, for a map near the identity (the slope as a share
+#: of the identity's) and for any other map
 TIGHT, LOOSE = (0.3, 0.2), (4.0, 4.0)
-#: prior standard deviations of what bending lines change their slope by over one unit
+#: prior standard deviations of how much bending lines change their slope over one unit
 BENDS = (0.25, 0.5, 1.0, 2.0, 4.0)
-#: prior standard deviations of what rough lines leave the straight one by over one unit
+#: prior standard deviations of how far rough lines leave the straight one over one unit
 ROUGH = (0.5, 1.0, 2.0)
-#: the prior mean of the slope per standard deviation, where the identity says nothing of it
+#: the prior mean of the slope per standard deviation, where there is no identity
 SLOPE = 1.5
-#: the least standard deviation of log-odds (scores closer than that are all but one score), and of
-#: what the beta map adds
+#: the least standard deviation of log-odds (closer scores are all but one score), and of the term
+#: that the beta map adds
 LEAST_SPREAD, LEAST_BOWL = 0.25, 0.05
 #: inner knots of bending lines: FEWEST + √n/2, up to MOST; rough lines have MOST + 2 nodes
 FEWEST, MOST = 8, 60
-#: knots among the events, where the others are too far apart for them: √events, up to this
+#: knots among the events, where the other knots are too far apart: √events, up to this
 MOST_EVENT_KNOTS = 30
-#: log-odds of a member or of a band are cut here, where floats still tell p from 0 and from 1
-MOST_ODDS = 36.0
 #: the least distance of nodes, as a share of their range
 APART = 1e-6
 
 
 class ScoreAxis(NamedTuple):
-    """The axis: whether it is one of log-odds, its ends in the data, and how far the linear
-    coordinate goes."""
+    """The axis: whether it has log-odds, its ends in the data, and the bounds of the linear
+    coordinate."""
 
     on_logit: bool
     low: float
@@ -71,7 +68,7 @@ class ScoreAxis(NamedTuple):
     bounds: tuple[float, float]
 
     def linear(self, a: Array) -> Array:
-        """Log-odds, or of margins the place between the ends; both cut at the bounds."""
+        """Log-odds, or for margins the place between the ends, cut at the bounds."""
         if self.on_logit:
             return np.clip(a, *self.bounds)
         half = self.high / 2 - self.low / 2  # the range could overflow
@@ -88,7 +85,8 @@ class ScoreAxis(NamedTuple):
             return self.low * (1.0 - c) + self.high * c
 
     def even(self, a: Array) -> Array:
-        """What ranks are interpolated in: log-odds with logarithms beyond ±15; margins."""
+        """The coordinate in which ranks are interpolated: margins as they are, log-odds with a
+        logarithmic scale beyond ±15."""
         if not self.on_logit:
             return a
         inner = np.clip(a, -FURTHEST, FURTHEST)
@@ -105,8 +103,8 @@ class ScoreAxis(NamedTuple):
 
 
 class AxisCells(NamedTuple):
-    """Cells: places on the axis, both coordinates there (means of what a cell holds), shares of the
-    weight, and the weight of negatives and positives."""
+    """Cells: places on the axis, two coordinates there (means over each cell), shares of the
+    weight, and the weights of negatives and positives."""
 
     a: Array
     linear: Array
@@ -117,7 +115,7 @@ class AxisCells(NamedTuple):
 
     @property
     def base(self) -> float:
-        """The log-odds of the base rate, with half a row more in each class."""
+        """The log-odds of the base rate, with half a row added to each class."""
         return float(np.log((self.n1.sum() + 0.5) / (self.n0.sum() + 0.5)))
 
 
@@ -149,7 +147,7 @@ class Coordinates(NamedTuple):
     def bowl(self, linear: Array) -> Array:
         """ln(e^{z/2} + e^{−z/2}), with mean 0 and spread 1: what the beta map adds to a sigmoid.
 
-        a·ln p − b·ln(1 − p) is (a + b)/2 times z, and (b − a) times this.
+        a·ln p − b·ln(1 − p) is the sum of (a + b)/2 times z and (b − a) times this.
         """
         half = 0.5 * (linear if self.axis.on_logit else self.standard(linear))
         bent = np.logaddexp(half, -half)
@@ -180,7 +178,7 @@ def between(x: Array, places: Array, values: Array) -> Array:
 
 
 def _mid_ranks(share: Array) -> Array:
-    """The share of weight below each cell, half of its own included; rounding stays inside."""
+    """The share of weight below each cell, with half of its own; kept inside (0, 1)."""
     return np.clip(np.cumsum(share) - share / 2.0, 1e-300, 1.0 - 2.0**-53)
 
 
@@ -194,8 +192,8 @@ EXTRA: dict[str, tuple[Callable[[Coordinates, Array], Array], float]] = {
 
 
 class MemberFit(NamedTuple):
-    """A member: its shape, the coordinate it is a function of, the prior standard deviation of its
-    bends, and its posterior; without one it is the identity."""
+    """A member: its shape, its coordinate, the prior standard deviation of its bends, its log
+    evidence, its posterior (None for the identity) and, for lines, their band."""
 
     name: str
     coordinate: str
@@ -216,7 +214,7 @@ class MemberFit(NamedTuple):
         return design.moments(self.posterior.theta, self.posterior.covariance)
 
     def corners(self, where: Coordinates) -> Array:
-        """Places on the axis where it bends sharply."""
+        """Places on the axis where the member bends sharply."""
         if self.band is None:
             return np.empty(0)
         nodes = self.band.nodes
@@ -294,8 +292,11 @@ def _quantiles(x: Array, share: Array, count: int) -> Array:
 
 
 def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
-    """Knots at equal steps among the rows of the rarer class, where three or more of them lie
-    between the same two knots: rare events may all lie beyond the last, where no line could bend.
+    """Further knots among the rows of the rarer class.
+
+    Rare events may all lie between the same two knots, or beyond the last, where no line could
+    bend. Of knots at equal steps among the events, those are kept of which three or more lie
+    between the same two other knots.
     """
     rare = min(cells.n0, cells.n1, key=np.sum)
     events, some = float(rare.sum()), rare > 0.0
@@ -308,7 +309,7 @@ def _event_knots(cells: AxisCells, x: Array, knots: Array) -> Array:
 
 
 def _rough(cells: AxisCells, x: Array, centre: tuple[float, float]) -> Iterator[MemberFit]:
-    """Lines with a node at every cell, or at cells at equal steps of the rank."""
+    """Lines with a node at every cell; of many cells, at those at equal steps of the rank."""
     at = np.arange(len(x))
     if len(x) > MOST + 2:
         middle = _mid_ranks(cells.share)
@@ -342,10 +343,10 @@ def _lines(
 
 
 def _apart(nodes: Array) -> Array:
-    """Ascending nodes without those that all but touch; two at least.
+    """Ascending nodes, without those that are too close to another; at least two.
 
-    Nodes that all but touch as a whole are one place: a line through two of them would go on beyond
-    by the rounding of its values there.
+    If all nodes are within `APART`, they are one place: the slope of a line through two of them
+    would be the rounding of its values.
     """
     low, high = float(nodes[0]), float(nodes[-1])
     if not high - low > APART:
@@ -356,46 +357,3 @@ def _apart(nodes: Array) -> Array:
         if node - kept[-1] > apart and high - node > apart:
             kept.append(node)
     return np.array([*kept, high])
-
-
-# --- the average ----------------------------------------------------------------------------------
-
-
-class MemberAverage(NamedTuple):
-    """Members with their weights, how much they are moderated, and towards which log-odds."""
-
-    where: Coordinates
-    fits: tuple[MemberFit, ...]
-    weights: Array
-    moderation: float
-    base: float
-
-    def __call__(self, a: Array) -> Array:
-        """ln p/(1 − p) of p = Σ weight·σ(b + (f − b)/√(1 + moderation·πv/8)) at places on the axis,
-        with b the log-odds of the base rate."""
-        p, q = np.zeros(len(a)), np.zeros(len(a))
-        for weight, fit in zip(self.weights, self.fits, strict=True):
-            f, v = fit.moments(self.where, a)
-            f = self.base + (f - self.base) / np.sqrt(1.0 + self.moderation * (np.pi / 8.0) * v)
-            f = np.clip(f, -MOST_ODDS, MOST_ODDS)
-            p += weight * expit(f)
-            q += weight * expit(-f)
-        return np.asarray(np.log(p) - np.log(q))
-
-    def corners(self) -> Array:
-        """Places on the axis between which the average is smooth."""
-        return np.concatenate((self.where.a, *(fit.corners(self.where) for fit in self.fits)))
-
-    def quantile(self, a: Array, tail: float) -> Array:
-        """Quantile of the log-odds, a mixture of normals, by bisection to a part in 10¹² of the
-        distance between the members' own quantiles."""
-        moments = [fit.moments(self.where, a) for fit in self.fits]
-        f = np.array([mean for mean, _ in moments])
-        sd = np.sqrt(np.maximum([variance for _, variance in moments], 1e-18))
-        own = f + ndtri(tail) * sd
-        low, high = own.min(axis=0), own.max(axis=0)
-        for _ in range(40):
-            middle = low / 2.0 + high / 2.0
-            below = self.weights @ ndtr((middle - f) / sd) < tail
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.asarray(np.clip(low / 2.0 + high / 2.0, -MOST_ODDS, MOST_ODDS))

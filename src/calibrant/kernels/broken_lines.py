@@ -1,9 +1,9 @@
 """Trend filtering: the best broken line through weighted points, priced by its bends and falls.
 
-½Σw(p − z)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ over all values p at the points x. The solution
-bends at few points, so the programme is solved on candidates for bends (`solve_rows`) and checked
-at all points: the price u of a slope change must stay within ±λ (`sweep`). Where it does not, the
-worst point of each interval becomes a candidate, until the duality gap is closed.
+Minimise ½Σw(p − z)² + λΣ|slope change| + μΣ(p_i − p_{i+1})₊ over all values p at the points x. The
+solution bends at few points. So the programme is solved on candidates for bends (`solve_rows`) and
+then checked at all points: the price u of a slope change must stay within ±λ (`sweep`). Where it
+does not, the worst point of each interval becomes a candidate, until the duality gap is closed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels.banded_qp import row_values, settled, solve_rows
+from calibrant.kernels.candidates import with_room
 from calibrant.kernels.polyline import line_values
 from calibrant.kernels.trend_filter import (
     block_sums,
@@ -30,25 +31,25 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Rows = tuple[Array, Array, Array, Index, Array, Array]
 
-#: complementarity that the solver on the candidates leaves, relative to Σwz²
+#: the complementarity gap that the solver may leave on the candidates, relative to Σwz²
 INNER = 1e-12
-#: rounds of adding candidates at most
+#: the most rounds of adding candidates
 ROUNDS = 300
-#: how often the signs of the bends are guessed, and rounds after which they are not any more
+#: how often the signs of the bends are guessed in a round, and in how many rounds they are
 TRIES, GUESSES = 5, 2
-#: rounds after which none is dropped any more, for where prices are not unique
+#: rounds in which candidates may be dropped: where prices are not unique, this could go on for ever
 DROPS = 20
 #: a candidate whose price is this much below λ can be dropped
 IDLE = 1e-3
-#: candidates are further apart than this unless the gap cannot be closed without
+#: candidates are further apart than this, unless the gap cannot be closed so
 CLOSE = 1e-6
 #: an objective this small per unit of weight is a perfect fit: below it gaps are absolute
 FIT = 1e-7
 #: a stretch that rises by less than this is flat
 LEVEL = 1e-7
-#: candidates that are no bends are left out of a line if its gap stays below this
+#: candidates that are no bends are left out of a line if its gap then stays below this
 FEW = 1e-8
-#: points are taken to be further apart than this
+#: points are further apart than this
 SAME = 1e-9
 
 
@@ -80,7 +81,7 @@ class Points:
         return abs(float(straight.sweep(-1.0)[1][0]))
 
     def line(self, lam: float, mu: float, before: Line | None, tol: float) -> Line:
-        """The line for λ and μ, from that for a λ nearby if there is one."""
+        """The line for λ and μ. It begins at the line of a λ nearby, if there is one."""
         at, signs = (before.at, before.signs(self.x)) if before else (self.ends, np.empty(0))
         trial = _Trial(self, lam, mu, at, signs)
         best, least, close = trial, np.inf, CLOSE
@@ -92,10 +93,7 @@ class Points:
             if gap <= tol or not (where >= 0).any():
                 break
             kept = trial.needed() if rounds < DROPS else np.ones(len(trial.at), dtype=bool)
-            new = self.apart(where, trial.at[kept], close)
-            while not new.any() and close > 0.0:
-                close = 0.1 * close if close > SAME else 0.0
-                new = self.apart(where, trial.at[kept], close)
+            new, close = with_room(self.x, where, trial.at[kept], close, SAME)
             if not new.any():
                 break
             at = np.concatenate((trial.at[kept], where[new]))
@@ -109,18 +107,11 @@ class Points:
         """p at all points."""
         return line_values(self.x, line.at, line.value)
 
-    def apart(self, where: Index, kept: Index, close: float) -> NDArray[np.bool_]:
-        """Which of the places (−1: none) are not next to a candidate already there."""
-        right = np.searchsorted(kept, where).clip(1)
-        left = self.x[where] - self.x[kept[right - 1]]
-        gap = np.minimum(left, self.x[kept[right]] - self.x[where])
-        return np.asarray((where >= 0) & (gap > close))
-
 
 class _Trial:
-    """The best line with bends at candidates only, and what its prices say of all points.
+    """The best line with bends at candidates only, and what its prices say about all points.
 
-    With the signs of all bends given, they are tried first: that is one linear system.
+    If the signs of all bends are given, they are tried first: that takes one linear system.
     """
 
     def __init__(
@@ -139,7 +130,7 @@ class _Trial:
         self.solve(self.begin(at, known))
 
     def begin(self, at: Index, known: tuple[Index, Array]) -> Rows:
-        """The programme on these candidates, nothing known of it yet."""
+        """Set up the programme on these candidates."""
         p = self.points
         self.at = at
         self.moments: Array = interval_moments(p.x, p.w, p.z, p.sums, at, *known)
@@ -152,7 +143,7 @@ class _Trial:
         return rows
 
     def guess(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
-        """Whether all candidates but a few that are dropped are bends of the signs given."""
+        """Whether the candidates are bends of the given signs, after a few have been dropped."""
         signs = np.where(signs < 0.0, -1.0, 1.0)
         for _ in range(TRIES):
             rows = self.begin(at, known)
@@ -168,7 +159,7 @@ class _Trial:
         low, mu, bends = rows[4], self.mu, len(self.at) - 2
         self.f, y, up, down, room = solve_rows(*rows, self.points.energy, INNER)
         self.u[1:-1] = y[:bends] / low[:bends] * self.lam
-        # a bend is real if its share of the penalty is larger than its price's share below λ
+        # at a real bend the penalty is large and the price is close to λ
         cost = (up + down)[:bends] * low[:bends]
         mean = cost.mean() if bends else 0.0
         self.bent = cost * low[:bends] > mean * room[:bends]
@@ -183,7 +174,7 @@ class _Trial:
         return sweep(p.x, p.w, p.z, p.sums, self.at, self.moments, self.f, self.u, lam)
 
     def prices(self) -> tuple[Index, Array]:
-        """`sweep`, less the flat stretches whose falls can be priced to keep u within bounds."""
+        """`sweep`, without the flat stretches where prices on falls can keep u within bounds."""
         where, worst = self.sweep(self.lam)
         if not self.flat.any():
             return where, worst
@@ -204,14 +195,14 @@ class _Trial:
         return where, worst
 
     def needed(self) -> NDArray[np.bool_]:
-        """Candidates to keep: bends, near bends, and all in flat stretches that need more."""
+        """Candidates to keep: bends, those that almost are, and all in open flat stretches."""
         keep = np.ones(len(self.at), dtype=bool)
         keep[1:-1] = self.bent | (np.abs(self.u[1:-1]) > self.lam * (1.0 - IDLE))
         keep[1:-1] |= self.open[1:] | self.open[:-1]
         return keep
 
     def gap(self, top: float) -> float:
-        """The relative duality gap, the prices scaled down to their bounds if top exceeds λ."""
+        """The relative duality gap; if the largest price exceeds λ, all prices are scaled down."""
         energy, share = self.points.energy, self.lam / top
         fit, square, penalty = self.objective(self.at, self.f, self.hess, self.grad)
         error = max(energy - 2.0 * fit + square, 0.0)
@@ -228,8 +219,8 @@ class _Trial:
         return max(primal - self.dual, 0.0) / max(primal, FIT * self.points.total)
 
     def line(self) -> Line:
-        """The line with its real bends only, to the last digits, if that is as good as with all
-        candidates; and its own gap."""
+        """The line with its real bends only, solved to the last digits, if it is as good as the
+        line through all candidates."""
         kept = np.concatenate(([True], self.bent, [True]))
         piece = np.cumsum(kept[:-1]) - 1  # of each interval between candidates
         flat = np.zeros(piece[-1] + 1, dtype=bool)

@@ -1,8 +1,8 @@
 """Cubic splines written by their second derivatives at the knots.
 
 f(x) = α + βx + Σ γ_j·G_j(x), where the second derivative of G_j is the hat at knot t_j. Then ∫f″²
-is γᵀMγ with the hats' tridiagonal mass matrix M = LLᵀ, and in d = Lᵀγ it is |d|²: well conditioned
-however unequal the gaps, and straight lines are exactly what costs nothing.
+is γᵀMγ with the tridiagonal mass matrix M = LLᵀ of the hats, and |d|² in d = Lᵀγ. That is well
+conditioned however unequal the gaps are, and its penalty is 0 exactly for straight lines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Basis", "Cubic", "spline_basis"]
+__all__ = ["Basis", "Cubic", "divided", "quantile_knots", "quantiles", "spline_basis"]
 
 Array = NDArray[np.float64]
 
@@ -35,33 +35,31 @@ class Cubic(NamedTuple):
         )
 
     def places(self, tol: float, most: int) -> tuple[Array, float]:
-        """Places between which straight lines stay within ``tol``, and how far they are at most.
+        """Places between which straight lines stay within ``tol`` of f, and the largest error.
 
-        On a piece of width w they are within w²·max|f″|/8, and f″ is largest at a knot. No interval
-        is divided into more than ``most`` pieces.
+        On a piece of width w the error is at most w²·max|f″|/8, and |f″| is largest at a knot. No
+        interval is divided into more than ``most`` pieces, even if the error is then larger.
         """
         h = np.diff(self.knots)
         bend = np.maximum(np.abs(self.bend[1:]), np.abs(self.bend[:-1]))
         pieces = np.clip(np.ceil(h * np.sqrt(bend / (8.0 * tol))), 1, most).astype(np.intp)
         error = float(((h / pieces) ** 2 * bend).max()) / 8.0
-        start = np.repeat(np.arange(len(h)), pieces)
-        share = (np.arange(len(start)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / np.repeat(
-            pieces, pieces
-        )
-        inner = self.knots[start] + share * h[start]
-        return np.append(inner, self.knots[-1]), error
+        return divided(self.knots, pieces), error
 
 
 class Basis(NamedTuple):
-    """The coordinates (α, β, d) of cubic splines on given knots, α + βx being the line of least
-    squares through f at the cells; so the penalty is |d|² and α, β hardly depend on d."""
+    """The coordinates (α, β, d) of cubic splines on given knots.
+
+    α + βx is the line of least squares through f at the cells. So the penalty is |d|², and α, β
+    hardly depend on d.
+    """
 
     knots: Array
     columns: Array  # f at the cells, one row per coordinate
     bends: Array  # γ = bends @ d
-    lines: Array  # intercept and slope that α and β hold of each d
-    slopes: Array  # Σ γ_j·G_j′ at the knots is slopes @ γ
-    values: Array  # and Σ γ_j·G_j there values @ γ
+    lines: Array  # intercept and slope of the line of least squares through each column of d
+    slopes: Array  # slopes @ γ is Σ γ_j·G_j′ at the knots
+    values: Array  # values @ γ is Σ γ_j·G_j at the knots
 
     def spline(self, theta: Array) -> Cubic:
         """The spline with these coordinates."""
@@ -83,6 +81,42 @@ class Basis(NamedTuple):
         gamma = np.concatenate((self.slopes[:1], self.slopes[:-1] + half, self.slopes[-1:]))
         rest = gamma @ self.bends - self.lines[1]
         return np.column_stack((np.zeros(len(rest)), np.ones(len(rest)), rest))
+
+
+def divided(knots: Array, pieces: NDArray[np.intp]) -> Array:
+    """Knots, and places that divide each interval between them into equal pieces.
+
+    >>> divided(np.array([0.0, 1.0, 2.0]), np.array([1, 4])).tolist()
+    [0.0, 1.0, 1.25, 1.5, 1.75, 2.0]
+    """
+    first = np.repeat(np.cumsum(pieces) - pieces, pieces)
+    share = (np.arange(len(first)) - first) / np.repeat(pieces, pieces)
+    inner = np.repeat(knots[:-1], pieces) + share * np.repeat(np.diff(knots), pieces)
+    return np.append(inner, knots[-1])
+
+
+def quantiles(x: Array, weight: Array, shares: Array) -> Array:
+    """Where ascending x has given shares of the weight below it, straight between mid-ranks."""
+    upto = np.cumsum(weight)
+    return np.asarray(np.interp(shares, (upto - weight / 2) / upto[-1], x))
+
+
+def quantile_knots(
+    x: Array, weight: Array, count: int, ends: tuple[float, float], apart: float
+) -> Array:
+    """At most ``count`` knots: both ends, and quantiles of x further apart than a share of the
+    range.
+
+    >>> x = np.arange(5.0)
+    >>> quantile_knots(x, np.ones(5), 3, (0.0, 4.0), 1e-3).tolist()
+    [0.0, 2.0, 4.0]
+    """
+    low, high = ends
+    gap, knots = apart * (high - low), [low]
+    for knot in quantiles(x, weight, np.arange(1, count - 1) / (count - 1)).tolist():
+        if knots[-1] + gap <= knot <= high - gap:
+            knots.append(knot)
+    return np.array([*knots, high])
 
 
 def spline_basis(x: Array, weight: Array, knots: Array) -> Basis:

@@ -15,18 +15,18 @@ __all__ = ["Descent", "Point", "descend", "factor", "is_hidden", "newton_step"]
 
 Array = NDArray[np.float64]
 
-#: the longest step of a parameter, in units of the largest (of 1 if all are smaller): far from the
-#: optimum the Hessian may vanish, and a step would lead to where it is zero
+#: the longest step of a parameter, in units of the largest parameter (or of 1): far from the
+#: optimum the Hessian may all but vanish, and a full step would lead to where it is zero
 FURTHEST = 25.0
 #: converged when twice the gain still expected is below this share of the objective
 ENOUGH = 1e-14
 #: rounding of the objective, as a share of it
 ROUNDING = 1e-15
-#: what may be left where rounding hides any further gain, as a share of the objective
+#: where rounding hides any further gain, no more than this share of the objective may be left
 HIDDEN = 1e-9
-#: so near the optimum a step leaves far less than this share of what was left, or it is rounding
+#: near the optimum a step that leaves more than this share of what was left is rounding only
 SLOWEST = 0.5
-#: a gain that is nothing, in nats a row: rows that separate have an objective near 0
+#: a gain of so many nats a row is none at all: rows that separate have an objective near 0
 NOTHING = 1e-15
 
 
@@ -45,8 +45,8 @@ P = TypeVar("P", bound=Point)
 
 
 class Descent(NamedTuple, Generic[P]):
-    """The last point that was looked at, the parameters after the last step (which is below
-    rounding), how many steps it took, twice the gain still expected, and whether it converged."""
+    """The last point that was evaluated, the parameters after the last step (which is below
+    rounding), the number of steps, twice the gain still expected, and whether it converged."""
 
     point: P
     theta: Array
@@ -71,30 +71,33 @@ def descend(
     step: Callable[[P], Array],
     total: float,
     max_steps: int = 200,
+    enough: float | None = None,
 ) -> Descent[P]:
-    """The least of a convex function, from ``here``.
+    """Minimise a convex function, from ``here`` on.
 
     Parameters
     ----------
     at : callable
         The point at any parameters.
     here : Point
-        Where to begin. The objective never rises above the one here (but for rounding), so the
-        best of several beginnings guards against a bad one.
+        Where to begin. The objective never rises (but for rounding), so it pays to begin at the
+        best of several points.
     step : callable
-        Newton's step from a point; within a cone, one that ends inside.
+        Newton's step from a point. Within a cone, the step must end inside.
     total : float
         The weight of all rows.
     max_steps : int
+    enough : float, optional
+        Converged when twice the gain still expected is below this, in nats; by default below
+        1e-14 of the objective.
 
     Notes
     -----
     A step is halved until the objective falls by a share of what its slope promises (Armijo).
-    Converged when the Newton decrement, twice the gain still expected, is below 1e-14 of the
-    objective; that last step is taken too. The objective, not the weight of all rows, is the
-    measure: of rare events it is a small part of that. Near the optimum every step squares what is
-    left, as a share: where little is left and a step does not even halve it, only the rounding of
-    the gradient is left, and the descent has converged too.
+    The last step, after which it has converged, is taken too. What is enough goes by the objective
+    and not by the weight of all rows: with rare events the objective is a small part of that. Near
+    the optimum every step squares what is left, as a share. Where little is left and a step does
+    not even halve it, only the rounding of the gradient is left: then it has converged as well.
     """
     left = np.inf
     for steps in range(1, max_steps + 1):
@@ -104,7 +107,7 @@ def descend(
         if SLOWEST * before < left <= HIDDEN * abs(here.objective):
             return Descent(here, here.theta, steps, left, True)
         reach = FURTHEST * max(1.0, float(np.abs(here.theta).max()))
-        if left <= ENOUGH * abs(here.objective):
+        if left <= (ENOUGH * abs(here.objective) if enough is None else enough):
             theta = here.theta + direction if size <= reach else here.theta
             return Descent(here, theta, steps, left, True)
         longest = length = min(1.0, reach / size)
@@ -139,8 +142,10 @@ def newton_step(hessian: Array, gradient: Array) -> Array:
 
 
 def factor(hessian: Array) -> Array:
-    """The lower Cholesky factor; the Hessian, brought to a unit diagonal, is shifted until it has
-    one."""
+    """The lower Cholesky factor L of H = LLᵀ.
+
+    Where H is not positive definite, its diagonal (brought to 1) is raised until it is.
+    """
     diagonal = np.diag(hessian)
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     unit, shift = hessian / scale / scale[:, None], 0.0

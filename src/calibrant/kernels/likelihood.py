@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 def log_likelihood(p: Array, n0: Array, n1: Array, least: float) -> float:
     """Σ n₁ ln p + n₀ ln(1−p), p clipped to [least, 1−least].
 
-    A single row's factor is multiplied up and its logarithm taken with many others' at once.
+    Factors of single rows are multiplied, so that one logarithm serves many of them.
     """
     total, product = 0.0, 1.0
     for i in range(len(p)):

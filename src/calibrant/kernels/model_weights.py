@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CRITERIA", "SELECT", "shares"]
+__all__ = ["CRITERIA", "SELECT", "SELECT_ENIR", "shares"]
 
 Array = NDArray[np.float64]
 
@@ -46,29 +46,47 @@ CRITERIA: dict[str, Callable[[Array, Array, float], Array]] = {
 }
 
 
+def _kept(weights: Array, chosen: NDArray[np.intp]) -> Array:
+    """The weights of the chosen models, of sum 1 again; 0 for all others."""
+    kept = np.zeros(len(weights))
+    kept[chosen] = weights[chosen] / weights[chosen].sum()
+    return kept
+
+
 def _elbow(weights: Array) -> Array:
-    """The authors' pruning: down the sorted weights (the best is 1) while the drop is steep."""
+    """The authors' pruning of BBQ: down the sorted weights while each drop is steep.
+
+    Steep is a drop of more than .001 variances, of weights relative to the largest.
+    """
     order = np.argsort(-weights, kind="stable")
     ranked = weights[order] / weights.max()
     variance = float(np.var(ranked))
     k = 1
     while k < len(ranked) and variance > 0 and (ranked[k - 1] - ranked[k]) / variance > 0.001:
         k += 1
-    kept = np.zeros(len(weights))
-    chosen = order[: max(k - 1, 1)]
-    kept[chosen] = weights[chosen] / weights[chosen].sum()
-    return kept
+    return _kept(weights, order[: max(k - 1, 1)])
+
+
+def _elbow_of_enir(weights: Array) -> Array:
+    """The authors' pruning of ENIR: the same with .005 variances, from the second drop on."""
+    order = np.argsort(-weights, kind="stable")
+    ranked = weights[order] / weights.max()
+    least = 0.005 * float(np.var(ranked, ddof=1)) if len(ranked) > 1 else 0.0
+    k = 2
+    while k < len(ranked) and ranked[k - 1] - ranked[k] > least:
+        k += 1
+    return _kept(weights, order[: k - 1])
 
 
 def _best(weights: Array) -> Array:
-    kept = np.zeros(len(weights))
-    kept[int(np.argmax(weights))] = 1.0
-    return kept
+    return _kept(weights, np.array([np.argmax(weights)]))
 
 
 def _all(weights: Array) -> Array:
     return weights
 
 
-#: what of the weights is kept, by name; they sum to 1 again
+#: which models keep their weight, by name; weights sum to 1 again
 SELECT: dict[str, Callable[[Array], Array]] = {"elbow": _elbow, "all": _all, "best": _best}
+#: the same for ENIR
+SELECT_ENIR: dict[str, Callable[[Array], Array]] = {**SELECT, "elbow": _elbow_of_enir}

@@ -1,9 +1,9 @@
 """The path of near-isotonic regression (Tibshirani, Höfling and Tibshirani 2011; Naeini and Cooper
 2018, §3): minimise ½Σw(p − z)² + λΣ(p_i − p_{i+1})₊ for every λ ≥ 0.
 
-Neighbours of equal value are one bin and stay so as λ grows. With S positives, weight W, and d the
-violation on its left (0 or 1) less that on its right, a bin's value is p(λ) = (S + λd)/W from the λ
-at which it is made to the λ at which it meets a neighbour (eq. 6–8):
+Neighbours of equal value are one bin, and stay so as λ grows. A bin has S positives and weight W;
+d is the violation on its left (0 or 1) less the one on its right. Its value is p(λ) = (S + λd)/W
+from the λ at which it is made to the λ at which it meets a neighbour (eq. 6–8):
 
     p_a = p_b  at  λ = (S_a W_b − S_b W_a) / (d_b W_a − d_a W_b) .
 
@@ -42,9 +42,12 @@ class PathBins(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """All bins of the path. Bin i is alive in the models birth[i] ≤ t < death[i]; then it becomes a
-    part of bin parent[i] > i (−1: of none). Model t is the fit at lambdas[t], with df[t] bins; the
-    bins of birth −1 are there from ``start`` on, and those of parent −1 up to ``end`` at least."""
+    """All bins of the path from λ = start to λ = end.
+
+    Model t is the fit at lambdas[t], with df[t] bins. Bin i exists in the models
+    birth[i] ≤ t < death[i], and then becomes a part of bin parent[i] > i. Bins of birth −1 exist
+    from ``start`` on, and bins of parent −1 up to ``end`` at least.
+    """
 
     start: float
     end: float
@@ -102,8 +105,9 @@ def _solve(s: Array, w: Array, lambda_: float) -> Array:
     """The values at λ, by messages from left to right.
 
     The derivative of the least cost of all bins up to i, as a function g_i of the value of bin i,
-    is piecewise linear and rising; the next bin sees clip(g_i, −λ, 0). Its kinks are a queue: x,
-    and the change of slope there. Left of all kinks g is kept as g + λ, so that λ cancels nothing.
+    is piecewise linear and rising; the next bin sees clip(g_i, −λ, 0). Its kinks are a queue of
+    places x and changes of slope. Left of all kinks g + λ is stored in place of g: so a large λ
+    loses no digits.
     """
     size = len(s)
     low, high = np.empty(size), np.empty(size)
@@ -176,7 +180,7 @@ def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float
 
 @jit
 def _push(key: Array, left: Index, right: Index, count: int, lam: float, a: int, b: int) -> int:
-    """One more meeting in the heap, if it ever comes; its size."""
+    """Add a meeting to the heap, if it ever comes; the new size."""
     if lam == np.inf:
         return count
     at = count
@@ -192,7 +196,7 @@ def _push(key: Array, left: Index, right: Index, count: int, lam: float, a: int,
 
 @jit
 def _drop(key: Array, left: Index, right: Index, count: int) -> int:
-    """Take the first meeting off the heap; its size."""
+    """Take the first meeting off the heap; the new size."""
     count -= 1
     lam, a, b = key[count], left[count], right[count]
     at = 0
@@ -225,8 +229,10 @@ def _merge(
     now: float,
     end: float,
 ) -> tuple[int, int]:
-    """Fill the tree above its first ``bins`` entries; the numbers of models and of bins. A merge
-    takes one meeting off the heap and brings two at most."""
+    """Fill the tree after its first ``bins`` entries; the numbers of models and of bins.
+
+    A merge takes one meeting off the heap and adds at most two.
+    """
     before, after = np.empty(2 * bins, np.int32), np.empty(2 * bins, np.int32)
     left, right, key = np.empty_like(before), np.empty_like(before), np.empty(2 * bins)
     count, model, new, alive, last = 0, -1, bins, bins, now
@@ -238,12 +244,12 @@ def _merge(
         lam, a, b = key[0], left[0], right[0]
         count = _drop(key, left, right, count)
         if parent[a] >= 0 or parent[b] >= 0:
-            continue  # one of the two is part of another bin by now
+            continue  # one of the two has become part of another bin
         if lam > last * (1.0 + SAME_LAMBDA):
             model += 1
             lambdas[model] = last = lam
         alive -= 1
-        df[model] = alive  # of no model (−1) in the last place, which no model has
+        df[model] = alive  # before the first model, −1 writes to the unused last place
         first[new], birth[new] = first[a], model
         s[new], w[new], d[new] = s[a] + s[b], w[a] + w[b], d[a] + d[b]
         death[a], death[b], parent[a], parent[b] = model, model, new, new

@@ -1,9 +1,10 @@
 """Which models of a near-isotonic path matter, their log-likelihoods, and their weighted average.
 
-A model has the sum over its bins of S ln p + (W − S) ln(1 − p), p = (S + λd)/W. One by one, that
-costs the number of bins for each; but a bin lives through many models, and in λ its term is smooth.
-So a bin is added as a Taylor polynomial to the largest dyadic blocks of models that it lives
-through and in which the series converges fast; only a few at the ends of its life are taken singly.
+The log-likelihood of a model sums S ln p + (W − S) ln(1 − p) over its bins, p = (S + λd)/W.
+Computed model by model, this costs the number of bins for each. But a bin exists in many models,
+and its term is smooth in λ. So each bin is added as a Taylor polynomial to the largest dyadic
+blocks of models in which it exists and its series converges fast. Only a few models at both ends
+are computed singly.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ __all__ = ["PathPart", "average_leaves", "log_likelihoods", "part_that_matters",
 
 Array = NDArray[np.float64]
 Index = NDArray[np.signedinteger[Any]]
-#: (log-likelihood, number of bins) → what is to be small
+#: (log-likelihood, number of bins) → the criterion, smaller is better
 Criterion = Callable[[Any, Any], Any]
 
 #: models in a block of the lowest level, 2^THREE
 THREE = 3
-#: terms of a polynomial; |λ − centre| is at most REACH of the way to the logarithm's singularity,
-#: so that the rest is below S·8⁻¹⁴
+#: terms of a polynomial. |λ − centre| is at most REACH of the way to the singularity of the
+#: logarithm, so that the remainder is below S·8⁻¹⁴
 TERMS = 14
 REACH = 0.125
-#: below this many bins the whole path costs less than looking which part of it matters
+#: with fewer bins than this, the whole path is quicker than finding the part of it that matters
 FEW = 256
-#: intervals of the grid are halved in the time of so many solutions at its lowest point
+#: halving intervals of the grid may take as long as so many solutions at its lowest point
 HALVINGS = 4
-#: models scored, at least, in a round that only looks where the good ones are
+#: the fewest models scored in a round that only looks for where the good ones are
 PROBES = 32
 
 
@@ -123,9 +124,9 @@ def _push_down(series: Array, offset: Index, centre: Array, half: Array) -> None
 def log_likelihoods(
     s: Array, w: Array, d: NDArray[np.int8], low: Index, high: Index, lambdas: Array
 ) -> Array:
-    """Σ over bins alive, for ascending λ; bin i is alive at the λ of indices low[i] to high[i] − 1.
+    """The log-likelihood at ascending λ; bin i exists at the λ of indices low[i] to high[i] − 1.
 
-    O((K + T) log T) for K bins and T values of λ, in practice; memory O(T).
+    In practice O((K + T) log T) for K bins and T values of λ; memory O(T).
     """
     size = len(lambdas)
     offset, centre, half = _blocks(lambdas)
@@ -163,8 +164,11 @@ def log_likelihoods(
 
 
 def average_leaves(tree: Tree, weights: Array, pseudo: float) -> Array:
-    """Σ weight · value for each bin, over the models of it and of all that it becomes a part of;
-    ``pseudo`` of each class is added to every bin. (For the first bins that is the average.)"""
+    """For each bin, Σ weight · value over its models and those of all bins that it becomes part of.
+
+    For the first bins this is the average over all models. ``pseudo`` of each class is added to
+    every bin.
+    """
     bins = tree.s, tree.w, tree.d, tree.birth, tree.death, tree.parent
     return _average(*bins, tree.lambdas, weights, pseudo)
 
@@ -181,8 +185,11 @@ def _average(
     weights: Array,
     pseudo: float,
 ) -> Array:
-    """O(K). With PW and PL the prefix sums of the weights and of weight · λ, a bin alive in the
-    models b to e − 1 gives ((S + a)·ΔPW + d·ΔPL)/(W + 2a); sums go from parent to child."""
+    """`average_leaves` in O(K).
+
+    With PW and PL the prefix sums of weight and of weight · λ, a bin that exists in the models b to
+    e − 1 adds ((S + a)·ΔPW + d·ΔPL)/(W + 2a). Sums are passed on from parent to child.
+    """
     sums, moments = np.zeros(len(lambdas) + 1), np.zeros(len(lambdas) + 1)
     for t in range(len(lambdas)):
         sums[t + 1] = sums[t] + weights[t]
@@ -205,8 +212,8 @@ def _log_likelihood(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> 
 
 
 class PathPart(NamedTuple):
-    """The part of a path that can matter: the bins where it begins and the λ where it ends; the
-    least criterion found on the way, and the log-likelihoods found at some λ."""
+    """The part of a path that can matter: the bins where it begins, the λ where it ends, the least
+    criterion found so far, and the log-likelihoods at some λ."""
 
     begin: PathBins
     end: float
@@ -234,7 +241,7 @@ class _PathPoint(NamedTuple):
 
 
 def _meetings(bins: PathBins) -> Array:
-    """The λ at which neighbours meet first, of about a thousand of them, ascending."""
+    """The λ at which neighbours meet, for about a thousand pairs of them, ascending."""
     at = np.unique(np.linspace(0, len(bins.s) - 2, 1001).astype(np.intp))
     s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
     den = d[at + 1] * w[at] - d[at] * w[at + 1]
@@ -251,11 +258,11 @@ def _is_sane(bins: PathBins) -> bool:
 
 
 def part_that_matters(bins: PathBins, criterion: Criterion, slack: float) -> PathPart:
-    """The λ outside of which no model comes within ``slack`` of the least criterion.
+    """The part of the path outside of which no model is within ``slack`` of the least criterion.
 
-    Both the log-likelihood L and the number of bins fall along the path, so between two λ the
-    criterion is at least that of the larger L with the smaller number of bins. This is asked of a
-    geometric grid, every point of which starts from the bins of the one before.
+    Both the log-likelihood L and the number of bins fall along the path. So between two λ the
+    criterion is at least that of the larger L with the smaller number of bins. This bound is
+    computed on a geometric grid; each of its points starts from the bins of the one before.
     """
     meetings = _meetings(bins) if len(bins.s) > FEW else np.empty(0)
     if not len(meetings):
@@ -271,7 +278,7 @@ def part_that_matters(bins: PathBins, criterion: Criterion, slack: float) -> Pat
             best = criterion(_log_likelihood(end.s, end.w, end.d * np.int8(0), 0.0), len(end.s))
         while len(grid) > 1 and criterion(0.0, len(grid[1].s)) > best + slack:
             del grid[0]
-        # heavy tails of weights: few bins meet in an octave, so go faster
+        # where weights have heavy tails few bins meet in an octave, so take larger steps
         step = step * step if len(grid) > 1 and len(grid[-1].s) > 0.7 * len(grid[-2].s) else 2.0
         lambda_ *= min(step, 1e6)
     return _narrow([_PathPoint.of(b) for b in grid], len(bins.s), best, criterion, slack)
@@ -280,8 +287,10 @@ def part_that_matters(bins: PathBins, criterion: Criterion, slack: float) -> Pat
 def _narrow(
     points: list[_PathPoint], most: int, best: float, criterion: Criterion, slack: float
 ) -> PathPart:
-    """From the first to the last interval of the grid that can matter; these two are halved as long
-    as that spares enough merges."""
+    """The part from the first to the last interval of the grid that can matter.
+
+    These two intervals are halved as long as that saves enough merges.
+    """
     budget = HALVINGS * len(points[0])
     while True:
         for point in points:
@@ -310,8 +319,8 @@ def _narrow(
 
 
 def _between(low: PathBins, high: float) -> float:
-    """A λ above that of the bins and below ``high`` that parts their meetings; 0 if all meet at
-    once."""
+    """A λ above that of the bins and below ``high`` that separates their meetings; 0 if there is
+    none, since all meet at once."""
     inside = _meetings(low)
     inside = inside[(inside > low.lambda_) & (inside < high)]
     if len(inside) > 100 and inside[-1] <= inside[0] * (1.0 + 1e-9):
@@ -323,8 +332,8 @@ def score_models(tree: Tree, criterion: Criterion, slack: float, part: PathPart)
     """The criterion of every model within ``slack`` of the least; infinite for those left out.
 
     The log-likelihood falls along the path, so a model's criterion is at least that of its number
-    of bins with the log-likelihood of any model before it. Rounds of a few models spread over the
-    candidates narrow them down; the rest are then scored.
+    of bins with the log-likelihood of any model before it. First, rounds of a few models spread
+    over the candidates narrow these down; then all that remain are scored.
     """
     lambdas, df, best = tree.lambdas, tree.df, part.best
     scores, todo = np.full(len(lambdas), np.inf), np.ones(len(lambdas), dtype=bool)

@@ -1,4 +1,4 @@
-"""The Poisson prior on bin boundaries: gaps between scores, and how many boundaries to expect."""
+"""The Poisson prior on bin boundaries: gaps between scores, and the λ to use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["GRID", "choose_lambda", "is_whole", "unit_gaps"]
 
 Array = NDArray[np.float64]
 
-#: the λ that are averaged over: half a decade apart, equal in prior weight
+#: the λ that are averaged: half a decade apart, of equal prior weight
 GRID = 10.0 ** np.arange(-1.0, 4.25, 0.5)
-#: λ that weigh less than this in the average are left out
+#: λ with less weight than this are left out of the average
 LEAST = 1e-4
 
 

@@ -1,4 +1,4 @@
-"""Points that are as good as equal, and points on a broken line."""
+"""Points that are all but equal, and points on a broken line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Index = NDArray[np.intp]
 
 @jit
 def spread(x: Array, least: float) -> Index:
-    """First indices of cells of ascending x, each within ``least`` of its first point."""
+    """First indices of groups of ascending x; all points of a group are within ``least`` of its
+    first."""
     out = np.empty(len(x), np.intp)
     out[0] = 0
     count = 1

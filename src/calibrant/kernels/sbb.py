@@ -10,8 +10,8 @@ largest log likelihood of cells l … s−1,
 
     B(l, u) = ln ∫ L(l, s)·L(s, u) dθ ≤ MLL(l, s) + B(s, u)                                  (*)
 
-so (i) a start l is out for ever once A_l + MLL(l, s) ≤ A_s, and (ii) a group of starts that ends
-at s cannot beat `best` at u if max_l [A_l + MLL(l, s)] + B(s, u) ≤ best.
+so (i) a start l can be dropped for good once A_l + MLL(l, s) ≤ A_s, and (ii) a group of starts that
+ends at s cannot beat `best` at u if max_l [A_l + MLL(l, s)] + B(s, u) ≤ best.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Guarded Newton for softmax fits: a temperature, a factor per class, or a full matrix.
 
-The rows come in blocks that may be made on the way, so a fit needs no more memory than a block.
-Every objective is convex and never allowed to rise.
+Rows come in blocks that may be made when they are needed, so that a fit needs memory for one block
+only. Every objective is convex and never allowed to rise.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Source = Callable[[], Iterable[tuple[Array, Index, Array]]]
 #: the flattest temperature: 1/T times the spread of the logits is at least this
 FLATTEST = 1e-3
 #: precision of every parameter in units of the spread, per unit of weight (so that neither the
-#: scale of the weights nor repeated rows matter): invisible unless the classes separate
+#: scale of the weights nor repeated rows matter): it has no effect unless the classes separate
 RIDGE = 1e-7
-#: with more parameters than this, Newton's direction comes from conjugate gradients
+#: with more parameters than this, conjugate gradients find Newton's direction
 DENSE = 600
 
 
@@ -67,10 +67,10 @@ def fit_temperature(
 ) -> TemperatureFit:
     """The factor t = 1/T > 0 with the least Σ w·(lse(t·x) − t·Σ target·x).
 
-    The objective is convex in t: Newton inside a bracket that shrinks with each pass, halved (on
-    the scale of ln t) whenever Newton would leave it. Converged when the Newton step is below
-    1e-6 of t; that step is still taken, and leaves an error of about its square. Raises where no
-    optimum is found.
+    The objective is convex in t. Newton's method runs inside a bracket that shrinks with each pass;
+    where a step would leave the bracket, it is halved on the scale of ln t. Converged when the step
+    is below 1e-6 of t; that step is still taken, and leaves an error of about its square. Raises
+    where no optimum is found.
     """
     size = spread(source)
     flattest = FLATTEST / size
@@ -252,7 +252,7 @@ def _conjugate(
 ) -> Array:
     """The Newton direction by conjugate gradients on Hessian products, scaled by the diagonal.
 
-    Solved the more exactly the nearer the optimum, so that the last steps are Newton's own.
+    It is the more exact the nearer the optimum is, so that the last steps are Newton's own.
     """
     norm = float(np.sqrt((here.gradient**2 / here.diagonal).sum()))
     wanted = norm * min(0.1, np.sqrt(norm / max(problem.total, 1.0)))

@@ -1,4 +1,4 @@
-"""What trend filtering needs to know of all points: moments, prices, and a certificate.
+"""Sums over all points for trend filtering: moments, prices, and a certificate.
 
 The programme itself, and how it is solved, is in `calibrant.kernels.broken_lines`.
 """
@@ -15,7 +15,7 @@ __all__ = ["block_sums", "bounded", "interval_moments", "objective", "programme"
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: points per block: what is known of a block saves looking at its points
+#: points per block; the sums of a block often save a pass over its points
 BLOCK = 32
 
 
@@ -45,8 +45,8 @@ def interval_moments(
 ) -> Array:
     """Per interval between candidates: Σw(1−t)², Σwt(1−t), Σwt², Σwz(1−t), Σwzt with t from 0 to 1.
 
-    The left end belongs to an interval, the right one only to the last. Intervals that are among
-    the old ones are copied; inside others whole blocks are taken from their sums.
+    An interval contains its left end; only the last contains its right end. Intervals that are
+    among the old ones are copied. Inside the others, whole blocks are taken from their sums.
     """
     out = np.empty((len(at) - 1, 5))
     k = 0
@@ -88,9 +88,11 @@ def interval_moments(
 def programme(
     x: Array, at: Index, moments: Array, lam: float, mu: float
 ) -> tuple[Array, Array, Array, Index, Array, Array]:
-    """The arguments of `solve_rows`: values at the candidates, a row per bend and, if mu > 0, a row
-    per step. A bend's row is how far the chord of its neighbours lies above it, so that no
-    coefficient exceeds 1 however close they are."""
+    """The arguments of `solve_rows` for values at the candidates.
+
+    There is a row for each bend and, if mu > 0, one for each step. The row of a bend says how far
+    the chord of its neighbours lies above it: so no coefficient exceeds 1, however close they are.
+    """
     n = len(at)
     hess, grad = np.zeros((n, 2)), np.zeros(n)
     for j in range(n - 1):
@@ -126,11 +128,11 @@ def sweep(
     u: Array,
     lam: float,
 ) -> tuple[Index, Array]:
-    """The point of the largest price |u| in each interval, −1 where no price exceeds λ, and it.
+    """In each interval, the point of the largest |u| (−1 where no price exceeds λ), and this u.
 
     Between candidates u_{i+1} = u_i + (x_{i+1} − x_i)·q_i and q_{i+1} = q_i + w(z − p); the first q
-    is what leads from u at one end to u at the other. A block in which |u| cannot reach λ is passed
-    over in one step.
+    is chosen so that u has its known value at both ends. A block in which |u| cannot reach λ is
+    passed over in one step.
     """
     where, worst = np.full(len(at) - 1, -1, np.intp), np.zeros(len(at) - 1)
     for j in range(len(at) - 1):
@@ -189,8 +191,8 @@ def bounded(
     """Whether a flat stretch from point a to b at height p has prices within their bounds.
 
     On a flat stretch each fall has a price v of its own in [−μ, 0], and u_{i+1} = u_i +
-    (x_{i+1} − x_i)(q_i + v_i): so u_b can be reached from u_a unless all ways leave [−λ, λ].
-    q is Σw(z − p) of the points before a.
+    (x_{i+1} − x_i)(q_i + v_i). The question is whether some choice of v leads from u_a to u_b
+    within [−λ, λ]. q is Σw(z − p) of the points before a.
     """
     low, high = ends[0], ends[0]
     slack = 1e-9 * lam

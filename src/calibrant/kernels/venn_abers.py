@@ -38,8 +38,8 @@ def venn_abers(negative: Array, positive: Array) -> tuple[Array, Array]:
 def _sum_up(weight: Array, total: Array, rest: Array) -> None:
     """Sums of the first k weights, and what rounding has left out of them.
 
-    A block's weight is a difference of two sums: where they are large and it is small, the sums'
-    own digits would not do.
+    The weight of a block is a difference of two sums. Where the sums are large and the block is
+    small, their own digits would not be enough.
     """
     for i in range(len(weight)):
         before, w = total[i], weight[i]
@@ -94,7 +94,7 @@ def _bridges(points: Array, after: Index, label: float) -> Array:
         while True:
             a = corner[first]
             slope = _slope(points, a, b, label, 1.0)
-            # the upper end before the lower one, which else could go too far
+            # the upper end moves first: else the lower one could go too far
             while b < size and _slope(points, b, after[b], 0.0, 0.0) <= slope:
                 b = after[b]
                 slope = _slope(points, a, b, label, 1.0)

@@ -16,7 +16,7 @@ from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Let, Node, Variable
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "after_sigmoid"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,3 +165,8 @@ def _preimage(function: Callable[[Array], Array], values: Array, lo: float, hi: 
         reached = sign * function(middle) >= sign * values
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     return high
+
+
+def after_sigmoid(later: Map) -> Chain:
+    """A map of probabilities, made one of margins: these pass through σ first."""
+    return Chain((Logistic(0.0, (("x", 1.0),)), later))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
 from calibrant.losses import logit, shift_odds, sigmoid
@@ -18,7 +18,7 @@ from calibrant.plan.line_pieces import Pieces
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Node, Sigmoid
 
-__all__ = ["Piecewise"]
+__all__ = ["Piecewise", "flat_runs"]
 
 #: the largest logit at a knot: differences of two must not overflow
 LARGEST_LOGIT = 1e300
@@ -216,3 +216,17 @@ def _check_ascending(x: Array) -> None:
             "the knots of a piecewise map must be strictly ascending, but knot "
             f"{i} ({float(x[i])!r}) follows {float(x[i - 1])!r}."
         )
+
+
+def flat_runs(scores: Array, starts: NDArray[Any], values: Array) -> Piecewise:
+    """Flat on each run of ascending scores, straight between the runs.
+
+    Run j holds the scores from index starts[j] to before starts[j+1].
+
+    >>> flat_runs(np.arange(3.0), np.array([0, 2]), np.array([0.2, 0.8]))([0, 1, 1.5, 2]).tolist()
+    [0.2, 0.2, 0.5, 0.8]
+    """
+    ends = np.append(starts[1:], len(scores)) - 1
+    index = np.column_stack((starts, ends)).ravel()
+    new = np.append(True, index[1:] != index[:-1])  # a run of one score has one knot
+    return Piecewise.linear(scores[index[new]], np.repeat(values, 2)[new])

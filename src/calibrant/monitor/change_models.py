@@ -14,7 +14,7 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from calibrant.kernels.cubic import spline_basis
+from calibrant.kernels.cubic import quantile_knots, quantiles, spline_basis
 from calibrant.kernels.descent import descend, newton_step
 from calibrant.losses import sigmoid
 from calibrant.monitor.common_cells import Group
@@ -128,27 +128,19 @@ def _spline(z: Array, weight: Array, wanted: int) -> Array:
     low, high = float(x[0]), float(x[-1])
     if high - low < 1.0:  # all scores are equal, or as good as that: else it is 2 at least
         return np.ones((1, len(z)))
-    gap, knots = APART * (high - low), [low]
-    for knot in _quantiles(x, weight, np.arange(1, wanted - 1) / (wanted - 1)).tolist():
-        if knots[-1] + gap <= knot <= high - gap:
-            knots.append(knot)
-    return spline_basis(x, weight, np.array([*knots, high])).columns
+    knots = quantile_knots(x, weight, wanted, (low, high), APART)
+    return spline_basis(x, weight, knots).columns
 
 
 def _coordinate(z: Array, weight: Array) -> Array:
     """z, drawn in like a logarithm far from where most rows are, with mean 0 and deviation 1."""
-    low, middle, high = _quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
+    low, middle, high = quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
     deviation = _moments(z, weight)[1]
     least = 1e-9 * max(abs(low), abs(high))  # what is closer may be rounding
     scale = max(FAR * (high - low), least) if high > low else deviation
     x = np.arcsinh((z - middle) / scale)
     mean, deviation = _moments(x, weight)
     return np.asarray((x - mean) / deviation)
-
-
-def _quantiles(z: Array, weight: Array, shares: Array) -> Array:
-    upto = np.cumsum(weight)
-    return np.asarray(np.interp(shares, (upto - weight / 2) / upto[-1], z))
 
 
 def _moments(z: Array, weight: Array) -> tuple[float, float]:

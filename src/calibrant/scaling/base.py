@@ -22,7 +22,7 @@ from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
-from calibrant.estimators.base import SCALES, Calibrator, Number, OneOf
+from calibrant.estimators.base import Calibrator, Number
 from calibrant.estimators.fitted import read_rows
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
 from calibrant.losses import SMALLEST
@@ -30,27 +30,22 @@ from calibrant.maps import Map, Softmax, VectorMap
 from calibrant.version import __version__
 
 __all__ = [
-    "GATE",
-    "SCALES",
-    "SMOOTHED",
+    "LABEL_SMOOTHING",
     "OneOrMany",
     "Reading",
     "VectorCalibrator",
     "Views",
     "count_columns",
-    "most_probable",
     "provenance_of",
-    "range_of_rows",
     "reading",
 ]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: limits of ``label_smoothing`` and ``gate``
-SMOOTHED: Number = Number(0.0, 0.999)
-GATE: OneOf = OneOf((True, False))
-#: features of so many numbers are kept between the passes of a fit, else made anew in each
+#: limits of ``label_smoothing``
+LABEL_SMOOTHING: Number = Number(0.0, 0.999)
+#: features of up to so many numbers are kept between the passes of a fit; more are made anew
 KEPT = 1 << 22
 
 
@@ -77,7 +72,36 @@ class Views:
         return self.predict_proba(scores, on_range=on_range)[:, known.index(label)]
 
 
-class VectorCalibrator(ScoreTransformer, ScoreEstimator, Views):
+class RowMap(Views):
+    """What calibrators share whose map takes rows of scores, one column for each class."""
+
+    map_: Any
+    _fitted_range: Any
+
+    def _learn_rows(self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any]) -> None:
+        """Keep a map that was fitted to a matrix, and the facts of that fit."""
+        self.map_, self.classes_ = fitted, classes
+        self.score_range_ = range_of_rows(matrix.scores, fitted)
+        self._provenance = provenance_of(matrix)
+
+    def _read(self, scores: Any, on_range: OnRange) -> NDArray[Any]:
+        return read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
+
+    def _row_probabilities(self, scores: Any, on_range: OnRange) -> Array:
+        p: Array = self.map_(self._read(scores, on_range))
+        return p
+
+    def _row_labels(self, scores: Any, on_range: OnRange) -> NDArray[Any]:
+        """The most probable class of each row, block by block."""
+        clean = self._read(scores, on_range)
+        best = np.empty(len(clean), dtype=np.intp)
+        for rows in row_blocks(*clean.shape):
+            best[rows] = np.argmax(self.map_(clean[rows]), axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+
+class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
     """Turns (n, k) scores and labels of k classes into a map to distributions.
 
     A subclass declares its parameters in ``__init__``, their limits in ``_limits``, and gives
@@ -123,11 +147,8 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, Views):
         """
         self._check_fit(scores, y)
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
-        self.map_ = self._fit(matrix_in_rows(matrix, self.weights))
-        self.classes_ = classes  # after what may fail
+        self._learn_rows(self._fit(matrix_in_rows(matrix, self.weights)), matrix, classes)
         self.n_features_in_ = matrix.n_classes
-        self.score_range_ = range_of_rows(matrix.scores, self.map_)
-        self._provenance = provenance_of(matrix)
         return self
 
     @abstractmethod
@@ -141,7 +162,7 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, Views):
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         check_is_fitted(self)
-        return self.map_(read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_))
+        return self._row_probabilities(scores, on_range)
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties).
@@ -149,12 +170,10 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, Views):
         ``on_range`` is as in `predict_proba`.
         """
         check_is_fitted(self)
-        clean = read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
-        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
-        return labels
+        return self._row_labels(scores, on_range)
 
 
-class OneOrMany(Calibrator, Views):
+class OneOrMany(Calibrator, RowMap):
     """A calibrator of one score, or of a column for each of three or more classes."""
 
     multiclass: ClassVar[bool] = True
@@ -173,19 +192,19 @@ class OneOrMany(Calibrator, Views):
         """The probability of each class, columns in the order of ``classes_``."""
         check_is_fitted(self)
         if isinstance(self.map_, VectorMap):
-            return self.map_(
-                read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
-            )
+            return self._row_probabilities(scores, on_range)
         return super().predict_proba(scores, on_range=on_range)
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties)."""
         check_is_fitted(self)
-        if not isinstance(self.map_, VectorMap):
-            return super().predict(scores, on_range=on_range)
-        clean = read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
-        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
-        return labels
+        if isinstance(self.map_, VectorMap):
+            return self._row_labels(scores, on_range)
+        return super().predict(scores, on_range=on_range)
+
+    def _learn_rows(self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any]) -> None:
+        super()._learn_rows(fitted, matrix, classes)
+        self.pos_label_ = None
 
     def _refuse_pos_label(self) -> None:
         if self.pos_label is not None:
@@ -204,18 +223,10 @@ def count_columns(scores: Any) -> int:
 
 
 def range_of_rows(scores: NDArray[Any], fitted: Map) -> ScoreRange:
-    """The scores of rows that a map was fitted to; logits are never probabilities."""
+    """The range of the scores that a map was fitted to; logits are never probabilities."""
     logits = isinstance(fitted, VectorMap) and fitted.reads == "logit"
     low, high = float(scores.min()), float(scores.max())
     return ScoreRange.between(low, high, probabilities=not logits)
-
-
-def most_probable(fitted: Map, scores: NDArray[Any]) -> Index:
-    """The column of the most probable class of each row, block by block."""
-    best = np.empty(len(scores), dtype=np.intp)
-    for rows in row_blocks(*scores.shape):
-        best[rows] = np.argmax(fitted(scores[rows]), axis=1)
-    return best
 
 
 def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
@@ -231,9 +242,9 @@ def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the rows of a matrix are read: as logits or probabilities, and the least of the latter.
+    """How the rows of a matrix are read: as logits or as probabilities, and the least of these.
 
-    ``inner`` and `blocks` are as in `calibrant.maps.Softmax`, which reads new rows the same way.
+    `calibrant.maps.Softmax` reads new rows the same way, and explains ``inner``.
     """
 
     matrix: ScoreMatrix
@@ -247,7 +258,7 @@ class Reading:
     def source(
         self, *, inner: float | None = None, size: float = 1.0
     ) -> Callable[[], Iterator[tuple[Array, Index, Array]]]:
-        """Makes the blocks (x / size, codes, weights) of the rows' features, anew at each call."""
+        """A function that makes the blocks (x / size, codes, weights) of the rows' features."""
         read = self.map(1.0, np.zeros(self.matrix.n_classes), inner).features
         matrix = self.matrix
 
@@ -262,11 +273,12 @@ class Reading:
 
 
 def reading(matrix: ScoreMatrix, scale: str) -> Reading:
-    """Read a matrix by the word of ``scale``; see `SCALES`.
+    """Read a matrix as ``scale`` says.
 
-    ``"logit"``: rows are distributions, read by their logarithm; ``"raw"``: logits, as they are;
-    ``"auto"``: by what they look like. Probabilities are first raised to half the smallest positive
-    one: zeros that a model rounded to or voted for then cost what its grid of values says.
+    ``"logit"``: rows are distributions, and their logarithm is read; ``"raw"``: rows are logits;
+    ``"auto"``: what they look like. Probabilities are raised to at least half the smallest positive
+    one: so a zero, which a model may have rounded to, costs no more than the finest step the model
+    can make.
     """
     if scale == "logit":
         check_distributions(matrix.scores)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
-from calibrant.maps import VectorMap
-from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
-from calibrant.scaling.regularised import Family, RidgeCalibrator
+from calibrant.scaling.affine import RidgeCalibrator
 
 __all__ = ["MatrixScaling"]
 
@@ -38,33 +31,33 @@ class MatrixScaling(RidgeCalibrator):
     ----------
     matrix_ : ndarray of shape (k, k)
     offsets_ : ndarray of shape (k,)
-        W and b; of what was kept.
+        W and b of the map that was kept.
     lambda_used_, mu_used_ : float
         λ and μ of the fit.
     held_out_ : dict of float to float
         With ``lambda_="auto"``: log loss per row on rows held out, for each λ that was tried.
     kept_ : {"fit", "temperature", "identity"}
-        What the map is.
+        What was kept as the map.
     gain_, gain_error_ : float
         The fit's gain in log loss per row over the scores as they are, on rows held out, and its
-        standard error (NaN: not looked at).
+        standard error (NaN: not measured).
     converged_, n_iter_ : bool, int
-        That the solver reached its tolerance (else the fit raises), and its steps.
+        That the solver converged (else the fit raises), and its steps.
 
     Notes
     -----
     Minimises the mean log loss + λ/(k(k−1))·Σ_{i≠j} W²_ij + μ/k·Σ b² [2]_ (without ridges [1]_ the
     k² + k parameters overfit). Convex; Newton's method, O(n·k⁴) per step up to 24 classes,
-    conjugate gradients above. Rows are held out in five folds, dealt in the order of their scores:
-    nothing is random. Of more than 20,000 rows (of 16 classes 6,700, of 24 1,400) so many are
-    taken, and λ and μ chosen there shrink with the number of rows. Above 24 classes that is too
-    dear: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n, the strengths of `StructuredScaling`.
-    The gate looks at the same folds; where they cannot hold all of up to 20,000 rows (or of
-    4,000,000/(k(k+1)) rows above 24 classes) a single part, a fifth and at most 5,000 of the rows,
-    judges a fit to all the others. n is the number of rows that weights tell; a row
-    stays whole in its fold. Zero probabilities are read as
-    half the smallest positive one. On logits the map depends on what is added to all logits of a
-    row, as published; `Dirichlet` and `StructuredScaling` do not.
+    conjugate gradients above. Zero probabilities are read as half the smallest positive one. On
+    logits the map changes if a constant is added to all logits of a row, as published; `Dirichlet`
+    and `StructuredScaling` do not change. n is the effective number of rows.
+
+    To choose λ, and for the gate, rows are held out in five folds, dealt in the order of their
+    scores: nothing is random. The folds are made of at most 20,000 rows (6,700 for 16 classes,
+    1,400 for 24); a λ or μ chosen on a part of the rows shrinks with the number of all. Above 24
+    classes this would take too long: ``"auto"`` is then λ = (k(k−1))²/n and μ = k²/n, the strengths
+    of `StructuredScaling`. Where five folds cannot hold enough rows, the gate holds out a single
+    part, a fifth and at most 5,000 of the rows, and judges a fit to all the others.
 
     References
     ----------
@@ -83,36 +76,3 @@ class MatrixScaling(RidgeCalibrator):
     >>> (3 * (c.matrix_[:2] - c.matrix_[2])).round(1).tolist()
     [[1.0, 0.5, -1.5], [0.5, 1.1, -1.5]]
     """
-
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "lambda_": (OneOf(("auto",)), Number(0.0)),
-        "mu": (OneOf((None,)), Number(0.0)),
-        "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
-        "gate": (GATE,),
-        "weights": (WEIGHTS,),
-    }
-
-    def __init__(
-        self,
-        *,
-        lambda_: float | str = "auto",
-        mu: float | None = None,
-        scale: str = "auto",
-        label_smoothing: float = 0.0,
-        gate: bool = True,
-        weights: str = "importance",
-        classes: Any = None,
-    ) -> None:
-        self.lambda_ = lambda_
-        self.mu = mu
-        self.scale = scale
-        self.label_smoothing = label_smoothing
-        self.gate = gate
-        self.weights = weights
-        self.classes = classes
-
-    def _fit(self, matrix: ScoreMatrix) -> VectorMap:
-        read = reading(matrix, self.scale)
-        family = Family(read, full=True, smoothing=self.label_smoothing)
-        return self._fit_ridges(family)

@@ -9,8 +9,9 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.kernels.softmax import fit_temperature
 from calibrant.maps import VectorMap
-from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
-from calibrant.scaling.regularised import AffineCalibrator, Family
+from calibrant.scaling.affine import AffineCalibrator
+from calibrant.scaling.affine_family import Family
+from calibrant.scaling.base import reading
 
 __all__ = ["StructuredScaling"]
 
@@ -40,28 +41,29 @@ class StructuredScaling(AffineCalibrator):
         T of the first step.
     matrix_ : ndarray of shape (k, k)
     offsets_ : ndarray of shape (k,)
-        I + diag v + M and b; of what was kept.
+        I + diag v + M and b of the map that was kept.
     kept_ : {"fit", "temperature", "identity"}
-        What the map is.
+        What was kept as the map.
     gain_, gain_error_ : float
         The fit's gain in log loss per row over the scores as they are, on rows held out, and its
-        standard error (NaN: not looked at).
+        standard error (NaN: not measured).
     converged_, n_iter_ : bool, int
-        That the solver reached its tolerance (else the fit raises), and its steps.
+        That the solver converged (else the fit raises), and its steps.
 
     Notes
     -----
-    First T by maximum likelihood, then, with x = ln softmax(z / T), the least of Σ loss + λ_b·k·Σ
-    b² + λ_v·k·Σ v² + λ_M·k(k−1)·Σ M² (structured matrix and vector scaling [1]_): the more
-    parameters of a kind, the harder each is held. Few rows therefore end near temperature scaling,
-    many near matrix scaling. Convex; Newton's method, O(n·k⁴) per step up to 24 classes (vector:
-    O(n·k²) up to 300), conjugate gradients above. The gate holds rows out in five folds (T and all;
-    dealt in the order of their scores, nothing is random; of more than 20,000 rows so many are
-    taken). Where that is too dear (1,400 rows of 24 classes, 400 of 100) a single part, a fifth
-    and at most 5,000 of the rows, judges a fit to all the others. A constant added to the logits of
-    a row changes nothing. Ridges count beside weights in units of rows; a row stays whole in its
-    fold. Zero probabilities are read as half the smallest
-    positive one.
+    First T is fitted by maximum likelihood. Then, with x = ln softmax(z / T), the fit minimises
+    Σ loss + λ_b·k·Σ b² + λ_v·k·Σ v² + λ_M·k(k−1)·Σ M² (structured matrix and vector scaling [1]_):
+    the more parameters of a kind there are, the more each is shrunk. So few rows give nearly
+    temperature scaling, and many nearly matrix scaling. Convex; Newton's method, O(n·k⁴) per step
+    up to 24 classes (vector: O(n·k²) up to 300), conjugate gradients above. A constant added to the
+    logits of a row changes nothing. Weights count in units of rows. Zero probabilities are read as
+    half the smallest positive one.
+
+    The gate holds rows out in five folds, made of at most 20,000 rows and dealt in the order of
+    their scores: nothing is random. Each fold fits its own T. Where this would take too long (1,400
+    rows of 24 classes, 400 of 100), it holds out a single part, a fifth and at most 5,000 of the
+    rows, and judges a fit to all the others.
 
     References
     ----------
@@ -80,13 +82,11 @@ class StructuredScaling(AffineCalibrator):
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
+        **AffineCalibrator._limits,
         "structure": (OneOf(("matrix", "vector")),),
         "lambda_intercept": (Number(0.0),),
         "lambda_diagonal": (Number(0.0),),
         "lambda_off_diagonal": (Number(0.0),),
-        "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
-        "gate": (GATE,),
         "weights": (WEIGHTS,),
     }
 

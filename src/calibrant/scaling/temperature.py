@@ -17,18 +17,16 @@ from calibrant.estimators.base import (
     inner_interval,
     on_logit_scale,
 )
-from calibrant.kernels.newton import STEEPEST, fit_logistic
+from calibrant.kernels.logistic import STEEPEST, fit_logistic
 from calibrant.kernels.softmax import RIDGE, fit_temperature
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.checks import in_blocks
 from calibrant.scaling.base import (
-    SMOOTHED,
+    LABEL_SMOOTHING,
     OneOrMany,
     Reading,
     count_columns,
-    provenance_of,
-    range_of_rows,
     reading,
 )
 
@@ -38,7 +36,7 @@ Array = NDArray[np.float64]
 
 #: the flattest map: 1/T times the logits' root mean square is at least this
 FLATTEST = 1e-3
-#: numbers in the rows that a first, rough temperature of many more rows is found on
+#: a matrix of more numbers than this gets a first, rough temperature from some of its rows
 ROUGH = 1 << 20
 
 
@@ -68,16 +66,18 @@ class Temperature(OneOrMany):
 
     Notes
     -----
-    Convex in 1/T. T is always positive, so the order of scores never turns: where the data ask for
-    a negative slope, T is the largest allowed, 1000 times the root mean square of z (of several
-    classes: of the differences between a row's logits), and all probabilities come close to 1/k. A
+    Convex in 1/T. T is always positive, so the order of scores never turns. Where the data ask for
+    a negative slope, T is the largest allowed: 1000 times the root mean square of z (for several
+    classes, of the differences between a row's logits), and all probabilities come close to 1/k. A
     ridge of 1e-7·Σw keeps separable data finite. Only the ratios of weights matter. Equal scores
-    stay equal: temperature cannot move the base rate. O(D) per Newton step after the table, O(n·k)
-    for several classes, block by block: float32 scores and memory maps are never copied as a whole
-    (unless rows of weight zero must be left out: leave them out yourself where memory is short),
-    neither here nor by ``map_``, which can write into a given array. Scores beyond the outermost
-    ones inside (0, 1) count as at most half as far from the end as those, and with several classes
-    a zero as half the smallest entry.
+    stay equal: temperature cannot move the base rate. Scores of exactly 0 and 1 count as half as
+    far from the end as the outermost score inside (0, 1); with several classes a zero counts as
+    half the smallest positive entry.
+
+    O(D) per Newton step after the table; O(n·k) for several classes, block by block. Float32 scores
+    and memory maps are never copied as a whole, neither here nor by ``map_``, which can write into
+    a given array. (Rows of weight zero are an exception: leave them out yourself where memory is
+    short.)
 
     References
     ----------
@@ -98,7 +98,7 @@ class Temperature(OneOrMany):
     events_needed: ClassVar[int] = 10
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
+        "label_smoothing": (LABEL_SMOOTHING,),
     }
 
     def __init__(
@@ -132,10 +132,7 @@ class Temperature(OneOrMany):
         check_parameters(self, self._limits)
         self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
-        self.map_ = self._fit_matrix(matrix)
-        self.classes_, self.pos_label_ = classes, None
-        self.score_range_ = range_of_rows(matrix.scores, self.map_)
-        self._provenance = provenance_of(matrix)
+        self._learn_rows(self._fit_matrix(matrix), matrix, classes)
         return self
 
     def _fit(self, table: ScoreTable) -> Map:
@@ -166,7 +163,7 @@ class Temperature(OneOrMany):
     def _fit_matrix(self, matrix: ScoreMatrix) -> VectorMap:
         read, start = reading(matrix, self.scale), None
         step = -(-matrix.scores.size // ROUGH)
-        if step > 1:  # a pass over all rows is dear: begin near the end
+        if step > 1:  # a pass over all rows takes long: begin near the optimum
             some = matrix.take(np.arange(0, len(matrix), step))
             rough = Reading(some, read.input, read.floor).source()
             start = fit_temperature(rough, smoothing=self.label_smoothing).factor

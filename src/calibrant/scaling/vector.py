@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from calibrant.data.score_matrix import ScoreMatrix
-from calibrant.estimators.base import Limit
 from calibrant.maps import VectorMap
-from calibrant.scaling.base import GATE, SCALES, SMOOTHED, reading
-from calibrant.scaling.regularised import AffineCalibrator, Family
+from calibrant.scaling.affine import AffineCalibrator
+from calibrant.scaling.affine_family import Family
+from calibrant.scaling.base import reading
 
 __all__ = ["VectorScaling"]
 
@@ -34,25 +33,27 @@ class VectorScaling(AffineCalibrator):
     Attributes
     ----------
     factors_, offsets_ : ndarray of shape (k,)
-        v and b; of what was kept.
+        v and b of the map that was kept.
     kept_ : {"fit", "temperature", "identity"}
-        What the map is.
+        What was kept as the map.
     gain_, gain_error_ : float
         The fit's gain in log loss per row over the scores as they are, on rows held out, and its
-        standard error (NaN: not looked at).
+        standard error (NaN: not measured).
     converged_, n_iter_ : bool, int
-        That the solver reached its tolerance (else the fit raises), and its steps.
+        That the solver converged (else the fit raises), and its steps.
 
     Notes
     -----
     Convex in v and b; Newton's method, O(n·k²) per step up to 300 classes, conjugate gradients
-    above. A ridge of 1e-7·Σw towards the identity keeps separable data, and classes that y lacks,
-    finite. The gate holds rows out in five folds (dealt in the order of their scores, nothing is
-    random; of more than 20,000 rows so many are taken). Where that is too dear (1,400 rows of 300
-    classes) a single part, a fifth and at most 5,000 of the rows, judges a fit to all the others.
-    Only ratios of weights matter; a row stays whole in its fold.
-    Zero probabilities are read as half the smallest positive one. On logits the map depends on
-    what is added to all logits of a row, as published; `StructuredScaling` does not.
+    above. A ridge of 1e-7·Σw towards the identity keeps the fit finite where classes separate or y
+    lacks one. Only ratios of weights matter. Zero probabilities are read as half the smallest
+    positive one. On logits the map changes if a constant is added to all logits of a row, as
+    published; `StructuredScaling` does not change.
+
+    The gate holds rows out in five folds, made of at most 20,000 rows and dealt in the order of
+    their scores: nothing is random. Where this would take too long (1,400 rows of 300 classes), it
+    holds out a single part, a fifth and at most 5,000 of the rows, and judges a fit to all the
+    others.
 
     References
     ----------
@@ -69,12 +70,6 @@ class VectorScaling(AffineCalibrator):
     >>> (3 * c.factors_).round(1).tolist()
     [1.0, 2.1, 1.0]
     """
-
-    _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "scale": (SCALES,),
-        "label_smoothing": (SMOOTHED,),
-        "gate": (GATE,),
-    }
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The paper's literal averaging over binnings (eq. 2.9): highest sub-scores in place of sums."""
+"""ABB's average as its paper's text has it (eq. 2.9): highest sub-scores in place of sums."""
 
 from __future__ import annotations
 

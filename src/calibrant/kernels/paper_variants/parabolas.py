@@ -1,9 +1,9 @@
 """Trend filtering of degree two: smooth curves of parabolas, priced by jumps of their curvature.
 
-½Σw(p − z)² + λΣ|jump of p″| over curves p of parabolas that join with equal slopes at some of the
-points x. As for broken lines (`calibrant.kernels.trend_filter`), the programme is solved on
-candidates for jumps, and prices at all points say which are missing. A curve is its coefficients
-on quadratic B-splines, one more than there are candidates.
+Minimise ½Σw(p − z)² + λΣ|jump of p″| over curves p of parabolas that join with equal slopes at some
+of the points x. As for broken lines (`calibrant.kernels.broken_lines`), the programme is solved on
+candidates for jumps, and prices at all points say which are missing. A curve is stored by its
+coefficients on quadratic B-splines, one more than there are candidates.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from numpy.typing import NDArray
 
 from calibrant.kernels._jit import jit
 from calibrant.kernels.banded_qp import least_squares, solve_rows
+from calibrant.kernels.candidates import with_room
+from calibrant.kernels.cubic import divided
 
 __all__ = ["Curves", "ParabolaFit", "curvatures", "curve_values"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: complementarity that the solver on the candidates leaves, relative to the objective
+#: the complementarity gap that the solver may leave on the candidates, relative to the objective
 INNER = 1e-12
-#: rounds of adding candidates at most, and those after which none is dropped
+#: the most rounds of adding candidates, and in how many of them candidates may be dropped
 ROUNDS, DROPS = 200, 20
-#: candidates are further apart than CLOSE, or LEAST, or nothing, if the gap cannot be closed else
+#: candidates are further apart than CLOSE, or than less if the gap cannot be closed so
 CLOSE, LEAST = 1e-4, 1e-7
 #: an objective this small per unit of weight is a perfect fit: below it gaps are absolute
 FIT = 1e-7
@@ -71,8 +73,8 @@ def curvatures(t: Array, coef: Array) -> Array:
 
 @jit
 def jump_rows(t: Array) -> tuple[Array, Index, Array]:
-    """Per inner knot: the coefficients of its jump of p″, scaled so that the largest is 1, where
-    they begin, and the scale."""
+    """For each inner knot: the coefficients of its jump of p″, scaled to a largest of 1, where they
+    begin, and the scale."""
     rows = len(t) - 2
     coef, start, scale = np.zeros((rows, 4)), np.empty(rows, np.intp), np.empty(rows)
     unit = np.zeros(len(t) + 1)
@@ -105,10 +107,10 @@ def curve_values(x: Array, at: Index, coef: Array) -> Array:
 def sweep(
     x: Array, w: Array, z: Array, p: Array, at: Index, u: Array, lam: float
 ) -> tuple[Index, Array]:
-    """The point of the largest price |u| between candidates, −1 where none exceeds λ, and it.
+    """Between candidates, the point of the largest |u| (−1 where none exceeds λ), and this |u|.
 
-    u(x_j) = ½Σ_{i<j} w(p − z)(x_j − x_i)², summed up from both its first sums, and set to the known
-    price at each candidate.
+    u(x_j) = ½Σ_{i<j} w(p − z)(x_j − x_i)² is summed up step by step, and set to the known price at
+    each candidate.
     """
     where, worst = np.full(len(at) - 1, -1, np.intp), np.zeros(len(at) - 1)
     q, m, price = 0.0, 0.0, 0.0
@@ -150,7 +152,7 @@ class Curves:
         return float(sweep(self.x, self.w, self.z, p, self.ends, np.zeros(2), 0.0)[1][0])
 
     def line(self, lam: float, mu: float, before: ParabolaFit | None, tol: float) -> ParabolaFit:
-        """The curve for λ, from that for a λ nearby if there is one."""
+        """The curve for λ. It begins at the curve of a λ nearby, if there is one."""
         at = before.at if before else self.ends
         best = ParabolaFit(at, np.zeros(len(at) + 1), 3, np.inf)
         close = CLOSE
@@ -163,13 +165,10 @@ class Curves:
             if gap <= tol or not len(where):
                 break
             kept = at[real] if rounds < DROPS else at
-            new = self.apart(where, kept, close)
-            while not len(new) and close > 0.0:
-                close = 0.1 * close if close > LEAST else 0.0
-                new = self.apart(where, kept, close)
-            if not len(new):
+            new, close = with_room(self.x, where, kept, close, LEAST)
+            if not new.any():
                 break
-            at = np.union1d(kept, new)
+            at = np.union1d(kept, where[new])
         return best
 
     def values(self, curve: ParabolaFit) -> Array:
@@ -182,17 +181,9 @@ class Curves:
         width = np.diff(t)
         bow = np.abs(curvatures(t, curve.value)) * width * width / 8.0
         pieces = np.ceil(np.sqrt(bow / tol)).clip(1, 10_000).astype(np.intp)
-        share = [np.arange(n) / n for n in pieces]
-        places = np.concatenate([a + h * s for a, h, s in zip(t, width, share, strict=False)])
-        places = np.append(places, t[-1])
+        places = divided(t, pieces)
         known = np.searchsorted(places, t)
         return places, curve_values(places, known, curve.value)
-
-    def apart(self, new: Index, kept: Index, close: float) -> Index:
-        """The new candidates that are not next to one already there."""
-        right = np.searchsorted(kept, new)
-        left = self.x[new] - self.x[kept[right - 1]]
-        return new[np.minimum(left, self.x[kept[right]] - self.x[new]) > close]
 
     def _trial(self, lam: float, at: Index) -> tuple[Array, Index, float]:
         """The best coefficients, the points whose prices ask for a jump, and the duality gap."""

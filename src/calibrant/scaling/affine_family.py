@@ -1,4 +1,4 @@
-"""What the fits of softmax(W·x + b) share: ridges towards the identity, and a look at its gain."""
+"""Fits of softmax(W·x + b) with ridges towards the identity, and what they gain on other rows."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from calibrant.kernels.softmax import (
     spread,
 )
 from calibrant.maps import Softmax
-from calibrant.scaling.base import KEPT, Reading, VectorCalibrator
+from calibrant.scaling.base import KEPT, Reading
 
-__all__ = ["AffineCalibrator", "Family", "RidgeCalibrator", "choose_strength", "deal"]
+__all__ = ["Family", "HeldOutRows", "choose_strength", "deal"]
 
 Array = NDArray[np.float64]
 
 FOLDS = 5
-#: rows that folds are made of; of more rows so many are taken, spread evenly over their order
+#: folds are made of at most so many rows; of more rows, a sample spread evenly over their order
 MOST_ROWS = 20_000
-#: rows times squared parameters that five folds may have where Hessians are formed, and rows times
-#: parameters where they are not: beyond, one part of the rows judges
+#: the most work that five folds may be: rows times squared parameters where Hessians are formed,
+#: rows times parameters where they are not. Beyond that, a single part of the rows is held out
 DENSE_WORK, SPARSE_WORK = 500_000_000, 4_000_000
-#: the most rows that a single part holds out
+#: the most rows that such a single part holds
 MOST_HELD = 5_000
-#: strengths that are tried by default, from strong to weak
+#: strengths that are tried, from strong to weak
 DECADES = tuple(10.0**e for e in range(3, -7, -1))
 
 
 class RowFold(NamedTuple):
-    """The rows that a fold leaves, their weight, and the rows that it holds out."""
+    """The rows to fit, their weight, and the rows held out."""
 
     rest: Source
     total: float
@@ -51,8 +51,8 @@ class RowFold(NamedTuple):
 
 
 class HeldOutRows(NamedTuple):
-    """Mean loss on rows held out, mean gain over the scores as they are, that gain's standard
-    error, and the θ of each fold."""
+    """On rows held out: the mean loss, the mean gain over the scores as they are, and the standard
+    error of that gain. And the θ fitted in each fold."""
 
     loss: float
     gain: float
@@ -63,10 +63,10 @@ class HeldOutRows(NamedTuple):
 class Family:
     """softmax(W·x + b) on the features of a matrix, W diagonal or full.
 
-    Inside, features are divided by their spread, so that logits of any size fit alike; strengths
-    of ridges are those of W and b themselves: ½·Σ strength·(θ − identity)², beside Σ w·loss. They
-    come as a function of Σw, since some shrink less the more rows there are. ``tuned`` says that
-    ``inner`` was fitted to the rows, so that every fold must find its own.
+    Inside, features are divided by their spread, so that logits of any size fit alike. Ridges add
+    ½·Σ strength·(θ − identity)² to Σ w·loss; their strengths refer to W and b themselves, and are
+    given as a function of Σw, since some depend on the number of rows. ``tuned`` says that
+    ``inner`` was fitted to the rows: every fold must then find its own.
     """
 
     def __init__(
@@ -91,17 +91,17 @@ class Family:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of θ = [W, b]: (k, k + 1), or (k, 2) with W's diagonal only."""
+        """The shape of θ = [W, b]: (k, k + 1), or (k, 2) where W is diagonal."""
         return (self.k, self.k + 1 if self.full else 2)
 
     @property
     def is_small(self) -> bool:
-        """Whether Hessians are formed: only then is a strength chosen on rows held out."""
+        """Whether Hessians are formed. Only then is a strength chosen on rows held out."""
         return self.k * self.shape[1] <= DENSE
 
     @property
     def budget(self) -> int:
-        """The most rows that five folds are made of: the fewer, the more parameters there are."""
+        """The most rows that five folds are made of. More parameters leave fewer rows."""
         size = self.k * self.shape[1]
         work = DENSE_WORK // size**2 if self.is_small else SPARSE_WORK // size
         return min(MOST_ROWS, work)
@@ -124,14 +124,15 @@ class Family:
         return SoftmaxProblem(source, ridge, self.identity, self.smoothing, total)
 
     def fit(self, strength: Callable[[float], Array], start: Array | None = None) -> SoftmaxFit:
-        """The least objective, from the best of the identity, a temperature, and ``start``."""
+        """The fit of least objective. It begins at the best of the identity, the scores as they
+        are, and ``start`` (by default a temperature)."""
         problem = self._problem(strength(self.total), self.source, self.total)
         warm = self._temperature(self.source) if start is None else start
         starts = [self.identity, self.unchanged, warm]
         return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))
 
     def _temperature(self, source: Source) -> Array:
-        """The θ of the best temperature; the identity's for no rows."""
+        """The θ of the best temperature; that of the identity where there are no rows."""
         if not any(len(x) for x, _, _ in source()):
             return self.identity
         found = fit_temperature(source, smoothing=self.smoothing)
@@ -139,7 +140,8 @@ class Family:
 
     @cached_property
     def folds(self) -> list[RowFold]:
-        """Five, no row in two of them; where that is too dear, one of at most a fifth."""
+        """Five folds. Where five fits would take too long, a single one that holds out at most a
+        fifth of the rows."""
         matrix = self.read.matrix
         several = len(matrix) <= self.budget
         count = FOLDS if several else max(FOLDS, -(-len(matrix) // MOST_HELD))
@@ -164,7 +166,7 @@ class Family:
         return [RowFold(part(j, False), rest[j], part(j, True)) for j in used]
 
     def held_out(self, strength: Callable[[float], Array], starts: list[Array]) -> HeldOutRows:
-        """What rows lose and gain under the fit to the other folds."""
+        """Loss and gain of the rows of each fold, under the fit to all other rows."""
         thetas, seen = [], []
         for fold, start in zip(self.folds, starts, strict=True):
             rest, held = fold.rest, fold.held
@@ -189,7 +191,7 @@ class Family:
         return blocks
 
     def temperature_held_out(self) -> HeldOutRows:
-        """The same of temperature scaling, which every family holds."""
+        """Loss and gain of a temperature alone, which is a member of every family."""
         thetas = [self._temperature(fold.rest) for fold in self.folds]
         return self._judge(thetas, [fold.held for fold in self.folds])
 
@@ -209,7 +211,7 @@ class Family:
 
     @cached_property
     def sample(self) -> Family:
-        """The family on so many of the rows that five folds of them are not too dear."""
+        """The family on as many of the rows as five folds can be made of."""
         matrix = self.read.matrix
         step = -(-len(matrix) // max(self.budget, 1))
         if step == 1:
@@ -223,12 +225,13 @@ class Family:
     def judge(self) -> Family:
         """The family whose folds say what a fit is worth.
 
-        Many rows are judged by a sample, but not a fit of many parameters: that needs all rows.
+        A sample is enough where rows are many. But a fit of many parameters needs all rows, so
+        that it is judged by a single part of them.
         """
         return self.sample if min(len(self.read.matrix), MOST_ROWS) <= self.budget else self
 
     def judged(self, strength: Callable[[float], Array], theta: Array) -> HeldOutRows:
-        """What a fit that ended at θ gains and loses on rows held out of it."""
+        """Loss and gain on rows held out, for fits of this strength that begin at θ."""
         judge = self.judge
         start = theta / self.units * judge.units
         return judge.held_out(strength, [start] * len(judge.folds))
@@ -253,9 +256,10 @@ class Family:
 def deal(matrix: ScoreMatrix, count: int = FOLDS) -> NDArray[np.intp]:
     """The fold of each row: rows sorted by their scores and dealt in turn.
 
-    Nothing is random and the order in which rows come plays no part. Nor do labels (but for equal
-    scores): folds with equal shares of every class would repeat the accidents of the sample, and a
-    fit to those accidents would seem to gain. (Of large matrices two columns are sorted by.)
+    Nothing is random, and neither the order of the rows nor their labels matter (except among
+    equal scores). Folds with equal shares of every class would repeat the accidents of the sample,
+    and a fit to those accidents would seem to gain. Large matrices are sorted by their first two
+    columns only.
     """
     fold = np.empty(len(matrix), dtype=np.intp)
     fold[_order(matrix)] = np.arange(len(matrix)) % count
@@ -269,92 +273,8 @@ def _order(matrix: ScoreMatrix) -> NDArray[np.intp]:
     return np.lexsort((*least, matrix.codes, *columns))
 
 
-class AffineCalibrator(VectorCalibrator):
-    """A calibrator whose map is softmax(W·x + b), unless less does as well.
-
-    With ``gate``, temperature scaling takes the fit's place where it loses less on rows held out,
-    and what is then left of the two is dropped for the scores as they are unless its gain over
-    them exceeds the gain's standard error.
-
-    Attributes
-    ----------
-    kept_ : {"fit", "temperature", "identity"}
-        What the map is.
-    gain_, gain_error_ : float
-        Log loss per row that the fit gains over the scores as they are, on rows held out of it,
-        and its standard error; NaN where that was not looked at.
-    converged_, n_iter_ : bool, int
-        That the solver reached its tolerance (or the fit raises), and its steps.
-    """
-
-    gate: bool
-    kept_: str
-
-    def _settle(self, family: Family, fit: SoftmaxFit, held: HeldOutRows | None) -> Softmax:
-        """The fitted map, or a simpler one if that does as well on rows held out."""
-        self.converged_, self.n_iter_ = True, fit.steps
-        self.gain_ = float("nan") if held is None else held.gain
-        self.gain_error_ = float("nan") if held is None else held.error
-        self.kept_ = "fit"
-        if self.gate and held is not None:
-            simple = family.judge.temperature_held_out()
-            if simple.loss <= held.loss:
-                self.kept_, held = "temperature", simple
-            if held.gain <= held.error:
-                self.kept_ = "identity"
-        if self.kept_ == "fit":
-            return family.map(fit.theta)
-        return family.temperature_map() if self.kept_ == "temperature" else family.unchanged_map()
-
-    def _fit_and_settle(self, family: Family, strength: Callable[[float], Array]) -> Softmax:
-        fit = family.fit(strength)
-        held = family.judged(strength, fit.theta) if self.gate else None
-        return self._settle(family, fit, held)
-
-
-class RidgeCalibrator(AffineCalibrator):
-    """A full W with ridges λ off its diagonal and μ on b, per mean log loss (ODIR)."""
-
-    lambda_: float | str
-    mu: float | None
-
-    def _fit_ridges(self, family: Family) -> Softmax:
-        k, n = family.k, family.total
-        pairs, mu = k * (k - 1), self.mu
-
-        def strength(value: float) -> Callable[[float], Array]:
-            on_b = value if mu is None else mu
-
-            def of(total: float) -> Array:
-                off, on = 2.0 * total * value / pairs, 2.0 * total * on_b / k
-                return family.strength(diagonal=0.0, off_diagonal=off, intercept=on)
-
-            return of
-
-        self.held_out_: dict[float, float] = {}
-        if not isinstance(self.lambda_, str):
-            value = float(self.lambda_)
-            fitted = self._fit_and_settle(family, strength(value))
-        elif family.is_small:
-            part = family.sample
-            choice = choose_strength(part, strength)
-            # the ridge beside the summed loss stays the same when rows are added
-            value, self.held_out_ = choice.value * part.total / n, choice.losses
-            start = np.mean(choice.held.thetas, axis=0) / part.units * family.units
-            fit, held = family.fit(strength(value), start), choice.held
-            if self.gate and family.judge is not part:
-                held = family.judged(strength(value), fit.theta)
-            fitted = self._settle(family, fit, held)
-        else:
-            value, mu = pairs**2 / n, k**2 / n if mu is None else mu
-            fitted = self._fit_and_settle(family, strength(value))
-        self.lambda_used_, self.mu_used_ = value, value if mu is None else float(mu)
-        self.matrix_, self.offsets_ = fitted.weights, fitted.bias
-        return fitted
-
-
 class Choice(NamedTuple):
-    """A strength, what it does on rows held out, and the mean loss of every strength tried."""
+    """The best strength, its result on rows held out, and the mean loss of each strength tried."""
 
     value: float
     held: HeldOutRows
@@ -368,8 +288,9 @@ def choose_strength(
 ) -> Choice:
     """The strength with the least loss on rows held out.
 
-    Decades from strong to weak until two in a row are worse than the best, then the half decades
-    beside the best, within the range of ``values``. Each fit starts at its neighbour's.
+    First decades, from strong to weak, until two in a row are worse than the best; then the half
+    decades beside the best, within the range of ``values``. Each fit starts where the one before
+    it ended.
     """
     tried: dict[float, HeldOutRows] = {}
 

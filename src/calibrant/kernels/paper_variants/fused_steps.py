@@ -19,10 +19,10 @@ Index = NDArray[np.intp]
 def fused(w: Array, z: Array, rise: float, fall: float) -> Array:
     """p minimising ½Σw(p − z)² + Σ[rise·(p_{i+1} − p_i)₊ + fall·(p_i − p_{i+1})₊].
 
-    Johnson's dynamic programme: the derivative of the best cost up to i, as a function of p_i, is
-    an increasing broken line; passing on to i+1 clips it to [−fall, rise]. It is kept as its
-    kinks, (place, change of slope, change of intercept), in a deque: each point adds two and takes
-    away those clipped. Prices may be infinite.
+    Johnson's dynamic programme. The derivative of the least cost up to i, as a function of p_i, is
+    an increasing broken line; the next point sees it clipped to [−fall, rise]. The line is stored
+    as a deque of its kinks (place, change of slope, change of intercept): each point adds two kinks
+    and removes those that are clipped. Prices may be infinite.
     """
     n = len(z)
     place, slope, shift = np.empty(2 * n + 2), np.empty(2 * n + 2), np.empty(2 * n + 2)

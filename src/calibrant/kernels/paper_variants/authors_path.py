@@ -2,10 +2,10 @@
 
 Where several pairs of bins meet at one λ, rounding makes the program see breakpoints that differ
 in the last bits, and its ensemble then counts one model several times. To repeat its figures, its
-order of operations is repeated: a bin is kept as its value and slope at the λ where it was made,
-meetings are taken in the order (λ, found first), a merged bin takes its value from the older part,
-and values within 1e-10 meet at once. (Found from its figures, which this gives to the last bit but
-for a few λ in a hundred; β to 2⁻⁵³.) For all else there is `merge_path`.
+order of operations is repeated: a bin is stored by its value and slope at the λ where it was made;
+meetings are taken in the order (λ, found first); a merged bin takes its value from its older part;
+and values within 1e-10 meet at once. This was inferred from the program's figures, which it gives
+to the last bit except for a few λ in a hundred (β to 2⁻⁵³). For all else there is `merge_path`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ __all__ = ["AuthorsModel", "AuthorsPath", "authors_models", "authors_path"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: values that close meet at once
+#: values closer than this meet at once
 NEAR = 1e-10
-#: the program uses at most so many models
+#: the most models that the program uses
 MOST = 100
 
 
 class AuthorsPath(NamedTuple):
-    """λ = 0 and all breakpoints; bin i has value + slope·(λ − made) at lambdas[t] for
-    birth[i] < t ≤ death[i], that is before the merges at that λ."""
+    """λ = 0 and all breakpoints, and all bins.
+
+    At lambdas[t], before the merges there, bin i has the value value + slope·(λ − made) for
+    birth[i] < t ≤ death[i].
+    """
 
     lambdas: Array
     first: Index
@@ -48,7 +51,7 @@ class AuthorsPath(NamedTuple):
 
 
 class _Walk:
-    """The bins and the meetings ahead, in plain Python: it need not be fast."""
+    """The bins and the meetings to come, in plain Python: it need not be fast."""
 
     def __init__(self, n0: Array, n1: Array) -> None:
         weight = n0 + n1
@@ -132,8 +135,7 @@ def authors_path(n0: Array, n1: Array) -> AuthorsPath:
 
 
 class AuthorsModel(NamedTuple):
-    """A model: the value at each cell, where runs of one value before smoothing begin, and their
-    log-likelihood."""
+    """A model: the value at each cell, where its bins begin, and their log-likelihood."""
 
     value: Array
     starts: Index
@@ -151,8 +153,10 @@ def authors_models(x: Array, n0: Array, n1: Array) -> tuple[Array, list[AuthorsM
 
 
 def _model(beta: Array, x: Array, n0: Array, n1: Array) -> AuthorsModel:
-    """Score a fit, and move each bin towards its mean score, the more the better that agrees with
-    its rate."""
+    """Score a fit, and move each bin towards its mean score.
+
+    The closer the mean score is to the rate of the bin, the further the bin moves.
+    """
     starts = np.append(0, np.flatnonzero(np.diff(beta)) + 1)
     log = -np.inf
     if not (((beta == 0.0) & (n1 > 0.0)) | ((beta == 1.0) & (n0 > 0.0))).any():

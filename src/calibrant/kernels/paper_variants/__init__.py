@@ -1,0 +1,1 @@
+"""Kernels of what only the papers need: see `calibrant.paper_variants`."""

@@ -256,6 +256,12 @@ def test_importance_weights_have_no_scale():
                 assert span == pytest.approx(every(plain)[name], rel=1e-6, abs=1e-9), name
 
 
+@pytest.mark.parametrize("test", [metrics.evaluate, metrics.hosmer_lemeshow])
+def test_counts_of_more_rows_than_floats_tell_are_refused(test):
+    with pytest.raises(InputError, match="their sum must be at most 2⁵³"):
+        test(Y, P, sample_weight=np.full(400, 1e15), weights="counts")
+
+
 def test_a_hundred_as_counts_makes_intervals_ten_times_narrower_and_says_so():
     weight = np.full(400, 100.0)
     plain = metrics.evaluate(Y, P)

@@ -523,6 +523,13 @@ def test_multilabel_measures(data, bins):
     assert all(f"but {undefined} of {len(p[0])} columns" in note for note in said)
 
 
+def test_multilabel_measures_print_as_a_table_everywhere():
+    m = metrics.multilabel_measures([[1, 0], [0, None], [1, 0]], [[0.75, 0.25]] * 3)
+    assert str(m).splitlines()[0].split() == ["measure", "good", "is", "micro", "macro"]
+    assert set(str(m).splitlines()[1]) == {"─", " "}
+    assert '<tr title="mean surprise, in nats">' in m._repr_html_()
+
+
 @pytest.mark.parametrize("most", [1, 50, 10_000])
 def test_micro_auc_by_ranges(monkeypatch, most):
     random = np.random.default_rng(0)

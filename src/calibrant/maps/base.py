@@ -7,7 +7,7 @@ import importlib
 import math
 import pkgutil
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -51,11 +51,11 @@ class Map(Frozen):
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        for own in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, own.name)
-            left_out = value is None and own.default is None
-            if READ in own.metadata and not left_out:
-                object.__setattr__(self, own.name, own.metadata[READ](value))
+        kind: Any = type(self)
+        for name, read, optional in _readers(kind):
+            value = getattr(self, name)
+            if not (optional and value is None):
+                object.__setattr__(self, name, read(value))
         self._check()
         super().__post_init__()
 
@@ -231,6 +231,13 @@ class Map(Frozen):
             f"a map of kind {self.kind!r} does not say its {what}: the class of that kind must "
             "define it."
         )
+
+
+@functools.cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
+    """The fields that a kind reads: name, function, and whether None is the default."""
+    own = [field for field in fields(kind) if READ in field.metadata]
+    return tuple((field.name, field.metadata[READ], field.default is None) for field in own)
 
 
 class VectorMap(Map):

@@ -48,7 +48,8 @@ from calibrant.maps import (
 from calibrant.maps.logistic import FEATURES
 from calibrant.plan.borders import number, rank
 from calibrant.plan.grids import Grid, grid_of
-from calibrant.plan.nodes import Linear, evaluate, uses
+from calibrant.plan.interpreter import evaluate
+from calibrant.plan.nodes import Linear, uses
 from calibrant.plan.ranges import reach
 from cases import CASES
 from sparks import needs_spark, to_spark

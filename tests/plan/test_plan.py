@@ -11,8 +11,9 @@ from calibrant.errors import InputError
 from calibrant.losses import sigmoid
 from calibrant.maps import Chain, Map, Piecewise, Segmented
 from calibrant.plan.borders import number, on_stretches, rank
+from calibrant.plan.interpreter import evaluate
 from calibrant.plan.map_input import PlanTarget, stretches
-from calibrant.plan.nodes import evaluate, operands, uses
+from calibrant.plan.nodes import operands, uses
 from calibrant.plan.row_nodes import evaluate_rows
 from strategies import MAPS, NESTED
 from subjects import BOTH, HILL, JUMP, LINE, MANY, MANY_LINES, ROWS, SEGMENTED, SHAPES, telling

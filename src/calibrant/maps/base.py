@@ -18,7 +18,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.losses import sigmoid
-from calibrant.maps.checks import READ, Array, all_finite, read_by
+from calibrant.maps.checks import READ, Array, all_finite
 from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row, RowAxis, start_row
@@ -29,8 +29,6 @@ __all__ = [
     "VectorMap",
     "known_kinds",
     "map_from_dict",
-    "map_tuple",
-    "one_map",
 ]
 
 #: the deepest nesting of maps that a file may hold
@@ -390,24 +388,3 @@ def _decode_list(values: Sequence[Any], where: str, depth: int) -> Any:
     if values and set(map(type, values)) == {float}:
         return all_finite(np.array(values), where)
     return tuple(_decode(item, where, depth + 1) for item in values)
-
-
-def maps_of_one_score(members: Any, where: str) -> tuple[Map, ...]:
-    """A tuple of maps that take one score each."""
-    made = (members,) if isinstance(members, str) else tuple(members)
-    for member in made:
-        if not isinstance(member, Map) or isinstance(member, VectorMap):
-            raise InputError(
-                f"{where} must be a sequence of maps of one score, but {shown(member)} came."
-            )
-    return made
-
-
-def map_tuple(where: str) -> dict[str, Any]:
-    """The metadata of a field that holds a tuple of maps of one score."""
-    return read_by(functools.partial(maps_of_one_score, where=where))
-
-
-def one_map(where: str) -> dict[str, Any]:
-    """The metadata of a field that holds a map of one score."""
-    return read_by(lambda value: maps_of_one_score((value,), where)[0])

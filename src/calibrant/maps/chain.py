@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, map_tuple
+from calibrant.maps.base import Array, Map
 from calibrant.maps.logistic import Logistic
+from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import MapInput
 from calibrant.plan.nodes import Let, Node, Variable

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, map_tuple
+from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import numbers, word
 from calibrant.maps.columns import each_column
 from calibrant.maps.combiners import (
@@ -22,6 +22,7 @@ from calibrant.maps.combiners import (
     singled_out,
     some,
 )
+from calibrant.maps.member_fields import map_tuple
 from calibrant.maps.simplex import DENSE
 from calibrant.plan.row_nodes import Combined, Row, RowAxis
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, VectorMap, map_tuple
+from calibrant.maps.base import Array, Map, VectorMap
+from calibrant.maps.member_fields import map_tuple
 from calibrant.plan.row_nodes import Row, RowAxis
 
 __all__ = ["Columns", "each_column"]

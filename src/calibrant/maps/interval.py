@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, one_map
+from calibrant.maps.base import Array, Map
 from calibrant.maps.checks import number
+from calibrant.maps.member_fields import one_map
 
 __all__ = ["Interval"]
 

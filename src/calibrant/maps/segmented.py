@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.data.json_facts import fits_64_bits, is_text, shown
 from calibrant.data.segment_keys import Key, find_segments, segment_codes
 from calibrant.errors import InputError
-from calibrant.maps.base import Array, Map, map_tuple, one_map
+from calibrant.maps.base import Array, Map
 from calibrant.maps.chain import Chain
 from calibrant.maps.checks import in_unit, numbers, read_by, word
 from calibrant.maps.identity import Identity
+from calibrant.maps.member_fields import map_tuple, one_map
 from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
 from calibrant.plan.map_input import PlanTarget, start

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.losses import SMALLEST, log_softmax
+from calibrant.plan.interpreter import evaluate
 from calibrant.plan.map_input import MapInput, PlanTarget, start
-from calibrant.plan.nodes import Node, PlanPrinter, evaluate
+from calibrant.plan.nodes import Node, PlanPrinter
 
 __all__ = [
     "Affine",

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from calibrant.export.sql.layout import linear
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.plan.borders import Regions
+from calibrant.plan.interpreter import evaluate
 from calibrant.plan.line_pieces import LOST, Pieces
-from calibrant.plan.nodes import Input, LinePieces, Node, evaluate
+from calibrant.plan.nodes import Input, LinePieces, Node
 
 __all__ = ["bounds", "flat_value", "is_steep", "line", "numbered_line", "numbered_values"]
 

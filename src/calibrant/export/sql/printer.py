@@ -29,8 +29,9 @@ from calibrant.export.sql.writer import SqlWriter
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.plan import nodes
 from calibrant.plan.borders import Regions
+from calibrant.plan.interpreter import evaluate
 from calibrant.plan.map_input import PlanTarget
-from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, evaluate
+from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 from calibrant.plan.ranges import EVERYWHERE, Range, about, ends_of, reach
 
 __all__ = ["SQL", "SqlPrinter", "factor"]

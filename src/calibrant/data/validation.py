@@ -51,6 +51,12 @@ class Rows:
         """How many rows there are; those of weight zero are absent."""
         return len(self.scores) if self.weight is None else int(np.count_nonzero(self.weight))
 
+    def take(self, which: NDArray[np.intp]) -> Rows:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[which]
+        labels = (self.classes, self.pos_label)
+        return Rows(self.scores[which], self.positive[which], weight, *labels)
+
 
 def read_binary(
     scores: Any, y: Any, sample_weight: Any = None, *, pos_label: Any = None, classes: Any = None

@@ -10,15 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import weighing
 from calibrant.data.cells import cell_facts
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.labels import read_classes
-from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import read_binary, read_scores
+from calibrant.data.validation import read_binary
 from calibrant.errors import AdviceWarning, InputError
 from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parameters
 from calibrant.estimators.score_estimator import ScoreEstimator
@@ -167,27 +166,13 @@ class Calibrator(ScoreEstimator):
     def _fit(self, table: ScoreTable) -> Map:
         """The map for a table in units of rows, not empty. May set further ``name_`` attributes."""
 
-    @property
-    def _positive_column(self) -> int:
-        return 0 if self.classes_[0] == self.pos_label_ else 1
-
     def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The calibrated probability of ``pos_label_`` for each score, shape (n,).
 
         Where the scores of the fit were probabilities, so must these be: others are refused
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        check_is_fitted(self)
-        clean = read_scores(scores, positive_column=self._positive_column, classes=self.classes_)
-        return self.map_(check_range(clean, self._fitted_range, on_range))
-
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
-
-        ``on_range`` is as in `calibrate`.
-        """
-        p = self.calibrate(scores, on_range=on_range)
-        return np.column_stack((1.0 - p, p) if self._positive_column == 1 else (p, 1.0 - p))
+        return self._applied.calibrate(scores, on_range=on_range)
 
 
 def range_of_table(table: ScoreTable) -> ScoreRange:

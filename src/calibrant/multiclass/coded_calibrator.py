@@ -13,6 +13,7 @@ from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator, Limit, OneOf, row_facts
+from calibrant.estimators.fitted import read_column_scores
 from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.code_columns import (
     COMBINE,
@@ -21,7 +22,6 @@ from calibrant.multiclass.code_columns import (
     combiner,
     fit_column,
     range_of_columns,
-    read_column_scores,
     weighted_code,
 )
 from calibrant.multiclass.codes import Code, read_code

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.labels import plain
 from calibrant.data.score_matrix import (
@@ -23,7 +22,6 @@ from calibrant.data.to_numpy import to_matrix
 from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
 from calibrant.estimators.base import SCALES, Calibrator, Number, OneOf
-from calibrant.estimators.fitted import read_rows
 from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap
@@ -38,7 +36,6 @@ __all__ = [
     "VectorCalibrator",
     "Views",
     "count_columns",
-    "most_probable",
     "provenance_of",
     "range_of_rows",
     "reading",
@@ -134,58 +131,11 @@ class VectorCalibrator(ScoreEstimator, Views):
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         """The map for a matrix in units of rows. May set further ``name_`` attributes."""
 
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, shape (n, k), columns in the order of ``classes_``.
-
-        Where the scores of the fit were probabilities, so must these be: others are refused
-        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
-        """
-        check_is_fitted(self)
-        return self.map_(read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_))
-
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties).
-
-        ``on_range`` is as in `predict_proba`.
-        """
-        check_is_fitted(self)
-        clean = read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
-        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
-        return labels
-
 
 class OneOrMany(Calibrator, Views):
     """A calibrator of one score, or of a column for each of three or more classes."""
 
     multiclass: ClassVar[bool] = True
-
-    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
-
-        ``on_range`` is as in `Calibrator`.
-        """
-        check_is_fitted(self)
-        if isinstance(self.map_, VectorMap):
-            raise InputError("several classes have one probability each: use predict_proba.")
-        return super().calibrate(scores, on_range=on_range)
-
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
-        check_is_fitted(self)
-        if isinstance(self.map_, VectorMap):
-            return self.map_(
-                read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
-            )
-        return super().predict_proba(scores, on_range=on_range)
-
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self)
-        if not isinstance(self.map_, VectorMap):
-            return super().predict(scores, on_range=on_range)
-        clean = read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
-        labels: NDArray[Any] = self.classes_[most_probable(self.map_, clean)]
-        return labels
 
     def _refuse_pos_label(self) -> None:
         if self.pos_label is not None:
@@ -208,14 +158,6 @@ def range_of_rows(scores: NDArray[Any], fitted: Map) -> ScoreRange:
     logits = isinstance(fitted, VectorMap) and fitted.reads == "logit"
     low, high = float(scores.min()), float(scores.max())
     return ScoreRange.between(low, high, probabilities=not logits)
-
-
-def most_probable(fitted: Map, scores: NDArray[Any]) -> Index:
-    """The column of the most probable class of each row, block by block."""
-    best = np.empty(len(scores), dtype=np.intp)
-    for rows in row_blocks(*scores.shape):
-        best[rows] = np.argmax(fitted(scores[rows]), axis=1)
-    return best
 
 
 def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:

@@ -169,9 +169,9 @@ class Fitted(Frozen):
         after where they are known, and what `save` was told; never the data. Like ``params`` it is
         read-only to the bottom, lists in it are tuples, and `to_dict` gives plain ones.
     score_range : ScoreRange, optional
-        The scores of the fit: whether they were probabilities, and from where to where. None
-        where nobody knows (files of format version 1); then only a map that takes the logit of its
-        scores is known to be one of probabilities.
+        The scores of the fit: whether they were probabilities, and their smallest and largest.
+        None if that is not known (files of format version 1). Then scores must be probabilities
+        only if the map takes their logit.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def fields_of(document: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def check_header(document: Any, form: str, newest: int) -> None:
-    """What every calibrator file must say of itself before its content is looked at."""
+    """Refuse a document that is not a calibrator file of a known version."""
     if not isinstance(document, Mapping) or document.get("format") != form:
         came = document.get("format") if isinstance(document, Mapping) else document
         raise InputError(

@@ -81,14 +81,14 @@ def weighted_code(combine: str, code: Code, maps: list[Map], totals: Array) -> C
 
 
 def column_rows(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
-    """How many rows each column is fitted to, by what the calibrator takes weights for."""
+    """The number of rows that each column is fitted to, as the calibrator reads weights."""
     size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
     counts = np.ones(len(signs)) if size is None else size
     return np.asarray(counts @ (signs != 0), dtype=np.float64)
 
 
 def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
-    """What a column says without rows of both sides: the smoothed share of the one, or ½."""
+    """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
     used = signs != 0
     weight = None if weight is None else weight[used]
     positive, negative = (
@@ -100,7 +100,7 @@ def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map
 
 
 def column_calibrator(given: Any) -> Calibrator:
-    """A calibrator of one score, or the one that a name stands for, since each column has one."""
+    """The calibrator of a column's scores, given as an instance or by name."""
     calibrator = calibrator_of(given)
     if not isinstance(calibrator, Calibrator):
         raise ParameterError(

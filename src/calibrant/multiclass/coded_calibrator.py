@@ -31,7 +31,7 @@ __all__ = ["CodedCalibrator"]
 
 Array = NDArray[np.float64]
 
-#: what a column says whose classes are all absent
+#: the map of a column whose classes are all absent
 UNDECIDED = Piecewise.constant(0.5)
 
 
@@ -144,7 +144,7 @@ class CodedCalibrator(ColumnsCalibrator, Views):
 
 
 def _check_order(given: Any, known: NDArray[Any]) -> None:
-    """Classes that were named must be in the order of the code's rows."""
+    """Refuse classes that are named in another order than the rows of the code."""
     if given is None:
         return
     named = [plain(label) for label in to_column(given, "classes")]

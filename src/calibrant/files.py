@@ -1,4 +1,4 @@
-"""Calibrators as files: JSON, with an .npz of arrays beside it where the calibrator keeps rows."""
+"""Calibrators as files: JSON, and an .npz of arrays beside it if the calibrator keeps rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from calibrant.outputs import find_target, write_whole
 __all__ = ["load", "save"]
 
 LARGEST_FILE = 1 << 30
-#: how files begin that are not text, and what to do about them
+#: the first bytes of files that are not UTF-8 text, and what to do about them
 FOREIGN = {
     b"\x1f\x8b": "it is compressed by gzip. Unpack it first",
     b"PK\x03\x04": "it is a zip archive. Unpack it first",
@@ -35,7 +35,7 @@ FOREIGN = {
     b"\xfe\xff": "it is UTF-16. Convert it to UTF-8",
     b"\xef\xbb\xbf": "it begins with a byte order mark. Convert it to UTF-8 without one",
 }
-#: an escape of half a surrogate pair; two halves in the right order are a character
+#: the escape of a surrogate; only two of them in the right order are a character
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -52,20 +52,20 @@ def save(
     Parameters
     ----------
     calibrator : fitted calibrator, Fitted or LocalFitted
-        Of a `CalibratedClassifier` its ``to_fitted()``: the model is not written.
+        For a `CalibratedClassifier` pass its ``to_fitted()``: the model is not written.
     path : path of the file
     period : str, or a pair of dates or ISO texts, optional
         The time that the data of the fit are from.
     evaluation : what `evaluate` returns, optional
         Its numbers and intervals are kept as the measures before and after.
     notes : str or list of str, optional
-        What whoever audits the file should know.
+        What a reader of the file should know.
 
     Notes
     -----
     The last three go into the ``provenance`` of the file, beside the library's version, the method
-    with its parameters, and how much data there was. The data are not in it; but the knots of
-    steps and lines are scores, or lie between two of them.
+    with its parameters, and the amount of data. The data are not in the file, but the knots of
+    steps and lines are scores of the fit, or lie between two of them.
 
     A calibrator that is a map of the score is one JSON file. One that keeps calibration rows
     (`SimilarityBinning`, `ACP`) writes their arrays to a second file beside it, named like it with
@@ -214,7 +214,7 @@ def _read_bytes(file: Path) -> bytes:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; readers do not agree on which of two values of one name counts."""
+    """A JSON object without repeated names, of which readers may take the first or the last."""
     made = dict(pairs)
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]

@@ -178,6 +178,14 @@ def test_refusals(make, error, words):
         c.fit(np.zeros((len(Y), columns)), NAMES)
 
 
+def test_a_saved_calibrator_of_one_question_refuses_two_columns():
+    one = cal.CodedCalibrator(cal.Platt(), code="all_pairs").fit(Y % 2 + 0.0, Y % 2)
+    both = np.column_stack((Y % 2, 1 - Y % 2)).astype(float)
+    for fitted in (one, one.to_fitted()):
+        with pytest.raises(cal.errors.InputError, match="must have one column"):
+            fitted.predict_proba(both)
+
+
 def test_wrong_scores_are_refused():
     c = cal.CodedCalibrator(cal.Platt())
     both = np.column_stack((Y % 2, 1 - Y % 2)).astype(float)

@@ -100,14 +100,14 @@ def parts_of_rows(
     """The table of all rows, and folds as a splitter, groups or a fraction ask for."""
     present = None if rows.weight is None else rows.weight > 0
     if present is not None:
-        rows = _taken(rows, np.flatnonzero(present))
+        rows = rows.take(np.flatnonzero(present))
     codes = rows.positive.astype(np.intp)
     data = ModelRows(rows.scores, codes, rows.weight, rows.classes, 1, "auto")
     splits = split_present(cv, data, present, groups, random_state)
     weight = splits.share if rows.weight is None else splits.share * rows.weight
     parts = []
     for train, test in splits.pairs:
-        rest = ScoreTable.from_rows(_taken(rows, train))
+        rest = ScoreTable.from_rows(rows.take(train))
         one = np.where(rows.positive[test], weight[test], 0.0)
         zero = weight[test] - one
         squares = (zero, one) if counts else (zero * zero, one * one)
@@ -120,8 +120,3 @@ def parts_of_rows(
             )
         )
     return ScoreTable.from_rows(rows), parts
-
-
-def _taken(rows: Rows, which: Index) -> Rows:
-    weight = None if rows.weight is None else rows.weight[which]
-    return Rows(rows.scores[which], rows.positive[which], weight, rows.classes, rows.pos_label)

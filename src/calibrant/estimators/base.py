@@ -1,4 +1,4 @@
-"""The base of every univariate calibrator: fit is written once, here."""
+"""The base of all calibrators of one score: fit is written once, here."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data import weighing
 from calibrant.data.cells import cell_facts
 from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.labels import read_classes
-from calibrant.data.score_range import OnRange, ScoreRange, check_range
+from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.to_numpy import like_series
-from calibrant.data.validation import read_binary, read_scores
+from calibrant.data.validation import read_binary
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parameters
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
@@ -59,11 +57,12 @@ def on_logit_scale(scale: str, table: ScoreTable) -> bool:
 
 
 def inner_interval(table: ScoreTable) -> tuple[float, float] | None:
-    """Where scores are kept before a logit is taken, so that 0 and 1 have one; None for margins.
+    """The interval that scores are clipped to before their logit is taken; None for margins.
 
-    Forests and neighbours give 0 and 1 freely, and their logits would be −744 and 37: one surprise
-    there would outweigh all other rows. What lies beyond the outermost scores inside (0, 1) counts
-    as at most half as far from the end as they are (half-way to ½, if there are none).
+    Forests and nearest neighbours often give 0 and 1, whose logits would be −744 and 37: a single
+    wrong one would outweigh all other rows. The interval ends halfway between 0 and the smallest
+    score above 0, and halfway between 1 and the largest score below 1 (at ¼ and ¾ if all scores
+    are 0 or 1).
     """
     scores = table.scores
     if not table.looks_like_probabilities:
@@ -84,14 +83,14 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
     Parameters
     ----------
     weights : {"importance", "counts"}, default="importance"
-        What ``sample_weight`` says: how much a row matters, so that a common factor of all weights
-        changes nothing, and rows are as many as (Σw)²/Σw² tells; or how many equal rows it stands
-        for, so that a weight of 2 is two rows (2⁵³ in all, at most). Methods to which only ratios
-        matter lack it.
+        What ``sample_weight`` means. ``"importance"``: how much a row matters. A common factor of
+        all weights changes nothing, and the number of rows is taken as (Σw)²/Σw². ``"counts"``: how
+        many equal rows it stands for, so that a weight of 2 is two rows (at most 2⁵³ in all).
+        Methods for which only the ratios of weights matter do not have this parameter.
     pos_label : label, default: the larger class
         What a high score means.
     classes : two labels, default: those found in y
-        Needed only where y may hold a single class whose partner cannot be guessed.
+        Needed only if y may hold a single class whose partner cannot be guessed.
 
     Attributes
     ----------
@@ -105,7 +104,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         The scores that it was fitted on: whether they are probabilities, and from where to where.
     """
 
-    #: rows of the rarer class that it wants; fewer are warned of
+    #: with fewer rows of the rarer class than this, `fit` warns
     events_needed: ClassVar[int] = 0
 
     weights: str | None = None
@@ -166,11 +165,10 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
 
     @abstractmethod
     def _fit(self, table: ScoreTable) -> Map:
-        """The map for a table in units of rows, not empty. May set further ``name_`` attributes."""
+        """The map for a table that is not empty, with weights in units of rows.
 
-    @property
-    def _positive_column(self) -> int:
-        return 0 if self.classes_[0] == self.pos_label_ else 1
+        May set further ``name_`` attributes.
+        """
 
     def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label_`` for each score, shape (n,).
@@ -179,18 +177,7 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         the fit were probabilities, so must these be: others are refused (``on_range="error"``),
         moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        check_is_fitted(self)
-        clean = read_scores(scores, positive_column=self._positive_column, classes=self.classes_)
-        p = self.map_(check_range(clean, self._fitted_range, on_range))
-        return like_series(scores, p)
-
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, shape (n, 2), columns in the order of ``classes_``.
-
-        ``on_range`` is as in `calibrate`.
-        """
-        p = np.asarray(self.calibrate(scores, on_range=on_range))
-        return np.column_stack((1.0 - p, p) if self._positive_column == 1 else (p, 1.0 - p))
+        return self._applied.calibrate(scores, on_range=on_range)
 
 
 def range_of_table(table: ScoreTable) -> ScoreRange:
@@ -199,7 +186,7 @@ def range_of_table(table: ScoreTable) -> ScoreRange:
 
 
 def too_few(calibrator: Any, table: ScoreTable) -> str:
-    """What to say where a class has fewer rows than the calibrator wants; else nothing.
+    """The warning if a class has fewer rows than the calibrator wants; else an empty text.
 
     Rows of unequal weight count by (Σw)²/Σw².
     """
@@ -214,7 +201,7 @@ def too_few(calibrator: Any, table: ScoreTable) -> str:
 
 
 def _rate_of(found: float, rows: float) -> str:
-    """How far off the rate may be: Clopper and Pearson's interval, in units of the rate."""
+    """How far off the rate may be: Clopper and Pearson's interval, as multiples of the rate."""
     rest = max(rows - found, found)
     if found == 0.0:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +13,25 @@ from numpy.typing import NDArray
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.json_facts import as_text, fits_64_bits, freeze_facts, is_text, shown
 from calibrant.data.labels import plain
-from calibrant.data.score_matrix import check_distributions, read_score_matrix
+from calibrant.data.score_matrix import check_distributions, read_score_matrix, row_blocks
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.segment_column import NewSegments
-from calibrant.data.to_numpy import like_series, to_column
+from calibrant.data.to_numpy import like_series, to_column, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
 from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
 
 __all__ = [
+    "AppliedMap",
     "Fitted",
     "Label",
     "check_header",
     "check_label",
     "check_labels",
+    "document_of",
+    "fields_of",
     "label_array",
-    "read_rows",
+    "read_column_scores",
     "refuse_models",
 ]
 
@@ -37,6 +40,113 @@ Label = str | int | float | bool
 
 FORMAT = "calibrant"
 VERSION = 2
+
+
+class AppliedMap(NamedTuple):
+    """A map, and how scores are read for it: what a calibrator and its saved value both predict by.
+
+    Parameters
+    ----------
+    map : Map
+    positive_column : int
+        With two classes: which column of probabilities the map gives.
+    expects : ScoreRange or None
+        The scores that the map is for.
+    labels : sequence of labels
+        The classes or labels; a frame whose columns bear their names must have them in this order.
+    """
+
+    map: Map
+    positive_column: int
+    expects: ScoreRange | None
+    labels: Any
+
+    def calibrate(self, scores: Any, segments: Any = None, on_range: str = "error") -> Any:
+        """The probability of the positive class for each score, (n,); of a series, a series."""
+        if isinstance(self.map, VectorMap):
+            raise InputError(
+                "a multiclass calibrator gives one probability per class: use predict_proba."
+            )
+        self._check_segments(segments)
+        clean = read_scores(scores, positive_column=self.positive_column, classes=self.labels)
+        clean = check_range(clean, self.expects, on_range)
+        if isinstance(self.map, Segmented):
+            names = to_column(segments, "segments")  # an iterator is read once
+            codes = self.map.find(names)
+            _warn_of_new(self.map, codes, names)
+            return like_series(scores, self.map.of_codes(clean, codes))
+        return like_series(scores, self.map(clean))
+
+    def predict_proba(self, scores: Any, segments: Any = None, on_range: str = "error") -> Array:
+        """The probability of each class, shape (n, k)."""
+        if isinstance(self.map, VectorMap):
+            return self.map(self._rows(self.map, scores, segments, on_range))
+        p = np.asarray(self.calibrate(scores, segments, on_range))
+        return np.column_stack((1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p))
+
+    def predict(
+        self, scores: Any, segments: Any = None, on_range: str = "error"
+    ) -> NDArray[np.intp]:
+        """The column of the most probable class of each row (the first on ties).
+
+        For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
+        """
+        if not isinstance(self.map, VectorMap):
+            p = self.predict_proba(scores, segments, on_range)
+            return np.asarray(np.argmax(p, axis=1))
+        rows = self._rows(self.map, scores, segments, on_range)
+        if not self.map.distribution:
+            return (self.map(rows) >= 0.5).astype(np.int64)
+        best = np.empty(len(rows), dtype=np.intp)
+        for block in row_blocks(len(rows), self.map.n_classes):
+            best[block] = np.argmax(self.map(rows[block]), axis=1)
+        return best
+
+    def _rows(self, fitted: VectorMap, scores: Any, segments: Any, on_range: str) -> NDArray[Any]:
+        """Rows of scores of the kind of the fit; distributions if the map takes such."""
+        self._check_segments(segments)
+        rows = read_column_scores(scores, fitted.n_columns, self.labels)
+        clean = check_range(rows, self.expects, on_range)
+        if fitted.reads == "probability" and on_range != "allow":
+            check_distributions(clean)
+        return clean
+
+    def _check_segments(self, segments: Any) -> None:
+        segmented = self.map.segments is not None
+        if segmented and segments is None:
+            raise InputError(
+                "this calibrator has a map for each segment, so each row's segment must be given, "
+                "but none came. Pass segments=[...]; for the map of all rows use map.default."
+            )
+        if segments is not None and not segmented:
+            raise InputError(
+                "segments must not be given: this calibrator has one map for all rows. Leave them "
+                "out, or fit a SegmentedCalibrator."
+            )
+
+
+def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], names: NDArray[Any]) -> None:
+    """Warn if most rows are of segments that were never seen."""
+    new = codes == len(fitted.seen)
+    if fitted.seen and new.any():
+        first = plain(names[int(np.argmax(new))])
+        found = NewSegments(len(codes), int(np.count_nonzero(new)), first)
+        found.warn_of_most(fitted.seen, "Are segments spelled as in the fit?")
+
+
+def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
+    """Finite scores of shape (n, columns); of one column also (n,).
+
+    Columns that bear the names of the classes or labels must be in the order of ``labels``.
+    """
+    if columns > 1:
+        return read_score_matrix(scores, columns, classes=labels)
+    matrix = to_matrix(scores, "scores")
+    if matrix.ndim == 2 and matrix.shape[1] != 1:
+        raise InputError(
+            f"scores must have one column, that of the only question, but {matrix.shape[1]} came."
+        )
+    return read_scores(matrix)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +169,9 @@ class Fitted(Frozen):
         after where they are known, and what `save` was told; never the data. Like ``params`` it is
         read-only to the bottom, lists in it are tuples, and `to_dict` gives plain ones.
     score_range : ScoreRange, optional
-        The scores of the fit: whether they were probabilities, and from where to where. None
-        where nobody knows (files of format version 1); then only a map that takes the logit of its
-        scores is known to be one of probabilities.
+        The scores of the fit: whether they were probabilities, and their smallest and largest.
+        None if that is not known (files of format version 1). Then scores must be probabilities
+        only if the map takes their logit.
 
     Examples
     --------
@@ -132,32 +242,11 @@ class Fitted(Frozen):
         Where the scores of the fit were probabilities, so must these be: others are refused
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
-        if isinstance(self.map, VectorMap):
-            raise InputError(
-                "a multiclass calibrator gives one probability per class: use predict_proba."
-            )
-        self._check_segments(segments)
-        clean = read_scores(scores, positive_column=self.positive_column or 0, classes=self.classes)
-        clean = check_range(clean, self.expects, on_range)
-        if isinstance(self.map, Segmented):
-            names = to_column(segments, "segments")  # an iterator is read once
-            codes = self.map.find(names)
-            _warn_of_new(self.map, codes, names)
-            return like_series(scores, self.map.of_codes(clean, codes))
-        return like_series(scores, self.map(clean))
+        return self._applied.calibrate(scores, segments, on_range)
 
-    def _check_segments(self, segments: Any) -> None:
-        segmented = self.map.segments is not None
-        if segmented and segments is None:
-            raise InputError(
-                "this calibrator has a map for each segment, so each row's segment must be given, "
-                "but none came. Pass segments=[...]; for the map of all rows use map.default."
-            )
-        if segments is not None and not segmented:
-            raise InputError(
-                "segments must not be given: this calibrator has one map for all rows. Leave them "
-                "out, or fit a SegmentedCalibrator."
-            )
+    @property
+    def _applied(self) -> AppliedMap:
+        return AppliedMap(self.map, self.positive_column or 0, self.expects, self.classes)
 
     def predict_proba(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
@@ -166,17 +255,7 @@ class Fitted(Frozen):
 
         ``segments`` and ``on_range`` are as in `calibrate`.
         """
-        if isinstance(self.map, VectorMap):
-            self._check_segments(segments)
-            return self.map(self._columns(scores, self.map, on_range))
-        p = np.asarray(self.calibrate(scores, segments=segments, on_range=on_range))
-        pair = (1.0 - p, p) if self.positive_column == 1 else (p, 1.0 - p)
-        return np.column_stack(pair)
-
-    def _columns(self, scores: Any, fitted: VectorMap, on_range: str) -> NDArray[Any]:
-        if fitted.n_columns == 1:
-            return check_range(read_scores(scores), self.expects, on_range)[:, None]
-        return read_rows(fitted, scores, self.expects, on_range, self.classes)
+        return self._applied.predict_proba(scores, segments, on_range)
 
     def predict(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
@@ -185,10 +264,8 @@ class Fitted(Frozen):
 
         For labels that do not exclude each other, (n, k) of 0 and 1: who is more probable than not.
         """
-        p = self.predict_proba(scores, segments=segments, on_range=on_range)
-        if isinstance(self.map, VectorMap) and not self.map.distribution:
-            return (p >= 0.5).astype(np.int64)
-        labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
+        best = self._applied.predict(scores, segments, on_range)
+        labels: NDArray[Any] = best if best.ndim == 2 else label_array(self.classes)[best]
         return labels
 
     def to_fitted(self) -> Fitted:
@@ -197,51 +274,13 @@ class Fitted(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that `save` writes."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "method": self.method,
-            "params": thaw(self.params),
-            "classes": list(self.classes),
-            "pos_label": self.pos_label,
-            "map": self.map.to_dict(),
-            "score_range": None if self.score_range is None else self.score_range.to_dict(),
-            "provenance": thaw(self.provenance),
-        }
+        return document_of(self, FORMAT, VERSION, {"map": self.map.to_dict()})
 
     @staticmethod
     def from_dict(document: Any) -> Fitted:
         """Read the object that `to_dict` wrote; anything else is refused with a reason."""
         check_header(document, FORMAT, VERSION)
-        return Fitted(
-            map_from_dict(document.get("map", {})),
-            tuple(document["classes"]),
-            document.get("pos_label"),
-            document["method"],
-            document["params"],
-            document["provenance"],
-            ScoreRange.from_dict(document.get("score_range")),
-        )
-
-
-def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], names: NDArray[Any]) -> None:
-    """Warn if most rows are of segments that were never seen."""
-    new = codes == len(fitted.seen)
-    if fitted.seen and new.any():
-        first = plain(names[int(np.argmax(new))])
-        found = NewSegments(len(codes), int(np.count_nonzero(new)), first)
-        found.warn_of_most(fitted.seen, "Are segments spelled as in the fit?")
-
-
-def read_rows(
-    fitted: VectorMap, scores: Any, known: ScoreRange | None, on_range: str, classes: Any
-) -> NDArray[Any]:
-    """Rows of scores for a fitted map: of the kind of the fit, distributions if it takes such."""
-    matrix = read_score_matrix(scores, fitted.n_columns, classes=classes)
-    clean = check_range(matrix, known, on_range)
-    if fitted.reads == "probability" and on_range != "allow":
-        check_distributions(clean)
-    return clean
+        return Fitted(map_from_dict(document.get("map", {})), *fields_of(document))
 
 
 def refuse_models(calibrator: Any) -> None:
@@ -262,8 +301,35 @@ def refuse_models(calibrator: Any) -> None:
     )
 
 
+def document_of(fitted: Any, form: str, version: int, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object of a fitted calibrator; ``content`` holds its map, or what stands for it."""
+    return {
+        "format": form,
+        "version": version,
+        "method": fitted.method,
+        "params": thaw(fitted.params),
+        "classes": list(fitted.classes),
+        "pos_label": fitted.pos_label,
+        **content,
+        "score_range": None if fitted.score_range is None else fitted.score_range.to_dict(),
+        "provenance": thaw(fitted.provenance),
+    }
+
+
+def fields_of(document: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What follows the map in a fitted calibrator, from a document whose header was checked."""
+    return (
+        tuple(document["classes"]),
+        document.get("pos_label"),
+        document["method"],
+        document["params"],
+        document["provenance"],
+        ScoreRange.from_dict(document.get("score_range")),
+    )
+
+
 def check_header(document: Any, form: str, newest: int) -> None:
-    """What every calibrator file must say of itself before its content is looked at."""
+    """Refuse a document that is not a calibrator file of a known version."""
     if not isinstance(document, Mapping) or document.get("format") != form:
         came = document.get("format") if isinstance(document, Mapping) else document
         raise InputError(

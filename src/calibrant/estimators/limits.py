@@ -1,4 +1,4 @@
-"""What parameters may be: limits that are declared once, checked once, and word their errors."""
+"""Limits of parameters: declared once, checked once, and used to word the errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Limit(Protocol):
 
 
 def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) -> None:
-    """Every parameter within one of its limits, or a ParameterError naming what is allowed."""
+    """Raise a ParameterError for a parameter that is within none of its limits."""
     for name, allowed in limits.items():
         value = getattr(estimator, name)
         if not any(limit.allows(value) for limit in allowed):

@@ -1,4 +1,4 @@
-"""Several calibrators that are judged side by side: their names, and what they must agree on."""
+"""Calibrators that are judged side by side: their names, and the class that they speak of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from calibrant.estimators.registry import calibrators_of
 
 __all__ = ["BEFORE", "bare", "check_orientation", "named_methods"]
 
-#: what the scores are called as they came
+#: the name of the scores as they came
 BEFORE = "uncalibrated"
 
 
@@ -22,10 +22,11 @@ def named_methods(
     word: str = "calibrators",
     taken: str = BEFORE,
 ) -> dict[str, Any]:
-    """The methods, or those that names stand for: by their class, or all that is not default.
+    """Calibrators by name, from one calibrator, a list or a dict; each may be the name of a method.
 
-    They must be of the ``kinds`` (calibrators of one score) and have other names than the one
-    ``taken``; ``word`` is the parameter that an error speaks of.
+    In a list a calibrator is called by its class, or by class and options if several share a class.
+    All must be of the ``kinds`` (by default calibrators of one score), and none may have the name
+    ``taken``. ``word`` is the parameter that errors speak of.
     """
     from calibrant.estimators.base import Calibrator  # needs scikit-learn, drawing does without
 
@@ -64,7 +65,7 @@ def _in_full(calibrator: Any) -> str:
 
 
 def bare(calibrator: Any) -> Any:
-    """A clone that speaks of 0 and 1, as the tables do."""
+    """A clone with the labels 0 and 1, as tables have them."""
     from sklearn.base import clone
 
     return clone(calibrator).set_params(pos_label=None, classes=None)

@@ -1,4 +1,4 @@
-"""Scores out of fold, put together, and a calibrator fitted to them."""
+"""A calibrator fitted to the pooled scores of all folds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Part = tuple[Array, Index | None]
 
 
 def fit_calibrator(calibrator: Calibrator, data: ModelRows, parts: list[Part]) -> Calibrator:
-    """With two classes: the calibrator, fitted on pooled (scores, rows)."""
+    """With two classes: the calibrator, fitted to the pooled parts."""
     labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
     one: Calibrator = clone(calibrator).set_params(**labels)
 
@@ -40,10 +40,10 @@ def fit_pooled(
     fit: Callable[[Array, Index, Array | None], None],
     n: int,
 ) -> None:
-    """Call ``fit`` with the scores of all parts, which of the n rows they are of, and weights.
+    """Call ``fit`` with the scores of all parts, the rows (of n) they belong to, and weights.
 
-    Repeated splits: a row scored r times counts 1/r each time. All its scores together are worth
-    one row, so weights come in units of rows then, and the calibrator takes them for counts.
+    With repeated splits a row that is scored r times counts 1/r each time, so that all its scores
+    together count as one row. Weights are then in units of rows, and the calibrator is told so.
     """
     scores = np.concatenate([scores for scores, _ in parts])
     rows = np.concatenate([np.arange(n) if test is None else test for _, test in parts])
@@ -59,7 +59,7 @@ def fit_pooled(
         size[seen] = 1.0 if in_rows is None else in_rows
     counting_rows(calibrator)
     fit(scores, rows, (size / np.maximum(times, 1))[rows])
-    calibrator.set_params(**told)  # what is saved says what was asked for
+    calibrator.set_params(**told)  # the parameters that are saved are those of the user
 
 
 def counting_rows(calibrator: Any) -> Any:
@@ -68,6 +68,6 @@ def counting_rows(calibrator: Any) -> Any:
 
 
 def _weights_told(calibrator: Any) -> dict[str, str]:
-    """What ``weights`` is for a calibrator and for any inside it, by the parameter's name."""
+    """The parameters ``weights`` of a calibrator and of any inside it, with their values."""
     params = calibrator.get_params()
     return {name: told for name, told in params.items() if name.split("__")[-1] == "weights"}

@@ -15,7 +15,7 @@ from calibrant.data.labels import plain
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.fitted import AppliedMap, Fitted
 from calibrant.estimators.limits import Limit, check_parameters
 from calibrant.maps import Map, VectorMap
 
@@ -48,7 +48,7 @@ class KeepsMap:
         """What is saved beside the map: labels, method, parameters, facts, range of the scores."""
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         return (
-            self._saved_labels(),
+            tuple(plain(label) for label in self._class_labels),
             plain(getattr(self, "pos_label_", None)),
             type(self).__name__,
             {name: _jsonable(value) for name, value in params.items()},
@@ -56,8 +56,10 @@ class KeepsMap:
             self._fitted_range,
         )
 
-    def _saved_labels(self) -> tuple[Any, ...]:
-        return tuple(plain(label) for label in self.classes_)
+    @property
+    def _class_labels(self) -> Any:
+        """What the columns of probabilities are called."""
+        return self.classes_
 
     @property
     def _fitted_range(self) -> ScoreRange | None:
@@ -72,7 +74,7 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
     """A calibrator as scikit-learn sees it: a classifier whose rows are scores.
 
     A subclass declares its parameters in ``__init__`` and their limits in ``_limits``, and writes
-    ``fit`` and ``predict_proba``.
+    ``fit``.
     """
 
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {}
@@ -97,13 +99,30 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
         if y is None:
             raise InputError("this calibrator requires y to be passed, but the target y is None.")
 
+    @property
+    def _positive_column(self) -> int:
+        label = getattr(self, "pos_label_", None)
+        return int(label is None or self.classes_[0] != label)
+
+    @property
+    def _applied(self) -> AppliedMap:
+        check_is_fitted(self)
+        return AppliedMap(self.map_, self._positive_column, self._fitted_range, self._class_labels)
+
+    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
+        """The probability of each class, columns in the order of ``classes_``.
+
+        Where the scores of the fit were probabilities, so must these be: others are refused
+        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
+        """
+        return self._applied.predict_proba(scores, on_range=on_range)
+
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
         """The most probable class of each row (the first in sorted order on ties).
 
         ``on_range`` is as in `predict_proba`.
         """
-        best = np.argmax(self.predict_proba(scores, on_range=on_range), axis=1)
-        labels: NDArray[Any] = self.classes_[best]
+        labels: NDArray[Any] = self.classes_[self._applied.predict(scores, on_range=on_range)]
         return labels
 
     def __sklearn_tags__(self) -> Any:

@@ -33,16 +33,16 @@ __all__ = [
 Index = NDArray[np.intp]
 Pair = tuple[Index, Index]
 
-#: the kinds of cv that pick rows, so that the rows must be such that they can be picked
+#: the kinds of cv that pick rows by index
 SPLITTING = ("folds", "fraction")
-#: how many folds None means, as in scikit-learn
+#: the number of folds that None stands for, as in scikit-learn
 FOLDS = 5
 #: what to do where a fold lacks a class
 LESS_RARE = "Use stratified or fewer folds, or drop a class this rare."
 
 
 def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
-    """What a value of cv asks for: prefit, train, a fraction, or folds (None: `FOLDS`)."""
+    """The kind of a value of cv: "prefit", "train", "fraction" or "folds"."""
     if cv is None:
         return "folds"
     if isinstance(cv, str):
@@ -152,11 +152,11 @@ def _of_present(cv: Any, present: NDArray[np.bool_]) -> Any:
 def row_folds(
     cv: Any, data: ModelRows, groups: NDArray[Any] | None = None, *, complete: bool = True
 ) -> list[Pair]:
-    """The rows to train on and to score, fold by fold; if complete, each trains on two classes.
+    """The rows to train on and to score, fold by fold.
 
     A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
-    groups stratified folds that keep each group together. Where they need not be complete, classes
-    of fewer rows than folds are dealt one by one.
+    groups stratified folds that keep each group together. With ``complete`` every fold must train
+    on two classes or more; without, a class may have fewer rows than there are folds.
     """
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 
@@ -200,9 +200,9 @@ def hold_out(
 ) -> list[Pair]:
     """One split that holds out a fraction of the rows of each class, drawn at random.
 
-    Groups are kept together: then the fraction is the nearest 1/k or 1 − 1/k. Where the split need
+    Groups are kept together; the fraction is then the nearest 1/k or 1 − 1/k. If the split need
     not be complete and a class is too small to be split, rows or groups are drawn whatever their
-    class.
+    class is.
     """
     from sklearn import model_selection as ms
 
@@ -265,9 +265,9 @@ def _lack(number: int, folds: int, data: ModelRows, missing: NDArray[np.bool_]) 
 
 
 def warn_of_missing(pairs: list[Any], data: ModelRows, model: Any) -> None:
-    """Say which fold trains without one of several classes, and what its model makes of that.
+    """Warn of folds that train without one of several classes: their model gives it probability 0.
 
-    Only of models with predict_proba, which can go on: others are refused once they are fitted.
+    This concerns models with predict_proba; others are refused once they are fitted.
     """
     for number, (train, _) in enumerate(pairs, start=1):
         missing = data.class_counts(train) == 0

@@ -15,7 +15,7 @@ __all__ = ["HeldOutCells", "TableFolds", "possible_folds"]
 
 Array = NDArray[np.float64]
 
-#: cells with more rows of a class than this are divided by one draw, not row by row
+#: the rows of a class in a cell are dealt one by one up to this number, beyond it by a single draw
 MANY = 50
 SMALLEST = np.finfo(np.float64).tiny
 
@@ -53,14 +53,14 @@ def possible_folds(wanted: int, rarest: float) -> int:
 
 
 class TableFolds:
-    """A table dealt into k folds at random, class by class; the seed is fixed.
+    """A table dealt into k folds at random, class by class.
 
-    Rows are dealt whole, and without a look at their neighbours: a row of weight 100 is in one
-    fold, and a fold's frequency at a score says nothing of the other folds'. A table knows no
-    rows, but Σw and Σw² tell how many a cell has: (Σw)²/Σw², exactly where they weigh the same. So
-    a weight of 2 and two rows of weight 1 are dealt differently, as they must be. With
-    ``repetitions`` whole weights are taken for numbers of rows instead, for methods that promise
-    to treat them so; a row of weight 2 may then be on both sides of a split.
+    Rows are dealt whole, so that a row of weight 100 is in one fold, and independently, so that a
+    fold's frequency at a score says nothing about the other folds. A table has no rows, but the
+    number of rows of a cell follows from its weights: (Σw)²/Σw², which is exact if all have the
+    same weight. So a weight of 2 and two rows of weight 1 are dealt differently, as they must be.
+    With ``repetitions`` whole weights are taken as numbers of rows, for methods that promise to
+    treat them so; a row of weight 2 may then be on both sides of a split.
 
     >>> t = ScoreTable.from_counts([0.1, 0.5], [30, 10], [0, 20])
     >>> deal = TableFolds(t, 2)
@@ -113,7 +113,7 @@ class _ClassFolds:
     def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
         present = weight > 0
         rows = np.zeros(len(weight), dtype=np.int64)
-        held = np.maximum(square[present], SMALLEST)  # 1e-200² is 0: as one row
+        held = np.maximum(square[present], SMALLEST)  # 1e-200² is 0 and counts as one row
         known = np.rint(weight[present] ** 2 / held)
         rows[present] = np.clip(known, 1.0, 2.0**53)  # beyond, integers end and shares are the same
         self.rows = rows

@@ -147,10 +147,6 @@ class LocalCalibrator(ScoreEstimator):
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         return self
 
-    @property
-    def _positive_column(self) -> int:
-        return 0 if len(self.classes_) == 2 and self.classes_[0] == self.pos_label_ else 1
-
     def _predict_proba(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Array:
         p = self._apply(self._clean(scores, on_range), rows)
         return p if self._positive_column == 1 else p[:, ::-1]

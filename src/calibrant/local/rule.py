@@ -10,14 +10,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.frozen import Frozen, thaw
+from calibrant.data.frozen import Frozen
 from calibrant.data.json_facts import freeze_facts, shown
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.to_numpy import like_series, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Label, check_header, check_labels, label_array
+from calibrant.estimators.fitted import (
+    Label,
+    check_header,
+    check_labels,
+    document_of,
+    fields_of,
+    label_array,
+)
 
 __all__ = ["FORMAT", "LocalFitted", "RowInputs", "Rule", "check_two", "read_columns"]
 
@@ -188,17 +195,8 @@ class LocalFitted(Frozen):
     def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The JSON object and the arrays that `save` writes."""
         state, arrays = self.rule.to_parts()
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "method": self.method,
-            "params": thaw(self.params),
-            "classes": list(self.classes),
-            "pos_label": self.pos_label,
-            "rule": {"kind": self.rule.kind, "version": self.rule.version, "state": state},
-            "score_range": None if self.score_range is None else self.score_range.to_dict(),
-            "provenance": thaw(self.provenance),
-        }
+        rule = {"kind": self.rule.kind, "version": self.rule.version, "state": state}
+        document = document_of(self, FORMAT, VERSION, {"rule": rule})
         return document, arrays
 
     @staticmethod
@@ -228,15 +226,7 @@ class LocalFitted(Frozen):
             raise
         except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
             raise InputError(f"the file is damaged: {type(wrong).__name__}: {wrong}") from wrong
-        fitted = LocalFitted(
-            made,
-            tuple(document["classes"]),
-            document.get("pos_label"),
-            document["method"],
-            document["params"],
-            document["provenance"],
-            ScoreRange.from_dict(document.get("score_range")),
-        )
+        fitted = LocalFitted(made, *fields_of(document))
         if made.n_classes != len(fitted.classes):
             raise InputError(
                 f"the file is damaged: its rule speaks of {made.n_classes} classes, but "

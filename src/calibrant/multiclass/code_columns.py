@@ -8,14 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from calibrant.data.score_matrix import read_score_matrix
-from calibrant.data.score_range import OnRange, ScoreRange, check_range
-from calibrant.data.to_numpy import to_matrix
-from calibrant.data.validation import read_scores
+from calibrant.data.score_range import ScoreRange
 from calibrant.data.weighing import weight_in_rows
-from calibrant.errors import InputError, ParameterError
+from calibrant.errors import ParameterError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.registry import calibrator_of
 from calibrant.estimators.score_estimator import ScoreEstimator
@@ -32,7 +28,6 @@ __all__ = [
     "fit_column",
     "one_sided",
     "range_of_columns",
-    "read_column_scores",
     "weighted_code",
 ]
 
@@ -47,8 +42,6 @@ class ColumnsCalibrator(ScoreEstimator):
 
     multiclass: ClassVar[bool] = True
     _one_column: ClassVar[bool] = False
-    #: the attribute that has the names of the columns
-    _column_names: ClassVar[str] = "classes_"
 
     calibrator: Any
     map_: VectorMap
@@ -58,17 +51,6 @@ class ColumnsCalibrator(ScoreEstimator):
         if self.calibrator is None:
             raise ParameterError('calibrator must be given, such as Platt() or "isotonic".')
         return column_calibrator(self.calibrator)
-
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probabilities of each row, a column for each class or label.
-
-        Where the scores of the fit were probabilities, so must these be: others are refused
-        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
-        """
-        check_is_fitted(self)
-        names = getattr(self, self._column_names)
-        clean = read_column_scores(scores, self.map_.n_columns, names)
-        return self.map_(check_range(clean, self._fitted_range, on_range))
 
 
 def combiner(combine: str, code: Code) -> str:
@@ -99,14 +81,14 @@ def weighted_code(combine: str, code: Code, maps: list[Map], totals: Array) -> C
 
 
 def column_rows(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Array:
-    """How many rows each column is fitted to, by what the calibrator takes weights for."""
+    """The number of rows that each column is fitted to, as the calibrator reads weights."""
     size = weight_in_rows(weight, getattr(calibrator, "weights", None) or "importance")
     counts = np.ones(len(signs)) if size is None else size
     return np.asarray(counts @ (signs != 0), dtype=np.float64)
 
 
 def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map | None:
-    """What a column says without rows of both sides: the smoothed share of the one, or ½."""
+    """The constant map of a column that lacks rows of a side: (n₊ + 1)/(n + 2). Else None."""
     used = signs != 0
     weight = None if weight is None else weight[used]
     positive, negative = (
@@ -118,7 +100,7 @@ def one_sided(signs: NDArray[Any], weight: Array | None, calibrator: Any) -> Map
 
 
 def column_calibrator(given: Any) -> Calibrator:
-    """A calibrator of one score, or the one that a name stands for, since each column has one."""
+    """The calibrator of a column's scores, given as an instance or by name."""
     calibrator = calibrator_of(given)
     if not isinstance(calibrator, Calibrator):
         raise ParameterError(
@@ -133,21 +115,6 @@ def column_calibrator(given: Any) -> Calibrator:
                 f"but {value!r} came."
             )
     return calibrator
-
-
-def read_column_scores(scores: Any, columns: int, names: Any) -> NDArray[Any]:
-    """Finite scores of shape (n, columns); of one column also (n,).
-
-    Columns that bear the names of the classes or labels must be in the order of ``names``.
-    """
-    if columns > 1:
-        return read_score_matrix(scores, columns, classes=names)
-    matrix = to_matrix(scores, "scores")
-    if matrix.ndim == 2 and matrix.shape[1] != 1:
-        raise InputError(
-            f"scores must have one column, that of the only question, but {matrix.shape[1]} came."
-        )
-    return read_scores(matrix)[:, None]
 
 
 def range_of_columns(scores: NDArray[Any], weight: Array | None) -> ScoreRange:

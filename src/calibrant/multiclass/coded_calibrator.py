@@ -13,6 +13,7 @@ from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator, Limit, OneOf, row_facts
+from calibrant.estimators.fitted import read_column_scores
 from calibrant.estimators.score_estimator import ScoreTransformer
 from calibrant.maps import Coded, Piecewise
 from calibrant.multiclass.code_columns import (
@@ -22,7 +23,6 @@ from calibrant.multiclass.code_columns import (
     combiner,
     fit_column,
     range_of_columns,
-    read_column_scores,
     weighted_code,
 )
 from calibrant.multiclass.codes import Code, read_code
@@ -32,7 +32,7 @@ __all__ = ["CodedCalibrator"]
 
 Array = NDArray[np.float64]
 
-#: what a column says whose classes are all absent
+#: the map of a column whose classes are all absent
 UNDECIDED = Piecewise.constant(0.5)
 
 
@@ -145,7 +145,7 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
 
 
 def _check_order(given: Any, known: NDArray[Any]) -> None:
-    """Classes that were named must be in the order of the code's rows."""
+    """Refuse classes that are named in another order than the rows of the code."""
     if given is None:
         return
     named = [plain(label) for label in to_column(given, "classes")]

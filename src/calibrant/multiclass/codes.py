@@ -24,9 +24,9 @@ Matrix = NDArray[np.int8]
 
 #: the most classes of an exhaustive code: 2047 columns
 MOST_EXHAUSTIVE = 12
-#: how many random matrices are compared, as long as that takes no more than so many differences
+#: the number of random matrices that are compared; fewer if that takes more differences than this
 DRAWS, DIFFERENCES = 200, 1_000_000_000
-#: up to so many classes a code may need nearly all questions there are: more columns are drawn
+#: with so few classes a code may need nearly all questions there are, so more columns are drawn
 FEW = 6
 
 
@@ -303,14 +303,14 @@ def _draw(
 
 
 def _fallback(k: int, columns: int) -> Matrix:
-    """A valid code of so few columns that chance does not find one: binary numbers."""
+    """A code of binary numbers, for so few columns that no random draw was valid."""
     bits = math.ceil(math.log2(k))
     numbers = ((np.arange(k)[:, None] >> np.arange(bits)) & 1) * 2 - 1
     return np.asarray(np.resize(numbers.T, (columns, k)).T, dtype=np.int8)
 
 
 def _separation(rows: NDArray[np.int64], complements: NDArray[np.int64] | None = None) -> float:
-    """The smallest ½Σ|a − b| over pairs of rows; with complements, of a row and either of both."""
+    """The smallest ½Σ|a − b| over pairs of rows a and b, where b may also be its complement."""
     least = math.inf
     for i in range(len(rows) - 1):
         apart = np.abs(rows[i] - rows[i + 1 :]).sum(axis=1)

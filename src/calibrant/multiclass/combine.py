@@ -192,7 +192,7 @@ def pairwise(r: Any, code: Any, *, weights: Any = None) -> Array:
 
 
 def _combine(name: str, r: Any, code: Any, weights: Any) -> Array:
-    """The door: everything checked, then the arithmetic."""
+    """Check all arguments, then combine."""
     found = read_code(code)
     matrix = found.matrix.astype(np.float64)
     if name in NEEDS and not NEEDS[name].fits(matrix):

@@ -12,12 +12,12 @@ from calibrant.data.to_numpy import refuse_unordered, to_incomplete
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Calibrator, row_facts
+from calibrant.estimators.fitted import read_column_scores
 from calibrant.maps import Columns
 from calibrant.multiclass.code_columns import (
     ColumnsCalibrator,
     fit_column,
     range_of_columns,
-    read_column_scores,
 )
 
 __all__ = ["MultiLabelCalibrator"]
@@ -59,8 +59,6 @@ class MultiLabelCalibrator(ColumnsCalibrator):
     >>> c.predict_proba([[0.9, 0.6]]).round(2).tolist()
     [[0.6, 0.73]]
     """
-
-    _column_names = "labels_"
 
     map_: Columns
     labels_: tuple[Any, ...]
@@ -125,9 +123,10 @@ class MultiLabelCalibrator(ColumnsCalibrator):
 
     def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[np.int64]:
         """1 where a label is at least as probable as not, shape (n, k)."""
-        return (self.predict_proba(scores, on_range=on_range) >= 0.5).astype(np.int64)
+        return self._applied.predict(scores, on_range=on_range)
 
-    def _saved_labels(self) -> tuple[Any, ...]:
+    @property
+    def _class_labels(self) -> tuple[Any, ...]:
         return self.labels_
 
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.data.labels import plain
 from calibrant.data.score_matrix import (
@@ -23,7 +22,6 @@ from calibrant.data.to_numpy import to_matrix
 from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator, Number
-from calibrant.estimators.fitted import read_rows
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap
@@ -76,29 +74,12 @@ class RowMap(Views):
     """What calibrators share whose map takes rows of scores, one column for each class."""
 
     map_: Any
-    _fitted_range: Any
 
     def _learn_rows(self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any]) -> None:
         """Keep a map that was fitted to a matrix, and the facts of that fit."""
         self.map_, self.classes_ = fitted, classes
         self.score_range_ = range_of_rows(matrix.scores, fitted)
         self._provenance = provenance_of(matrix)
-
-    def _read(self, scores: Any, on_range: OnRange) -> NDArray[Any]:
-        return read_rows(self.map_, scores, self._fitted_range, on_range, self.classes_)
-
-    def _row_probabilities(self, scores: Any, on_range: OnRange) -> Array:
-        p: Array = self.map_(self._read(scores, on_range))
-        return p
-
-    def _row_labels(self, scores: Any, on_range: OnRange) -> NDArray[Any]:
-        """The most probable class of each row, block by block."""
-        clean = self._read(scores, on_range)
-        best = np.empty(len(clean), dtype=np.intp)
-        for rows in row_blocks(*clean.shape):
-            best[rows] = np.argmax(self.map_(clean[rows]), axis=1)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
 
 
 class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
@@ -155,52 +136,11 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         """The map for a matrix in units of rows. May set further ``name_`` attributes."""
 
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, shape (n, k), columns in the order of ``classes_``.
-
-        Where the scores of the fit were probabilities, so must these be: others are refused
-        (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
-        """
-        check_is_fitted(self)
-        return self._row_probabilities(scores, on_range)
-
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties).
-
-        ``on_range`` is as in `predict_proba`.
-        """
-        check_is_fitted(self)
-        return self._row_labels(scores, on_range)
-
 
 class OneOrMany(Calibrator, RowMap):
     """A calibrator of one score, or of a column for each of three or more classes."""
 
     multiclass: ClassVar[bool] = True
-
-    def calibrate(self, scores: Any, *, on_range: OnRange = "error") -> Any:
-        """The calibrated probability of ``pos_label_`` for each score, shape (n,).
-
-        ``on_range`` is as in `Calibrator`.
-        """
-        check_is_fitted(self)
-        if isinstance(self.map_, VectorMap):
-            raise InputError("several classes have one probability each: use predict_proba.")
-        return super().calibrate(scores, on_range=on_range)
-
-    def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
-        """The probability of each class, columns in the order of ``classes_``."""
-        check_is_fitted(self)
-        if isinstance(self.map_, VectorMap):
-            return self._row_probabilities(scores, on_range)
-        return super().predict_proba(scores, on_range=on_range)
-
-    def predict(self, scores: Any, *, on_range: OnRange = "error") -> NDArray[Any]:
-        """The most probable class of each row (the first in sorted order on ties)."""
-        check_is_fitted(self)
-        if isinstance(self.map_, VectorMap):
-            return self._row_labels(scores, on_range)
-        return super().predict(scores, on_range=on_range)
 
     def _learn_rows(self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any]) -> None:
         super()._learn_rows(fitted, matrix, classes)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant.auto.folds import Splits, table_cv
 from calibrant.data.labels import read_classes
@@ -27,7 +26,6 @@ from calibrant.estimators.base import (
     range_of_table,
     table_facts,
 )
-from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.registry import calibrator_of
 from calibrant.estimators.score_estimator import ScoreEstimator
 from calibrant.estimators.splits import FOLDS
@@ -36,7 +34,7 @@ from calibrant.segment.fits import Own, Residual, Way
 from calibrant.segment.records import Segment, ShrinkageTrial
 from calibrant.segment.segment_cells import SegmentCells, read_tables, stack_of
 from calibrant.segment.shrink import between, choose, cross_validate, shares, small
-from calibrant.segment.splits import MakeFolds, SegmentFold, dealt, folds_of_rows
+from calibrant.segment.splits import MakeFolds, SegmentFold, dealt, folds_of_rows, rows_by_segment
 
 __all__ = ["SegmentedCalibrator"]
 
@@ -297,28 +295,21 @@ class SegmentedCalibrator(ScoreEstimator):
 
         ``on_range`` is as in `Calibrator`.
         """
-        return self._fitted.calibrate(scores, segments=_given(segments), on_range=on_range)
+        return self._applied.calibrate(scores, _given(segments), on_range)
 
     def predict_proba(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
     ) -> Array:
         """The probability of each class, shape (n, 2), columns in the order of ``classes_``."""
-        return self._fitted.predict_proba(scores, segments=_given(segments), on_range=on_range)
+        return self._applied.predict_proba(scores, _given(segments), on_range)
 
     def predict(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"
     ) -> NDArray[Any]:
         """The more probable class of each row (the first in sorted order on ties)."""
-        best = np.argmax(self.predict_proba(scores, segments, on_range=on_range), axis=1)
+        best = self._applied.predict(scores, _given(segments), on_range)
         labels: NDArray[Any] = self.classes_[best]
         return labels
-
-    @property
-    def _fitted(self) -> Fitted:
-        """The map with the labels 0 and 1, since no file could hold labels such as dates."""
-        check_is_fitted(self)
-        positive = int(self.classes_[0] != self.pos_label_)
-        return Fitted(self.map_, (0, 1), positive, score_range=self._fitted_range)
 
 
 def _given(segments: Any) -> Any:
@@ -331,21 +322,9 @@ def _given(segments: Any) -> Any:
 
 def _tables(rows: Rows, keys: list[Key], codes: NDArray[np.intp]) -> dict[Key, ScoreTable]:
     """A table for each segment; those of which every row has weight zero are left out."""
-    order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")
-    bounds = np.cumsum(np.bincount(codes, minlength=len(keys)))
-    scores, positive = rows.scores[order], rows.positive[order]
-    weight = None if rows.weight is None else rows.weight[order]
-    tables, begin = {}, 0
-    for key, end in zip(keys, bounds.tolist(), strict=True):
-        part = slice(begin, end)
-        own = None if weight is None else weight[part]
-        table = ScoreTable.from_rows(
-            Rows(scores[part], positive[part], own, rows.classes, rows.pos_label)
-        )
-        if table:
-            tables[key] = table
-        begin = end
-    return tables
+    parts = rows_by_segment(keys, codes)
+    tables = {key: ScoreTable.from_rows(rows.take(mine)) for key, mine in parts}
+    return {key: table for key, table in tables.items() if table}
 
 
 def _few(stack: SegmentCells, rows: float, events: float) -> Flags:

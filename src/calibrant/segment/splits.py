@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from calibrant.estimators.splits import split_present
 from calibrant.estimators.table_folds import HeldOutCells, possible_folds
 from calibrant.segment.segment_cells import SegmentCells
 
-__all__ = ["MakeFolds", "SegmentFold", "dealt", "folds_of_rows"]
+__all__ = ["MakeFolds", "SegmentFold", "dealt", "folds_of_rows", "rows_by_segment"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -83,11 +83,16 @@ def _cells(stack: SegmentCells, scores: Array, keys: list[Key], codes: Index) ->
     """The cell of each row."""
     place = {key: i for i, key in enumerate(stack.keys)}
     cell = np.zeros(len(codes), dtype=np.intp)
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=len(keys)))
-    for key, mine in zip(keys, np.split(order, ends[:-1]), strict=True):
+    for key, mine in rows_by_segment(keys, codes):
         if key in place:
             part = stack.cells(place[key])
             found = np.searchsorted(stack.scores[part], scores[mine])
             cell[mine] = part.start + np.minimum(found, part.stop - part.start - 1)
     return cell
+
+
+def rows_by_segment(keys: list[Key], codes: Index) -> Iterator[tuple[Key, Index]]:
+    """The rows of each segment, in their order."""
+    order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(keys)))
+    return zip(keys, np.split(order, ends[:-1]), strict=True)

@@ -57,7 +57,13 @@ MANY = [
 
 
 #: what the calibrators of several classes are built on
-BASES = {"AffineCalibrator", "OneOrMany", "RidgeCalibrator", "VectorCalibrator"}
+BASES = {
+    "AffineCalibrator",
+    "ColumnsCalibrator",
+    "OneOrMany",
+    "RidgeCalibrator",
+    "VectorCalibrator",
+}
 #: a calibrator for each part of the rows
 PARTS = ["SegmentedCalibrator"]
 

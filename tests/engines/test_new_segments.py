@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import calibrant as cal
 from calibrant.cli.app import app
 from calibrant.data.segment_column import NewSegments
-from calibrant.engines.segment_keys import segment_keys
+from calibrant.engines.segment_texts import segment_keys
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import Piecewise, Segmented

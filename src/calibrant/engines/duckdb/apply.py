@@ -22,7 +22,7 @@ from calibrant.engines.duckdb.source import Source, identifier, literal
 from calibrant.engines.files.data_files import MISSING as MISSING_WORDS
 from calibrant.engines.files.data_files import kind_of, refuse_different, refuse_url
 from calibrant.engines.rows_of_files import check_rows
-from calibrant.engines.segment_keys import SegmentKeys, segment_keys
+from calibrant.engines.segment_texts import SegmentKeys, segment_keys
 from calibrant.errors import InputError, import_extra
 from calibrant.estimators.fitted import Fitted
 from calibrant.outputs import find_target, keep_apart, whole_file

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.range_watch import RangeWatch
-from calibrant.engines.segment_keys import SegmentKeys
+from calibrant.engines.segment_texts import SegmentKeys
 from calibrant.errors import import_extra
 from calibrant.estimators.fitted import Fitted
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from calibrant.engines.duckdb.source import Source, literal
 from calibrant.engines.rows_of_files import not_in_json
-from calibrant.engines.segment_keys import POWER, WHOLE, SegmentKeys
+from calibrant.engines.segment_texts import POWER, WHOLE, SegmentKeys
 from calibrant.errors import InputError
 
 __all__ = [

@@ -15,7 +15,7 @@ from calibrant.engines.apply import add_probabilities
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.files.data_files import kind_of
 from calibrant.engines.range_watch import RangeWatch
-from calibrant.engines.segment_keys import POWER, WHOLE, SegmentKeys, segment_keys
+from calibrant.engines.segment_texts import POWER, WHOLE, SegmentKeys, segment_keys
 from calibrant.engines.spark import functions
 from calibrant.engines.spark.failures import RAISED, name_of
 from calibrant.engines.spark.file_frame import LINE, FileFrame, finite, not_text

@@ -50,16 +50,18 @@ def adapt(base):
         def fit(self, X, y, sample_weight=None):
             return super().fit(validate_data(self, X)[:, 0], y, sample_weight)
 
-        def calibrate(self, X, *, on_range="error"):
+        def _score(self, X):
             check_is_fitted(self, "map_")
-            first = validate_data(self, X, reset=False)[:, 0]
-            return super().calibrate(first, on_range=on_range)
+            return validate_data(self, X, reset=False)[:, 0]
+
+        def calibrate(self, X, *, on_range="error"):
+            return super().calibrate(self._score(X), on_range=on_range)
 
         def predict_proba(self, X, *, on_range="error"):
-            return super().predict_proba(X, on_range=on_range)
+            return super().predict_proba(self._score(X), on_range=on_range)
 
         def predict(self, X, *, on_range="error"):
-            return super().predict(X, on_range=on_range)
+            return super().predict(self._score(X), on_range=on_range)
 
         def __sklearn_tags__(self):
             tags = super().__sklearn_tags__()
@@ -127,7 +129,7 @@ def test_there_is_an_adapter_for_every_public_calibrator():
     names = {base.__name__ for base in CALIBRATORS}
     assert names >= {
         *("Platt", "LogisticCorrection", "Isotonic", "Histogram"),
-        *("Beta", "Temperature", "Rescale", "Identity"),
+        *("Beta", "Temperature", "Rescale", "Uncalibrated"),
     }
 
 

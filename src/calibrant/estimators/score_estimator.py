@@ -122,7 +122,10 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
 
         ``on_range`` is as in `predict_proba`.
         """
-        labels: NDArray[Any] = self.classes_[self._applied.predict(scores, on_range=on_range)]
+        best = self._applied.predict(
+            scores, on_range=on_range
+        )  # first: it refuses what is unfitted
+        labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def __sklearn_tags__(self) -> Any:

@@ -376,7 +376,7 @@ def test_evaluate_has_intervals(run):
     assert "importance" in many["notes"][-1]
     code, out, err = run(*words, "--weights", "sizes")
     assert (code, out) == (2, "")
-    assert "weights must be 'counts' or 'importance'" in err
+    assert "weights must be 'importance' or 'counts'" in err
 
 
 def test_errors_leave_stdout_empty_also_with_json(run):

@@ -55,7 +55,7 @@ def slow_measure(name):
     def part(y, p, sample_weight):
         return getattr(cal.metrics.corp(y, p, sample_weight=sample_weight), name)
 
-    return getattr(cal, name, part)
+    return getattr(cal.metrics, name, part)
 
 
 # --- values -------------------------------------------------------------------------------------
@@ -81,7 +81,9 @@ def test_weighted_values_are_those_of_a_slow_loop(measure):
     sizes = (20, 100)
     options = {"repeats": 3, "measure": measure, "random_state": 5, "sample_weight": weight}
     curve = learning_curve(METHODS, scores, y, sizes=sizes, **options)
-    slow = slow_curve(METHODS.values(), scores, y, weight, sizes, 3, 5, getattr(cal, measure))
+    slow = slow_curve(
+        METHODS.values(), scores, y, weight, sizes, 3, 5, getattr(cal.metrics, measure)
+    )
     np.testing.assert_allclose(curve.values, slow, rtol=1e-10, atol=1e-14)
 
 
@@ -98,7 +100,7 @@ def test_any_small_data_agree_with_the_slow_loop(data):
         if name == "log_loss":
             scores = np.clip(scores, 0.01, 0.99)
         curve = learning_curve(method, scores, y, sizes=[size], measure=name, **options)
-        slow = slow_curve([method], scores, y, weight, [size], 2, seed, getattr(cal, name))
+        slow = slow_curve([method], scores, y, weight, [size], 2, seed, getattr(cal.metrics, name))
         np.testing.assert_allclose(curve.values, slow, rtol=1e-9, atol=1e-14)
 
 

@@ -59,9 +59,9 @@ def test_bounds_are_the_refitted_isotonic_values(data):
 
 
 @given(data=rows(weight=UNEVEN, score=TAME_PROBABILITIES, max_size=12))
-@example(data=(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1]), np.array([1e18, 1, 2, 1])))
+@example(data=(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1]), np.array([1e15, 1, 2, 1])))
 def test_uneven_weights_lose_no_digits(data):
-    assume(data[2].max() >= 1e-150)  # less is refused
+    assume(data[2].max() >= 1e-150 and data[2].sum() <= 2**53)  # others are refused
     assert worst_difference(data) < 1e-13
 
 
@@ -298,7 +298,7 @@ def test_wrong_options(wrong, text):
         fit([0.1, 0.9], [0, 1], **wrong)
 
 
-@pytest.mark.parametrize("weight", [1e-140, 1e-100, 1e99])
+@pytest.mark.parametrize("weight", [1e-140, 1e-100, 1e14])
 def test_cross_with_weights_of_any_size(weight):
     rng = np.random.default_rng(0)
     s = rng.random(60)

@@ -94,7 +94,7 @@ def test_the_wheel_is_typed(wheel, tmp_path):
     (tmp_path / "user.py").write_text(
         "import calibrant as cal\n"
         "reveal_type(cal.load('c.json'))\n"
-        "reveal_type(cal.Platt().fit([0.1], [1]).calibrate([0.2]))\n"
+        "reveal_type(cal.Platt().fit([0.1], [1]).predict_proba([0.2]))\n"
     )
     done = subprocess.run(
         [

@@ -101,8 +101,9 @@ def test_equal_weights_are_no_weights(case, data, weight):
 @costly
 def test_a_power_of_two_on_all_weights_changes_no_bit(case, data):
     s, y, w = data
+    present = s[w > 0]  # absent rows may have scores of another range
     for power in (-20, -1, 3):
-        assert_same(fit(case, s, y, w * 2.0**power), fit(case, s, y, w), s)
+        assert_same(fit(case, s, y, w * 2.0**power), fit(case, s, y, w), present)
 
 
 @ALL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -15,13 +16,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def _kernels() -> str:
     """A number that changes with the kernels, so that no older compiled code stands in for them."""
-    files = sorted((ROOT / "src" / "calibrant" / "kernels").glob("*.py"))
+    files = sorted((ROOT / "src" / "calibrant" / "kernels").rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"calibrant-numba-{_kernels()}")
 )
+
+# a shell starts jobs in the background with Ctrl-C ignored; tests of interrupts need it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `make test` draws few examples of each property, `make test-all` many; in CI always the same ones
 settings.register_profile(

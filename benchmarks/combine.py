@@ -29,8 +29,8 @@ ROWS = {"soft": (1.0, 0.5), "usual": (0.3, 0.5), "sharp": (0.05, 0.5), "noise on
 CODES = {
     "all pairs": all_pairs(CLASSES),
     "one against all": one_vs_rest(CLASSES),
-    "dense": ecoc(CLASSES, "dense"),
-    "sparse": ecoc(CLASSES, "sparse"),
+    "dense": ecoc(CLASSES, design="dense"),
+    "sparse": ecoc(CLASSES, design="sparse"),
 }
 TAKEN = {
     "all pairs": (pairwise, least_squares, coupling),

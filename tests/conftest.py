@@ -31,13 +31,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # `make test` draws few examples of each property, `make test-all` many; in CI always the same ones
 settings.register_profile(
     "quick",
-    max_examples=20,
+    max_examples=8,
     derandomize="CI" in os.environ,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
-settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=40)
+settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 #: run by `make test-all` only: they start Java, build wheels, or run studies

@@ -351,6 +351,7 @@ def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
     assert cal.load(tmp_path / "a.json").predict_proba(z).tolist() == check(auto, z).tolist()
 
 
+@pytest.mark.full
 def test_memory_is_a_few_matrices():
     """One prediction out of fold for each of six candidates, and what a fit needs."""
     z, y = draw(1500, k=4)

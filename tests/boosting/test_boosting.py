@@ -121,6 +121,7 @@ def expected_to_fail(model):
     ],
     expected_failed_checks=expected_to_fail,
 )
+@pytest.mark.full
 def test_passes_every_check(estimator, check):
     check(estimator)
 
@@ -541,6 +542,7 @@ def test_weights_cannot_all_underflow(loss):
 @pytest.mark.parametrize(
     ("loss", "votes", "rounds"), [("exponential", "hard", 8192), ("log", "soft", 1024)]
 )
+@pytest.mark.full
 def test_many_rounds_neither_overflow_nor_stop(loss, votes, rounds):
     rows, y = sample(60, seed=4, flip=0.3)
     model = AdaBoost(loss=loss, votes=votes, n_estimators=rounds, random_state=0)
@@ -800,6 +802,7 @@ def test_raw_scores_leave_the_ends_as_boosting_goes_on_and_the_link_of_stumps_is
     assert brier_score_loss(y[2000:], p) < 0.8 * brier_score_loss(y[2000:], raw[-1])
 
 
+@pytest.mark.full
 def test_1024_rounds_of_trees_on_letters(shared):
     path = shared / "data" / "letter.csv.gz"
     if not path.is_file():

@@ -187,6 +187,7 @@ def test_equals_its_slow_twin(case, data):
     query = np.concatenate((query, s))
     if case.exact:
         expected = case.twin(s, y, w, query)
+        assume(expected is not None)  # two answers are equally good
         assert (
             np.abs(fit_counts(case, s, y, w).calibrate(query, on_range="allow") - expected).max()
             < case.tol

@@ -65,6 +65,7 @@ def test_uneven_weights_lose_no_digits(data):
     assert worst_difference(data) < 1e-13
 
 
+@pytest.mark.full
 def test_many_random_tables():
     rng = np.random.default_rng(0)
     for _ in range(1000):

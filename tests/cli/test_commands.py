@@ -532,6 +532,7 @@ def test_an_interruption_in_this_process(run, monkeypatch, scores):
     assert err == "interrupted: no partial output was left behind.\n"
 
 
+@pytest.mark.full
 def test_a_process_of_its_own(scores, tmp_path):
     words = ("fit", scores / "scores.csv", "-s", "score", "-l", "churned", "-o", "c.json")
     done = shell(*words, cwd=tmp_path)
@@ -544,6 +545,7 @@ def test_a_process_of_its_own(scores, tmp_path):
     assert done.stderr.count("\n") == 1  # the database says nothing of its own at exit
 
 
+@pytest.mark.full
 def test_a_terminal_of_few_letters(scores, tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "NO_COLOR": "1"}
     words = ("fit", scores / "scores.csv", "-s", "score", "-l", "churned")
@@ -562,6 +564,7 @@ def test_a_terminal_of_few_letters(scores, tmp_path):
         ("matplotlib", ["plot", "good.csv", "-p", "score", "-l", "label", "-o", "p.png"]),
     ],
 )
+@pytest.mark.full
 def test_a_missing_package_is_named_with_its_cure(tmp_path, module, words):
     (tmp_path / "good.csv").write_text(GOOD)
     cal.save(cal.Platt().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), tmp_path / "c.json")
@@ -580,6 +583,7 @@ def test_a_missing_package_is_named_with_its_cure(tmp_path, module, words):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 @pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.full
 def test_a_signal_leaves_nothing_behind(tmp_path, stop, code):
     n = 3_000_000
     pq.write_table(
@@ -608,6 +612,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path, stop, code):
     assert list((tmp_path / "spill").iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_reader_that_goes_away_is_no_error_message(tmp_path):
     command = f"{shlex.quote(sys.executable)} -m calibrant.cli methods --json | head -1"
     done = subprocess.run(
@@ -673,6 +678,7 @@ def test_demo_does_the_whole_job(run):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == first
 
 
+@pytest.mark.full
 def test_what_demo_says_to_type_can_be_typed(run, monkeypatch):
     _, out, _ = run("demo")
     typed = [shlex.split(line) for line in out.split("The same by hand:")[1].strip().splitlines()]
@@ -683,6 +689,7 @@ def test_what_demo_says_to_type_can_be_typed(run, monkeypatch):
         assert run(*words[1:])[0] == 0
 
 
+@pytest.mark.full
 def test_the_commands_of_the_guide_work(run, root, scores):
     """Every command of docs/cli.md, in order, in one folder."""
     guide = (root / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -716,6 +723,7 @@ def test_words_are_honest():
     assert "AUC" not in alone
 
 
+@pytest.mark.full
 def test_long_fits_say_so_on_a_terminal(monkeypatch):
     """After two seconds (here: none) a person sees a line; a pipe or --json does not."""
     import io

@@ -613,6 +613,7 @@ assert len(lazy.fetchall()) == 2
 
 
 @pytest.mark.parametrize("method", ["Platt", "VennAbers"])
+@pytest.mark.full
 def test_a_script_ends_without_a_word(method):
     """A relation that lives as long as the script is no leak to DuckDB's binding."""
     script = LIVING.format(method=method)

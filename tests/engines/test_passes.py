@@ -57,6 +57,7 @@ def same(found, wanted) -> None:
     st.sampled_from([16, 128]),
     st.sampled_from([0, 3, 10]),
 )
+@pytest.mark.full
 def test_probabilities_in_batches(data, cells, few):
     p, y, w = data
     frame = frame_of("duckdb", {"p": p, "y": y, "w": w})

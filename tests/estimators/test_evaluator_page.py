@@ -302,6 +302,7 @@ def test_it_works_by_keyboard_and_has_names(page, tmp_path):
     assert page.run("document.documentElement.lang") == "en"
 
 
+@pytest.mark.full
 def test_nothing_is_asked_of_the_network(path):
     text = path.read_text(encoding="utf-8")
     links = set(re.findall(r"https?://[^\s\"']+", text))

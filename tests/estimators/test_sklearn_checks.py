@@ -115,6 +115,7 @@ WRAPPED = [
 
 
 @parametrize_with_checks([counting(wrapper) for wrapper in WRAPPED])
+@pytest.mark.full
 def test_wrapper_passes_every_check(estimator, check):
     check(estimator)
 

@@ -1237,6 +1237,7 @@ def test_readable():
 
 @needs_spark
 @pytest.mark.xdist_group("spark")
+@pytest.mark.full
 def test_spark_gives_what_calibrate_gives(tmp_path):
     from calibrant.engines.spark import Spark
 

@@ -8,10 +8,12 @@ import sys
 
 import numba
 import numpy as np
+import pytest
 
 from calibrant.kernels import _jit
 
 
+@pytest.mark.full
 def test_kernels_without_compilation(root):
     """The small checks of the kernels, in a process where numba compiles nothing."""
     chosen = (

@@ -34,6 +34,7 @@ def check(tallies, runs, level=0.95):
                 assert tally.held >= least(tally.runs, level), (what, name, tally.held)
 
 
+@pytest.mark.full
 def test_a_glance_at_the_coverage(study):
     tallies = study.coverage("common", "none", 200, 60, 100)
     assert {len(found) for found in tallies.values()} == {11, 9}

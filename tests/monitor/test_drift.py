@@ -224,6 +224,7 @@ def test_least_keeps_what_is_good_enough():
 
 
 @pytest.mark.parametrize("kind", ["even", "moved", "rare", "weights", "map"])
+@pytest.mark.full
 def test_false_alarms_are_about_as_many_as_promised(kind):
     rng = np.random.default_rng(11)
     alarms, runs, n = 0, 150, 300

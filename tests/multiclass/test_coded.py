@@ -234,6 +234,7 @@ def test_the_top_label_and_one_class_at_a_time(make):
         cal.CodedClassifier(LogisticRegression(), calibrator=None, combine="least_squares"),
     ]
 )
+@pytest.mark.full
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -116,6 +116,7 @@ def alone(allowed, folder):
     return json.loads(done.stdout)
 
 
+@pytest.mark.full
 def test_numpy_alone_loads_and_applies_bit_for_bit(tmp_path):
     rng = np.random.default_rng(0)
     p, z = rng.random(400), rng.normal(0.0, 3.0, (400, 6))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 
 def blocks(root, language):
@@ -37,6 +38,7 @@ def test_python_examples_run(root, tmp_path, monkeypatch):
     assert (tmp_path / "calibrator.json").exists()
 
 
+@pytest.mark.full
 def test_command_lines_run(root, tmp_path):
     rng = np.random.default_rng(0)
     lines = ["id,score,outcome"]

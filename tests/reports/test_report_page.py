@@ -300,6 +300,7 @@ def test_the_policy_lets_only_our_script_run(browser, file, tmp_path):
     page.close()
 
 
+@pytest.mark.full
 def test_several_classes_and_margins_have_pages_too(browser, data, tmp_path):
     rng = np.random.default_rng(13)
     z = rng.normal(0, 1.5, (800, 3))

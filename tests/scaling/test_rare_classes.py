@@ -79,6 +79,7 @@ def check_temperature(setting):
 
 @several
 @pytest.mark.parametrize("setting", FEW, ids=str)
+@pytest.mark.full
 def test_scalings_end_at_their_optima(name, setting):
     check_scaling(name, setting)
 

@@ -527,6 +527,7 @@ def test_many_classes_take_the_published_strength():
 
 @pytest.mark.parametrize("name", ["vector", "matrix", "dirichlet", "structured"])
 @pytest.mark.parametrize("k", [10, 30, 60])
+@pytest.mark.full
 def test_few_rows_of_many_classes_do_no_harm(name, k):
     """Scores that are right: the default loses less on new rows than their loss is known to."""
 

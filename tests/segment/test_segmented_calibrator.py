@@ -601,6 +601,7 @@ def test_a_shared_shape_needs_fewer_rows():
     assert excess(p, default.calibrate(s, g)) < 0.5 * excess(p, platt.calibrate(s, g))
 
 
+@pytest.mark.full
 def test_the_study_tells_the_ways_apart(root):
     study = experiment(root, "segments")
     differ = study.trial(study.SETTINGS["offsets, 100 rows"], 0)

@@ -302,7 +302,8 @@ def all_binnings(cells, lam):
 
 
 def best_binning_dense(n0, n1, gaps):
-    """The O(D²) dynamic programme: starts of the bins and the log score."""
+    """The O(D²) dynamic programme: starts of the bins, the log score, and whether there are other
+    binnings that are as good."""
     size = len(n0)
     sum0, sum1 = np.append(0, np.cumsum(n0)), np.append(0, np.cumsum(n1))
     height = np.append(0, np.cumsum(gaps))
@@ -310,26 +311,30 @@ def best_binning_dense(n0, n1, gaps):
     from scipy.special import gammaln
 
     value, back, best = np.full(size, -np.inf), np.zeros(size + 1, int), 0.0
-    value[0] = 0.0
+    value[0], as_good = 0.0, np.zeros(size + 1, bool)
     for u in range(1, size + 1):
         a, b = sum0[u] - sum0[:u], sum1[u] - sum1[:u]
         total = value[:u] + gammaln(a + 1) + gammaln(b + 1) - gammaln(a + b + 2)
         back[u] = int(np.argmax(total))
+        as_good[u] = (total >= total.max() - 1e-9).sum() > 1
         best = total[back[u]] - height[u - 1]
         if u < size:
             value[u] = best + log_cut[u - 1] + height[u]
-    starts, u = [], size
+    starts, u, tied = [], size, False
     while u:
+        tied |= bool(as_good[u])
         starts.append(int(back[u]))
         u = int(back[u])
-    return starts[::-1], best
+    return starts[::-1], best, tied
 
 
 def sbb(s, y, w, query, lam):
     cells = group(s, y, w)
     scores = list(cells)
     n0, n1 = (np.array([c[k] for c in cells.values()]) for k in (0, 1))
-    starts, _ = best_binning_dense(n0, n1, _gaps(scores, lam))
+    starts, _, tied = best_binning_dense(n0, n1, _gaps(scores, lam))
+    if tied:
+        return None
     ends = [*starts[1:], len(scores)]
     values = [
         (n1[a:b].sum() + 1) / (n0[a:b].sum() + n1[a:b].sum() + 2)

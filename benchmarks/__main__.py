@@ -17,6 +17,7 @@ from benchmarks import (
     evaluate,
     export,
     fit,
+    monitor,
     near_isotonic,
     prior,
     rare,
@@ -47,6 +48,7 @@ MEASUREMENTS = {
     "prior": prior.run,
     "rare": rare.run,
     "drift": drift.run,
+    "monitor": monitor.run,
     "auto": auto.run,
 }
 

@@ -57,6 +57,7 @@ from calibrant.local.intervals import prediction_interval as prediction_interval
 from calibrant.local.sba import SimilarityBinning as SimilarityBinning
 from calibrant.metrics import evaluate as evaluate
 from calibrant.monitor.drift_check import check_drift as check_drift
+from calibrant.monitor.monitor import Monitor as Monitor
 from calibrant.monitor.prior_adjust import adjust_prior as adjust_prior
 from calibrant.monitor.rate_estimating import estimate_rate as estimate_rate
 from calibrant.monitor.rate_estimating import estimate_rates as estimate_rates

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from calibrant.data.json_facts import shown
+from calibrant.data.json_documents import read_document
 from calibrant.data.provenance import measures_of, read_notes, read_period
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted, refuse_models
@@ -24,19 +22,6 @@ from calibrant.local.rule import LocalFitted
 from calibrant.outputs import find_target, write_whole
 
 __all__ = ["load", "save"]
-
-LARGEST_FILE = 1 << 30
-#: the first bytes of files that are not UTF-8 text, and what to do about them
-FOREIGN = {
-    b"\x1f\x8b": "it is compressed by gzip. Unpack it first",
-    b"PK\x03\x04": "it is a zip archive. Unpack it first",
-    b"\x80": "it may be a pickle, which is never loaded. Save the calibrator with calibrant.save",
-    b"\xff\xfe": "it is UTF-16. Convert it to UTF-8",
-    b"\xfe\xff": "it is UTF-16. Convert it to UTF-8",
-    b"\xef\xbb\xbf": "it begins with a byte order mark. Convert it to UTF-8 without one",
-}
-#: the escape of a surrogate; only two of them in the right order are a character
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def save(
@@ -149,7 +134,7 @@ def load(path: str | os.PathLike[str]) -> Fitted | LocalFitted:
     ('Isotonic', 2.0)
     """
     file = Path(path)
-    document = _read_json(file)
+    document = read_document(file)
     try:
         if isinstance(document, dict) and document.get("format") == LOCAL:
             return LocalFitted.from_parts(document, _read_arrays(file, document.get("arrays")))
@@ -179,52 +164,6 @@ def _write_json(file: Path, document: dict[str, Any]) -> None:
     except UnicodeEncodeError as wrong:
         raise InputError(f"this calibrator cannot be written as JSON: {wrong}") from wrong
     write_whole(file, content)
-
-
-def _read_json(file: Path) -> Any:
-    content = _read_bytes(file)
-    for start, reason in FOREIGN.items():
-        if content.startswith(start):
-            raise InputError(f"{file} is not a calibrator file: {reason}.")
-    try:
-        text = content.decode("utf-8")
-        document = json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_without_twins
-        )
-        if SURROGATE.search(text):
-            json.dumps(document, ensure_ascii=False).encode("utf-8")
-    except InputError as wrong:
-        raise InputError(f"{file}: {wrong}") from wrong
-    except RecursionError as wrong:
-        raise InputError(f"{file} is not a calibrator file: it nests too deeply.") from wrong
-    except ValueError as wrong:  # of JSON, of UTF-8, of integers with too many digits
-        raise InputError(f"{file} is not a calibrator file: {wrong}") from wrong
-    return document
-
-
-def _read_bytes(file: Path) -> bytes:
-    """What is in a file, unless it cannot be a calibrator."""
-    if "\0" in str(file):
-        raise InputError(f"{shown(str(file))} cannot be the name of a file.")
-    with file.open("rb") as stream:
-        content = stream.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise InputError(f"{file} is larger than 1 GiB: this is not a calibrator.")
-    return content
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without repeated names, of which readers may take the first or the last."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in made if names.count(name) > 1)
-        raise InputError(f"the file is damaged: {shown(twin)} occurs twice in one object.")
-    return made
-
-
-def _refuse_constant(name: str) -> float:
-    raise InputError(f"the file is damaged: numbers must be finite, but {name} came.")
 
 
 # --- arrays beside it ---------------------------------------------------------------------------
@@ -265,7 +204,7 @@ def _arrays_of(file: Path) -> Path | None:
         with file.open("rb") as stream:
             if LOCAL.encode() not in stream.read(100):  # the format comes first
                 return None
-        document = _read_json(file)
+        document = read_document(file)
     except (OSError, InputError):
         return None
     if not isinstance(document, dict) or document.get("format") != LOCAL:

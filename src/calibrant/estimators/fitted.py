@@ -28,6 +28,7 @@ __all__ = [
     "check_header",
     "check_label",
     "check_labels",
+    "check_version",
     "document_of",
     "fields_of",
     "label_array",
@@ -330,11 +331,21 @@ def fields_of(document: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def check_header(document: Any, form: str, newest: int) -> None:
     """Refuse a document that is not a calibrator file of a known version."""
+    check_version(document, form, newest, "a calibrant calibrator")
+    kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
+    for name, kind in kinds.items():
+        if not isinstance(document.get(name), kind):
+            raise InputError(f"the file is damaged: {name!r} is missing or of a wrong type.")
+    if not is_text(document["method"]):
+        raise InputError("the file is damaged: its 'method' is no text.")
+
+
+def check_version(document: Any, form: str, newest: int, what: str) -> None:
+    """Refuse a document of another format, or of a version that is not known."""
     if not isinstance(document, Mapping) or document.get("format") != form:
         came = document.get("format") if isinstance(document, Mapping) else document
         raise InputError(
-            f"this is not a calibrant calibrator: its 'format' must be {form!r}, but "
-            f"{shown(came)} came."
+            f"this is not {what}: its 'format' must be {form!r}, but {shown(came)} came."
         )
     version = document.get("version")
     if type(version) is not int or version < 1:
@@ -347,12 +358,6 @@ def check_header(document: Any, form: str, newest: int) -> None:
             f"the file has format version {shown(version)}, but this calibrant reads up to "
             f"{newest}. Upgrade: pip install --upgrade calibrant"
         )
-    kinds = {"classes": list, "method": str, "params": dict, "provenance": dict}
-    for name, kind in kinds.items():
-        if not isinstance(document.get(name), kind):
-            raise InputError(f"the file is damaged: {name!r} is missing or of a wrong type.")
-    if not is_text(document["method"]):
-        raise InputError("the file is damaged: its 'method' is no text.")
 
 
 def check_label(value: Any) -> Label:

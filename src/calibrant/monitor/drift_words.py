@@ -7,7 +7,7 @@ from collections.abc import Callable
 from calibrant.monitor.drift_value import Drift
 from calibrant.result_tables import aligned, shown_value
 
-__all__ = ["facts", "in_words", "table_of"]
+__all__ = ["facts", "in_words", "shown_p", "table_of"]
 
 HEAD = ("what changes", "statistic", "df", "p-value", "remedy", "saves (nats/row)", "leaves (RMS)")
 LEFT = ("what changes", "remedy")

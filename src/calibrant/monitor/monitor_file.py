@@ -1,0 +1,197 @@
+"""The state of a monitor as plain values, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.json_facts import shown
+from calibrant.data.segment_keys import segment_key
+from calibrant.errors import InputError
+from calibrant.estimators.fitted import check_labels, check_version
+from calibrant.monitor.evidence import Evidence
+from calibrant.monitor.monitor_state import Alarm, MonitorState, SegmentEvidence, Watched
+from calibrant.monitor.monitor_windows import EDGES, Window
+from calibrant.monitor.reference_band import ReferenceBand
+
+__all__ = ["FORMAT", "document_of", "state_of"]
+
+FORMAT, VERSION = "calibrant-monitor", 1
+Array = NDArray[np.float64]
+
+
+# --- out ----------------------------------------------------------------------------------------
+
+
+def document_of(state: MonitorState) -> dict[str, Any]:
+    """What JSON can hold of a monitor, which is all of it."""
+    watched, alarm, band = state.watched, state.alarm, state.band
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "alpha": state.alpha,
+        "least": state.least,
+        "weights": state.weights,
+        "by_segment": state.by_segment,
+        "fingerprint": state.fingerprint,
+        "band": None if band is None else _band(band),
+        "classes": None if state.classes is None else list(state.classes),
+        "pos_label": state.pos_label,
+        "watched": watched and {"borders": watched.borders.tolist(), "centre": watched.centre},
+        "heaviest": state.heaviest,
+        "rows": state.rows,
+        "evidence": _evidence(state.evidence),
+        "peak": state.peak,
+        "segments": [
+            {"segment": key, "share": one.share, "evidence": _evidence(one.evidence)}
+            for key, one in state.segments.items()
+        ],
+        "first_segments": state.first_segments,
+        "windows": [window.to_plain() for window in state.windows],
+        "marks": [list(mark) for mark in state.marks],
+        "alarm": alarm and {"batch": alarm.batch, "when": alarm.when},
+        "impossible": state.impossible,
+    }
+
+
+def _band(band: ReferenceBand) -> dict[str, Any]:
+    columns = band._replace(scores=band.scores[1:])  # the first is −∞
+    return {name: values.tolist() for name, values in columns._asdict().items()}
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    """Plain values; null where the wealth is nothing, whose ln is −∞."""
+    columns = {
+        name: [value if math.isfinite(value) else None for value in values.tolist()]
+        for name, values in (("wealth", evidence.wealth), ("best", evidence.best))
+    }
+    return {
+        **columns,
+        "since": evidence.since.tolist(),
+        "waiting": evidence.waiting,
+        "batches": evidence.batches,
+        "peak": evidence.peak,
+    }
+
+
+# --- in -----------------------------------------------------------------------------------------
+
+
+def state_of(document: Any) -> MonitorState:
+    """The state that `document_of` wrote; anything else is refused with a reason."""
+    check_version(document, FORMAT, VERSION, "the state of a monitor")
+    try:
+        return _state(document)
+    except InputError:
+        raise
+    except (TypeError, AttributeError, LookupError, ArithmeticError, ValueError) as wrong:
+        raise InputError(
+            f"the state of the monitor is damaged: {type(wrong).__name__}: {wrong}. Go on from an "
+            "earlier copy, or start a new monitor."
+        ) from wrong
+
+
+def _state(document: Mapping[str, Any]) -> MonitorState:
+    watched, alarm, band = (document[name] for name in ("watched", "alarm", "band"))
+    classes = document["classes"]
+    state = MonitorState(
+        alpha=_number(document["alpha"], 0.0, 1.0),
+        least=_number(document["least"], 0.0, 0.5),
+        weights=str(document["weights"]),
+        by_segment=bool(document["by_segment"]),
+        fingerprint=str(document["fingerprint"]),
+        band=None if band is None else _read_band(band),
+        classes=None if classes is None else check_labels(classes),
+        pos_label=document["pos_label"],
+        watched=None
+        if watched is None
+        else Watched(_column(watched["borders"]), _number(watched["centre"])),
+        heaviest=_number(document["heaviest"], 0.0),
+        rows=_count(document["rows"]),
+        evidence=_read_evidence(document["evidence"]),
+        peak=_number(document["peak"], 0.0),
+        segments={
+            segment_key(one["segment"]): SegmentEvidence(
+                _number(one["share"], 0.0, 1.0), _read_evidence(one["evidence"])
+            )
+            for one in document["segments"]
+        },
+        first_segments=_count(document["first_segments"]),
+        windows=tuple(_read_window(window) for window in document["windows"]),
+        marks=tuple((_count(number), str(mark)) for number, mark in document["marks"]),
+        alarm=None if alarm is None else Alarm(_count(alarm["batch"]), str(alarm["when"])),
+        impossible=_count(document["impossible"]),
+    )
+    _check_counts(state)
+    return state
+
+
+def _check_counts(state: MonitorState) -> None:
+    """The parts of a state must fit together."""
+    count = 0 if state.watched is None else len(state.watched.alternatives().prior)
+    if len(state.evidence.wealth) != count or (state.batches > 0) != (count > 0):
+        raise InputError(
+            f"the state of the monitor is damaged: {len(state.evidence.wealth)} alternatives came "
+            f"where {count} are watched."
+        )
+
+
+def _read_band(band: Mapping[str, Any]) -> ReferenceBand:
+    scores = np.append(-np.inf, _column(band["scores"]))
+    columns = [_column(band[name]) for name in ("p", "low", "high")]
+    if any(len(column) != len(scores) for column in columns):
+        raise ValueError("the columns of the band differ in length")
+    return ReferenceBand(scores, *columns)
+
+
+def _read_evidence(given: Mapping[str, Any]) -> Evidence:
+    wealth, best = (
+        np.array([-np.inf if value is None else _number(value) for value in given[name]])
+        for name in ("wealth", "best")
+    )
+    since = np.array([_count(value) for value in given["since"]], dtype=np.int64)
+    if not len(wealth) == len(best) == len(since):
+        raise ValueError("the columns of the evidence differ in length")
+    return Evidence(
+        wealth,
+        best,
+        since,
+        _number(given["waiting"], 0.0, 1.0),
+        _count(given["batches"]),
+        _number(given["peak"], 0.0),
+    )
+
+
+def _read_window(given: Mapping[str, Any]) -> Window:
+    columns = [_column(given[name]) for name in ("weight", "positive", "predicted", "variance")]
+    if any(len(column) != len(EDGES) + 1 for column in columns):
+        raise ValueError("a window has another number of cells")
+    return Window(
+        _count(given["first"]),
+        _count(given["last"]),
+        str(given["since"]),
+        str(given["until"]),
+        _number(given["evidence"]),
+        *columns,
+    )
+
+
+def _column(values: Any) -> Array:
+    return np.array([_number(value) for value in values], dtype=np.float64)
+
+
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+    fine = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not fine or not math.isfinite(value) or not low <= value <= high:
+        raise ValueError(f"a number from {low:g} to {high:g} must be there, but {shown(value)} is")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"a count must be there, but {shown(value)} is")
+    return value

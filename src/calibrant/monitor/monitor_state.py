@@ -1,0 +1,241 @@
+"""What a monitor knows after some batches, as a value, and what one more batch makes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.segment_keys import Key
+from calibrant.errors import InputError
+from calibrant.losses import logit
+from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch_gains
+from calibrant.monitor.monitor_windows import EDGES, Window, thinned
+from calibrant.monitor.reference_band import ReferenceBand
+
+__all__ = ["Alarm", "Batch", "MonitorState", "SegmentEvidence", "Watched"]
+
+Array = NDArray[np.float64]
+
+#: parts of the scale that are watched by themselves
+PARTS = 10
+#: batches whose repetition is noticed, and how many different probabilities they must have for it
+REMEMBERED, TELLING = 1000, 10
+#: the share of all evidence that is about segments, and of that the share of the first ones
+BY_SEGMENT, AT_FIRST = 0.5, 0.5
+
+
+class Watched(NamedTuple):
+    """Which changes are watched for: borders of the parts of the scale, and where lines turn."""
+
+    borders: Array
+    centre: float
+
+    @classmethod
+    def by(cls, p: Array) -> Watched:
+        """Tenths of the first batch's probabilities, and the mean of their log-odds.
+
+        Probabilities are known before the labels, so they may decide what is bet on. Borders
+        are fixed ones where a batch has too few different probabilities.
+        """
+        borders = np.quantile(p, np.arange(1, PARTS) / PARTS)
+        if len(np.unique(p)) < 5 * PARTS:
+            borders = EDGES[3:-3:2]
+        centre = float(np.clip(logit(np.clip(p, 1e-6, 1.0 - 1e-6)).mean(), -5.0, 5.0))
+        return cls(np.unique([0.0, *borders.tolist(), 2.0]), centre)
+
+    def alternatives(self, *, only_shifts: bool = False) -> Alternatives:
+        return Alternatives.of(self.borders, only_shifts=only_shifts)
+
+
+@dataclass(frozen=True)
+class SegmentEvidence:
+    """The evidence in one segment, and its share of the first 1."""
+
+    share: float
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The first batch after which the evidence was enough, and when that was."""
+
+    batch: int
+    when: str
+
+
+class Batch(NamedTuple):
+    """New rows: a table of probabilities or scores, and that of each segment, if there are any.
+
+    ``heaviest`` is the largest weight of a row; None where weights are numbers of rows.
+    """
+
+    table: ScoreTable
+    segments: Mapping[Key, ScoreTable]
+    rows: int
+    heaviest: float | None
+    when: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What tells this batch from others, whatever the order of its rows."""
+        columns = (self.table.scores, self.table.negative, self.table.positive)
+        return hashlib.sha256(b"".join(column.tobytes() for column in columns)).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class MonitorState:
+    """All that a monitor remembers.
+
+    Attributes
+    ----------
+    alpha, least, weights, by_segment
+        As given to `Monitor`.
+    fingerprint : str
+        Of the calibrator's map; empty without one.
+    band : ReferenceBand, or None
+        What old rows say, if there are any in place of a calibrator.
+    classes, pos_label
+        The two labels and the positive one; None before the first batch if nobody told.
+    watched : Watched, or None
+        What the first batch decided.
+    heaviest : float
+        The largest weight so far.
+    rows : int
+        Rows so far.
+    evidence : Evidence
+        About all rows.
+    peak : float
+        The largest ln of all evidence together, segments included.
+    segments : mapping of segment to SegmentEvidence
+    first_segments : int
+        How many segments the first batch had.
+    windows : tuple of Window
+    marks : tuple of (number of a batch, its mark)
+    alarm : Alarm, or None
+    impossible : int
+        The first batch with an event that was claimed to be impossible; 0 if there is none.
+    """
+
+    alpha: float
+    least: float
+    weights: str
+    by_segment: bool
+    fingerprint: str = ""
+    band: ReferenceBand | None = None
+    classes: tuple[object, ...] | None = None
+    pos_label: object = None
+    watched: Watched | None = None
+    heaviest: float = 0.0
+    rows: int = 0
+    evidence: Evidence = field(default_factory=lambda: Evidence.none(0))
+    peak: float = 0.0
+    segments: Mapping[Key, SegmentEvidence] = field(default_factory=dict)
+    first_segments: int = 0
+    windows: tuple[Window, ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()
+    alarm: Alarm | None = None
+    impossible: int = 0
+
+    @property
+    def batches(self) -> int:
+        return self.evidence.batches
+
+    @property
+    def enough(self) -> float:
+        """The ln of the evidence that raises the alarm.
+
+        A band of old rows may itself be wrong, with half of alpha: the other half is left.
+        """
+        return math.log((1.0 if self.band is None else 2.0) / self.alpha)
+
+    @property
+    def total(self) -> float:
+        """ln of all evidence of now: the mean of that about all rows and about segments."""
+        if not self.by_segment:
+            return self.evidence.total
+        shares = [(one.share, one.evidence.total) for one in self.segments.values()]
+        unused = max(1.0 - sum(share for share, _ in shares), 0.0)
+        about = [math.log(share) + value for share, value in shares]
+        about += [math.log(unused)] if unused else []
+        return float(
+            np.logaddexp(
+                math.log(1.0 - BY_SEGMENT) + self.evidence.total,
+                math.log(BY_SEGMENT) + float(np.logaddexp.reduce(about)),
+            )
+        )
+
+    def bounds(self, table: ScoreTable) -> NullBounds:
+        """What is claimed of a table's scores, and how far the truth may be from it."""
+        found = (
+            NullBounds.exactly(table.scores) if self.band is None else self.band.at(table.scores)
+        )
+        return found.widened(self.least) if self.least else found
+
+    def after(self, batch: Batch) -> MonitorState:
+        """With one more batch; a batch that came before is refused."""
+        number = self.batches + 1
+        mark = batch.mark
+        if len(batch.table) >= TELLING:
+            for earlier, known in self.marks:
+                if known == mark:
+                    raise InputError(
+                        f"this batch is the same as batch {earlier}: its {batch.rows:,} rows would "
+                        "count twice. Pass rows that came since."
+                    )
+        bounds = self.bounds(batch.table)
+        watched = self.watched or Watched.by(bounds.p)
+        alternatives = watched.alternatives()
+        heaviest = 1.0 if batch.heaviest is None else max(self.heaviest, batch.heaviest)
+        before = self.evidence if self.batches else Evidence.none(len(alternatives.prior))
+        made = replace(
+            self,
+            watched=watched,
+            heaviest=heaviest,
+            rows=self.rows + batch.rows,
+            evidence=before.after(
+                self._gains(batch.table, watched, alternatives, heaviest), alternatives.prior
+            ),
+            segments=self._segments(batch, watched, heaviest),
+            first_segments=self.first_segments if self.batches else len(batch.segments),
+            marks=(*self.marks, (number, mark))[-REMEMBERED:],
+        )
+        if bounds.impossible(batch.table.negative, batch.table.positive):
+            made = replace(made, impossible=self.impossible or number)
+        made = replace(made, peak=max(self.peak, made.total))
+        if made.alarm is None and (made.peak >= made.enough or made.impossible):
+            made = replace(made, alarm=Alarm(number, batch.when))
+        seen = ScoreTable.from_counts(bounds.p, batch.table.negative, batch.table.positive)
+        window = Window.of(number, batch.when, made.total, seen)
+        return replace(made, windows=thinned((*self.windows, window)))
+
+    def _gains(
+        self, table: ScoreTable, watched: Watched, alternatives: Alternatives, heaviest: float
+    ) -> Array:
+        # a weight below that of the heaviest row is a power below 1: a bet that is fair stays so
+        negative, positive = table.negative / heaviest, table.positive / heaviest
+        return batch_gains(alternatives, watched.centre, self.bounds(table), negative, positive)
+
+    def _segments(
+        self, batch: Batch, watched: Watched, heaviest: float
+    ) -> dict[Key, SegmentEvidence]:
+        """The evidence in each segment; those of the first batch share one half, later ones the
+        rest, the j-th of them 1/(j(j + 1)) of it."""
+        alternatives = watched.alternatives(only_shifts=True)
+        found = dict(self.segments)
+        for key, table in batch.segments.items():
+            later = 1 + len(found) - self.first_segments
+            share = (1.0 - AT_FIRST) / (later * (later + 1))
+            if not self.batches:
+                share = AT_FIRST / len(batch.segments)
+            new = SegmentEvidence(share, Evidence.none(len(alternatives.prior)))
+            known = found.get(key, new)
+            gains = self._gains(table, watched, alternatives, heaviest)
+            found[key] = replace(known, evidence=known.evidence.after(gains, alternatives.prior))
+        return found

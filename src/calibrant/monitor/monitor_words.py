@@ -1,0 +1,58 @@
+"""What a monitor says to people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calibrant.monitor.drift_words import shown_p
+
+if TYPE_CHECKING:
+    from calibrant.monitor.monitor import Monitor, MonitorReading
+
+__all__ = ["described", "in_words"]
+
+TODO = {
+    "intercept": "Add one number to the log-odds: monitor.drift().update(calibrator) does.",
+    "refit": "Correct the log-odds by a line: monitor.drift().update(calibrator) does.",
+    "new map": "Fit a calibrator to new rows: no shift or line follows this.",
+}
+
+
+def in_words(reading: MonitorReading) -> list[str]:
+    """What was found, since when and where, and what to do."""
+    if not reading.since:
+        return ["No rows have come yet."]
+    sure = f"p {'' if shown_p(reading.p_value).startswith('<') else '= '}{shown_p(reading.p_value)}"
+    if reading.alarm is None:
+        return [f"No alarm ({sure}): the probabilities may still be right."]
+    batch, when = reading.alarm.batch, reading.alarm.when
+    first = f"Alarm since batch {batch}{f' ({when})' if when else ''}, {sure}."
+    began = f"batch {reading.since}{f' ({reading.since_when})' if reading.since_when else ''}"
+    said = [first, f"The change probably began with {began}: {_change(reading)}."]
+    if reading.segments:
+        said.append(f"Segments with an alarm of their own: {_listed(reading.segments)}.")
+    return [*said, TODO[reading.recommendation]]
+
+
+def _listed(segments: tuple[object, ...], most: int = 10) -> str:
+    shown = ", ".join(map(str, segments[:most]))
+    return shown if len(segments) <= most else f"{shown} and {len(segments) - most:,} more"
+
+
+def _change(reading: MonitorReading) -> str:
+    way = "up" if reading.shift > 0 else "down"
+    if reading.change == "shift":
+        return f"all log-odds went {way} by about {abs(reading.shift):g}"
+    if reading.change == "slope":
+        return "the log-odds were stretched or squeezed"
+    low, high = reading.part
+    return (
+        f"log-odds of probabilities from {low:.2g} to {high:.2g} went {way} by about "
+        f"{abs(reading.shift):g}"
+    )
+
+
+def described(monitor: Monitor) -> str:
+    """The monitor in two lines."""
+    counts = f"{monitor.batches:,} batches, {monitor.rows:,} rows"
+    return f"Monitor({counts})\n" + " ".join(in_words(monitor.reading))

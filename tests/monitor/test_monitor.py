@@ -1,0 +1,357 @@
+"""The monitor: fair bets, what it finds, what it refuses, and its file."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calibrant as cal
+from calibrant.errors import InputError, ParameterError
+from calibrant.monitor import Monitor
+from calibrant.monitor.evidence import (
+    Alternatives,
+    Evidence,
+    NullBounds,
+    batch_gains,
+    share_of_start,
+)
+from calibrant.monitor.reference_band import ReferenceBand
+
+BORDERS = np.array([0.0, 0.02, 0.1, 0.4, 0.9, 2.0])
+CHANGES = {
+    "up": lambda p: _moved(p, 0.5),
+    "down": lambda p: _moved(p, -0.5),
+    "squeezed": lambda p: _moved(p, -1.0, 0.5),
+    "top": lambda p: np.where(p >= np.quantile(p, 0.8), _moved(p, 1.0), p),
+}
+
+
+def _moved(p, shift, slope=1.0):
+    z = np.log(p / (1.0 - p))
+    return 1.0 / (1.0 + np.exp(-(slope * z + shift)))
+
+
+def _days(rng, days, rows=400, change=None, at=0):
+    for day in range(days):
+        p = rng.beta(1.0, 5.0, rows)
+        true = p if change is None or day < at else change(p)
+        yield rng.random(rows) < true, p
+
+
+# --- bets are fair ------------------------------------------------------------------------------
+
+
+@given(
+    p=st.floats(1e-12, 1.0 - 1e-12),
+    width=st.sampled_from([0.0, 0.001, 0.1]),
+    place=st.floats(0.0, 1.0),
+    centre=st.floats(-5.0, 5.0),
+)
+def test_no_truth_that_is_allowed_lets_a_bet_win(p, width, place, centre):
+    bounds = NullBounds.exactly(np.array([p])).widened(width)
+    true = float(bounds.low[0] + place * (bounds.high[0] - bounds.low[0]))
+    alternatives = Alternatives.of(BORDERS)
+    one, none = np.ones(1), np.zeros(1)
+    won = np.exp(batch_gains(alternatives, centre, bounds, none, one))
+    lost = np.exp(batch_gains(alternatives, centre, bounds, one, none))
+    expected = true * won + (1.0 - true) * lost
+    assert (expected <= 1.0 + 1e-9).all()
+    if not width:
+        np.testing.assert_allclose(expected, 1.0, rtol=1e-9)
+
+
+def test_all_stakes_together_are_one():
+    alternatives = Alternatives.of(BORDERS)
+    assert alternatives.prior.sum() == pytest.approx(1.0)
+    assert sum(map(share_of_start, range(1, 100_000))) < 1.0
+    evidence = Evidence.none(len(alternatives.prior))
+    for _ in range(50):  # nothing is won or lost
+        evidence = evidence.after(np.zeros(len(alternatives.prior)), alternatives.prior)
+    assert evidence.total == pytest.approx(0.0, abs=1e-12)
+
+
+def test_evidence_is_the_mean_over_all_beginnings():
+    rng = np.random.default_rng(0)
+    prior, gains = np.array([0.3, 0.7]), rng.normal(size=(6, 2))
+    evidence = Evidence.none(2)
+    for row in gains:
+        evidence = evidence.after(row, prior)
+    total = 1.0 - sum(share_of_start(t) for t in range(1, 7))
+    for begin in range(6):
+        total += share_of_start(begin + 1) * (prior @ np.exp(gains[begin:].sum(axis=0)))
+    assert evidence.total == pytest.approx(math.log(total))
+    for k in range(2):
+        sums = [math.log(share_of_start(b + 1)) + gains[b:, k].sum() for b in range(6)]
+        assert evidence.since[k] == 1 + int(np.argmax(sums))
+        assert evidence.best[k] == pytest.approx(max(sums))
+
+
+def test_right_probabilities_rarely_raise_an_alarm():
+    rng = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(30):
+        monitor = Monitor(alpha=0.2)
+        for y, p in _days(rng, 20, rows=100):
+            monitor.update(y, p)
+        alarms += monitor.alarm is not None
+    assert alarms <= 12  # 30 · 0.2 + 2.7 deviations; a check each day would raise nearly all
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_band_of_old_rows_is_never_crossed_by_its_own_share(seed):
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.normal(size=200), rng.integers(0, 3))
+    table = cal.ScoreTable.from_arrays(scores, rng.random(200) < 0.3)
+    band = ReferenceBand.of(table, 0.05)
+    assert (np.diff(band.low) >= 0.0).all()
+    assert (np.diff(band.high) >= 0.0).all()
+    assert (band.low <= band.p).all()
+    assert (band.p <= band.high).all()
+    assert len(band.at(rng.normal(size=50)).p) == 50
+
+
+def test_the_band_holds_a_rising_curve():
+    rng = np.random.default_rng(2)
+    missed = 0
+    for _ in range(60):
+        scores = rng.random(500)
+        table = cal.ScoreTable.from_arrays(scores, rng.random(500) < scores**2)
+        at = np.linspace(0.0, 1.0, 300)
+        found = ReferenceBand.of(table, 0.1).at(at)
+        missed += bool(((at**2 < found.low) | (at**2 > found.high)).any())
+    assert missed <= 6
+
+
+# --- what is found ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("up", "shift"), ("down", "shift"), ("squeezed", "slope"), ("top", "part")]
+)
+def test_changes_are_found_and_told_apart(name, kind):
+    rng = np.random.default_rng(3)
+    monitor = Monitor()
+    for day, (y, p) in enumerate(_days(rng, 40, change=CHANGES[name], at=20)):
+        reading = monitor.update(y, p, when=f"day {day + 1}")
+    assert 20 < monitor.alarm.batch <= 40
+    assert reading.change == kind
+    assert abs(reading.since - 21) <= 3
+    assert reading.since_when == f"day {reading.since}"
+    assert reading.p_value <= 0.05
+    if name == "top":
+        assert reading.part[0] > 0.1
+    assert "Alarm since batch" in str(reading)
+
+
+def test_the_drift_since_then_mends_the_calibrator():
+    rng = np.random.default_rng(4)
+    monitor = Monitor(cal.maps.Identity())
+    for y, p in _days(rng, 30, rows=1000, change=CHANGES["up"], at=10):
+        monitor.update(y, p)
+    drift = monitor.drift()
+    assert drift.recommendation == "intercept"
+    assert drift.shift == pytest.approx(0.5, abs=0.1)
+    assert drift.update(cal.maps.Identity()).calibrate([0.3])[0] == pytest.approx(
+        _moved(np.array([0.3]), drift.shift)[0]
+    )
+
+
+def test_small_changes_are_none_with_least():
+    rng = np.random.default_rng(5)
+    strict, lenient = Monitor(), Monitor(least=0.05)
+    for y, p in _days(rng, 30, rows=1000, change=lambda p: np.clip(p + 0.02, 0, 1)):
+        strict.update(y, p)
+        lenient.update(y, p)
+    assert strict.alarm is not None
+    assert lenient.alarm is None
+
+
+def test_scores_go_through_the_calibrator():
+    rng = np.random.default_rng(6)
+    scores = rng.normal(size=2000)
+    fitted = cal.Platt().fit(scores, np.where(rng.random(2000) < 0.3, "yes", "no"))
+    by_scores, by_p = Monitor(fitted), Monitor(fitted)
+    y = np.where(rng.random(300) < 0.3, "yes", "no")
+    by_scores.update(y, scores=scores[:300])
+    by_p.update(y, fitted.calibrate(scores[:300]))
+    assert by_scores.to_dict() == by_p.to_dict()
+
+
+def test_old_rows_as_the_reference():
+    rng = np.random.default_rng(7)
+    old = rng.random(5000)
+    monitor = Monitor(cal.ScoreTable.from_arrays(old, rng.random(5000) < old**2))
+    for day in range(40):
+        s = rng.random(500)
+        monitor.update(rng.random(500) < (s**2 if day < 20 else np.sqrt(s)), scores=s)
+        if day == 19:
+            assert monitor.alarm is None
+    assert monitor.alarm.batch > 20
+
+
+def test_a_segment_is_named():
+    rng = np.random.default_rng(8)
+    monitor = Monitor(by_segment=True)
+    for _ in range(30):
+        p, where = rng.beta(1, 5, 600), rng.integers(6, size=600)
+        true = np.where(where == 4, _moved(p, 1.2), p)
+        reading = monitor.update(rng.random(600) < true, p, segments=where)
+    assert reading.segments == (4,)
+    assert "4" in str(reading)
+
+
+def test_impossible_events_are_an_alarm_at_once():
+    monitor = Monitor()
+    reading = monitor.update([0, 1], [0.2, 0.0])
+    assert monitor.alarm.batch == 1
+    assert reading.p_value == 0.0
+    assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).reading == reading
+
+
+# --- weights ------------------------------------------------------------------------------------
+
+
+def test_a_common_factor_on_weights_changes_nothing():
+    rng = np.random.default_rng(9)
+    y, p, w = rng.random(200) < 0.4, rng.random(200), rng.random(200)
+    found = []
+    for factor in (1.0, 1024.0):
+        monitor = Monitor()
+        monitor.update(y, p, sample_weight=factor * w)
+        found.append(monitor.reading.evidence)
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+def test_counts_are_repetitions():
+    rng = np.random.default_rng(10)
+    y, p, w = rng.random(100) < 0.4, rng.random(100), rng.integers(0, 4, 100)
+    weighted, repeated = Monitor(weights="counts"), Monitor(weights="counts")
+    weighted.update(y, p, sample_weight=w)
+    repeated.update(np.repeat(y, w), np.repeat(p, w))
+    assert weighted.reading.evidence == pytest.approx(repeated.reading.evidence, rel=1e-12)
+
+
+def test_the_order_of_rows_plays_no_part():
+    rng = np.random.default_rng(11)
+    y, p, w = rng.random(200) < 0.4, rng.random(200), rng.random(200)
+    order = rng.permutation(200)
+    one, other = Monitor(), Monitor()
+    one.update(y, p, sample_weight=w)
+    other.update(y[order], p[order], sample_weight=w[order])
+    assert one.to_dict() == other.to_dict()
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+def test_the_same_batch_twice_is_noticed():
+    rng = np.random.default_rng(12)
+    monitor = Monitor()
+    y, p = rng.random(50) < 0.3, rng.random(50)
+    monitor.update(y, p)
+    before = monitor.to_dict()
+    with pytest.raises(InputError, match="same as batch 1"):
+        monitor.update(y[::-1], p[::-1])
+    assert monitor.to_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (((0, 1), (0.2, 1.5)), "probabilities"),
+        (((0, 1), (0.2, math.nan)), "NaN|missing|finite"),
+        (((0, 1, 1), (0.2, 0.3)), "rows"),
+        (((0, 2), (0.2, 0.3)), "2"),
+        (((), ()), "at least one row"),
+    ],
+)
+def test_bad_rows_leave_the_monitor_as_it_was(rows, words):
+    monitor = Monitor(classes=(0, 1))
+    monitor.update([0, 1, 0], [0.1, 0.6, 0.3])
+    before = monitor.to_dict()
+    with pytest.raises(InputError, match=words):
+        monitor.update(*rows)
+    assert monitor.to_dict() == before
+
+
+def test_what_must_come_together():
+    monitor = Monitor()
+    with pytest.raises(InputError, match="either"):
+        monitor.update([0, 1])
+    with pytest.raises(InputError, match="has none"):
+        monitor.update([0, 1], scores=[0.1, 0.2])
+    with pytest.raises(InputError, match="by_segment"):
+        monitor.update([0, 1], [0.1, 0.2], segments=["a", "b"])
+    with pytest.raises(InputError, match="none came"):
+        Monitor(by_segment=True).update([0, 1], [0.1, 0.2])
+    with pytest.raises(ParameterError, match="alpha"):
+        Monitor(alpha=1.5)
+    with pytest.raises(ParameterError, match="least"):
+        Monitor(least=-0.1)
+    weighted = cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1], [0.5, 2.0])
+    with pytest.raises(InputError, match="no weights"):
+        Monitor(weighted)
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["plain", "calibrator", "old rows", "segments"])
+def test_a_saved_monitor_goes_on_as_if_nothing_had_happened(tmp_path, kind):
+    rng = np.random.default_rng(13)
+    scores = rng.random(500)
+    fitted = cal.Platt().fit(scores, rng.random(500) < scores)
+    table = cal.ScoreTable.from_arrays(scores, rng.random(500) < scores)
+    reference = {"calibrator": fitted, "old rows": table}.get(kind)
+    going = Monitor(reference, by_segment=kind == "segments")
+    saved = Monitor(reference, by_segment=kind == "segments")
+    for day in range(130):  # more than the windows that are kept
+        x = rng.random(30)
+        rows = {"p" if kind in ("plain", "segments") else "scores": x}
+        if kind == "segments":
+            rows["segments"] = rng.integers(3 + day // 50, size=30)
+        y = rng.random(30) < x
+        going.update(y, when=str(day), **rows)
+        saved.update(y, when=str(day), **rows)
+        if day % 40 == 5:
+            saved.save(tmp_path / "state.json")
+            known = fitted if kind == "calibrator" else None
+            saved = Monitor.load(tmp_path / "state.json", known)
+    assert saved.to_dict() == going.to_dict()
+    assert saved.reading == going.reading
+    assert len(going.windows) <= 120
+    assert sum(window.weight.sum() for window in going.windows) == pytest.approx(130 * 30)
+
+
+def test_the_state_of_another_calibrator_is_refused(tmp_path):
+    rng = np.random.default_rng(14)
+    scores = rng.random(100)
+    one, other = (cal.Platt().fit(scores, rng.random(100) < scores) for _ in range(2))
+    Monitor(one).save(tmp_path / "state.json")
+    with pytest.raises(InputError, match="another calibrator"):
+        Monitor.load(tmp_path / "state.json", other)
+
+
+def test_damaged_states_are_refused(tmp_path):
+    monitor = Monitor()
+    monitor.update([0, 1, 0], [0.1, 0.6, 0.3])
+    good = json.loads(json.dumps(monitor.to_dict()))
+    assert Monitor.from_dict(good).to_dict() == good
+    for name in good:
+        for bad in (None, "x", -1, [None], {"batch": 1}):
+            if good[name] == bad:
+                continue
+            try:
+                made = Monitor.from_dict({**good, name: bad})
+                made.update([1, 0, 1], [0.2, 0.4, 0.5])
+            except InputError:
+                continue
+    path = tmp_path / "state.json"
+    path.write_text('{"format": "calibrant-calibrator"}')
+    with pytest.raises(InputError, match="state of a monitor"):
+        Monitor.load(path)

@@ -5,6 +5,7 @@ from calibrant.diagrams.curves import Curve as Curve
 from calibrant.diagrams.curves import reliability_curve as reliability_curve
 from calibrant.diagrams.draw import learning_diagram as learning_diagram
 from calibrant.diagrams.draw import map_diagram as map_diagram
+from calibrant.diagrams.draw import monitor_diagram as monitor_diagram
 from calibrant.diagrams.draw import panel_diagram as panel_diagram
 from calibrant.diagrams.draw import reliability_diagram as reliability_diagram
 from calibrant.diagrams.draw.classes import class_diagram as class_diagram

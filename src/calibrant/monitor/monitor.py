@@ -289,6 +289,11 @@ class Monitor:
         return self._state.windows
 
     @property
+    def enough(self) -> float:
+        """The natural logarithm of the evidence that raises the alarm."""
+        return self._state.enough
+
+    @property
     def reading(self) -> MonitorReading:
         """What the monitor says now."""
         state = self._state

@@ -3,7 +3,15 @@
 from calibrant.diagrams.draw.figures import render
 from calibrant.diagrams.draw.learning import learning_diagram
 from calibrant.diagrams.draw.maps import map_diagram
+from calibrant.diagrams.draw.monitor import monitor_diagram
 from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.reliability import reliability_diagram
 
-__all__ = ["learning_diagram", "map_diagram", "panel_diagram", "reliability_diagram", "render"]
+__all__ = [
+    "learning_diagram",
+    "map_diagram",
+    "monitor_diagram",
+    "panel_diagram",
+    "reliability_diagram",
+    "render",
+]

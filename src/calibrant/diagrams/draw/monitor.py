@@ -1,0 +1,155 @@
+"""A monitor over time, drawn: what came beside what was expected, and the evidence below it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.diagrams.draw.figures import (
+    BLUE,
+    BOTTOM,
+    GREY,
+    LEFT,
+    PANEL,
+    ROW,
+    SMALL,
+    TOP,
+    VERMILION,
+    WIDTH,
+    axes_at,
+    legend_below,
+    new_figure,
+    plain_ticks,
+    set_title,
+    title_height,
+    wrapped,
+)
+from calibrant.errors import InputError, import_extra
+from calibrant.monitor.monitor import Monitor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["monitor_diagram"]
+
+#: inches
+RATES, EVIDENCE, GAP = 1.7, 1.2, 0.16
+#: how wide the band of each window is, in deviations: about 95 % of windows stay inside
+DEVIATIONS = 1.96
+
+
+def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
+    """What came in each window of time, beside what was expected; and the evidence that adds up.
+
+    The band is where 95 of 100 windows lie if the probabilities are right, one window at a time: it
+    is left now and then. The evidence below it is what the alarm is about.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        With at least one batch.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Notes
+    -----
+    Windows are batches, and older ones joined. Each has Σwy/Σw, Σwp/Σw, and the deviation
+    √Σwp(1 − p)/Σw of rows of one weight. Needs matplotlib: ``pip install 'calibrant[cli]'``.
+
+    Examples
+    --------
+    >>> from calibrant.monitor import Monitor
+    >>> monitor = Monitor()
+    >>> _ = monitor.update([0, 1, 0, 1], [0.2, 0.6, 0.4, 0.7])
+    >>> [axes.get_ylabel() for axes in monitor_diagram(monitor).axes]
+    ['share of positives', 'evidence']
+    """
+    if not isinstance(monitor, Monitor) or not monitor.windows:
+        came = "an empty one" if isinstance(monitor, Monitor) else type(monitor).__name__
+        raise InputError(f"a Monitor with at least one batch must come, but {came} came.")
+    title = wrapped(title)
+    below = BOTTOM + ROW
+    height = TOP + title_height(title) + RATES + GAP + EVIDENCE + below
+    figure = new_figure(WIDTH, height)
+    evidence = axes_at(figure, (LEFT, below, PANEL, EVIDENCE), "evidence")
+    rates = axes_at(figure, (LEFT, below + EVIDENCE + GAP, PANEL, RATES), "rates")
+    _rates(rates, monitor)
+    _evidence(evidence, monitor)
+    rates.set_xlim(evidence.get_xlim())
+    rates.tick_params(labelbottom=False)
+    figure.align_ylabels([rates, evidence])
+    legend_below(figure, rates.get_legend_handles_labels()[0], 3)
+    set_title(rates, title)
+    return figure
+
+
+def _rates(ax: Axes, monitor: Monitor) -> None:
+    windows = monitor.windows
+    weight, came, expected, variance = (
+        np.array([getattr(window, name).sum() for window in windows])
+        for name in ("weight", "positive", "predicted", "variance")
+    )
+    rate, mean, half = came / weight, expected / weight, DEVIATIONS * np.sqrt(variance) / weight
+    edges = np.array([windows[0].first - 0.5, *(window.last + 0.5 for window in windows)])
+    middle = (edges[1:] + edges[:-1]) / 2.0
+    low, high = (np.append(end, end[-1]) for end in (mean - half, mean + half))
+    ax.fill_between(
+        edges, low, high, step="post", color=GREY, alpha=0.35, lw=0, label="95 % of windows"
+    )
+    ax.stairs(mean, edges, baseline=None, color=GREY, lw=1.1, label="expected")
+    ax.plot(middle, rate, "o", color=BLUE, ms=2.6, zorder=3, label="came")
+    ax.set_ylabel("share of positives", fontsize=SMALL)
+    ax.set_ylim(max(0.0, ax.get_ylim()[0]), min(1.0, ax.get_ylim()[1]))
+    ax.yaxis.set_major_formatter(
+        import_extra("matplotlib.ticker", extra="cli").PercentFormatter(1.0, decimals=0, symbol=" %")
+    )
+    _mark_alarm(ax, monitor)
+    plain_ticks(ax)
+
+
+def _evidence(ax: Axes, monitor: Monitor) -> None:
+    windows = monitor.windows
+    last = [window.last for window in windows]
+    value = [math.exp(min(window.evidence, 50.0)) for window in windows]
+    ax.plot([windows[0].first - 0.5, *last], [1.0, *value], color=BLUE, lw=1.1)
+    enough = math.exp(monitor.enough)
+    ax.axhline(enough, color=VERMILION, lw=1.0, ls="--")
+    ax.annotate(
+        f"alarm at {enough:g}",
+        (0.01, enough),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 2),
+        textcoords="offset points",
+        fontsize=SMALL - 1,
+        color=VERMILION,
+    )
+    ax.set_yscale("log")
+    ax.set_ylim(min(*value, 0.1) / 2.0, max(*value, enough) * 4.0)
+    ax.set_xlim(windows[0].first - 0.5, windows[-1].last + 0.5)
+    ax.xaxis.set_major_locator(
+        import_extra("matplotlib.ticker", extra="cli").MaxNLocator(nbins=8, integer=True)
+    )
+    ax.set_xlabel(_axis(monitor), fontsize=SMALL)
+    ax.set_ylabel("evidence", fontsize=SMALL)
+    _mark_alarm(ax, monitor)
+    plain_ticks(ax)
+
+
+def _axis(monitor: Monitor) -> str:
+    first, last = monitor.windows[0].since, monitor.windows[-1].until
+    return f"batch ({first} to {last})" if first and last else "batch"
+
+
+def _mark_alarm(ax: Any, monitor: Monitor) -> None:
+    """A line where the alarm came, and one where the change probably began."""
+    reading = monitor.reading
+    if reading.alarm is None:
+        return
+    ax.axvline(reading.alarm.batch, color=VERMILION, lw=1.0)
+    ax.axvline(reading.since - 0.5, color=VERMILION, lw=0.9, ls=":")

@@ -136,10 +136,21 @@ def learning() -> dict[str, object]:
     return {"learning": cal.diagrams.learning_diagram(curve)}
 
 
+def monitor() -> dict[str, object]:
+    """A model that says too little since day 41: the example of the page."""
+    random = np.random.default_rng(7)
+    watch = cal.Monitor(alpha=0.05)
+    for day in range(1, 61):
+        p = random.beta(1, 5, 200)
+        odds = p / (1 - p) * (1.4 if day > 40 else 1.0)
+        watch.update(random.random(200) < odds / (1 + odds), p, when=f"day {day}")
+    return {"monitor": cal.diagrams.monitor_diagram(watch, title="A model of 60 days")}
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    some = (before_and_after, few_rows, rare_events, margins, learning, classes, boosting, segments)
-    for draw in some:
+    known = (before_and_after, few_rows, rare_events, margins, learning, classes, boosting)
+    for draw in (*known, segments, monitor):
         for name, figure in draw().items():
             # without the version of matplotlib, an unchanged picture stays the same file
             figure.savefig(PICTURES / f"{name}.png", metadata={"Software": None})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -355,3 +356,16 @@ def test_damaged_states_are_refused(tmp_path):
     path.write_text('{"format": "calibrant-calibrator"}')
     with pytest.raises(InputError, match="state of a monitor"):
         Monitor.load(path)
+
+
+def test_the_page_runs_as_it_stands(root, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (root / "docs" / "monitor.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) > 3
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "monitor.md", "exec"), namespace)
+    (shown,) = re.findall(r"```\n(Monitor.*?)```", page, flags=re.DOTALL)
+    assert shown in capsys.readouterr().out
+    assert (tmp_path / "monitor.png").exists()

@@ -107,7 +107,9 @@ def _rates(ax: Axes, monitor: Monitor) -> None:
     ax.set_ylabel("share of positives", fontsize=SMALL)
     ax.set_ylim(max(0.0, ax.get_ylim()[0]), min(1.0, ax.get_ylim()[1]))
     ax.yaxis.set_major_formatter(
-        import_extra("matplotlib.ticker", extra="cli").PercentFormatter(1.0, decimals=0, symbol=" %")
+        import_extra("matplotlib.ticker", extra="cli").PercentFormatter(
+            1.0, decimals=0, symbol=" %"
+        )
     )
     _mark_alarm(ax, monitor)
     plain_ticks(ax)

@@ -21,7 +21,7 @@ from calibrant.maps import Identity
 from calibrant.metrics.arguments import check_number, check_word, read_rows
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift, map_of_one_score
-from calibrant.monitor.monitor_state import BY_SEGMENT, Alarm, Batch, MonitorState
+from calibrant.monitor.monitor_state import BY_SEGMENT, Alarm, MonitorState, NewRows
 from calibrant.monitor.monitor_windows import Window, joined
 from calibrant.monitor.reference_band import ReferenceBand
 
@@ -243,7 +243,7 @@ class Monitor:
         heaviest = None
         if self._state.weights == "importance":
             heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
-        batch = Batch(table, tables, rows.count, heaviest, str(when))
+        batch = NewRows(table, tables, rows.count, heaviest, str(when))
         labels, positive = check_labels(rows.classes.tolist()), check_label(rows.pos_label)
         self._state = replace(self._state.after(batch), classes=labels, pos_label=positive)
         return self.reading

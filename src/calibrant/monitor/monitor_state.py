@@ -19,7 +19,7 @@ from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch
 from calibrant.monitor.monitor_windows import EDGES, Window, thinned
 from calibrant.monitor.reference_band import ReferenceBand
 
-__all__ = ["Alarm", "Batch", "MonitorState", "SegmentEvidence", "Watched"]
+__all__ = ["Alarm", "MonitorState", "NewRows", "SegmentEvidence", "Watched"]
 
 Array = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class Alarm:
     when: str
 
 
-class Batch(NamedTuple):
+class NewRows(NamedTuple):
     """New rows: a table of probabilities or scores, and that of each segment, if there are any.
 
     ``heaviest`` is the largest weight of a row; None where weights are numbers of rows.
@@ -178,7 +178,7 @@ class MonitorState:
         )
         return found.widened(self.least) if self.least else found
 
-    def after(self, batch: Batch) -> MonitorState:
+    def after(self, batch: NewRows) -> MonitorState:
         """With one more batch; a batch that came before is refused."""
         number = self.batches + 1
         mark = batch.mark
@@ -223,7 +223,7 @@ class MonitorState:
         return batch_gains(alternatives, watched.centre, self.bounds(table), negative, positive)
 
     def _segments(
-        self, batch: Batch, watched: Watched, heaviest: float
+        self, batch: NewRows, watched: Watched, heaviest: float
     ) -> dict[Key, SegmentEvidence]:
         """The evidence in each segment; those of the first batch share one half, later ones the
         rest, the j-th of them 1/(j(j + 1)) of it."""

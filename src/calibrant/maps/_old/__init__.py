@@ -1,1 +1,0 @@
-"""Readers of retired format versions. None has been retired yet."""

@@ -50,6 +50,7 @@ from calibrant.export.onnx import compose_onnx as compose_onnx
 from calibrant.export.onnx import to_onnx as to_onnx
 from calibrant.export.python import to_python as to_python
 from calibrant.export.sql import to_sql as to_sql
+from calibrant.export.thresholds import best_threshold as best_threshold
 from calibrant.files import load as load
 from calibrant.files import save as save
 from calibrant.local.acp import ACP as ACP

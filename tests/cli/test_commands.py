@@ -743,3 +743,14 @@ def test_long_fits_say_so_on_a_terminal(monkeypatch):
         assert ("fitting abb" in screen.getvalue()) is not quiet
     with pytest.raises(ZeroDivisionError):
         console.run_with_status(lambda: 1 / 0, "failing")
+
+
+def test_which_score_has_a_probability(tmp_path, run):
+    steps = cal.Fitted(cal.maps.Piecewise.step([0.25, 0.75], [0.1, 0.5, 0.9]), (0, 1), 1)
+    cal.save(steps, tmp_path / "c.json")
+    show = ("show", tmp_path / "c.json", "--at")
+    assert "from 0.25 to 0.7" in run(*show, 0.5)[1]
+    assert "No score has probability 0.3" in run(*show, 0.3)[1]
+    assert json.loads(run(*show, 0.3, "--json")[1])["score"] == 0.25
+    code, _, err = run(*show, 0.95)
+    assert (code, "no score" in err) == (2, True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import method_names, options
+from calibrant.cli import jobs, method_names, options
 from calibrant.cli.applying import apply
 from calibrant.cli.checking import check
 from calibrant.cli.console import Guarded, command, say, say_json, say_pairs
@@ -87,18 +87,32 @@ def _method(name: str) -> dict[str, Any]:
 
 
 @app.command(name="show")
-def show_file(calibrator: options.CalibratorFile, json: options.Json = False) -> None:
-    """Print what a calibrator file holds.
+def show_file(
+    calibrator: options.CalibratorFile,
+    at: Annotated[
+        float | None, typer.Option(metavar="P", help="Print the score that has probability P.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Print what a calibrator file holds, or which score has a probability.
 
     \b
     Examples:
       calibrant show calibrator.json
+      calibrant show calibrator.json --at 0.05
     """
     from calibrant.cli import results
     from calibrant.estimators.fitted import Fitted
     from calibrant.files import load
 
     fitted = load(calibrator)
+    if at is not None:
+        found = jobs.load_map(calibrator).score_at(at)
+        if json:
+            say_json(found._asdict())
+        else:
+            say(results.score_in_words(found, at))
+        return
     if json:
         say_json(fitted.to_dict() if isinstance(fitted, Fitted) else fitted.to_parts()[0])
         return

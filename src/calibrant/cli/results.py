@@ -18,6 +18,7 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.files import save
 from calibrant.local.rule import LocalFitted
+from calibrant.maps.inverse import ScoreAt
 from calibrant.metrics import Evaluation
 from calibrant.metrics.evaluation_words import in_words
 from calibrant.metrics.registry import MEASURES
@@ -31,7 +32,15 @@ from calibrant.result_tables import (
     worded,
 )
 
-__all__ = ["apply_command", "facts", "fit_document", "print_fit", "segment_table", "write_fit"]
+__all__ = [
+    "apply_command",
+    "facts",
+    "fit_document",
+    "print_fit",
+    "score_in_words",
+    "segment_table",
+    "write_fit",
+]
 
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
@@ -110,6 +119,19 @@ def _how(result: FitResult) -> str:
 
 def apply_command(calibrator: Path | None) -> str:
     return f"calibrant apply {shlex.quote(str(calibrator))} NEW.csv -o OUT.csv"
+
+
+def score_in_words(found: ScoreAt, asked: float) -> str:
+    """Which scores have a probability, or at least it."""
+    some = f"{'from' if found.rising else 'up to'} {found.score!r}"
+    if found.low < found.high:
+        return f"Scores from {found.low!r} to {found.high!r} have probability {asked:g}."
+    if found.probability - asked > 1e-12:
+        return (
+            f"No score has probability {asked:g}: {some} on it is {found.probability:.6g}, before "
+            "that it is less."
+        )
+    return f"The score {found.score!r} has probability {asked:g}; scores {some} on have more."
 
 
 def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:

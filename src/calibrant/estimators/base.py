@@ -23,6 +23,7 @@ from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parame
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.maps import Map
+from calibrant.maps.inverse import ScoreAt
 from calibrant.version import __version__
 
 __all__ = [
@@ -178,6 +179,14 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         return self._applied.calibrate(scores, on_range=on_range)
+
+    def score_at(self, probability: Any) -> ScoreAt:
+        """Which score has this probability of ``pos_label_``? As `Fitted.score_at`.
+
+        For maps that rise or fall throughout; others are refused. Where the map is flat the answer
+        has both ends, where it jumps over the probability the first score beyond.
+        """
+        return self._applied.score_at(probability)
 
 
 def range_of_table(table: ScoreTable) -> ScoreRange:

@@ -20,6 +20,7 @@ from calibrant.data.to_numpy import like_series, to_column, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
 from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
+from calibrant.maps.inverse import ScoreAt, score_at
 
 __all__ = [
     "AppliedMap",
@@ -102,6 +103,10 @@ class AppliedMap(NamedTuple):
         for block in row_blocks(len(rows), self.map.n_classes):
             best[block] = np.argmax(self.map(rows[block]), axis=1)
         return best
+
+    def score_at(self, probability: Any) -> ScoreAt:
+        """The score at which the probability of the positive class reaches a value."""
+        return score_at(self.map, probability)
 
     def _rows(self, fitted: VectorMap, scores: Any, segments: Any, on_range: str) -> NDArray[Any]:
         """Rows of scores of the kind of the fit; distributions if the map takes such."""
@@ -244,6 +249,19 @@ class Fitted(Frozen):
         (``on_range="error"``), moved to 0 or 1 (``"clip"``) or taken as they are (``"allow"``).
         """
         return self._applied.calibrate(scores, segments, on_range)
+
+    def score_at(self, probability: Any) -> ScoreAt:
+        """Which score has this probability of ``pos_label``? A threshold, to the exact double.
+
+        For maps that rise or fall throughout; others are refused. Where the map is flat the answer
+        has both ends, where it jumps over the probability the first score beyond.
+
+        >>> from calibrant.maps import Piecewise
+        >>> fitted = Fitted(Piecewise.step([0.5], [0.1, 0.8]), (0, 1), 1)
+        >>> fitted.score_at(0.3)  # no score has 30 %: from 0.5 on it is 80 %
+        ScoreAt(score=0.5, low=0.5, high=0.5, probability=0.8, rising=True)
+        """
+        return self._applied.score_at(probability)
 
     @property
     def _applied(self) -> AppliedMap:

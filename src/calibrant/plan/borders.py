@@ -19,6 +19,7 @@ __all__ = [
     "Stretches",
     "between",
     "borders",
+    "first_beyond",
     "number",
     "on_stretches",
     "rank",
@@ -105,10 +106,10 @@ def borders(knots: Array, function: Callable[[Array], Array] | None, falling: bo
         return rank(knots)
     low = np.full(len(knots), FIRST, dtype=np.int64)
     high = np.full(len(knots), LAST + 1, dtype=np.int64)
-    return _first_beyond(knots, function, np.array(falling), low, high)
+    return first_beyond(knots, function, np.array(falling), low, high)
 
 
-def _first_beyond(
+def first_beyond(
     knots: Array,
     function: Callable[[Array], Array],
     falling: NDArray[np.bool_],
@@ -182,7 +183,7 @@ def on_stretches(
         nth = np.arange(len(stretch)) - np.repeat(np.cumsum(passed) - passed, passed)
         falls = (end < begin)[stretch]
         knot = np.where(falls, begin[stretch] - 1 - nth, begin[stretch] + nth)
-        found = _first_beyond(knots[knot], own, falls, first[stretch], last[stretch] + 1)
+        found = first_beyond(knots[knot], own, falls, first[stretch], last[stretch] + 1)
     start = np.concatenate((first, found))
     piece = np.concatenate((begin, np.where(falls, knot, knot + 1)))
     # where several borders are at one place, the one passed last counts

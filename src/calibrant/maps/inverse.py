@@ -1,0 +1,111 @@
+"""Which score has a given probability: maps read from right to left, to the exact double."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.maps.base import Map, VectorMap
+from calibrant.plan.borders import LARGEST_DOUBLE, first_beyond, number, rank
+
+__all__ = ["ScoreAt", "probability_range", "score_at"]
+
+
+class ScoreAt(NamedTuple):
+    """Where a map reaches a probability.
+
+    Attributes
+    ----------
+    score : float
+        The threshold: scores from here on (of a falling map: up to here) have at least that
+        probability, and no others.
+    low, high : float
+        The scores with exactly that probability, where the map is flat; else both are ``score``.
+    probability : float
+        What the map gives at ``score``: more than was asked for where it jumps over that.
+    rising : bool
+        Whether the map rises with the score.
+    """
+
+    score: float
+    low: float
+    high: float
+    probability: float
+    rising: bool = True
+
+
+def score_at(map_: Map, probability: Any) -> ScoreAt:
+    """The score at which a monotone map reaches a probability, in 64 evaluations twice.
+
+    >>> from calibrant.maps import Identity, Piecewise
+    >>> score_at(Identity(), 0.05).score
+    0.05
+    >>> found = score_at(Piecewise.step([0.3, 0.7], [0.1, 0.5, 0.9]), 0.5)
+    >>> found.low, round(found.high, 9), found.probability
+    (0.3, 0.7, 0.5)
+    """
+    p = _probability(probability)
+    least, most = probability_range(map_)
+    if not least <= p <= most:
+        raise InputError(
+            f"the calibrator gives probabilities from {least:.6g} to {most:.6g}, so that no score "
+            f"has {p:g}. Ask for one between."
+        )
+    first, last = (int(rank(np.array([end]))[0]) for end in _ends(map_))
+    if map_.trend > 0:
+        start, beyond = (_first(map_, at, first, last, falling=False) for at in (p, _above(p)))
+        score, edge = start, beyond - 1
+    else:  # the last score with at least p, and the last with more
+        start, beyond = (_first(map_, at, first, last, falling=True) - 1 for at in (p, _above(p)))
+        score, edge = start, beyond + 1
+    found, other = number(np.array([score, edge])).tolist()
+    reached = float(map_(np.array([found]))[0])
+    low, high = (found, found) if reached != p else (min(found, other), max(found, other))
+    return ScoreAt(found, low, high, reached, map_.trend > 0)
+
+
+def _first(map_: Map, p: float, first: int, last: int, *, falling: bool) -> int:
+    """The first rank of scores at which the map has passed p; one beyond ``last`` if it never has.
+
+    A rising map has passed p where it is at least p, a falling one where it is below.
+    """
+    low, high = np.array([first]), np.array([last + 1])
+    return int(first_beyond(np.array([p]), map_, np.array(falling), low, high)[0])
+
+
+def _above(p: float) -> float:
+    return math.nextafter(p, math.inf)
+
+
+def probability_range(map_: Map) -> tuple[float, float]:
+    """The smallest and the largest probability of a map that rises or falls throughout."""
+    if isinstance(map_, VectorMap):
+        raise InputError("a calibrator of several classes has no single score for a probability.")
+    if map_.segments is not None:
+        raise InputError(
+            "a calibrator of segments has a score for each of them. Ask the map of one: "
+            "map.maps[i], or map.default."
+        )
+    if not map_.trend:
+        raise InputError(
+            "the map must rise or fall throughout, but this one may do both: then several scores "
+            "have the same probability. Fit a method that keeps the order of scores, such as BLS, "
+            "Platt or Isotonic."
+        )
+    least, most = sorted(map_(np.array(_ends(map_))).tolist())
+    return least, most
+
+
+def _ends(map_: Map) -> tuple[float, float]:
+    """The smallest and the largest score that the map takes."""
+    return (0.0, 1.0) if map_.takes_probabilities else (-LARGEST_DOUBLE, LARGEST_DOUBLE)
+
+
+def _probability(value: Any) -> float:
+    fine = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not fine or not 0.0 <= float(value) <= 1.0:
+        raise InputError(f"the probability must be in [0, 1], but {value!r} came.")
+    return float(value)

@@ -133,7 +133,7 @@ def test_binary_and_missing_files(tmp_path, monkeypatch):
         cal.load(tmp_path / "b")
     with pytest.raises(FileNotFoundError):
         cal.load(tmp_path / "none")
-    monkeypatch.setattr("calibrant.files.LARGEST_FILE", 3)
+    monkeypatch.setattr("calibrant.data.json_documents.LARGEST_FILE", 3)
     with pytest.raises(cal.errors.InputError, match="larger than"):
         cal.load(tmp_path / "b")
 

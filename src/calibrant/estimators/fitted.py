@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen, thaw
-from calibrant.data.json_facts import as_text, fits_64_bits, freeze_facts, is_text, shown
+from calibrant.data.json_facts import as_text, freeze_facts, is_text, shown
 from calibrant.data.labels import plain
 from calibrant.data.score_matrix import check_distributions, read_score_matrix, row_blocks
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
@@ -19,26 +18,22 @@ from calibrant.data.segment_column import NewSegments
 from calibrant.data.to_numpy import like_series, to_column, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
+from calibrant.estimators.saved_labels import Label, check_label, check_labels, label_array
 from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
 from calibrant.maps.inverse import ScoreAt, score_at
 
 __all__ = [
     "AppliedMap",
     "Fitted",
-    "Label",
     "check_header",
-    "check_label",
-    "check_labels",
     "check_version",
     "document_of",
     "fields_of",
-    "label_array",
     "read_column_scores",
     "refuse_models",
 ]
 
 Array = NDArray[np.float64]
-Label = str | int | float | bool
 
 FORMAT = "calibrant"
 VERSION = 2
@@ -376,39 +371,3 @@ def check_version(document: Any, form: str, newest: int, what: str) -> None:
             f"the file has format version {shown(version)}, but this calibrant reads up to "
             f"{newest}. Upgrade: pip install --upgrade calibrant"
         )
-
-
-def check_label(value: Any) -> Label:
-    """A label that a file can hold, as a Python value."""
-    value = plain(value)
-    kind = type(value)
-    if kind is bool or (kind is int and fits_64_bits(value)):
-        return value  # type: ignore[no-any-return]
-    if (kind is float and math.isfinite(value)) or (kind is str and is_text(value)):
-        return value  # type: ignore[no-any-return]
-    raise InputError(
-        "labels must be strings, numbers or booleans to be saved (integers of 64 bits), but "
-        f"{shown(value)} of type {kind.__name__} came. Convert them, for example to strings."
-    )
-
-
-def check_labels(values: Any) -> tuple[Label, ...]:
-    """Labels that a file can hold, each of them once; 1, 1.0, True and "1" are different."""
-    labels = tuple(check_label(value) for value in values)
-    if len({(type(label), label) for label in labels}) < len(labels):
-        raise InputError(f"classes must be different labels, but {shown(labels)} came.")
-    return labels
-
-
-def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
-    """The labels as an array that gives each of them back as it is, whatever NumPy thinks.
-
-    >>> label_array(("b", "a")).dtype.kind, label_array((1, "1")).tolist()
-    ('U', [1, '1'])
-    """
-    array = np.asarray(labels)
-    kept = [(type(value), value) for value in array.tolist()]
-    if kept != [(type(label), label) for label in labels]:
-        array = np.empty(len(labels), dtype=object)
-        array[:] = labels
-    return array

@@ -17,14 +17,8 @@ from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.to_numpy import like_series, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import (
-    Label,
-    check_header,
-    check_labels,
-    document_of,
-    fields_of,
-    label_array,
-)
+from calibrant.estimators.fitted import check_header, document_of, fields_of
+from calibrant.estimators.saved_labels import Label, check_labels, label_array
 
 __all__ = ["FORMAT", "LocalFitted", "RowInputs", "Rule", "check_two", "read_columns"]
 

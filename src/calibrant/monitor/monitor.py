@@ -15,7 +15,8 @@ from calibrant.data.validation import Rows, check_lengths, read_labels, read_sco
 from calibrant.data.weighing import WEIGHTS
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Number
-from calibrant.estimators.fitted import Fitted, check_label, check_labels
+from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.saved_labels import check_label, check_labels
 from calibrant.export.map_given import fingerprint, fitted_of
 from calibrant.maps import Identity
 from calibrant.metrics.arguments import check_number, check_word, read_rows

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from calibrant.data.json_facts import shown
 from calibrant.data.segment_keys import segment_key
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import check_labels, check_version
+from calibrant.estimators.fitted import check_version
+from calibrant.estimators.saved_labels import check_labels
 from calibrant.monitor.evidence import Evidence
 from calibrant.monitor.monitor_state import Alarm, MonitorState, SegmentEvidence, Watched
 from calibrant.monitor.monitor_windows import EDGES, Window

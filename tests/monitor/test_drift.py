@@ -658,3 +658,29 @@ def test_scores_of_another_kind_than_the_calibrators_are_refused():
     cal.check_drift(platt.map_, percent)  # a map is for any scores
     margins = cal.Platt().fit(p - 0.5, y)
     cal.check_drift(margins, ScoreTable.from_arrays(p * 2, y))
+
+
+def test_against_an_isotonic_map_only_the_intercept_is_tested():
+    rng = np.random.default_rng(21)
+    s, new = rng.random(1000), rng.random(1000)
+    fitted = cal.Isotonic().fit(s, rng.random(1000) < s)
+    table = cal.ScoreTable.from_arrays(new, rng.random(1000) < new)
+    drift = cal.check_drift(fitted, table)
+    assert [test.name for test in drift.tests] == ["intercept"]
+    assert any("isotonic map follows" in note for note in drift.notes)
+    chosen = replace(fitted.to_fitted(), method="AutoCalibrator", provenance={"chosen": "isotonic"})
+    assert [test.name for test in cal.check_drift(chosen, table).tests] == ["intercept"]
+    platt = cal.Platt().fit(s, rng.random(1000) < s)
+    assert len(cal.check_drift(platt, table).tests) == 3
+
+
+def test_an_isotonic_map_raises_no_more_false_alarms_than_promised():
+    rng = np.random.default_rng(22)
+    alarms = 0
+    for _ in range(150):
+        s, new = rng.beta(1, 3, 500), rng.beta(1, 3, 500)
+        fitted = cal.Isotonic().fit(s, rng.random(500) < s)
+        alarms += cal.check_drift(
+            fitted, cal.ScoreTable.from_arrays(new, rng.random(500) < new)
+        ).found
+    assert alarms <= 13  # 5 % and two deviations; before, 7 to 11 % of them

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.provenance import records
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SCALES, Number
@@ -28,6 +26,7 @@ from calibrant.monitor.change_models import (
 from calibrant.monitor.change_size import expected_rate, reference_curve, remedies_of
 from calibrant.monitor.common_cells import SPREADS, against_map, side_by_side, through
 from calibrant.monitor.drift_value import Drift, DriftTest, Rates, Remedy, map_of_one_score
+from calibrant.monitor.fit_facts import FOLLOWS, follows_its_rows, known_count, learned_from
 from calibrant.monitor.prior_adjust import known_rate
 
 __all__ = ["check_drift"]
@@ -39,8 +38,6 @@ TESTS = ("intercept", "slope", "shape")
 SLOPE_CASES, SHAPE_CASES = 5.0, 10.0
 #: scores of which a square is a float
 LARGEST = 1e100
-#: what a fit remembers of its rows
-FACTS = ("weight", "positive_weight", "effective_size")
 
 
 def check_drift(
@@ -106,6 +103,7 @@ def check_drift(
     1 + n_new/n_fit, n being size·rate·(1 − rate), if its provenance has them (of the last update,
     if that had fewer rows); a bare map is taken as exact. Rows that it gives exactly 0 or 1 are
     left out. For a calibrator that was fitted on probabilities, scores outside [0, 1] are refused.
+    An isotonic map follows the rows of its fit: against it only the intercept is tested.
 
     Tables of more than 2,000 scores are pooled to that many cells: O(m log m) for m scores, and
     O(cells·knots²) for each of a few dozen Newton steps.
@@ -203,12 +201,12 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
     _refuse_other_kind(calibrator, new=new)
     group, notes = against_map(new, map_, asked.weights)
     fitted = fitted_of(calibrator)
-    learned = None if fitted is None else _learned(fitted.provenance)
+    learned = None if fitted is None else learned_from(fitted.provenance)
     rate, weight, inflation = None, None, 1.0
     if fitted is None or learned is None:
         notes.append("how many rows the map was fitted to is not known: it is taken as exact.")
     else:
-        rate, weight = known_rate(fitted), _positive(fitted.provenance.get("weight"))
+        rate, weight = known_rate(fitted), known_count(fitted.provenance.get("weight"))
         inflation += group.information / learned
     known = _Context(
         None if rate is None else float(rate),
@@ -219,7 +217,11 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
         True,
         notes,
     )
-    return _drift(cells_of_map(group, inflation), group.rarer, known, asked)
+    cases = group.rarer
+    if fitted is not None and follows_its_rows(fitted):
+        cases = 0.0
+        known.notes.append(FOLLOWS)
+    return _drift(cells_of_map(group, inflation), cases, known, asked)
 
 
 # --- the answer ---------------------------------------------------------------------------------
@@ -258,7 +260,7 @@ def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options)
         least=asked.least,
         scale=known.scale,
         calibrated=known.calibrated,
-        notes=(*known.notes, *_left_out(len(outcomes), count)),
+        notes=(*known.notes, *([] if FOLLOWS in known.notes else _left_out(len(outcomes), count))),
     )
 
 
@@ -361,30 +363,6 @@ def _axis(reference: ScoreTable, new: ScoreTable, scale: str) -> tuple[bool, lis
         "the scores of one table are all in [0, 1], those of the other are not: make sure that "
         "both are of one kind."
     ]
-
-
-def _learned(facts: Mapping[str, Any]) -> float | None:
-    """n·rate·(1 − rate) of the rows of the fit, or of the last update if they were fewer.
-
-    An update has learned its shift from its own rows, however many the fit had.
-    """
-    weight, ones, size = (_positive(facts.get(name)) for name in FACTS)
-    if weight is None or ones is None or size is None or ones > weight:
-        return None
-    found = [(size, ones / weight)]
-    for note in records(facts, "updated")[-1:]:
-        told: Mapping[str, Any] = note if isinstance(note, Mapping) else {}
-        later, rate = _positive(told.get("effective_size")), told.get("rate")
-        if later is not None and rate is not None and Number(0.0, 1.0).allows(rate):
-            found.append((later, float(rate)))
-    # half a row more in each class: one may have been absent
-    smoothed = [(n, (n * rate + 0.5) / (n + 1.0)) for n, rate in found]
-    return min(max(n, 1.0) * rate * (1.0 - rate) for n, rate in smoothed)
-
-
-def _positive(value: Any) -> float | None:
-    """A number of rows, as far as a file can be trusted to hold one."""
-    return float(value) if Number(0.0, open=True).allows(value) else None
 
 
 def _distance(first: ScoreTable, second: ScoreTable) -> float:

@@ -1,0 +1,50 @@
+"""What a calibrator's provenance says of its fit, as far as a check of drift has to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from calibrant.data.provenance import records
+from calibrant.estimators.base import Number
+from calibrant.estimators.fitted import Fitted
+
+__all__ = ["FOLLOWS", "follows_its_rows", "known_count", "learned_from"]
+
+FOLLOWS = (
+    "slope and shape: not tested, since an isotonic map follows the rows of its fit so closely "
+    "that its steps are too far apart, which would look like a change. To test them, compare with "
+    "old rows: check_drift(old, new, calibrator=...)."
+)
+#: what a fit remembers of its rows
+FACTS = ("weight", "positive_weight", "effective_size")
+
+
+def follows_its_rows(fitted: Fitted) -> bool:
+    """Whether the map is isotonic: its steps are further apart than the truth is."""
+    chosen = str(fitted.provenance.get("chosen", fitted.method))
+    return chosen.lower() == "isotonic"
+
+
+def learned_from(facts: Mapping[str, Any]) -> float | None:
+    """n·rate·(1 − rate) of the rows of the fit, or of the last update if they were fewer.
+
+    An update has learned its shift from its own rows, however many the fit had.
+    """
+    weight, ones, size = (known_count(facts.get(name)) for name in FACTS)
+    if weight is None or ones is None or size is None or ones > weight:
+        return None
+    found = [(size, ones / weight)]
+    for note in records(facts, "updated")[-1:]:
+        told: Mapping[str, Any] = note if isinstance(note, Mapping) else {}
+        later, rate = known_count(told.get("effective_size")), told.get("rate")
+        if later is not None and rate is not None and Number(0.0, 1.0).allows(rate):
+            found.append((later, float(rate)))
+    # half a row more in each class: one may have been absent
+    smoothed = [(n, (n * rate + 0.5) / (n + 1.0)) for n, rate in found]
+    return min(max(n, 1.0) * rate * (1.0 - rate) for n, rate in smoothed)
+
+
+def known_count(value: Any) -> float | None:
+    """A number of rows, as far as a file can be trusted to hold one."""
+    return float(value) if Number(0.0, open=True).allows(value) else None

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from calibrant.compare.method_scores import place_of
 from calibrant.compare.ranks import rank_error, ranks_of
 from calibrant.compare.result_base import Tabular, percent, shown_number
-from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_number
+from calibrant.metrics.multiplicity import holm_adjusted
 
-__all__ = ["HolmResult", "adjust", "holm"]
+__all__ = ["HolmResult", "holm"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +141,7 @@ def holm(
     error = rank_error(ranks)
     z = tuple((ranks.mean[column] - ranks.mean[place]) / error for column in others)
     p_values = tuple(math.erfc(abs(value) / math.sqrt(2.0)) for value in z)
-    adjusted = adjust(p_values)
+    adjusted = holm_adjusted(p_values)
     return HolmResult(
         ranks.names[place],
         tuple(ranks.names[column] for column in others),
@@ -155,18 +154,3 @@ def holm(
         level,
         ranks.datasets,
     )
-
-
-def adjust(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjusted p-values, in the order they came.
-
-    >>> adjust([0.02, 0.01, 0.5])
-    (0.04, 0.03, 0.5)
-    """
-    if any(not 0.0 <= p <= 1.0 for p in p_values):
-        raise InputError(f"p-values must lie in [0, 1], but {list(p_values)} came.")
-    adjusted, largest, left = [0.0] * len(p_values), 0.0, len(p_values)
-    for place in sorted(range(len(p_values)), key=p_values.__getitem__):
-        largest = max(largest, min(1.0, left * p_values[place]))
-        adjusted[place], left = largest, left - 1
-    return tuple(adjusted)

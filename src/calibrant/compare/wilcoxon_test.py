@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.compare.holm_test import adjust
 from calibrant.compare.method_scores import check_flag, read_pair, read_scores
 from calibrant.compare.result_base import Result, Tabular, percent
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_number, check_word
+from calibrant.metrics.multiplicity import holm_adjusted
 
 __all__ = ["WilcoxonPair", "WilcoxonPairs", "WilcoxonResult", "wilcoxon", "wilcoxon_pairs"]
 
@@ -293,7 +293,7 @@ def wilcoxon_pairs(
     values, called = read_scores(scores, names, finite=True)
     both = list(itertools.combinations(range(len(called)), 2))
     results = [_signed_ranks(values[:, i], values[:, j], zeros) for i, j in both]
-    adjusted = adjust([result.p_value for result in results])
+    adjusted = holm_adjusted([result.p_value for result in results])
     pairs = []
     for (i, j), result, p in zip(both, results, adjusted, strict=True):
         ahead = called[i] if (result.plus > result.minus) == larger else called[j]

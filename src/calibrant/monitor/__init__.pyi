@@ -2,6 +2,8 @@
 
 from calibrant.monitor.drift_check import check_drift as check_drift
 from calibrant.monitor.drift_value import Drift as Drift
+from calibrant.monitor.master_scale import GradeChecks as GradeChecks
+from calibrant.monitor.master_scale import MasterScale as MasterScale
 from calibrant.monitor.monitor import Monitor as Monitor
 from calibrant.monitor.monitor import MonitorReading as MonitorReading
 from calibrant.monitor.prior_adjust import adjust_prior as adjust_prior

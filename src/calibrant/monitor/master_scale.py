@@ -1,0 +1,286 @@
+"""Grades of risk: a master scale from a calibrator, and whether each grade's rate is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from calibrant.data.frozen import Frozen
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import read_probabilities
+from calibrant.errors import InputError, ParameterError
+from calibrant.losses import logit, sigmoid
+from calibrant.maps.inverse import probability_range, score_at
+from calibrant.metrics.arguments import check_number, check_whole, read_table
+from calibrant.metrics.multiplicity import holm_adjusted
+from calibrant.monitor.drift_value import map_of_one_score
+from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow, counted
+
+__all__ = ["GradeChecks", "GradeRow", "MasterScale"]
+
+Array = NDArray[np.float64]
+
+#: how many grades are shown by letters; others have numbers
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#: probabilities that the default grades run between
+DEFAULT_RANGE = (0.0003, 0.3)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MasterScale(PrintsAsTable, Frozen):
+    """Grades of probability, the best (the least risk) first.
+
+    Attributes
+    ----------
+    boundaries : array of shape (g − 1,)
+        Probabilities, ascending: a probability at a boundary belongs to the grade above it.
+    names : tuple of g texts
+    scores : array of shape (g − 1,), or None
+        The same boundaries on the scale of the score, if a calibrator came: scores from a boundary
+        on (of a falling map: up to it) belong to the grade above.
+    """
+
+    boundaries: Array
+    names: tuple[str, ...]
+    scores: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        calibrator: Any = None,
+        *,
+        grades: int = 10,
+        boundaries: Any = None,
+        names: Any = None,
+    ) -> Self:
+        """A master scale.
+
+        Parameters
+        ----------
+        calibrator : fitted calibrator, Fitted or Map, optional
+            Of one score, rising or falling throughout: then boundaries on its scores are given.
+        grades : int, default=10
+            How many, equally wide in the log-odds between 0.03 % and 30 %.
+        boundaries : sequence of probabilities, ascending, optional
+            In place of ``grades``: g − 1 of them make g grades.
+        names : sequence of texts, optional
+            By default A, B, C, …, the least risk first.
+
+        Notes
+        -----
+        Boundaries on scores are exact (`Fitted.score_at`); ±∞ where the calibrator's probabilities
+        do not get there. O(g).
+
+        Examples
+        --------
+        >>> from calibrant.maps import Identity
+        >>> scale = MasterScale.of(Identity(), boundaries=[0.01, 0.05, 0.2])
+        >>> scale.grade([0.002, 0.05, 0.5]).tolist()
+        ['A', 'C', 'D']
+        """
+        cuts = _boundaries(grades, boundaries)
+        named = _names(names, len(cuts) + 1)
+        if calibrator is None:
+            return cls(cuts, named)
+        map_ = map_of_one_score(calibrator)
+        least, most = probability_range(map_)
+        ends = {True: -np.inf, False: np.inf} if map_.trend > 0 else {True: np.inf, False: -np.inf}
+        scores = [
+            score_at(map_, cut).score if least <= cut <= most else ends[bool(cut < least)]
+            for cut in cuts.tolist()
+        ]
+        return cls(cuts, named, np.array(scores))
+
+    def grade(self, p: Any) -> NDArray[np.str_]:
+        """The name of the grade of each probability."""
+        return np.array(self.names)[
+            np.searchsorted(self.boundaries, read_probabilities(p), "right")
+        ]
+
+    def check(
+        self, y: Any, p: Any = None, *, pos_label: Any = None, level: float = 0.05
+    ) -> GradeChecks:
+        """Is the rate of each grade what was predicted?
+
+        Parameters
+        ----------
+        y : array-like of shape (n,), or ScoreTable
+            Labels; or a table whose scores are the probabilities (then p is left out). Each row
+            counts once.
+        p : array-like of shape (n,), or a binary predict_proba
+            The probabilities that were given.
+        pos_label : label, optional
+            What p is the probability of, such as default.
+        level : float, default=0.05
+            The chance that any grade is called too low, or any too high, if all are right.
+
+        Notes
+        -----
+        Jeffreys's test, as supervisors use it: with d of n rows positive, the chance that the true
+        rate is at most the mean prediction, under Beta(d + ½, n − d + ½). Small: the prediction is
+        too low. The binomial test beside it is the chance of d or more positives at the mean
+        prediction. Both are one-sided, and Holm's step-down over the grades makes the chance of
+        any false one ``level`` at most for the binomial test; Jeffreys's may exceed that a little
+        where few positives are expected. Rows must be independent: defaults that come together
+        (a bad year) make both tests too bold.
+
+        References
+        ----------
+        .. [1] European Central Bank, "Instructions for reporting the validation results of
+           internal models", 2019, section 2.5.3.
+        """
+        check_number("level", level, 0.0, 1.0)
+        table = read_table(y, p, None, pos_label)
+        if not np.array_equal(table.weight, table.negative_sq + table.positive_sq):
+            raise InputError("the rows of a grade must count once each, but the table has weights.")
+        return GradeChecks(self, tuple(_rows(self, table)), float(level))
+
+    def _table(self) -> ResultTable:
+        edges = [0.0, *self.boundaries.tolist(), 1.0]
+        columns = [TableColumn("grade", "left"), TableColumn("from"), TableColumn("to")]
+        cells = [
+            (n, *map(_percent, ends)) for n, ends in zip(self.names, pairwise(edges), strict=True)
+        ]
+        if self.scores is None:
+            return ResultTable(columns, [TableRow(row) for row in cells])
+        columns.append(TableColumn("score at its lower end"))
+        ends = ["", *(f"{score:.6g}" for score in self.scores)]
+        rows = [TableRow((*row, end)) for row, end in zip(cells, ends, strict=True)]
+        return ResultTable(columns, rows)
+
+
+@dataclass(frozen=True)
+class GradeRow:
+    """One grade of a check.
+
+    Attributes
+    ----------
+    name : str
+    rows, positive : float
+        How many, and how many of them were positive.
+    predicted, rate : float
+        The mean prediction and the share of positives; NaN for a grade without rows.
+    jeffreys, binomial : float
+        p-values against predictions that are too low.
+    jeffreys_adjusted, binomial_adjusted : float
+        The same after Holm's correction for the number of grades.
+    too_high : float
+        Jeffreys's p-value against predictions that are too high, corrected too.
+    """
+
+    name: str
+    rows: float
+    positive: float
+    predicted: float
+    rate: float
+    jeffreys: float
+    binomial: float
+    jeffreys_adjusted: float
+    binomial_adjusted: float
+    too_high: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GradeChecks(PrintsAsTable, Frozen):
+    """The result of `MasterScale.check`: a row for each grade.
+
+    ``too_low`` and ``too_high`` are the names of grades whose prediction is called that.
+    """
+
+    scale: MasterScale
+    rows: tuple[GradeRow, ...]
+    level: float
+
+    @property
+    def too_low(self) -> tuple[str, ...]:
+        return tuple(row.name for row in self.rows if row.jeffreys_adjusted <= self.level)
+
+    @property
+    def too_high(self) -> tuple[str, ...]:
+        return tuple(row.name for row in self.rows if row.too_high <= self.level)
+
+    def _table(self) -> ResultTable:
+        titles = ("rows", "positive", "predicted", "came", "Jeffreys", "binomial", "verdict")
+        columns = [TableColumn("grade", "left"), *map(TableColumn, titles)]
+        rows = []
+        for row in self.rows:
+            verdict = "too low" if row.name in self.too_low else ""
+            verdict = "too high" if row.name in self.too_high else verdict
+            figures = (_percent(row.predicted), _percent(row.rate))
+            tests = (f"{row.jeffreys_adjusted:.3g}", f"{row.binomial_adjusted:.3g}")
+            if not row.rows:
+                figures, tests = ("–", "–"), ("–", "–")
+            cells = (row.name, counted(row.rows), counted(row.positive), *figures, *tests, verdict)
+            rows.append(TableRow(cells))
+        below = (
+            "p-values are against predictions that are too low, corrected for the number of grades",
+        )
+        return ResultTable(columns, rows, below)
+
+
+# --- inside -------------------------------------------------------------------------------------
+
+
+def _rows(scale: MasterScale, table: ScoreTable) -> list[GradeRow]:
+    grade = np.searchsorted(scale.boundaries, table.scores, side="right")
+    count = len(scale.names)
+    n, d, expected = (
+        np.bincount(grade, column, minlength=count)
+        for column in (table.weight, table.positive, table.weight * table.scores)
+    )
+    with np.errstate(invalid="ignore"):
+        predicted, rate = expected / n, d / n
+    at = np.flatnonzero(n > 0)
+    low = np.ones(count)
+    low[at] = betainc(d[at] + 0.5, n[at] - d[at] + 0.5, predicted[at])
+    high = np.ones(count)
+    high[at] = 1.0 - low[at]
+    exact = np.ones(count)
+    some = np.flatnonzero(d > 0)  # without a positive, none or more is certain
+    exact[some] = betainc(d[some], n[some] - d[some] + 1.0, predicted[some])
+    adjusted = []
+    for values in (low, exact, high):
+        corrected = np.ones(count)
+        corrected[at] = holm_adjusted(values[at].tolist())
+        adjusted.append(corrected)
+    columns = (n, d, predicted, rate, low, exact, *adjusted)
+    return [
+        GradeRow(name, *(float(column[i]) for column in columns))
+        for i, name in enumerate(scale.names)
+    ]
+
+
+def _boundaries(grades: int, given: Any) -> Array:
+    if given is None:
+        count = check_whole("grades", grades, 2)
+        low, high = logit(np.array(DEFAULT_RANGE))
+        return sigmoid(np.linspace(low, high, count - 1))
+    cuts = np.asarray(given, dtype=np.float64)
+    fine = cuts.ndim == 1 and len(cuts) > 0 and bool((np.diff(cuts) > 0.0).all())
+    if not fine or not (cuts[0] > 0.0 and cuts[-1] < 1.0):
+        raise ParameterError(
+            f"boundaries must be ascending probabilities above 0 and below 1, but {given!r} came."
+        )
+    return cuts
+
+
+def _names(given: Any, count: int) -> tuple[str, ...]:
+    if given is None:
+        return (
+            tuple(LETTERS[:count])
+            if count <= len(LETTERS)
+            else tuple(map(str, range(1, count + 1)))
+        )
+    names = tuple(map(str, given))
+    if len(names) != count or len(set(names)) != count:
+        raise ParameterError(f"there must be {count} different names, but {names!r} came.")
+    return names
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

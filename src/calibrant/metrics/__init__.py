@@ -2,6 +2,7 @@
 
 from calibrant.metrics.binned import ece, mce
 from calibrant.metrics.calbin_windows import calbin
+from calibrant.metrics.cox import Cox, cox
 from calibrant.metrics.cumulative import ECCE, ecce
 from calibrant.metrics.decisions import Profit, profit
 from calibrant.metrics.decompose import DeGrootFienberg, Murphy, degroot_fienberg, murphy
@@ -36,6 +37,7 @@ from calibrant.metrics.ranking import accuracy, auc
 __all__ = [
     "ECCE",
     "Corp",
+    "Cox",
     "DeGrootFienberg",
     "ECETest",
     "Evaluation",
@@ -56,6 +58,7 @@ __all__ = [
     "classwise_ece",
     "classwise_mce",
     "corp",
+    "cox",
     "degroot_fienberg",
     "ecce",
     "ece",

@@ -281,8 +281,12 @@ def test_sql_in_names_is_only_a_name(session, tmp_path):
 
 REFUSED = {
     "text": ("s,y\n1,0\nabc,1\n", r"'s' must be numbers: 1 of 2 .*'abc' in data row 2 of s.csv"),
-    "decimal comma": ("s;y\n0,5;0\n0,7;1\n", r"Write decimals with a point"),
-    "percent": ("s,y\n50%,0\n1%,1\n", r"0.5 for 50%"),
+    "two decimal marks": (
+        "s;y\n0.5;0\n0,7;1\n",
+        r"1 of 2 .*'0,7' in data row 2 .*all decimals alike",
+    ),
+    "some percent": ("s,y\n0.5,0\n1%,1\n", r"1 of 2 .*'1%' in data row 2 .*0.5 for 50%"),
+    "one of two readings": ('s,y\n"1,234",0\n2,1\n', r"'1,234' is 1234.0 with .* --decimal"),
     "missing": ("s,y\n1,0\n,1\nNA,1\n", r"'s' must be complete: 2 of 3 .*\(first: data row 2"),
     "NaN": ("s,y\n1,0\nnan,1\n", r"'s' must be complete: 1 of 2"),
     "infinite": ("s,y\n1,0\n1e999,1\n", r"'s' must be finite: 1 of 2"),
@@ -427,7 +431,7 @@ def test_files_that_are_not_there(session, tmp_path):
     with pytest.raises(InputError, match="at least one data file"):
         find_files([])
     with pytest.raises(InputError, match="must end in one of"):
-        read_table([make(tmp_path, "s", "t.xlsx")], score="s", label="y", session=session)
+        read_table([make(tmp_path, "s", "t.docx")], score="s", label="y", session=session)
     pq.write_table(pa.table({"s": [1], "y": [1]}), tmp_path / "t.parquet")
     both = [tmp_path / "scores.csv", tmp_path / "t.parquet"]
     with pytest.raises(InputError, match="must be of one kind"):

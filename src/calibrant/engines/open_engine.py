@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibrant.data.lazy_checks import Names, check_names
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.files.data_files import refuse_sheet
+from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
+from calibrant.engines.files.standard_input import STANDARD, spool
 from calibrant.engines.rows_of_files import RowsOfFiles
-from calibrant.errors import ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 
 __all__ = ["ENGINES", "Engine", "open_engine"]
@@ -25,17 +30,52 @@ Paths = Sequence[str | os.PathLike[str]]
 class Engine:
     """What reads files, and writes them with one more column, for one job.
 
-    ``package`` has the engine's ``file_rows`` and ``apply_file``, for its ``session``.
+    ``package`` has the engine's ``file_rows``, ``apply_file`` and ``first_rows``, for its
+    ``session``. ``standard_input`` gives the file that ``-`` stands for.
     """
 
     session: Any
     package: ModuleType
+    standard_input: Callable[[], Path] | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of how the files were read."""
+        return getattr(self.session, "notes", [])
 
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
         """The rows of files."""
         check_names(names)
-        found: RowsOfFiles = self.package.file_rows(self.session, files, names, role)
+        there = self._there(files)
+        found: RowsOfFiles = self.package.file_rows(self.session, there, names, role)
         return found
+
+    def first_rows(self, files: Paths, count: int) -> dict[str, list[Any]]:
+        """The columns of the first of the files, by name: the values of its first rows.
+
+        Text files have text for values. Columns of one name are left out.
+
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "s.csv"
+        >>> _ = file.write_text("p,y\\n0.2,no\\n0.7,yes\\n")
+        >>> with open_engine() as engine:
+        ...     engine.first_rows([file], 10)
+        {'p': ['0.2', '0.7'], 'y': ['no', 'yes']}
+        """
+        names, rows = self.package.first_rows(self.session, self._there(files), count)
+        once = [i for i, name in enumerate(names) if names.count(name) == 1]
+        return {names[i]: [row[i] for row in rows] for i in once}
+
+    def _there(self, files: Paths) -> Paths:
+        """The files, with one for standard input."""
+        if not any(os.fspath(name) == STANDARD for name in files):
+            return files
+        if self.standard_input is None:
+            raise InputError(
+                "standard input (-) is read by the engine duckdb alone. Save it to a file first."
+            )
+        spooled = self.standard_input()
+        return [spooled if os.fspath(name) == STANDARD else name for name in files]
 
     def apply(
         self,
@@ -66,29 +106,53 @@ class Engine:
         <BLANKLINE>
         """
         options.check_fitted(fitted)
+        refuse_sheet(os.fspath(out))
         count: int = self.package.apply_file(
-            self.session, fitted, files, out, options, new_segments
+            self.session, fitted, self._there(files), out, options, new_segments
         )
         return count
 
 
+class _Wish(NamedTuple):
+    """What an engine is opened with."""
+
+    threads: int | None
+    memory: str | None
+    progress: Callable[[float], None] | None
+    master: str
+    reading: ReadOptions
+
+
 @contextmanager
-def _duckdb(
-    threads: int | None, memory: str | None, progress: Callable[[float], None] | None, master: str
-) -> Iterator[Engine]:
+def _duckdb(wish: _Wish) -> Iterator[Engine]:
     from calibrant.engines import duckdb
 
-    with duckdb.Session(threads=threads, memory_limit=memory, progress=progress) as session:
-        yield Engine(session, duckdb)
+    with duckdb.Session(
+        threads=wish.threads,
+        memory_limit=wish.memory,
+        progress=wish.progress,
+        reading=wish.reading,
+    ) as session:
+
+        @functools.cache
+        def standard_input() -> Path:
+            return spool(wish.reading, session.temporary("stdin"))
+
+        yield Engine(session, duckdb, standard_input)
 
 
 @contextmanager
-def _spark(
-    threads: int | None, memory: str | None, progress: Callable[[float], None] | None, master: str
-) -> Iterator[Engine]:
+def _spark(wish: _Wish) -> Iterator[Engine]:
     from calibrant.engines import spark
 
-    with spark.Spark(master, threads=threads, memory=memory, progress=progress) as session:
+    if wish.reading.decimal is not None or wish.reading.drop:
+        raise ParameterError(
+            "the engine spark reads plain numbers and drops no rows: leave --decimal and --missing "
+            "out, or use the engine duckdb."
+        )
+    with spark.Spark(
+        wish.master, threads=wish.threads, memory=wish.memory, progress=wish.progress
+    ) as session:
         yield Engine(session, spark)
 
 
@@ -104,6 +168,7 @@ def open_engine(
     memory_limit: str | None = None,
     progress: Callable[[float], None] | None = None,
     master: str | None = None,
+    reading: ReadOptions = PLAIN_READING,
 ) -> Iterator[Engine]:
     """An engine for one job.
 
@@ -118,6 +183,8 @@ def open_engine(
         Called now and then with the fraction that is done.
     master : str, optional
         Of Spark; default: all cores of this machine.
+    reading : ReadOptions, optional
+        How files are read where they can be read in more than one way.
 
     Examples
     --------
@@ -133,5 +200,6 @@ def open_engine(
         raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.")
     if master is not None and name != "spark":
         raise ParameterError("a master is for Spark: use it with the engine spark.")
-    with ENGINES[name](threads, memory_limit, progress, master or "local[*]") as engine:
+    wish = _Wish(threads, memory_limit, progress, master or "local[*]", reading)
+    with ENGINES[name](wish) as engine:
         yield engine

@@ -49,6 +49,11 @@ class RowsOfFiles(ABC):
     def expected(self) -> list[int | None]:
         """How many rows each file must hold; None where only the engine can tell."""
 
+    @property
+    def dropped(self) -> int:
+        """How many rows were left out because they have no score or label."""
+        return 0
+
     @abstractmethod
     def labels(self, rows: int | None) -> dict[Any, Label]:
         """The different labels of the first so many rows, or of all, by their spellings."""
@@ -69,6 +74,10 @@ class RowsOfFiles(ABC):
     def refuse_outside(self) -> None:
         """An InputError for probabilities outside [0, 1], when there are some."""
 
+    def respell(self) -> bool:
+        """Read numbers as most of them are written; whether that is another way than before."""
+        return False
+
     def coding(self, pos_label: Any, *, all_rows: bool) -> Coding:
         """How labels are read: by those of the first rows, or of all."""
         values = {} if all_rows else self.labels(HEAD)
@@ -84,6 +93,8 @@ class RowsOfFiles(ABC):
         try:
             return question(self.lazy(coding)), coding
         except BadRowsError:
+            if self.respell():
+                return self.ask(question, pos_label)
             again = self.coding(pos_label, all_rows=True)
         if again != coding:
             with suppress(BadRowsError):
@@ -95,11 +106,13 @@ class RowsOfFiles(ABC):
         """What is worth remembering of the files; an InputError if they hold another number of
         rows."""
         if rows is not None:
-            check_rows(rows, self.expected, self.file_names[0])
+            check_rows(rows + self.dropped, self.expected, self.file_names[0])
         files, more = self.file_names[:NAMED], len(self.file_names) - NAMED
         facts: dict[str, Any] = {"files": [*files, f"... {more} more"] if more > 0 else files}
         if rows is not None:
             facts["rows"] = rows
+        if self.dropped:
+            facts["rows_dropped"] = self.dropped
         return facts | {
             f"{role}_column": name for role, name in self.names._asdict().items() if name
         }

@@ -12,15 +12,16 @@ from typing import Any
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.duckdb.block_function import BlockWatch, StopError, calibrating
-from calibrant.engines.duckdb.column_sql import finite, is_one_of, number, segment_text, text
-from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, MISSING, TEXT, refuse
+from calibrant.engines.duckdb.column_sql import finite, is_missing, number, segment_text, text
+from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, LEFT_OUT, TEXT, refuse
 from calibrant.engines.duckdb.file_rows import look_at
+from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.json_files import appended, one_line, set_member
 from calibrant.engines.duckdb.parquet_files import changed_types, copy_beside
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source, identifier, literal
-from calibrant.engines.files.data_files import MISSING as MISSING_WORDS
 from calibrant.engines.files.data_files import kind_of, refuse_different, refuse_url
+from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.rows_of_files import check_rows
 from calibrant.engines.segment_texts import SegmentKeys, segment_keys
 from calibrant.errors import InputError, import_extra
@@ -68,8 +69,46 @@ def apply_file(
     sources = look_at(session, files, options.columns, every=every)
     keep_apart({"the output": out}, [source.path for source in sources])
     names = _names(sources, options)
+    written = session.reading.spelling
+    if find_target(out).stream:  # rows cannot be taken back: ask before the first one
+        written = find_spelling(session, sources, options.score, "score")
+    try:
+        return _copied(session, fitted, sources, names, out, options, written, new_segments)
+    except _UnreadableError as failed:
+        best = find_spelling(session, sources, options.score, "score")
+        if best == written:
+            _refuse(session, sources, options, written, beyond=failed.beyond)
+            raise
+    if new_segments is not None:
+        new_segments.rows = new_segments.new = 0
+    try:
+        return _copied(session, fitted, sources, names, out, options, best, new_segments)
+    except _UnreadableError as failed:
+        _refuse(session, sources, options, best, beyond=failed.beyond)
+        raise
+
+
+class _UnreadableError(InputError):
+    """Some scores cannot be calibrated as they are read."""
+
+    def __init__(self, beyond: bool) -> None:
+        super().__init__("some rows cannot be calibrated.")
+        self.beyond = beyond
+
+
+def _copied(
+    session: Session,
+    fitted: Fitted,
+    sources: list[Source],
+    names: list[str],
+    out: Path,
+    options: ApplyOptions,
+    written: NumberSpelling | None,
+    new_segments: NewSegments | None,
+) -> int:
+    """Copy the rows with their scores read in one way; how many there are."""
     keys = segment_keys(fitted.map)
-    new = {source.path: _probability(source, options, keys) for source in sources}
+    new = {source.path: _probability(source, options, keys, written) for source in sources}
     watch = BlockWatch(fitted.expects, options.on_range)
     calibrate = calibrating(fitted, keys, options.on_missing == "null", watch, new_segments)
     kinds = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
@@ -79,13 +118,13 @@ def apply_file(
         whole_file(out) as temporary,
     ):
         try:
-            written = _write(session, sources, new, names, options.into, out, temporary)
+            count = _write(session, sources, new, names, options.into, out, temporary)
         except InputError as failed:
             if StopError.__name__ in str(failed):
-                _refuse(session, sources, options, beyond=watch.refuses)
+                raise _UnreadableError(watch.refuses) from failed
             raise
     watch.warn_at_end(options.score)
-    return written
+    return count
 
 
 def _write(
@@ -114,12 +153,17 @@ def _write(
 
 
 def _refuse(
-    session: Session, sources: list[Source], options: ApplyOptions, *, beyond: bool
+    session: Session,
+    sources: list[Source],
+    options: ApplyOptions,
+    written: NumberSpelling | None,
+    *,
+    beyond: bool,
 ) -> None:
     """Say which rows cannot be calibrated, once it is known that there are some."""
-    missing = (MISSING,) if options.on_missing == "error" else ()
+    missing = (LEFT_OUT,) if options.on_missing == "error" else ()
     checks = (TEXT, INFINITE, *missing, *((BEYOND,) if beyond else ()))
-    refuse(session, sources, options.score, role="score", checks=checks)
+    refuse(session, sources, options.score, role="score", checks=checks, written=written)
     if options.segment:
         refuse(session, sources, options.segment, role="segment", checks=missing, absent=())
 
@@ -161,13 +205,17 @@ def _names(sources: list[Source], options: ApplyOptions) -> list[str]:
     return [*first.names, *([] if into in first.names else [into])]
 
 
-def _probability(source: Source, options: ApplyOptions, keys: SegmentKeys | None) -> str:
+def _probability(
+    source: Source,
+    options: ApplyOptions,
+    keys: SegmentKeys | None,
+    written: NumberSpelling | None,
+) -> str:
     """SQL of the new column."""
     place = source.find(options.score, "score")
-    x, raw = number(source, place, "score"), f"{text(source, place)}::VARCHAR"
-    missing = f"{raw} IS NULL OR {is_one_of(raw, MISSING_WORDS)}"
+    x, missing = number(source, place, "score", written), is_missing(source, place)
     # what is neither missing nor a number becomes infinite, which is always refused
-    checked = f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT ({missing}) THEN 'inf'::DOUBLE END"
+    checked = f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
     if options.segment and keys:
         group = segment_text(source, source.find(options.segment, "segment"), keys)
         return f"{FUNCTION}({checked}, {group})"

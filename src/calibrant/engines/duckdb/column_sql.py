@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from calibrant.engines.duckdb.source import Source, literal
+from calibrant.engines.files.data_files import MISSING
+from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.rows_of_files import not_in_json
 from calibrant.engines.segment_texts import POWER, WHOLE, SegmentKeys
 from calibrant.errors import InputError
@@ -13,7 +15,9 @@ from calibrant.errors import InputError
 __all__ = [
     "document",
     "finite",
+    "is_missing",
     "is_one_of",
+    "is_text",
     "number",
     "segment",
     "segment_text",
@@ -61,10 +65,11 @@ def finite(source: Source, column: int) -> str:
     return f"CASE WHEN {fine} THEN {expression} ELSE error({wrong}) END"
 
 
-def number(source: Source, column: int, role: str) -> str:
+def number(source: Source, column: int, role: str, written: NumberSpelling | None = None) -> str:
     """SQL that reads a column as DOUBLE; NULL where it holds no number.
 
-    Truth values count as 1 and 0, also where they are words, as in CSV.
+    Truth values count as 1 and 0, also where they are words, as in CSV. ``written`` is how text
+    spells numbers; None for plain ones.
     """
     kind = source.types[column]
     if not NUMERIC.match(kind):
@@ -73,11 +78,33 @@ def number(source: Source, column: int, role: str) -> str:
             f"its type is {kind}. Pick another column or convert it."
         )
     word = text(source, column)
-    if kind not in ("VARCHAR", "JSON"):
+    if not is_text(source, column):
         return f"TRY_CAST({word} AS DOUBLE)"
+    if written is not None:
+        return _spelled(word, written)
     odd = f"contains({word}, '_') OR contains({word}, '+-')"  # DuckDB takes 1_0 for 10, +-1 for -1
     truth = f"CASE lower(trim({word})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
     return f"CASE WHEN NOT ({odd}) THEN coalesce(TRY_CAST({word} AS DOUBLE), {truth}) END"
+
+
+def _spelled(word: str, written: NumberSpelling) -> str:
+    """SQL of a number that is not a plain one: its digits and decimal mark are cast as such."""
+    bare = f"trim({word})"
+    digits = f"regexp_replace({bare}, {literal(written.dropped)}, '', 'g')"
+    plain = f"replace({digits}, ',', '.') || {literal(written.ending)}"
+    fits = f"regexp_full_match({bare}, {literal(written.pattern)})"
+    return f"CASE WHEN {fits} THEN TRY_CAST({plain} AS DOUBLE) END"
+
+
+def is_text(source: Source, column: int) -> bool:
+    """Whether a column's numbers are written as text."""
+    return source.types[column] in ("VARCHAR", "JSON")
+
+
+def is_missing(source: Source, column: int) -> str:
+    """SQL: whether a column of numbers has no value, or a word for none; never NULL."""
+    word = f"({text(source, column)})::VARCHAR"
+    return f"coalesce({is_one_of(word, MISSING)}, true)"
 
 
 def spelling(source: Source, column: int) -> str:

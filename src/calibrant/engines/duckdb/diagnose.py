@@ -12,12 +12,14 @@ from calibrant.engines.duckdb.column_sql import is_one_of, number, spelling, tex
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
 from calibrant.engines.files.data_files import MISSING as MISSING_WORDS
+from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.errors import InputError
 
 __all__ = [
     "BEYOND",
     "HEAVY",
     "INFINITE",
+    "LEFT_OUT",
     "MISSING",
     "NEGATIVE",
     "OUTSIDE",
@@ -41,7 +43,18 @@ class Check:
 TEXT = Check(
     "x IS NULL AND NOT m", "be numbers", "hold something else", "Correct or drop those rows."
 )
-MISSING = Check("m OR isnan(x)", "be complete", "are missing", "Drop or impute them first.")
+MISSING = Check(
+    "m OR isnan(x)",
+    "be complete",
+    "are missing",
+    "Drop them with --missing drop, or impute them first.",
+)
+LEFT_OUT = Check(
+    "m OR isnan(x)",
+    "be complete",
+    "are missing",
+    "Leave their probability empty with --on-missing null, or drop or impute them first.",
+)
 INFINITE = Check("isinf(x)", "be finite", "are infinite", "Correct or drop those rows.")
 NEGATIVE = Check("x < 0", "be at least 0", "are negative", "Correct or drop those rows.")
 HEAVY = Check(
@@ -70,12 +83,13 @@ def refuse(
     role: str,
     checks: Sequence[Check],
     absent: Sequence[str] = MISSING_WORDS,
+    written: NumberSpelling | None = None,
 ) -> None:
     """Raise an InputError for the first of the checks that some row fails; return if none does."""
     seen, total = dict.fromkeys(checks, 0), 0
     first: dict[Check, tuple[str, int, str]] = {}
     for source in sources:
-        counted, *found = session.query(_survey(source, column, role, checks, absent))[0]
+        counted, *found = session.query(_survey(source, column, role, checks, absent, written))[0]
         total += counted
         for check, (count, row, value) in zip(checks, _triples(found), strict=True):
             seen[check] += count
@@ -92,14 +106,19 @@ def refuse(
 
 
 def _survey(
-    source: Source, column: str, role: str, checks: Sequence[Check], absent: Sequence[str]
+    source: Source,
+    column: str,
+    role: str,
+    checks: Sequence[Check],
+    absent: Sequence[str],
+    written: NumberSpelling | None,
 ) -> str:
     """SQL: the number of rows, then for each check its count, first row and the value there."""
     place = source.find(column, role)
     if role in ("label", "segment"):
         raw, value = spelling(source, place), "NULL::DOUBLE"
     else:
-        raw, value = f"{text(source, place)}::VARCHAR", number(source, place, role)
+        raw, value = f"{text(source, place)}::VARCHAR", number(source, place, role, written)
     missing = f"coalesce({is_one_of(raw, ('', *absent))}, true)"
     wanted = ("count(*)", "min(r)", "arg_min(coalesce(t, ''), r)")
     counts = ", ".join(f"{what} FILTER ({check.sql})" for check in checks for what in wanted)
@@ -118,8 +137,8 @@ def _shown(value: str | None) -> str:
 
 
 def _advice(check: Check, value: str | None) -> str:
-    if check is TEXT and value and re.match(r"\s*[-+]?[0-9.]*,[0-9]+\s*$", value):
-        return "Write decimals with a point, as 0.5."
     if check is TEXT and value and value.strip().endswith("%"):
-        return "Write percentages as fractions, 0.5 for 50%."
+        return "Write a percent sign after all of them, or after none: 0.5 for 50%."
+    if check is TEXT and value and re.match(r"\s*[-+]?[0-9.,]*[.,][0-9]+\s*$", value):
+        return "Write all decimals alike: with a point, as 0.5, or all with a comma."
     return check.advice

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -20,7 +20,15 @@ from calibrant.data.lazy_checks import (
     refuse_nested,
 )
 from calibrant.data.lazy_rows import LazyRows
-from calibrant.engines.duckdb.column_sql import document, number, segment, spelling
+from calibrant.engines.duckdb.column_sql import (
+    document,
+    is_missing,
+    is_one_of,
+    number,
+    segment,
+    spelling,
+    text,
+)
 from calibrant.engines.duckdb.diagnose import (
     HEAVY,
     INFINITE,
@@ -31,14 +39,16 @@ from calibrant.engines.duckdb.diagnose import (
     Check,
     refuse,
 )
+from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
 from calibrant.engines.files.data_files import find_files, kind_of, one_kind
+from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.files.spelled_labels import Label, missing_words, typed_present
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError
 
-__all__ = ["FileRows", "file_rows", "look_at"]
+__all__ = ["FileRows", "file_rows", "first_rows", "look_at"]
 
 
 def file_rows(
@@ -70,6 +80,17 @@ class FileRows(RowsOfFiles):
     sources: list[Source]
     names: Names
     role: str = "score"
+    written: dict[str, NumberSpelling | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.written = dict.fromkeys(self._numbers, self.session.reading.spelling)
+
+    @property
+    def _numbers(self) -> dict[str, str]:
+        """The columns of numbers, and the role of each."""
+        names = self.names
+        roles = {names.score: self.role, names.raw: "score", names.weight: "weight"}
+        return {name: role for name, role in roles.items() if name}
 
     @property
     def file_names(self) -> list[str]:
@@ -91,17 +112,79 @@ class FileRows(RowsOfFiles):
     def _part(self, source: Source) -> str:
         names = self.names
         columns = {
-            "score": number(source, source.find(names.score, self.role), self.role),
+            "score": self._number(source, names.score),
             "label": spelling(source, source.find(names.label, "label")),
         }
         if names.weight:
-            columns["weight"] = number(source, source.find(names.weight, "weight"), "weight")
+            columns["weight"] = self._number(source, names.weight)
         if names.segment:
             columns["segment"] = segment(source, source.find(names.segment, "segment"))
         if names.raw:
-            columns["raw"] = number(source, source.find(names.raw, "score"), "score")
+            columns["raw"] = self._number(source, names.raw)
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
-        return f"SELECT {listed} FROM {source.relation}"
+        kept = f" WHERE NOT ({self._without(source)})" if self.session.reading.drop else ""
+        return f"SELECT {listed} FROM {source.relation}{kept}"
+
+    def _number(self, source: Source, column: str) -> str:
+        role = self._numbers[column]
+        return number(source, source.find(column, role), role, self.written[column])
+
+    def respell(self) -> bool:
+        found = {
+            column: find_spelling(self.session, self.sources, column, role)
+            for column, role in self._numbers.items()
+        }
+        changed = found != self.written
+        self.written = found
+        self.__dict__.pop("frame", None)
+        return changed
+
+    # --- rows without a value -------------------------------------------------------------------
+
+    def _without(self, source: Source) -> str:
+        """SQL: whether a row has no label, score or weight."""
+        label = spelling(source, source.find(self.names.label, "label"))
+        missing = [f"{label} IS NULL"]
+        if self._absent:
+            missing.append(f"coalesce({is_one_of(label, self._absent)}, true)")
+        for column, role in self._numbers.items():
+            place = source.find(column, role)
+            nan = f"coalesce(isnan({self._number(source, column)}), false)"
+            missing += [is_missing(source, place), nan]
+        return " OR ".join(missing)
+
+    @functools.cached_property
+    def _absent(self) -> list[str]:
+        """Words for "no label" in CSV files."""
+        if self.sources[0].kind != "csv":
+            return []
+        parts = (
+            f"SELECT {spelling(s, s.find(self.names.label, 'label'))} AS label FROM {s.relation}"
+            for s in self.sources
+        )
+        rows: nw.LazyFrame[Any] = nw.from_native(self.session.relation(" UNION ALL ".join(parts)))
+        return missing_words(distinct_labels(rows, "label", self._run))
+
+    @functools.cached_property
+    def dropped(self) -> int:
+        if not self.session.reading.drop:
+            return 0
+        counts = (
+            f"(SELECT count(*) FROM {s.relation} WHERE {self._without(s)})" for s in self.sources
+        )
+        return int(self.session.query(f"SELECT {' + '.join(counts)}")[0][0])
+
+    def facts(self, rows: int | None) -> dict[str, Any]:
+        found = super().facts(rows)
+        if self.dropped:
+            total = "" if rows is None else f" of {rows + self.dropped:,}"
+            were = "row was" if self.dropped == 1 else "rows were"
+            needed = dict.fromkeys((*self._numbers.values(), "label"))
+            self.session.note(
+                f"{self.dropped:,}{total} {were} dropped: no {' or no '.join(needed)} there"
+            )
+        written = [f"{column!r} {how}" for column, how in self.written.items() if how]
+        return found | ({"numbers_written": written} if written else {})
 
     def lazy(self, coding: Coding) -> LazyRows:
         return LazyRows(self.frame, self.names.by_role(), coding, self._run, said=self.names)
@@ -143,9 +226,10 @@ class FileRows(RowsOfFiles):
     # --- refusals -------------------------------------------------------------------------------
 
     def refuse(self, coding: Coding) -> None:
-        self._check(self.names.score, self.role, TEXT, MISSING, INFINITE)
+        missing = () if self.session.reading.drop else (MISSING,)
+        self._check(self.names.score, self.role, TEXT, *missing, INFINITE)
         if self.names.raw:
-            self._check(self.names.raw, "score", TEXT, MISSING, INFINITE)
+            self._check(self.names.raw, "score", TEXT, *missing, INFINITE)
         if self.names.weight:
             self._check(self.names.weight, "weight", TEXT, MISSING, INFINITE, NEGATIVE, HEAVY)
         self.refuse_labels()
@@ -154,12 +238,26 @@ class FileRows(RowsOfFiles):
         self._check(self.names.score, self.role, OUTSIDE)
 
     def _check(self, column: str, role: str, *checks: Check) -> None:
-        refuse(self.session, self.sources, column, role=role, checks=checks)
+        written = self.written[column]
+        refuse(self.session, self.sources, column, role=role, checks=checks, written=written)
 
     def refuse_labels(self) -> None:
-        csv = self.sources[0].kind == "csv"
-        absent = missing_words(self._words(None)) if csv else []
-        label = self.names.label
-        refuse(self.session, self.sources, label, role="label", checks=(MISSING,), absent=absent)
-        names = ", ".join(self.file_names[:5])
+        label, names = self.names.label, ", ".join(self.file_names[:5])
+        if self.dropped:
+            raise InputError(
+                f"{names} must hold rows with a {self.role} and a label: none is left."
+            )
+        refuse(
+            self.session, self.sources, label, role="label", checks=(MISSING,), absent=self._absent
+        )
         raise InputError(f"{names} must hold rows of data, but only column names came.")
+
+
+def first_rows(
+    session: Session, files: Sequence[str | os.PathLike[str]], count: int
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The columns of the first of the files, and the values of its first rows."""
+    source = session.look(find_files(files)[0], [], counted=False)
+    columns = [text(source, i) for i in range(len(source.names))]
+    rows = session.query(f"SELECT {', '.join(columns)} FROM {source.relation} LIMIT {count}")
+    return source.names, rows

@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -16,6 +17,8 @@ from calibrant.engines.duckdb.source import Source, identifier, literal, pattern
 from calibrant.engines.files.csv_header import not_utf8, read_csv_header
 from calibrant.engines.files.csv_records import wrong_fields
 from calibrant.engines.files.data_files import kind_of, refuse_empty
+from calibrant.engines.files.excel_files import sheet_as_csv
+from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
 from calibrant.errors import InputError, ParameterError, import_extra
 
 __all__ = ["NO_SPACE", "Progress", "Session"]
@@ -45,6 +48,13 @@ class Session:
         256 MB per core, at most 80 % of the machine's memory.
     progress : callable, optional
         Called about ten times a second with the fraction done of a long query.
+    reading : ReadOptions, optional
+        How files are read where they can be read in more than one way.
+
+    Attributes
+    ----------
+    notes : list of str
+        What a user should know of how the files were read.
 
     Examples
     --------
@@ -59,7 +69,10 @@ class Session:
         threads: int | None = None,
         memory_limit: str | None = None,
         progress: Progress | None = None,
+        reading: ReadOptions = PLAIN_READING,
     ) -> None:
+        self.reading = reading
+        self.notes: list[str] = []
         self._duckdb = import_extra("duckdb", extra="cli")
         self._progress = progress
         self._folder = tempfile.TemporaryDirectory(prefix="calibrant-", ignore_cleanup_errors=True)
@@ -167,23 +180,43 @@ class Session:
         """A place for a file that is gone at the end."""
         return Path(self._folder.name) / name
 
+    def note(self, words: str) -> None:
+        """Remember what a user should know of how files are read, once."""
+        if words not in self.notes:
+            self.notes.append(words)
+
     # --- looking at files -----------------------------------------------------------------------
 
-    def look(self, path: Path, wanted: list[str], *, every: bool = False) -> Source:
+    def look(
+        self, path: Path, wanted: list[str], *, every: bool = False, counted: bool = True
+    ) -> Source:
         """What a file holds, by its header or schema, or the keys of its objects.
 
         ``every``: the types of all columns of a JSON file shall be known, not only of those wanted.
+        ``counted``: the rows of a CSV file shall be counted, which is needed to read them all.
         """
         refuse_empty(path)
-        return with_partitions(self.query, self._look(path, wanted, every))
+        return with_partitions(self.query, self._look(path, wanted, every, counted))
 
-    def _look(self, path: Path, wanted: list[str], every: bool) -> Source:
+    def _sheet(self, path: Path, wanted: list[str]) -> Source:
+        """The sheet of an Excel file that has the columns wanted, by a CSV file of its cells."""
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".csv", dir=self._folder.name, newline="", encoding="utf-8", delete=False
+        ) as copy:
+            said = sheet_as_csv(path, copy, wanted)
+        if said:
+            self.note(said)
+        return replace(_csv(Path(copy.name), wanted), path=path)
+
+    def _look(self, path: Path, wanted: list[str], every: bool, counted: bool) -> Source:
         kind, ending, _ = kind_of(path)
         if kind == "csv":
             with path.open("rb") as stream:
                 if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
                     raise InputError(not_utf8(path.name, was="utf16"))
-            return _csv(path, wanted)
+            return _csv(path, wanted, counted)
+        if kind == "excel":
+            return self._sheet(path, wanted)
         try:
             if kind == "parquet":
                 return self._parquet(path)
@@ -213,9 +246,9 @@ class Session:
         return Source(path, "parquet", names, columns, types, relation, rows=rows)
 
 
-def _csv(path: Path, wanted: list[str]) -> Source:
+def _csv(path: Path, wanted: list[str], counted: bool = True) -> Source:
     """A CSV file of text columns; nothing of it is guessed by DuckDB."""
-    _, names, separator, above, rows, line_end = read_csv_header(path, wanted)
+    _, names, separator, above, rows, line_end = read_csv_header(path, wanted, counted=counted)
     columns = tuple(f"c{i}" for i in range(len(names)))
     fields = ", ".join(f"{column}: 'VARCHAR'" for column in columns)
     options = f", new_line={_LINE_ENDS[line_end]}" if line_end else ""

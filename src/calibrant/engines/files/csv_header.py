@@ -39,10 +39,10 @@ class CsvHeader(NamedTuple):
     line_end: str | None = None
 
 
-def read_csv_header(path: Path, wanted: Sequence[str] = ()) -> CsvHeader:
+def read_csv_header(path: Path, wanted: Sequence[str] = (), *, counted: bool = True) -> CsvHeader:
     """Read the header of a CSV file; the separator is the one that finds the columns wanted.
 
-    Where those are found, the records are counted as well.
+    Where those are found, the records are counted as well, if that is asked for.
     """
     ending = kind_of(path)[1]
     candidates = separators(ending)
@@ -54,9 +54,11 @@ def read_csv_header(path: Path, wanted: Sequence[str] = ()) -> CsvHeader:
     if not {name.strip() for name in wanted} <= {*names, *partitions_of(path)}:
         return found  # an error: there is no such column
     _refuse_mark(path, found.names[0], separator)
+    if not counted:
+        return found
     with _readable(path):
-        counted = count_records(path, separator, len(found.names), found.above)
-    return found._replace(rows=counted.rows, line_end=counted.line_end)
+        records = count_records(path, separator, len(found.names), found.above)
+    return found._replace(rows=records.rows, line_end=records.line_end)
 
 
 def separators(ending: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ __all__ = [
     "one_kind",
     "refuse_different",
     "refuse_empty",
+    "refuse_sheet",
     "refuse_url",
 ]
 
@@ -38,10 +39,15 @@ KINDS = {
     ".json": "json",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".xlsb": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
 }
 SEPARATORS = (",", ";", "\t", "|")
 #: words for "no value" in a column of numbers, in lower case
-MISSING = ("", "na", "n/a", "nan", "null", "none")
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-")
 
 
 def find_column(
@@ -133,12 +139,22 @@ def kind_of(path: Path) -> tuple[str, str, bool]:
     packed = endings[-1:] == [".gz"]
     ending = (endings[:-1] if packed else endings)[-1:]
     kind = KINDS.get(ending[0]) if ending else None
-    if kind is None or (packed and kind == "parquet"):
+    if kind is None or (packed and kind in ("parquet", "excel")):
         raise InputError(
             f"{path.name} must end in one of {', '.join(KINDS)} (text also with .gz): the ending "
             "tells how to read or write it."
         )
     return kind, ending[0], packed
+
+
+def refuse_sheet(name: str) -> None:
+    """Refuse an output whose name says that it is an Excel or OpenDocument file."""
+    if KINDS.get(Path(name).suffix.lower()) == "excel":
+        written = (ending for ending, kind in KINDS.items() if kind != "excel")
+        raise InputError(
+            f"{name} must end in one of {', '.join(written)} (text also with .gz): sheets are "
+            "read, not written."
+        )
 
 
 def one_kind(kinds: Mapping[str, str]) -> str:

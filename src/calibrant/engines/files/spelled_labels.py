@@ -18,6 +18,8 @@ Label = str | int | float | bool
 
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
 TRUTH = {"true": True, "false": False}
+#: words for "no value" that may be labels as well; "none" is one of three labels, rather
+UNSURE = ("-", "none")
 
 
 def typed(spellings: list[str]) -> dict[str, Label]:
@@ -49,15 +51,23 @@ def _number(word: str) -> float:
 
 
 def missing_words(spellings: list[str]) -> list[str]:
-    """Words such as NA among labels that are otherwise numbers or booleans.
+    """Words such as NA among labels that are otherwise numbers, booleans, or two other words.
 
-    >>> missing_words(["0", "1", "NA"]), missing_words(["NA", "EU"])
-    (['NA'], [])
+    >>> missing_words(["0", "1", "NA"]), missing_words(["no", "yes", "?"])
+    (['NA'], ['?'])
+    >>> missing_words(["NA", "EU"]), missing_words(["-", "+", "?"])
+    ([], ['?'])
     """
     words = [word for word in spellings if word.lower() in MISSING]
     rest = [word for word in spellings if word not in words]
     values = typed(rest).values()
-    return words if rest and not any(isinstance(value, str) for value in values) else []
+    if rest and not any(isinstance(value, str) for value in values):
+        return words
+    for unsure in (UNSURE, ("none",)):  # only as few as need be are no labels
+        some = [word for word in words if word.lower() not in unsure]
+        if some and len(spellings) - len(some) == 2:
+            return some
+    return []
 
 
 def typed_present(spellings: list[str]) -> dict[str, Label]:

@@ -2,7 +2,7 @@
 
 from calibrant.engines.spark.apply import apply_file
 from calibrant.engines.spark.file_frame import FileFrame
-from calibrant.engines.spark.file_rows import SparkRows, file_rows
+from calibrant.engines.spark.file_rows import SparkRows, file_rows, first_rows
 from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
 from calibrant.engines.spark.write import write_file
@@ -13,6 +13,7 @@ __all__ = [
     "SparkRows",
     "apply_file",
     "file_rows",
+    "first_rows",
     "read_files",
     "write_file",
 ]

@@ -18,7 +18,7 @@ from calibrant.engines.spark.read import read_files
 from calibrant.engines.spark.session import Spark
 from calibrant.errors import InputError
 
-__all__ = ["SparkRows", "file_rows"]
+__all__ = ["SparkRows", "file_rows", "first_rows"]
 
 
 def file_rows(
@@ -27,6 +27,15 @@ def file_rows(
     """The rows behind names, globs, folders and URLs."""
     wanted = [name for name in names if name]
     return SparkRows(read_files(spark, files, wanted), names, role)
+
+
+def first_rows(
+    spark: Spark, files: Sequence[str | os.PathLike[str]], count: int
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The columns of files, and the values of their first rows."""
+    frame = read_files(spark, files).frame
+    rows = spark.call(lambda: frame.limit(count).collect())
+    return tuple(frame.columns), [tuple(row) for row in rows]
 
 
 @dataclass

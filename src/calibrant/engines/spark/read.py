@@ -73,6 +73,11 @@ def read_files(
     given: list[Path | str] = [*paths, *urls]
     kind = one_kind({_kind(item)[0]: name_of(str(item)) for item in given})
     readers = {"csv": _csv, "json": _json, "parquet": _parquet}
+    if kind not in readers:
+        raise InputError(
+            f"{name_of(str(given[0]))} is a file of sheets, which the engine duckdb alone reads. "
+            "Save it as CSV UTF-8."
+        )
     keys, files = None, tuple(name_of(str(item)) for item in given)
     rows: list[int | None] = [None] * len(paths)
     if lines and kind == "json":

@@ -1,0 +1,61 @@
+"""How files are read, where they can be read in more than one way: options for one job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import IO
+
+from calibrant.data.validation import check_word
+from calibrant.engines.files.number_spelling import NumberSpelling
+from calibrant.errors import ParameterError
+
+__all__ = ["FORMATS", "PLAIN_READING", "ReadOptions"]
+
+ON_MISSING = ("error", "drop")
+#: what standard input and output may be
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "xlsx")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How files are read.
+
+    Parameters
+    ----------
+    decimal : {".", ","}, optional
+        The mark before decimals. By default it is told from the numbers.
+    missing : {"error", "drop"}, default="error"
+        What to do with rows that have no score or no label.
+    standard_input : stream of bytes, optional
+        What the file name ``-`` stands for.
+    format : one of FORMATS, optional
+        What kind of file standard input is. By default its first bytes tell a Parquet or Excel
+        file, and all else is CSV.
+    """
+
+    decimal: str | None = None
+    missing: str = "error"
+    standard_input: IO[bytes] | None = None
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.decimal is not None and self.decimal not in (".", ","):
+            raise ParameterError(f"decimal must be . or , but {self.decimal!r} came.")
+        check_word("missing", self.missing, ON_MISSING)
+        if self.format is not None and self.format not in FORMATS:
+            raise ParameterError(
+                f"format must be {' or '.join(FORMATS)}, but {self.format!r} came."
+            )
+
+    @property
+    def spelling(self) -> NumberSpelling | None:
+        """How numbers are read at first."""
+        return None if self.decimal is None else NumberSpelling(self.decimal)
+
+    @property
+    def drop(self) -> bool:
+        """Whether rows without a score or label are left out."""
+        return self.missing == "drop"
+
+
+PLAIN_READING = ReadOptions()

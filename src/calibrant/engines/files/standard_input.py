@@ -1,0 +1,36 @@
+"""Standard input as a file: data are read more than once, and a stream only once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from calibrant.engines.files.read_options import ReadOptions
+from calibrant.errors import InputError
+
+__all__ = ["STANDARD", "spool"]
+
+#: the name that stands for standard input and output
+STANDARD = "-"
+#: how a file of each format begins, where that tells; all else is CSV
+BEGINNINGS = {b"PAR1": "parquet", b"PK\x03\x04": "xlsx"}
+PACKED = b"\x1f\x8b"
+
+
+def spool(reading: ReadOptions, path: Path) -> Path:
+    """Copy standard input to a file that only this user can read; its name has an ending.
+
+    ``path`` is where the file goes, without an ending, in a folder that is removed by its owner.
+    """
+    if reading.standard_input is None:
+        raise InputError("there is no standard input to read (-). Name a file.")
+    with path.open("xb") as copy:
+        path.chmod(0o600)
+        shutil.copyfileobj(reading.standard_input, copy, 1 << 20)
+    with path.open("rb") as copy:
+        start = copy.read(4)
+    if not start:
+        raise InputError("standard input is empty. It must hold named columns and rows of data.")
+    kind = reading.format or BEGINNINGS.get(start, "csv")
+    packed = ".gz" if start.startswith(PACKED) else ""
+    return path.rename(path.with_suffix(f".{kind}{packed}"))

@@ -15,6 +15,7 @@ from typing import IO, NamedTuple
 from calibrant.errors import InputError
 
 __all__ = [
+    "STANDARD",
     "OutputTarget",
     "check_folder",
     "find_target",
@@ -27,6 +28,9 @@ __all__ = [
 ]
 
 Name = str | os.PathLike[str]
+
+#: the name that stands for standard input and standard output, where a command takes one
+STANDARD = "-"
 
 
 class OutputTarget(NamedTuple):

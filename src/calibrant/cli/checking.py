@@ -66,6 +66,9 @@ def check(
     weights: WeightsAre = "importance",
     update: UpdatedFile = None,
     exit_code: ExitCode = False,
+    decimal: options.DecimalMark = None,
+    missing: options.MissingRows = "error",
+    format: options.StreamFormat = None,
     cells: options.Cells = "auto",
     engine: options.EngineName = "duckdb",
     master: options.Master = None,
@@ -89,6 +92,7 @@ def check(
     Each check may raise a false alarm: for n of them, a nightly job say,
     give each the level 0.05/n, and only rows that came since the last.
     """
+    from calibrant.cli.column_roles import complete_roles
     from calibrant.monitor import check_drift
 
     if reference is None and calibrator is None:
@@ -101,8 +105,10 @@ def check(
     check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else jobs.load_map(calibrator)
     columns = _columns(fitted, jobs.ColumnRoles(score or "", label or "", weight, pos_label))
-    place = options.EngineOptions(engine, master, threads, memory_limit)
+    reading = options.read_options(decimal, missing, format)
+    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     with options.engine_for("reading", json, place) as opened:
+        columns = complete_roles(opened, files, columns)
         new = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
         old = None
         if reference is not None:
@@ -138,14 +144,12 @@ class _Result(NamedTuple):
 
 
 def _columns(fitted: Fitted | None, asked: jobs.ColumnRoles) -> jobs.ColumnRoles:
-    """The columns as asked for, or as in the fit."""
+    """The columns as asked for, or as in the fit; empty names for those that are not known."""
     known: Any = {} if fitted is None else fitted.provenance
     names = {}
     for role in ("score", "label"):
         name = getattr(asked, role) or known.get(f"{role}_column")
-        if not isinstance(name, str):
-            raise InputError(f"the column of {role}s is not known. Name it with --{role} COL.")
-        names[role] = name
+        names[role] = name if isinstance(name, str) else ""
     pos_label = asked.pos_label
     if pos_label is None and fitted is not None:
         pos_label = str(fitted.pos_label)

@@ -24,6 +24,7 @@ __all__ = [
     "Bar",
     "Guarded",
     "command",
+    "note",
     "run_with_status",
     "say",
     "say_json",
@@ -99,6 +100,11 @@ def say_pairs(rows: Mapping[str, str]) -> None:
     width = max(map(len, rows))
     for name, value in rows.items():
         say((name.ljust(width), "bold"), "  ", value)
+
+
+def note(message: str) -> None:
+    """Something that is worth knowing, on stderr."""
+    _prose(Console(stderr=True, highlight=False), ("note: ", "bold"), message)
 
 
 def warn(message: str) -> None:

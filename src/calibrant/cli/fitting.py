@@ -10,6 +10,7 @@ import typer
 from calibrant.cli import jobs, method_names, options
 from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
+from calibrant.cli.standard_output import refuse_two, words_beside
 from calibrant.errors import ParameterError
 from calibrant.estimators.registry import DEFAULT
 
@@ -30,7 +31,10 @@ Shrinkage = Annotated[
     ),
 ]
 OutputFile = Annotated[
-    Path, typer.Option("--output", "-o", metavar="JSON", help="Where the calibrator goes.")
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="JSON", help="Where the calibrator goes; - for standard output."
+    ),
 ]
 Period = Annotated[
     str | None,
@@ -46,8 +50,8 @@ ReportFile = Annotated[
 
 def fit(
     files: options.Files,
-    score: options.ScoreColumn,
-    label: options.LabelColumn,
+    score: options.ScoreColumn = None,
+    label: options.LabelColumn = None,
     weight: options.WeightColumn = None,
     segment: options.SegmentColumn = None,
     method: MethodName = DEFAULT,
@@ -59,6 +63,9 @@ def fit(
     period: Period = None,
     plot: PlotFile = None,
     report: ReportFile = None,
+    decimal: options.DecimalMark = None,
+    missing: options.MissingRows = "error",
+    format: options.StreamFormat = None,
     cells: options.Cells = "auto",
     engine: options.EngineName = "duckdb",
     master: options.Master = None,
@@ -70,38 +77,45 @@ def fit(
 
     \b
     Examples:
+      calibrant fit scores.csv
       calibrant fit scores.csv --score p --label y
       calibrant fit 'day-*.parquet' -s margin -l bought --pos-label yes -o c.json
       calibrant fit s.csv -s p -l y -m isotonic --param interpolation=centred --plot r.png
       calibrant fit 'day-*.parquet' -s p -l y --segment country
+      xz -dc scores.csv.xz | calibrant fit - -o - > calibrator.json
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
 
     What it prints is out of fold: no row is judged by a calibrator that has seen it.
     """
     from calibrant.cli import results, segment_jobs
+    from calibrant.cli.column_roles import complete_roles
 
     written = {"calibrator": output, "plot": plot, "report": report}
     places = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
-    check_places({"--output": OutputOption(output), **places}, files)
+    check_places({"--output": OutputOption(output, stream=True), **places}, files)
+    refuse_two(output, json)
     jobs.check_folds(cv)
     if not cv and (plot or report):
         raise ParameterError("a plot or report shows out-of-fold results: cv must not be 0.")
     if shrinkage and not segment:
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    columns = jobs.ColumnRoles(score, label, weight, pos_label, segment)
-    place = options.EngineOptions(engine, master, threads, memory_limit)
+    columns = jobs.ColumnRoles(score or "", label or "", weight, pos_label, segment)
+    reading = options.read_options(decimal, missing, format)
+    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
     if segment:
         many = segment_jobs.make(method, param or [], shrinkage)
         with options.engine_for("reading", json, place) as opened:
+            columns = complete_roles(opened, files, columns)
             tables = segment_jobs.read(opened, files, columns, options.read_cells(cells))
         title = f"fitting {len(tables.by_key):,} segments"
         result = run_with_status(lambda: segment_jobs.fit(tables, many, cv), title, json)
     else:
         calibrator = method_names.make_calibrator(method, param or [])
         with options.engine_for("reading", json, place) as opened:
+            columns = complete_roles(opened, files, columns)
             read = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
         title = (
             f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
@@ -111,5 +125,6 @@ def fit(
     results.write_fit(result, written)
     if json:
         say_json(results.fit_document(result, written))
-    else:
+        return
+    with words_beside(output):
         results.print_fit(result, written)

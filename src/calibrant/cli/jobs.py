@@ -93,13 +93,19 @@ class FitResult:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The names of the columns to read, and which label is positive."""
+    """The names of the columns to read, which label is positive, and which roles were guessed."""
 
     score: str
     label: str
     weight: str | None = None
     pos_label: str | None = None
     segment: str | None = None
+    guessed: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is worth remembering of how the columns were found."""
+        return {"guessed": list(self.guessed)} if self.guessed else {}
 
 
 def read_files(
@@ -112,7 +118,8 @@ def read_files(
 ) -> FileTable:
     """The score table of files."""
     rows = rows_of(engine, files, columns, probabilities=probabilities)
-    return read_rows(rows, cells=cells, pos_label=columns.pos_label)
+    read = read_rows(rows, cells=cells, pos_label=columns.pos_label)
+    return read._replace(facts=read.facts | columns.facts)
 
 
 def rows_of(
@@ -325,7 +332,7 @@ def measure_files(
         asked.refuse_outside()  # which row it is, if that can be told
         raise
     labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
-    return evaluation, {**asked.facts(count), **labels}
+    return evaluation, {**asked.facts(count), **columns.facts, **labels}
 
 
 # --- calibrators --------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ __all__ = ["evaluate", "plot"]
 
 def evaluate(
     files: options.Files,
-    prob: options.ProbColumn,
-    label: options.LabelColumn,
+    prob: options.ProbColumn = None,
+    label: options.LabelColumn = None,
     weight: options.WeightColumn = None,
     raw: options.RawColumn = None,
     segment: options.SegmentColumn = None,
@@ -28,6 +28,9 @@ def evaluate(
     level: options.Level = 0.95,
     replicates: options.Replicates = 1000,
     weights: options.Weighing = "importance",
+    decimal: options.DecimalMark = None,
+    missing: options.MissingRows = "error",
+    format: options.StreamFormat = None,
     cells: options.Cells = "auto",
     engine: options.EngineName = "duckdb",
     master: options.Master = None,
@@ -39,16 +42,19 @@ def evaluate(
 
     \b
     Examples:
+      calibrant evaluate calibrated.csv
       calibrant evaluate calibrated.csv --prob probability --label churned
       calibrant evaluate calibrated.csv -p probability -l churned --raw score --json
       calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
     """
+    from calibrant.cli.column_roles import complete_roles
     from calibrant.metrics.evaluation_words import in_words
     from calibrant.metrics.intervals import read_interval_options
 
-    columns = jobs.ColumnRoles(prob, label, weight, pos_label, segment)
-    place = options.EngineOptions(engine, master, threads, memory_limit)
+    columns = jobs.ColumnRoles(prob or "", label or "", weight, pos_label, segment)
+    reading = options.read_options(decimal, missing, format)
+    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     wanted = options.read_cells(cells)
     if segment:
         if raw:
@@ -57,6 +63,7 @@ def evaluate(
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
     with options.engine_for("measuring", json, place) as opened:
+        columns = complete_roles(opened, files, columns, probabilities=True, besides=raw)
         evaluation, read = jobs.measure_files(
             opened, files, columns, raw, cells=wanted, bins=bins, intervals=intervals
         )
@@ -81,9 +88,11 @@ def _each_segment(
 ) -> None:
     """Print the measures of each segment."""
     from calibrant.cli import segment_jobs
+    from calibrant.cli.column_roles import complete_roles
     from calibrant.cli.results import segment_table
 
     with options.engine_for("measuring", json, place) as opened:
+        columns = complete_roles(opened, files, columns, probabilities=True)
         tables = segment_jobs.read(opened, files, columns, cells, probabilities=True)
     found = segment_jobs.evaluate_each(tables.by_key, bins)
     if json:
@@ -97,16 +106,19 @@ def _each_segment(
 
 def plot(
     files: options.Files,
-    prob: options.ProbColumn,
-    label: options.LabelColumn,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Picture: .png, .svg or .pdf.")
     ],
+    prob: options.ProbColumn = None,
+    label: options.LabelColumn = None,
     weight: options.WeightColumn = None,
     raw: options.RawColumn = None,
     pos_label: options.PosLabel = None,
     bins: options.Bins = 10,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
+    decimal: options.DecimalMark = None,
+    missing: options.MissingRows = "error",
+    format: options.StreamFormat = None,
     json: options.Json = False,
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
@@ -118,10 +130,14 @@ def plot(
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
     """
+    from calibrant.cli.column_roles import complete_roles
+
     check_places({"--output": OutputOption(output, PICTURES)}, files)
-    columns = jobs.ColumnRoles(prob, label, weight, pos_label)
-    place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
+    columns = jobs.ColumnRoles(prob or "", label or "", weight, pos_label)
+    reading = options.read_options(decimal, missing, format)
+    place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
     with options.engine_for("reading", json, place) as opened:
+        columns = complete_roles(opened, files, columns, probabilities=True, besides=raw)
         read, before = jobs.evaluate_files(opened, files, columns, raw)
     kind = output.suffix[1:].lower()
     write_whole(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from calibrant.cli.console import Bar
+from calibrant.cli.console import Bar, note
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
+    from calibrant.engines.files.read_options import ReadOptions
     from calibrant.engines.open_engine import Engine
 
 __all__ = [
     "Bins",
     "CalibratorFile",
     "Cells",
+    "DecimalMark",
     "EngineName",
     "EngineOptions",
     "Files",
@@ -31,17 +34,20 @@ __all__ = [
     "Level",
     "Master",
     "MemoryLimit",
+    "MissingRows",
     "PosLabel",
     "ProbColumn",
     "RawColumn",
     "Replicates",
     "ScoreColumn",
     "SegmentColumn",
+    "StreamFormat",
     "Threads",
     "Weighing",
     "WeightColumn",
     "engine_for",
     "read_cells",
+    "read_options",
 ]
 
 Files = Annotated[
@@ -49,28 +55,36 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="CSV, TSV, JSON lines (also .gz) or Parquet; several, or globs in quotes.",
+        help="CSV, TSV, JSON lines (also .gz), Parquet or .xlsx; several, globs in quotes, or - "
+        "for standard input.",
     ),
 ]
 CalibratorFile = Annotated[
     Path, typer.Argument(metavar="CALIBRATOR", show_default=False, help="File that fit wrote.")
 ]
 ScoreColumn = Annotated[
-    str, typer.Option("--score", "-s", metavar="COL", help="Column of scores of any kind.")
+    str | None,
+    typer.Option(
+        "--score", "-s", metavar="COL", help="Column of scores of any kind; default: a guess."
+    ),
 ]
 FittedScore = Annotated[
     str | None,
     typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."),
 ]
 LabelColumn = Annotated[
-    str, typer.Option("--label", "-l", metavar="COL", help="Column of labels, any two values.")
+    str | None,
+    typer.Option(
+        "--label", "-l", metavar="COL", help="Column of labels, any two values; default: a guess."
+    ),
 ]
 FittedLabel = Annotated[
     str | None,
     typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in the fit."),
 ]
 ProbColumn = Annotated[
-    str, typer.Option("--prob", "-p", metavar="COL", help="Column of probabilities.")
+    str | None,
+    typer.Option("--prob", "-p", metavar="COL", help="Column of probabilities; default: a guess."),
 ]
 RawColumn = Annotated[
     str | None,
@@ -134,25 +148,61 @@ FittedSegment = Annotated[
 ]
 
 
+DecimalMark = Annotated[
+    str | None,
+    typer.Option("--decimal", metavar=".|,", help="Mark before decimals; default: as it looks."),
+]
+MissingRows = Annotated[
+    str,
+    typer.Option("--missing", metavar="error|drop", help="What to do with rows without a value."),
+]
+StreamFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="csv|tsv|jsonl|parquet|xlsx",
+        help="What standard input (-) is, and standard output; default: csv.",
+    ),
+]
+
+
 class EngineOptions(NamedTuple):
-    """Where the work is done: which engine, with how much of the machine."""
+    """Where the work is done: which engine, with how much of the machine; how files are read."""
 
     name: str = "duckdb"
     master: str | None = None
     threads: int | None = None
     memory_limit: str | None = None
+    reading: ReadOptions | None = None
+
+
+def read_options(
+    decimal: str | None = None, missing: str = "error", format: str | None = None
+) -> ReadOptions:
+    """How files are read, standard input among them."""
+    from calibrant.engines.files.read_options import ReadOptions
+
+    return ReadOptions(decimal, missing, getattr(sys.stdin, "buffer", None), format)
 
 
 @contextmanager
 def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine]:
-    """An engine for one job, with a progress bar."""
+    """An engine for one job, with a progress bar. At the end its notes are on stderr, unless
+    ``quiet``."""
     from calibrant.engines.open_engine import open_engine
 
-    with (
-        Bar(title, quiet) as bar,
-        open_engine(**place._asdict(), progress=bar) as engine,
-    ):
-        yield engine
+    place = place._replace(reading=place.reading or read_options())
+    notes: list[str] = []
+    try:
+        with (
+            Bar(title, quiet) as bar,
+            open_engine(**place._asdict(), progress=bar) as engine,
+        ):
+            notes = engine.notes
+            yield engine
+    finally:
+        for words in () if quiet else notes:
+            note(words)
 
 
 def read_cells(word: str) -> CellsOption:

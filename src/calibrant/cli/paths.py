@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from calibrant.errors import InputError
-from calibrant.outputs import check_folder, find_target, follow, keep_apart, look
+from calibrant.outputs import STANDARD, check_folder, find_target, follow, keep_apart, look
 
 __all__ = ["PAGES", "PICTURES", "OutputOption", "check_places"]
 
@@ -26,11 +26,18 @@ class OutputOption(NamedTuple):
     path : path, or a URL, of which the engine knows more; None if the option was not given
     endings : those that are allowed; any by default
     folder : whether a folder of that name is written
+    stream : whether ``-`` stands for standard output
     """
 
     path: str | os.PathLike[str] | None
     endings: Sequence[str] = ()
     folder: bool = False
+    stream: bool = False
+
+    @property
+    def named(self) -> bool:
+        """Whether it is a file, and not standard output."""
+        return self.path is not None and not (self.stream and os.fspath(self.path) == STANDARD)
 
 
 def check_places(
@@ -45,7 +52,7 @@ def check_places(
     """
     written: dict[str, Path] = {}
     for option, output in outputs.items():
-        path = None if output.path is None else _local(output.path)
+        path = _local(output.path) if output.path is not None and output.named else None
         if path is not None:
             _check(path, output)
             written[option] = path

@@ -22,12 +22,15 @@ Held = Annotated[int, typer.Option(min=2, help="How often rows are held out.")]
 
 def compare(
     files: options.Files,
-    score: options.ScoreColumn,
-    label: options.LabelColumn,
+    score: options.ScoreColumn = None,
+    label: options.LabelColumn = None,
     weight: options.WeightColumn = None,
     method: Methods = None,
     pos_label: options.PosLabel = None,
     cv: Held = 5,
+    decimal: options.DecimalMark = None,
+    missing: options.MissingRows = "error",
+    format: options.StreamFormat = None,
     json: options.Json = False,
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
@@ -41,10 +44,14 @@ def compare(
 
     BLS and the scores as they are (uncalibrated) always take part.
     """
-    columns = jobs.ColumnRoles(score, label, weight, pos_label)
+    from calibrant.cli.column_roles import complete_roles
+
+    columns = jobs.ColumnRoles(score or "", label or "", weight, pos_label)
     methods = method_names.check_methods(method or method_names.COMPARED)
-    place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
+    reading = options.read_options(decimal, missing, format)
+    place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
     with options.engine_for("reading", json, place) as opened:
+        columns = complete_roles(opened, files, columns)
         read = jobs.read_files(opened, files, columns)
     title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
     auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
@@ -63,11 +70,11 @@ def compare(
 
 def report(
     files: options.Files,
-    score: options.ScoreColumn,
-    label: options.LabelColumn,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="HTML", help="Where the page goes.")
     ],
+    score: options.ScoreColumn = None,
+    label: options.LabelColumn = None,
     weight: options.WeightColumn = None,
     method: Methods = None,
     pos_label: options.PosLabel = None,
@@ -76,6 +83,9 @@ def report(
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
     ] = None,
+    decimal: options.DecimalMark = None,
+    missing: options.MissingRows = "error",
+    format: options.StreamFormat = None,
     json: options.Json = False,
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
@@ -89,11 +99,15 @@ def report(
 
     The page needs no network and no other file.
     """
+    from calibrant.cli.column_roles import complete_roles
+
     check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    columns = jobs.ColumnRoles(score, label, weight, pos_label)
+    columns = jobs.ColumnRoles(score or "", label or "", weight, pos_label)
     methods = method_names.check_methods(method or ())
-    place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
+    reading = options.read_options(decimal, missing, format)
+    place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
     with options.engine_for("reading", json, place) as opened:
+        columns = complete_roles(opened, files, columns)
         read = jobs.read_files(opened, files, columns)
     what = f"judging {len(read.table):,} distinct scores"
     page = run_with_status(
@@ -103,9 +117,8 @@ def report(
     if save is not None:
         jobs.save_fitted(page.fitted, read, save, jobs.time_facts(None))
     if json:
-        say_json(
-            {"output": str(output), "saved": None if save is None else str(save)} | page.to_dict()
-        )
+        where = {"output": str(output), "saved": None if save is None else str(save)}
+        say_json(jobs.file_facts(read) | where | page.to_dict())
         return
     for sentence in page.verdict:
         tell(sentence)

@@ -13,9 +13,11 @@ from rich import box
 from calibrant.cli.console import command, say, say_pairs, show, tell, tell_advice
 from calibrant.cli.jobs import FitResult, draw, page_of
 from calibrant.cli.letter_diagram import reliability_text
+from calibrant.cli.standard_output import is_standard, said_name, write_standard
 from calibrant.data.frozen import thaw
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
+from calibrant.export.json import to_json
 from calibrant.files import save
 from calibrant.local.rule import LocalFitted
 from calibrant.maps.inverse import ScoreAt
@@ -61,7 +63,7 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         tell((_how(result), "dim"))
     tell_advice(one.text for one in result.advice)
     say()
-    say_pairs({name: str(path) for name, path in written.items() if path is not None})
+    say_pairs({name: said_name(path) for name, path in written.items() if path is not None})
     say()
     output = written["calibrator"]
     say("Apply it: ", command(apply_command(output)))
@@ -118,7 +120,8 @@ def _how(result: FitResult) -> str:
 
 
 def apply_command(calibrator: Path | None) -> str:
-    return f"calibrant apply {shlex.quote(str(calibrator))} NEW.csv -o OUT.csv"
+    name = "CALIBRATOR.json" if is_standard(calibrator) else shlex.quote(str(calibrator))
+    return f"calibrant apply {name} NEW.csv -o OUT.csv"
 
 
 def score_in_words(found: ScoreAt, asked: float) -> str:
@@ -189,6 +192,9 @@ _PROVENANCE = {
     "note": "note",
     "notes": "notes",
     "calibrant": "calibrant",
+    "guessed": "guessed columns",
+    "rows_dropped": "rows without a value, dropped",
+    "numbers_written": "numbers are written",
 }
 
 
@@ -259,11 +265,14 @@ def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     output, plot, report = written["calibrator"], written["plot"], written["report"]
     if plot is not None and result.after is None:
         raise InputError("a plot needs at least two rows of each class.")
-    if output is not None:
+    if output is not None and not is_standard(output):
         save(result.fitted, output)
     if plot is not None and result.after is not None:
         kind = plot.suffix[1:].lower()
         picture = draw(result.after, result.before, format=kind, fitted_map=result.fitted)
         write_whole(plot, picture)
     if report is not None and output is not None:
-        page_of(result.calibrator, result.read, saved_as=output).save(report)
+        saved_as = None if is_standard(output) else output
+        page_of(result.calibrator, result.read, saved_as=saved_as).save(report)
+    if output is not None and is_standard(output):
+        write_standard(to_json(result.fitted))

@@ -56,7 +56,7 @@ def read(
     whole = ScoreTable.gather(tables.values())
     if probabilities and not whole.looks_like_probabilities:
         rows.refuse_outside()
-    facts = rows.facts(grouped.rows) | cell_facts(whole)
+    facts = rows.facts(grouped.rows) | columns.facts | cell_facts(whole)
     return Tables(tables, FileTable(whole, coding.classes, coding.pos_label, facts))
 
 

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -16,10 +16,11 @@ from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.files.data_files import refuse_sheet
 from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
-from calibrant.engines.files.standard_input import STANDARD, spool
+from calibrant.engines.files.standard_input import spool
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
+from calibrant.outputs import STANDARD
 
 __all__ = ["ENGINES", "Engine", "open_engine"]
 
@@ -31,17 +32,14 @@ class Engine:
     """What reads files, and writes them with one more column, for one job.
 
     ``package`` has the engine's ``file_rows``, ``apply_file`` and ``first_rows``, for its
-    ``session``. ``standard_input`` gives the file that ``-`` stands for.
+    ``session``. ``standard_input`` gives the file that ``-`` stands for. ``notes`` say what a user
+    should know of how the files were read.
     """
 
     session: Any
     package: ModuleType
     standard_input: Callable[[], Path] | None = None
-
-    @property
-    def notes(self) -> list[str]:
-        """What a user should know of how the files were read."""
-        return getattr(self.session, "notes", [])
+    notes: list[str] = field(default_factory=list)
 
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
         """The rows of files."""
@@ -138,7 +136,7 @@ def _duckdb(wish: _Wish) -> Iterator[Engine]:
         def standard_input() -> Path:
             return spool(wish.reading, session.temporary("stdin"))
 
-        yield Engine(session, duckdb, standard_input)
+        yield Engine(session, duckdb, standard_input, session.notes)
 
 
 @contextmanager

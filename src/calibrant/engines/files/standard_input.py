@@ -8,10 +8,8 @@ from pathlib import Path
 from calibrant.engines.files.read_options import ReadOptions
 from calibrant.errors import InputError
 
-__all__ = ["STANDARD", "spool"]
+__all__ = ["spool"]
 
-#: the name that stands for standard input and output
-STANDARD = "-"
 #: how a file of each format begins, where that tells; all else is CSV
 BEGINNINGS = {b"PAR1": "parquet", b"PK\x03\x04": "xlsx"}
 PACKED = b"\x1f\x8b"

@@ -484,7 +484,7 @@ def test_refusals_are_one_line_and_code_2(run, words, message):
 
 
 @pytest.mark.parametrize(
-    "words", [("fit", "x.csv"), ("frobnicate",), ("methods", "--frob"), (*FIT, "--threads", "none")]
+    "words", [("fit",), ("frobnicate",), ("methods", "--frob"), (*FIT, "--threads", "none")]
 )
 def test_bad_usage_is_code_2(run, words):
     code, out, err = run(*words)

@@ -15,6 +15,7 @@ from calibrant.estimators.table_folds import TableFolds
 from calibrant.losses import sigmoid
 from calibrant.maps import Map, Piecewise
 from calibrant.maps.chain import after_sigmoid
+from calibrant.other_words import in_our_words
 
 __all__ = ["Histogram"]
 
@@ -76,6 +77,7 @@ class Histogram(Calibrator):
         "weights": (WEIGHTS,),
     }
 
+    @in_our_words
     def __init__(
         self,
         *,

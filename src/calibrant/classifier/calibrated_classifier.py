@@ -48,6 +48,7 @@ from calibrant.estimators.splits import (
     warn_of_missing,
 )
 from calibrant.local.rule import LocalFitted
+from calibrant.other_words import in_our_words
 
 __all__ = ["CalibratedClassifier"]
 
@@ -170,6 +171,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     classes_: NDArray[Any]
     members_: list[Member]
 
+    @in_our_words
     def __init__(
         self,
         estimator: Any = None,
@@ -226,8 +228,9 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"ensemble=True keeps one model per fold, but cv={self.cv!r} has no folds. Use a "
                 "number of folds or a splitter, or ensemble=False."
             )
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        return "prefit" if frozen and not self.ensemble else kind
+        return (
+            "prefit" if isinstance(self.estimator, FrozenEstimator) and not self.ensemble else kind
+        )
 
     def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""

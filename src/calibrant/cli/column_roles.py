@@ -133,7 +133,7 @@ class ColumnLook:
     def __str__(self) -> str:
         """The column for people.
 
-        >>> print(ColumnLook("months", ("9", "100", "9")))
+        >>> print(ColumnLook("months", ("9", "100", "12")))
         'months' (whole numbers from 9 to 100)
         """
         found = self.distinct

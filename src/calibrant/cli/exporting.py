@@ -15,6 +15,7 @@ from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
+from calibrant.other_words import did_you_mean
 from calibrant.outputs import write_whole
 
 __all__ = ["export"]
@@ -158,7 +159,8 @@ def export(
 def _check_options(to: str, given: Mapping[str, Any]) -> None:
     """Refuse a target that is not known, and options that mean nothing to it."""
     if to not in TARGETS:
-        raise ParameterError(f"--to must be one of {', '.join(TARGETS)}, but {to!r} came.")
+        hint = did_you_mean(to, TARGETS)
+        raise ParameterError(f"--to must be one of {', '.join(TARGETS)}, but {to!r} came.{hint}")
     for option in given:
         if option not in TARGETS[to]:
             owner = next(target for target, known in TARGETS.items() if option in known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.estimators.registry import METHODS, calibrator_class, method_name
+from calibrant.other_words import did_you_mean, our_parameter
 
 if TYPE_CHECKING:
     from calibrant.estimators.base import Calibrator
@@ -82,8 +82,8 @@ def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
         if not equals:
             raise ParameterError(f"a parameter must be written key=value, but {setting!r} came.")
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ours = our_parameter(key, known, read_value(value))
+            hint = f" {ours[0].upper()}{ours[1:]}" if ours else did_you_mean(key, known)
             allowed = f"takes {', '.join(known)}" if known else "takes no parameters"
             raise ParameterError(f"{method} {allowed}, but {key!r} came.{hint}")
         chosen[key] = read_value(value)

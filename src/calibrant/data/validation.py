@@ -18,6 +18,7 @@ from calibrant.data.labels import Labels, read_labels
 from calibrant.data.naming import check_class_columns
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError, ParameterError, how_many
+from calibrant.other_words import did_you_mean
 
 __all__ = [
     "Labels",
@@ -171,7 +172,8 @@ def check_word(name: str, value: Any, words: Collection[str]) -> None:
     """Refuse a parameter that is not one of a few words."""
     if not isinstance(value, str) or value not in words:
         allowed = " or ".join(map(repr, words))
-        raise ParameterError(f"{name} must be {allowed}, but {shown(value)} came.")
+        hint = did_you_mean(value, words)
+        raise ParameterError(f"{name} must be {allowed}, but {shown(value)} came.{hint}")
 
 
 def check_lengths(**lengths: int) -> None:

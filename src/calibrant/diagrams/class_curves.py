@@ -23,6 +23,7 @@ from calibrant.metrics.probability_matrix import (
     read_classes,
     top_table,
 )
+from calibrant.other_words import in_our_words
 
 __all__ = ["class_reliability"]
 
@@ -30,6 +31,7 @@ __all__ = ["class_reliability"]
 TOP = "top label"
 
 
+@in_our_words
 def class_reliability(
     y: Any,
     p: Any,

@@ -9,6 +9,7 @@ from typing import Any
 
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole
+from calibrant.other_words import did_you_mean
 
 __all__ = ["AXES", "CURVES", "CurveOptions", "one_of"]
 
@@ -87,4 +88,5 @@ def one_of(name: str, value: Any, words: tuple[str | None, ...], where: str = ""
     """A word, or None, from a short list."""
     if not any(type(value) is type(word) and value == word for word in words):
         allowed = ", ".join(repr(word) for word in words)
-        raise ParameterError(f"{name} must be one of {allowed}{where}, but {value!r} came.")
+        hint = did_you_mean(value, words)
+        raise ParameterError(f"{name} must be one of {allowed}{where}, but {value!r} came.{hint}")

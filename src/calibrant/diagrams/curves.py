@@ -14,10 +14,12 @@ from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.predictions import read_raw
 from calibrant.diagrams.shapes import shape_of
 from calibrant.metrics.arguments import read_table
+from calibrant.other_words import in_our_words
 
 __all__ = ["ComparedCurves", "Curve", "compare_curves", "curve_of", "reliability_curve"]
 
 
+@in_our_words
 def reliability_curve(
     y: Any,
     p: Any = None,

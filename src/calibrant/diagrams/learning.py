@@ -24,6 +24,7 @@ from calibrant.diagrams.learning_trials import (
 from calibrant.errors import ParameterError
 from calibrant.estimators.named_methods import BEFORE, bare, check_orientation, named_methods
 from calibrant.metrics.arguments import check_number, check_whole
+from calibrant.other_words import did_you_mean
 from calibrant.progress import track
 from calibrant.result_tables import aligned, json_ready
 
@@ -135,7 +136,8 @@ class LearningCurve(Frozen):
     def _place(self, name: str) -> int:
         if name not in self.names:
             known = ", ".join(repr(n) for n in self.names)
-            raise ParameterError(f"a method must be one of {known}, but {name!r} came.")
+            hint = did_you_mean(name, self.names)
+            raise ParameterError(f"a method must be one of {known}, but {name!r} came.{hint}")
         return self.names.index(name)
 
     def to_dict(self) -> dict[str, Any]:

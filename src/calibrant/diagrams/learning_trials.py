@@ -22,6 +22,7 @@ from calibrant.metrics.arguments import check_whole, read_generator
 from calibrant.metrics.measure import Measure
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import MEASURES
+from calibrant.other_words import did_you_mean
 
 __all__ = [
     "Judge",
@@ -95,7 +96,7 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
         allowed = ", ".join(repr(name) for name in MEASURES)
         raise ParameterError(
             f"measure must be one of {allowed}, or a function (y, p, sample_weight=), but "
-            f"{measure!r} came."
+            f"{measure!r} came.{did_you_mean(measure, MEASURES)}"
         )
     label = getattr(measure, "__name__", type(measure).__name__)
     return Judge(label, "larger" if larger_is_better else "smaller", of_rows=measure)

@@ -14,6 +14,7 @@ from calibrant.diagrams.curves import Curve, curve_of
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.diagrams.predictions import read_several
 from calibrant.errors import InputError, ParameterError
+from calibrant.other_words import in_our_words
 
 __all__ = ["Panels", "boosting_panels", "panels_of", "reliability_panels"]
 
@@ -80,6 +81,7 @@ class Panels(Frozen):
         return "\n\n".join(f"{name}\n{curve}" for name, curve in pairs)
 
 
+@in_our_words
 def reliability_panels(
     y: Any,
     predictions: Mapping[str, Any],
@@ -158,6 +160,7 @@ def panels_of(
     return Panels(tuple(tables), curves, lines)
 
 
+@in_our_words
 def boosting_panels(
     model: Any,
     X: Any,

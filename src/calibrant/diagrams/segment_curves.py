@@ -16,6 +16,7 @@ from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.panels import Panels, panels_of
 from calibrant.diagrams.predictions import rows_by_name
 from calibrant.errors import InputError
+from calibrant.other_words import in_our_words
 
 __all__ = ["Segments", "reliability_segments", "segments_by"]
 
@@ -89,6 +90,7 @@ class Segments(Frozen):
         return "\n\n".join(f"{name}: {panels}" for name, panels in pairs)
 
 
+@in_our_words
 def reliability_segments(
     y: Any,
     p: Any,

@@ -20,6 +20,7 @@ from calibrant.engines.files.standard_input import spool
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
+from calibrant.other_words import did_you_mean
 from calibrant.outputs import STANDARD
 
 __all__ = ["ENGINES", "Engine", "open_engine"]
@@ -195,7 +196,8 @@ def open_engine(
     (2, 'yes')
     """
     if name not in ENGINES:
-        raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.")
+        hint = did_you_mean(name, ENGINES)
+        raise ParameterError(f"engine must be {' or '.join(ENGINES)}, but {name!r} came.{hint}")
     if master is not None and name != "spark":
         raise ParameterError("a master is for Spark: use it with the engine spark.")
     wish = _Wish(threads, memory_limit, progress, master or "local[*]", reading)

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.data.labels import plain
 from calibrant.errors import ParameterError
+from calibrant.other_words import did_you_mean
 
 __all__ = ["Each", "Limit", "Number", "OneOf", "check_parameters"]
 
@@ -80,7 +81,9 @@ def check_parameters(estimator: Any, limits: Mapping[str, tuple[Limit, ...]]) ->
     for name, allowed in limits.items():
         value = getattr(estimator, name)
         if not any(limit.allows(value) for limit in allowed):
+            words = [w for limit in allowed if isinstance(limit, OneOf) for w in limit.words]
             raise ParameterError(
                 f"{name} of {type(estimator).__name__} must be "
                 f"{', or '.join(str(limit) for limit in allowed)}, but {value!r} came."
+                f"{did_you_mean(value, words)}"
             )

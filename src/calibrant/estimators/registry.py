@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import ParameterError
+from calibrant.other_words import METHODS_ALSO, did_you_mean
 
 __all__ = [
     "DEFAULT",
@@ -56,8 +56,6 @@ OF_MORE: dict[str, str] = {
     "similarity-binning": "SimilarityBinning",
     "acp": "ACP",
 }
-#: other words for a method: scikit-learn's, and the name of the map
-ALSO = {"sigmoid": "platt", "identity": "uncalibrated"}
 
 
 def method_name(given: str) -> str:
@@ -68,10 +66,9 @@ def method_name(given: str) -> str:
     """
     known = _classes()
     words = {_bare(name): name for name in known} | {_bare(cls): n for n, cls in known.items()}
-    name = words.get(_bare(given), ALSO.get(_bare(given)))
+    name = words.get(_bare(given), METHODS_ALSO.get(_bare(given)))
     if name is None:
-        near = difflib.get_close_matches(given.lower(), [*known, *ALSO], n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(given, [*known, *METHODS_ALSO])
         raise ParameterError(
             f"the method must be one of {', '.join(known)}, but {given!r} came.{hint}"
         )

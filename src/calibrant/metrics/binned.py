@@ -12,6 +12,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole, check_word, read_predictions, read_rows
 from calibrant.metrics.probability_matrix import has_several, top_labels, top_table
+from calibrant.other_words import in_our_words
 
 __all__ = [
     "BINNINGS",
@@ -46,6 +47,7 @@ class Groups(NamedTuple):
         return float((np.abs(self.predicted - self.positive) / self.weight).max())
 
 
+@in_our_words
 def ece(
     y: Any,
     p: Any = None,
@@ -124,6 +126,7 @@ def ece(
     return _groups(y, p, bins, binning, ties, sample_weight, pos_label, classes).mean_gap()
 
 
+@in_our_words
 def mce(
     y: Any,
     p: Any = None,

@@ -14,6 +14,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.losses import LARGEST, SMALLEST
 from calibrant.metrics.arguments import check_whole, check_word, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
+from calibrant.other_words import in_our_words
 
 __all__ = [
     "RULES",
@@ -153,6 +154,7 @@ class Murphy:
         return self.reliability - self.resolution + self.uncertainty + self.within
 
 
+@in_our_words
 def murphy(
     y: Any,
     p: Any = None,

@@ -21,6 +21,7 @@ from calibrant.metrics.arguments import (
 from calibrant.metrics.binned import BINNINGS, group, group_starts, mass_borders
 from calibrant.metrics.redrawn_labels import CellRows, redraw
 from calibrant.metrics.weighted_cells import impossible, residuals, table_for_test
+from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
 
 __all__ = ["ECETest", "ece_test"]
@@ -63,6 +64,7 @@ class ECETest(Readable):
     replicates: int
 
 
+@in_our_words
 def ece_test(
     y: Any,
     p: Any = None,

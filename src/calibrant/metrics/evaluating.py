@@ -23,6 +23,7 @@ from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
 from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.probability_matrix import has_several
+from calibrant.other_words import in_our_words
 
 __all__ = ["evaluate"]
 
@@ -81,6 +82,7 @@ def evaluate(
 ) -> Evaluation | MulticlassEvaluation: ...
 
 
+@in_our_words
 def evaluate(
     y: Any,
     p: Any = None,

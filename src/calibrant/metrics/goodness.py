@@ -20,6 +20,7 @@ from calibrant.metrics.weighted_cells import (
     squares,
     table_for_test,
 )
+from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
 
 __all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
@@ -51,6 +52,7 @@ class HosmerLemeshow(Readable):
     dropped: int
 
 
+@in_our_words
 def hosmer_lemeshow(
     y: Any,
     p: Any = None,

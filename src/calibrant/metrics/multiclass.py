@@ -9,10 +9,12 @@ import numpy as np
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
 from calibrant.metrics.probability_matrix import class_tables, read_classes
+from calibrant.other_words import in_our_words
 
 __all__ = ["class_groups", "classwise_ece", "classwise_mce", "top_label_ece", "top_label_mce"]
 
 
+@in_our_words
 def top_label_ece(
     y: Any,
     p: Any = None,
@@ -66,6 +68,7 @@ def top_label_ece(
     return top_groups(matrix, bins, binning, ties).mean_gap()
 
 
+@in_our_words
 def top_label_mce(
     y: Any,
     p: Any = None,
@@ -100,6 +103,7 @@ def top_label_mce(
     return top_groups(matrix, bins, binning, ties).largest_gap()
 
 
+@in_our_words
 def classwise_ece(
     y: Any,
     p: Any = None,
@@ -143,6 +147,7 @@ def classwise_ece(
     return float(np.mean([each.mean_gap() for each in class_groups(matrix, bins, binning, ties)]))
 
 
+@in_our_words
 def classwise_mce(
     y: Any,
     p: Any = None,

@@ -20,6 +20,7 @@ from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_whole
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import LABEL_MEASURES
+from calibrant.other_words import in_our_words
 from calibrant.result_tables import (
     PrintsAsTable,
     ResultTable,
@@ -86,6 +87,7 @@ class MultilabelMeasures(PrintsAsTable, Frozen):
         return ResultTable([*names, *values], rows, [below, *notes])
 
 
+@in_our_words
 def multilabel_measures(
     Y: Any, P: Any, *, bins: int = 10, names: Any = None, sample_weight: Any = None
 ) -> MultilabelMeasures:

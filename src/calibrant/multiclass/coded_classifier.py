@@ -50,6 +50,7 @@ from calibrant.multiclass.code_columns import (
     weighted_code,
 )
 from calibrant.multiclass.codes import Code, read_code
+from calibrant.other_words import in_our_words
 
 __all__ = ["CodedClassifier"]
 
@@ -154,6 +155,7 @@ class CodedClassifier(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore
     estimators_: list[Any]
     calibrators_: list[Calibrator | None]
 
+    @in_our_words
     def __init__(
         self,
         estimator: Any = None,

@@ -17,6 +17,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.limits import Number
 from calibrant.maps.combiners import linked, some
+from calibrant.other_words import did_you_mean
 
 __all__ = ["Code", "all_pairs", "ecoc", "one_vs_rest", "read_code"]
 
@@ -195,7 +196,8 @@ def ecoc(
     if random_state is not None:
         random_state = _whole("random_state", random_state, 0, " or None")
     if not isinstance(design, str) or design not in DESIGNS:
-        raise ParameterError(f"design must be one of {tuple(DESIGNS)}, but {design!r} came.")
+        hint = did_you_mean(design, DESIGNS)
+        raise ParameterError(f"design must be one of {tuple(DESIGNS)}, but {design!r} came.{hint}")
     return DESIGNS[design](k, n_columns, random_state)
 
 
@@ -217,6 +219,7 @@ def read_code(code: Any, k: int | None = None) -> Code:
         if code not in NAMES:
             raise ParameterError(
                 f"code must be one of {tuple(NAMES)}, a Code or a matrix, but {code!r} came."
+                f"{did_you_mean(code, NAMES)}"
             )
         if k is None:
             raise ParameterError(

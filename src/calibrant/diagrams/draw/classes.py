@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.class_curves import class_reliability
 from calibrant.diagrams.draw.panels import panel_diagram
+from calibrant.other_words import in_our_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["class_diagram"]
 
 
+@in_our_words
 def class_diagram(
     y: Any,
     p: Any,

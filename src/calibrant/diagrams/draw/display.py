@@ -15,6 +15,7 @@ from calibrant.errors import InputError, ParameterError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+from calibrant.other_words import in_our_words
 
 __all__ = ["ReliabilityDisplay"]
 
@@ -52,6 +53,7 @@ class ReliabilityDisplay:
     name: str
 
     @classmethod
+    @in_our_words
     def from_estimator(
         cls,
         estimator: Any,
@@ -100,6 +102,7 @@ class ReliabilityDisplay:
         )
 
     @classmethod
+    @in_our_words
     def from_predictions(
         cls,
         y: Any,

@@ -49,6 +49,7 @@ from calibrant.diagrams.panels import Panels, panels_of
 from calibrant.diagrams.predictions import read_several
 from calibrant.diagrams.segment_curves import segments_by
 from calibrant.errors import ParameterError
+from calibrant.other_words import in_our_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +63,7 @@ ROOM = 0.02
 WIDEST = 18
 
 
+@in_our_words
 def reliability_diagram(
     y: Any,
     p: Any = None,

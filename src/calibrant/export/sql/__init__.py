@@ -13,6 +13,7 @@ from calibrant.export.sql.request import Request, TooLongError
 from calibrant.export.sql.script import Sql
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.maps import VectorMap
+from calibrant.other_words import did_you_mean
 
 __all__ = ["Sql", "to_sql"]
 
@@ -118,7 +119,8 @@ def to_sql(
       AND r.score BETWEEN l.score_from AND l.score_to
     """
     if form not in FORMS:
-        raise ParameterError(f"form must be one of {FORMS}, but {form!r} came.")
+        hint = did_you_mean(form, FORMS)
+        raise ParameterError(f"form must be one of {FORMS}, but {form!r} came.{hint}")
     map_ = map_of(calibrator)
     request = Request(
         map=map_,

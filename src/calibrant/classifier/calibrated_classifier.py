@@ -53,7 +53,6 @@ from calibrant.other_words import in_our_words
 __all__ = ["CalibratedClassifier"]
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -228,9 +227,8 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"ensemble=True keeps one model per fold, but cv={self.cv!r} has no folds. Use a "
                 "number of folds or a splitter, or ensemble=False."
             )
-        return (
-            "prefit" if isinstance(self.estimator, FrozenEstimator) and not self.ensemble else kind
-        )
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        return "prefit" if frozen and not self.ensemble else kind
 
     def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
@@ -277,7 +275,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _fit_models(
         self, data: ModelRows, estimator: Any, kind: str, groups: Any
-    ) -> list[tuple[Any, list[Part], Index | None]]:
+    ) -> list[tuple[Any, list[Part], NDArray[np.intp] | None]]:
         """The models to keep, each with the scores to calibrate it on and the rows it learned."""
         pairs = row_pairs(self.cv, data, groups, self.random_state)
         if kind in SPLITTING:

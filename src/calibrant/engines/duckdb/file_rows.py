@@ -178,10 +178,10 @@ class FileRows(RowsOfFiles):
         found = super().facts(rows)
         if self.dropped:
             total = "" if rows is None else f" of {rows + self.dropped:,}"
-            were = "row was" if self.dropped == 1 else "rows were"
+            were = "was" if self.dropped == 1 else "were"
             needed = dict.fromkeys((*self._numbers.values(), "label"))
             self.session.note(
-                f"{self.dropped:,}{total} {were} dropped: no {' or no '.join(needed)} there"
+                f"{self.dropped:,}{total} rows {were} dropped: no {' or no '.join(needed)} there"
             )
         written = [f"{column!r} {how}" for column, how in self.written.items() if how]
         return found | ({"numbers_written": written} if written else {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO
+from io import BufferedIOBase
 
 from calibrant.data.validation import check_word
 from calibrant.engines.files.number_spelling import NumberSpelling
@@ -35,7 +35,7 @@ class ReadOptions:
 
     decimal: str | None = None
     missing: str = "error"
-    standard_input: IO[bytes] | None = None
+    standard_input: BufferedIOBase | None = None
     format: str | None = None
 
     def __post_init__(self) -> None:

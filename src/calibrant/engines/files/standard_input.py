@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from calibrant.engines.files.read_options import ReadOptions
@@ -24,7 +23,8 @@ def spool(reading: ReadOptions, path: Path) -> Path:
         raise InputError("there is no standard input to read (-). Name a file.")
     with path.open("xb") as copy:
         path.chmod(0o600)
-        shutil.copyfileobj(reading.standard_input, copy, 1 << 20)
+        while block := reading.standard_input.read1(1 << 20):  # what is there: Ctrl-C works
+            copy.write(block)
     with path.open("rb") as copy:
         start = copy.read(4)
     if not start:

@@ -161,9 +161,9 @@ def test_what_is_refused(run, tmp_path):
     two = tmp_path / "two.csv"
     two.write_text("p,score,a,b\n" + "".join(f"0.{i},0.{i},{i % 2},{i % 2}\n" for i in range(9)))
     unclear = refused(two, "-r", "january.csv", "-l", "a")
-    assert "the column of scores may be 'p' or 'score': name it with --score COL" in unclear
+    assert "The column of scores may be 'p' or 'score': name it with --score COL" in unclear
     unclear = refused(two, "-r", "january.csv", "-s", "p")
-    assert "the column of labels may be 'a' or 'b': name it with --label COL" in unclear
+    assert "The column of labels may be 'a' or 'b': name it with --label COL" in unclear
     wanted = refused("march.csv", "-r", "january.csv", *COLUMNS, "--update", "u.json")
     assert "name it with --calibrator" in wanted
     assert "does not exist" in refused("march.csv", "-c", "c.json", "--update", "no/u.json")

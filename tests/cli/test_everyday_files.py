@@ -117,7 +117,7 @@ def test_probabilities_of_apply_come_before_scores(run, text):
     assert run("evaluate", "new.csv", "--segment", "months")[2] == line
     code, out, err = run("fit", "new.csv", *FAST)
     assert (code, out) == (2, "")
-    assert "the column of scores may be 'score' or 'probability': name it with --score COL." in err
+    assert "The column of scores may be 'score' or 'probability': name it with --score COL." in err
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl", "xlsx"])
@@ -177,17 +177,19 @@ def many(**columns) -> str:
 
 
 UNCLEAR = {
-    "two scores": (many(p="s", score="s", y="y"), "the column of scores may be 'p' or 'score'"),
+    "two scores": (many(p="s", score="s", y="y"), "The column of scores may be 'p' or 'score'"),
     "two labels": (many(p="s", label="y", target="y"), "of labels may be 'label' or 'target'"),
-    "no score": (many(months="n", y="y"), "no column is surely that of the scores: name it with"),
-    "no label": (many(score="s", kind="t"), "no column is surely that of the labels"),
-    "only an id": (many(id="n", y="y"), "no column is surely that of the scores"),
-    "neither": (many(a="n", b="n"), "that of the scores: name it with --score COL. no column"),
+    "no score": (many(months="n", y="y"), "No column is surely that of the scores: name it with"),
+    "no label": (many(score="s", kind="t"), "No column is surely that of the labels"),
+    "only an id": (many(id="n", y="y"), "No column is surely that of the scores"),
+    "neither": (many(a="n", b="n"), "that of the scores: name it with --score COL. No column"),
+    "no header": ("".join(f"0.{i},{i % 2}\n" for i in range(99)), "the file needs a header line"),
+    "no rows": ("score,label\n", "must hold rows of data, but only column names came"),
     "features": (
         columns_of(
             age=range(20, 80), bmi=[20 + i / 7 for i in range(60)], died=[i % 2 for i in range(60)]
         ),
-        "no column is surely that of the scores",
+        "No column is surely that of the scores",
     ),
 }
 
@@ -198,8 +200,14 @@ def test_rather_no_guess_than_a_wrong_one(run, text, said):
     code, out, err = run("fit", "f.csv", *FAST)
     assert (code, out) == (2, "")
     assert said in err
-    assert "The columns are '" in err
     assert not Path("calibrator.json").exists()
+
+
+def test_a_wrong_cell_is_named_by_the_reader(run):
+    Path("f.csv").write_text(many(score="s", y="y") + "abc,1\n")
+    err = run("fit", "f.csv", *FAST)[2]
+    assert err.startswith("note: score = `score`, label = `y`")
+    assert "1 of 61 rows hold something else (first: 'abc' in data row 61" in err
 
 
 def test_weights_are_never_guessed_and_columns_named_are_taken(run):

@@ -97,6 +97,11 @@ class ColumnLook:
         """2 if its name is one of these, 1 if a word of it is, else 0."""
         return 2 if self.joined in names else int(not words.isdisjoint(self.words))
 
+    @property
+    def never(self) -> bool:
+        """Whether its name says that it is neither a score nor a label, or is no name at all."""
+        return self.joined.isdecimal() or not self.words or not NEVER.isdisjoint(self.words)
+
     @cached_property
     def distinct(self) -> list[Any]:
         """The different values, in the order in which they come."""
@@ -119,6 +124,13 @@ class ColumnLook:
             if None not in read:
                 return [value for value in read if value is not None]
         return None
+
+    @property
+    def mostly_numbers(self) -> bool:
+        """Whether half of its values, or more, are numbers."""
+        words = [str(value) for value in self.values]
+        most = max(sum(one.read(word) is not None for word in words) for one in SPELLINGS)
+        return 2 * most >= len(words)
 
     @property
     def whole(self) -> bool:
@@ -155,9 +167,11 @@ class ColumnLook:
 def score_rank(look: ColumnLook) -> int:
     """How likely a column is one of scores: 4 by its name, 3 by a word of it, 2 if it holds
     fractions from 0 to 1, 1 if it holds other fractions, 0 if it is none."""
-    if look.numbers is None or len(look.distinct) < 3 or not NEVER.isdisjoint(look.words):
+    if len(look.distinct) < 3 or look.never:
         return 0
     called = look.called(SCORES, SCORE_WORDS)
+    if look.numbers is None:  # a few wrong cells are better named by the reader
+        return 4 if called == 2 and look.mostly_numbers else 0
     if called or look.words[:1] == ["p"]:
         return 2 + max(called, 1)
     return 0 if look.whole else 1 + look.inside
@@ -177,7 +191,7 @@ def probability_rank(look: ColumnLook) -> int:
 def label_rank(look: ColumnLook) -> int:
     """How likely a column is one of labels, of two values: 3 by its name, 2 by a word of it, 1 by
     its values alone, 0 if it is none."""
-    if not NEVER.isdisjoint(look.words) or PREDICTED.intersection((look.joined, *look.words)):
+    if look.never or PREDICTED.intersection((look.joined, *look.words)):
         return 0
     named = 1 + look.called(LABELS, OUTCOME_WORDS)
     if len(look.distinct) == 2:
@@ -222,11 +236,21 @@ def complete_roles(
         else:
             wrong.append(_unclear(option, best))
     if wrong:
-        listed = ", ".join(map(str, looks[:LISTED])) + ", ..." * (len(looks) > LISTED)
-        raise InputError(f"{' '.join(wrong)} The columns are {listed}.")
+        raise InputError(f"{' '.join(wrong)} {_listed(looks)}")
     names = {role: look.name for role, look in found.items()}
     engine.notes.append(_words({ranks[role][0]: found[role] for role in missing}, columns))
     return replace(columns, **names, guessed=tuple(missing))
+
+
+def _listed(looks: Sequence[ColumnLook]) -> str:
+    """The columns in words, and what may be wrong with all of them."""
+    if not any(look.values for look in looks):
+        return "The file must hold rows of data, but only column names came."
+    more = ", ..." * (len(looks) > LISTED)
+    said = f"The columns are {', '.join(map(str, looks[:LISTED]))}{more}."
+    if all(look.joined.isdecimal() for look in looks):
+        said += " Their names look like data: the file needs a header line."
+    return said
 
 
 def _looks(columns: Mapping[str, Sequence[Any]]) -> list[ColumnLook]:
@@ -261,9 +285,9 @@ def _likeliest(
 def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
     what = {"prob": "probabilities", "score": "scores", "label": "labels"}[option]
     if not best:
-        return f"no column is surely that of the {what}: name it with --{option} COL."
+        return f"No column is surely that of the {what}: name it with --{option} COL."
     names = " or ".join(repr(look.name) for look in best[:5])
-    return f"the column of {what} may be {names}: name it with --{option} COL."
+    return f"The column of {what} may be {names}: name it with --{option} COL."
 
 
 def _words(found: Mapping[str, ColumnLook], columns: ColumnRoles) -> str:

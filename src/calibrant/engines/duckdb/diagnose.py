@@ -47,13 +47,13 @@ MISSING = Check(
     "m OR isnan(x)",
     "be complete",
     "are missing",
-    "Drop them with --missing drop, or impute them first.",
+    "Drop those rows with --missing drop, or fill them in first.",
 )
 LEFT_OUT = Check(
     "m OR isnan(x)",
     "be complete",
     "are missing",
-    "Leave their probability empty with --on-missing null, or drop or impute them first.",
+    "Leave their probability empty with --on-missing null, or fill them in first.",
 )
 INFINITE = Check("isinf(x)", "be finite", "are infinite", "Correct or drop those rows.")
 NEGATIVE = Check("x < 0", "be at least 0", "are negative", "Correct or drop those rows.")

@@ -96,7 +96,10 @@ class FileFrame:
                 f"{kind}. Pick another column or convert it."
             )
         must = f"{RAISED}{role} column {name!r} must be numbers, but '"
-        advice = "' came. Correct or drop such rows; decimals have a point, fractions no %."
+        advice = (
+            "' came. Correct or drop such rows; decimals have a point, fractions no %. The engine "
+            "duckdb reads decimal commas and percentages, too."
+        )
         came = functions.substring(value, 1, 40)
         odd = functions.raise_error(
             functions.concat(functions.lit(must), came, functions.lit(advice))

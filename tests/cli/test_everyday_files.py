@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +140,18 @@ def test_other_kinds_of_files(run, kind):
     code, _, err = run("fit", f"f.{kind}", *FAST)
     assert code == 0
     assert "score = `p`, label = `bought` (True/False, True is positive)" in err
+
+
+def test_columns_of_any_type_are_looked_at(run):
+    s, y = rows(40)
+    others = {"tags": [["a"]] * 40, "day": [date(2026, 3, 1)] * 40, "of": [{"k": 1}] * 40}
+    amounts = [Decimal(i) / 7 for i in range(40)]
+    label = [Decimal(int(b)) for b in y]
+    table = pa.table({"p": s, **others, "amount": amounts, "bought": label})
+    pq.write_table(table, "f.parquet")
+    code, _, err = run("fit", "f.parquet", *FAST)
+    assert code == 0
+    assert err.startswith("note: score = `p`, label = `bought` (1.0/0.0, 1.0 is positive)")
 
 
 def look(name, *values, more=False):
@@ -412,8 +426,25 @@ def test_what_has_two_meanings_names_the_option(run):
     assert code == 2
 
 
+def test_rows_before_and_after_are_the_same(run, monkeypatch):
+    """A row that lacks one of two scores is in neither diagram."""
+    from calibrant.cli import jobs
+
+    text = columns_of(p=["0.1", "0.4", "", "0.9"], raw=["1", "", "3", "4"], y=[0, 1, 0, 1])
+    Path("f.csv").write_text(text)
+    seen = []
+    monkeypatch.setattr(jobs, "draw", lambda *tables, **_: seen.extend(tables) or b"")
+    code, _, err = run("plot", "f.csv", "--raw", "raw", "--missing", "drop", "-o", "p.png")
+    assert code == 0
+    assert "2 of 4 rows were dropped: no probability or no score or no label there" in err
+    assert [table.scores.tolist() for table in seen] == [[0.1, 0.9], [1.0, 4.0]]
+
+
 def test_spark_reads_plain_files_alone(run):
     Path("f.csv").write_text(many(p="s", y="y"))
+    run("fit", "f.csv", *FAST)
+    spark = ("--engine", "spark")
+    assert "Spark writes a folder" in run("apply", "calibrator.json", "f.csv", "-o", "-", *spark)[2]
     for words in (("--decimal", ","), ("--missing", "drop")):
         code, out, err = run("fit", "f.csv", "--engine", "spark", *words, *FAST)
         assert (code, out) == (2, "")

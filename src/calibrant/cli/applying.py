@@ -9,10 +9,10 @@ import typer
 from calibrant.cli import jobs, options
 from calibrant.cli.console import say, say_json, tell, warn
 from calibrant.cli.paths import OutputOption, check_places
-from calibrant.cli.standard_output import place_of, refuse_two, said_name, words_beside
+from calibrant.cli.standard_output import is_standard, place_of, refuse_two, said_name, words_beside
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.errors import InputError
+from calibrant.errors import InputError, ParameterError
 
 __all__ = ["apply"]
 
@@ -80,6 +80,8 @@ def apply(
     target = OutputOption(output, folder=engine == "spark", stream=True)
     check_places({"--output": target}, [calibrator, *files])
     refuse_two(output, json)
+    if engine == "spark" and is_standard(output):
+        raise ParameterError("Spark writes a folder: name one with --output, not standard output.")
     reading = options.read_options(decimal, format=format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     new = NewSegments()

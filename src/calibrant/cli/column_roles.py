@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -257,10 +258,16 @@ def _looks(columns: Mapping[str, Sequence[Any]]) -> list[ColumnLook]:
     rows = max(VALUES // max(len(columns), 1), 100)
     looks = []
     for name, values in columns.items():
-        there = (value.strip() if isinstance(value, str) else value for value in values[:rows])
-        kept = tuple(value for value in there if _present(value))
+        kept = tuple(value for value in map(_plain, values[:rows]) if _present(value))
         looks.append(ColumnLook(name, kept, more=len(values) >= min(rows, ROWS)))
     return looks
+
+
+def _plain(value: Any) -> Any:
+    """A value as a number, a word or None; lists, dates and the like as words."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return float(value) if isinstance(value, Decimal) else str(value).strip()
 
 
 def _present(value: Any) -> bool:

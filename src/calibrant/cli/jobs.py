@@ -115,18 +115,24 @@ def read_files(
     *,
     cells: CellsOption = "auto",
     probabilities: bool = False,
+    raw: str | None = None,
 ) -> FileTable:
-    """The score table of files."""
-    rows = rows_of(engine, files, columns, probabilities=probabilities)
+    """The score table of files; rows must have a value in the column ``raw``, too."""
+    rows = rows_of(engine, files, columns, probabilities=probabilities, raw=raw)
     read = read_rows(rows, cells=cells, pos_label=columns.pos_label)
     return read._replace(facts=read.facts | columns.facts)
 
 
 def rows_of(
-    engine: Engine, files: Files, columns: ColumnRoles, *, probabilities: bool
+    engine: Engine,
+    files: Files,
+    columns: ColumnRoles,
+    *,
+    probabilities: bool,
+    raw: str | None = None,
 ) -> RowsOfFiles:
     """The rows of files, whose scores must be probabilities if that is said."""
-    names = Names(columns.score, columns.label, columns.weight, columns.segment)
+    names = Names(columns.score, columns.label, columns.weight, columns.segment, raw)
     return engine.rows(files, names, "probability" if probabilities else "score")
 
 
@@ -300,10 +306,11 @@ def evaluate_files(
     engine: Engine, files: Files, columns: ColumnRoles, raw: str | None = None
 ) -> tuple[FileTable, ScoreTable | None]:
     """The table of a column of probabilities and, if asked for, that of the scores behind it."""
-    read = read_files(engine, files, columns, probabilities=True)
+    read = read_files(engine, files, columns, probabilities=True, raw=raw)
     if raw is None:
         return read, None
-    return read, read_files(engine, files, replace(columns, score=raw)).table
+    before = replace(columns, score=raw)
+    return read, read_files(engine, files, before, raw=columns.score).table
 
 
 def measure_files(
@@ -319,8 +326,7 @@ def measure_files(
     """The measures of a column of probabilities, and what is worth knowing of the files."""
     from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
 
-    names = Names(columns.score, columns.label, columns.weight, raw=raw)
-    asked = engine.rows(files, names, "probability")
+    asked = rows_of(engine, files, columns, probabilities=True, raw=raw)
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
         found = evaluate_rows(*rows.apart(), bins, intervals, cells)

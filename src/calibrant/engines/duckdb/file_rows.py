@@ -89,7 +89,8 @@ class FileRows(RowsOfFiles):
     def _numbers(self) -> dict[str, str]:
         """The columns of numbers, and the role of each."""
         names = self.names
-        roles = {names.score: self.role, names.raw: "score", names.weight: "weight"}
+        roles = {names.score: "", names.raw: "score", names.weight: "weight"}
+        roles[names.score] = self.role
         return {name: role for name, role in roles.items() if name}
 
     @property

@@ -23,6 +23,7 @@ __all__ = [
     "keep_apart",
     "keep_mode",
     "look",
+    "private_file",
     "whole_file",
     "write_whole",
 ]
@@ -247,6 +248,13 @@ def _stream(path: Path) -> Iterator[IO[bytes]]:
         raise InputError(
             f"the output {path} was not written whole: the reader of the pipe went away."
         ) from gone
+
+
+@contextmanager
+def private_file(path: Name) -> Iterator[IO[bytes]]:
+    """A new file that only this user can read: a copy of data, in a folder of temporary files."""
+    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
+        yield stream
 
 
 def keep_mode(new: Path, old: Path) -> None:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from calibrant.data.lazy_checks import Names, check_names
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.files.data_files import refuse_sheet
 from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
 from calibrant.engines.files.standard_input import spool
 from calibrant.engines.rows_of_files import RowsOfFiles
@@ -105,7 +104,6 @@ class Engine:
         <BLANKLINE>
         """
         options.check_fitted(fitted)
-        refuse_sheet(os.fspath(out))
         count: int = self.package.apply_file(
             self.session, fitted, self._there(files), out, options, new_segments
         )

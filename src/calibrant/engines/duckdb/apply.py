@@ -20,7 +20,7 @@ from calibrant.engines.duckdb.json_files import appended, one_line, set_member
 from calibrant.engines.duckdb.parquet_files import changed_types, copy_beside
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source, identifier, literal
-from calibrant.engines.files.data_files import kind_of, refuse_different, refuse_url
+from calibrant.engines.files.data_files import output_kind, refuse_different, refuse_url
 from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.rows_of_files import check_rows
 from calibrant.engines.segment_texts import SegmentKeys, segment_keys
@@ -65,7 +65,7 @@ def apply_file(
     refuse_url(os.fspath(out))
     out = Path(out)
     _refuse_packed_stream(out)
-    every = kind_of(out)[0] == "parquet"
+    every = output_kind(out)[0] == "parquet"
     sources = look_at(session, files, options.columns, every=every)
     keep_apart({"the output": out}, [source.path for source in sources])
     names = _names(sources, options)
@@ -259,7 +259,7 @@ def _copy(
     temporary: Path,
 ) -> str:
     """The COPY command for the output's kind."""
-    kind, ending, packed = kind_of(out)
+    kind, ending, packed = output_kind(out)
     first = sources[0]
     rows = " UNION ALL ".join(_select(s, names, into, new[s.path], kind) for s in sources)
     columns = [f"o{i}" for i in range(len(names))]
@@ -297,7 +297,7 @@ def _copy(
 
 def _refuse_packed_stream(out: Path) -> None:
     """Refuse compressed output to a pipe or a device: DuckDB would not compress it."""
-    if kind_of(out)[2] and find_target(out).stream:
+    if output_kind(out)[2] and find_target(out).stream:
         raise InputError(
             f"{out.name} is a pipe or a device, which is not written to compressed. Name it "
             "without .gz, and compress what comes out of it."
@@ -306,7 +306,7 @@ def _refuse_packed_stream(out: Path) -> None:
 
 def _as_lines(first: Source, out: Path) -> bool:
     """Whether rows are JSON before and after, so that their text need not be touched."""
-    return first.kind == kind_of(out)[0] == "json"
+    return first.kind == output_kind(out)[0] == "json"
 
 
 #: options to write one column of text as it is: no quotes, and a separator that JSON never holds
@@ -322,7 +322,7 @@ def _rare(sources: list[Source], names: list[str], out: Path) -> bool:
     """Whether Parquet files have names or types that DuckDB would change: Arrow must copy them."""
     if sources[0].kind != "parquet":
         return False
-    if kind_of(out)[0] == "parquet":
+    if output_kind(out)[0] == "parquet":
         clear = len(set(names)) == len(names)  # else neither can
         return (clear and not _distinct(names)) or any(changed_types(s.path) for s in sources)
     for source in sources:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from calibrant.engines.files.data_files import kind_of, refuse_empty
 from calibrant.engines.files.excel_files import sheet_as_csv
 from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
 from calibrant.errors import InputError, ParameterError, import_extra
+from calibrant.outputs import private_file
 
 __all__ = ["NO_SPACE", "Progress", "Session"]
 
@@ -200,13 +203,15 @@ class Session:
 
     def _sheet(self, path: Path, wanted: list[str]) -> Source:
         """The sheet of an Excel file that has the columns wanted, by a CSV file of its cells."""
-        with tempfile.NamedTemporaryFile(
-            "w", suffix=".csv", dir=self._folder.name, newline="", encoding="utf-8", delete=False
-        ) as copy:
-            said = sheet_as_csv(path, copy, wanted)
+        copy = self.temporary(f"sheet-{secrets.token_hex(4)}.csv")
+        with (
+            private_file(copy) as stream,
+            io.TextIOWrapper(stream, "utf-8", newline="") as cells,
+        ):
+            said = sheet_as_csv(path, cells, wanted)
         if said:
             self.note(said)
-        return replace(_csv(Path(copy.name), wanted), path=path)
+        return replace(_csv(copy, wanted), path=path)
 
     def _look(self, path: Path, wanted: list[str], every: bool, counted: bool) -> Source:
         kind, ending, _ = kind_of(path)

@@ -21,9 +21,9 @@ __all__ = [
     "find_files",
     "kind_of",
     "one_kind",
+    "output_kind",
     "refuse_different",
     "refuse_empty",
-    "refuse_sheet",
     "refuse_url",
 ]
 
@@ -147,14 +147,23 @@ def kind_of(path: Path) -> tuple[str, str, bool]:
     return kind, ending[0], packed
 
 
-def refuse_sheet(name: str) -> None:
-    """Refuse an output whose name says that it is an Excel or OpenDocument file."""
-    if KINDS.get(Path(name).suffix.lower()) == "excel":
+def output_kind(path: Path) -> tuple[str, str, bool]:
+    """The same of a file to be written; sheets are only read.
+
+    >>> output_kind(Path("scores.xlsx"))
+    Traceback (most recent call last):
+        ...
+    calibrant.errors.InputError: scores.xlsx must end in one of .csv, .tsv, .txt, .dat, .data, \
+.jsonl, .ndjson, .json, .parquet, .pq (text also with .gz): sheets are read, not written.
+    """
+    found = kind_of(path)
+    if found[0] == "excel":
         written = (ending for ending, kind in KINDS.items() if kind != "excel")
         raise InputError(
-            f"{name} must end in one of {', '.join(written)} (text also with .gz): sheets are "
+            f"{path.name} must end in one of {', '.join(written)} (text also with .gz): sheets are "
             "read, not written."
         )
+    return found
 
 
 def one_kind(kinds: Mapping[str, str]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from calibrant.engines.files.read_options import ReadOptions
 from calibrant.errors import InputError
+from calibrant.outputs import private_file
 
 __all__ = ["spool"]
 
@@ -21,12 +22,11 @@ def spool(reading: ReadOptions, path: Path) -> Path:
     """
     if reading.standard_input is None:
         raise InputError("there is no standard input to read (-). Name a file.")
-    with path.open("xb") as copy:
-        path.chmod(0o600)
+    with private_file(path) as copy:
         while block := reading.standard_input.read1(1 << 20):  # what is there: Ctrl-C works
             copy.write(block)
-    with path.open("rb") as copy:
-        start = copy.read(4)
+    with path.open("rb") as spooled:
+        start = spooled.read(4)
     if not start:
         raise InputError("standard input is empty. It must hold named columns and rows of data.")
     kind = reading.format or BEGINNINGS.get(start, "csv")

@@ -13,7 +13,7 @@ from calibrant.data.score_range import WHAT_TO_DO
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply import add_probabilities
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.files.data_files import kind_of
+from calibrant.engines.files.data_files import output_kind
 from calibrant.engines.range_watch import RangeWatch
 from calibrant.engines.segment_texts import POWER, WHOLE, SegmentKeys, segment_keys
 from calibrant.engines.spark import functions
@@ -56,7 +56,7 @@ def apply_file(
     probabilities equal ``fitted.calibrate`` to 1e-12. Infinite scores, and words where numbers
     should be, are always refused, and then nothing is written.
     """
-    as_lines = kind_of(Path(name_of(os.fspath(out))))[0] == "json"
+    as_lines = output_kind(Path(name_of(os.fspath(out))))[0] == "json"
     source = read_files(session, files, options.columns, lines=as_lines)
     options.check_columns(source.names, source.files[0])
     keys = segment_keys(fitted.map)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from calibrant.engines.files.data_files import kind_of
+from calibrant.engines.files.data_files import output_kind
 from calibrant.engines.rows_of_files import check_rows
 from calibrant.engines.spark import functions
 from calibrant.engines.spark.failures import name_of
@@ -64,7 +64,7 @@ def write_file(
     machine that fails just then leaves both, whole, under hidden names beside it. On object stores,
     where a folder cannot be renamed at once, a whole folder is known by its file ``_SUCCESS``.
     """
-    kind, ending, packed = kind_of(Path(name_of(os.fspath(out))))
+    kind, ending, packed = output_kind(Path(name_of(os.fspath(out))))
     place: _Place = _Remote(spark, os.fspath(out)) if is_url(os.fspath(out)) else _Local(Path(out))
     place.check()
     _refuse_itself(frame, place)

@@ -275,6 +275,11 @@ def test_the_sheet_with_the_columns_is_taken_and_said(tmp_path):
     found, notes = read(write_xlsx(tmp_path / "s.xlsx", sheets))
     assert found.classes == (False, True)
     assert notes == ["s.xlsx: the sheet 'scores' was read, of 2"]
+    with open_engine() as engine:  # without names, that with most rows
+        assert engine.first_rows([tmp_path / "s.xlsx"], 9) == {
+            "s": ["0.5", "0.25"],
+            "y": ["true", "false"],
+        }
 
 
 def test_sheets_that_cannot_be(tmp_path, monkeypatch):

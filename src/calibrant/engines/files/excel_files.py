@@ -22,7 +22,7 @@ def sheet_as_csv(path: Path, to: IO[str], wanted: Sequence[str] = ()) -> str:
         An .xlsx, .xlsm, .xlsb, .xls or .ods file.
     to : text stream
     wanted : names of columns
-        The first sheet that has most of them is taken, of sheets with any cell.
+        The sheet that has most of them is taken; of equals the one with most rows, or the first.
 
     Notes
     -----
@@ -36,7 +36,11 @@ def sheet_as_csv(path: Path, to: IO[str], wanted: Sequence[str] = ()) -> str:
     if not found:
         raise InputError(f"{path.name} is empty. It must hold a row of names and rows of data.")
     asked = {name.strip() for name in wanted}
-    chosen = max(found, key=lambda name: len(asked.intersection(map(str.strip, found[name][0]))))
+
+    def fits(name: str) -> tuple[int, int]:
+        return len(asked.intersection(map(str.strip, found[name][0]))), len(found[name])
+
+    chosen = max(found, key=fits)  # the first of equals
     csv.writer(to).writerows(_without_empty_columns(found[chosen]))
     others = len(found) - 1
     return f"{path.name}: the sheet {chosen!r} was read, of {others + 1}" if others else ""

@@ -26,6 +26,8 @@ import pytest
 import calibrant as cal
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import NewSegments
+from calibrant.engines import spark as engine_package
+from calibrant.engines.open_engine import Engine
 from calibrant.engines.spark import Spark, read_files, write_file
 from calibrant.engines.spark.failures import reworded, why_not_started
 from calibrant.engines.spark.read import is_url
@@ -650,6 +652,17 @@ def test_an_empty_frame_is_written(spark, tmp_path):
     frame = spark.session.range(3).filter("id > 5")
     assert write_file(spark, frame, tmp_path / "o.csv") == 0
     assert [path.read_text() for path in parts(tmp_path / "o.csv")] == ["id\n"]
+
+
+def test_first_rows_and_standard_input(spark, tmp_path):
+    engine = Engine(spark, engine_package)
+    path = make(tmp_path, "p,y\n0.2,no\n0.7,yes\n0.5,no\n")
+    assert engine.first_rows([path], 2) == {"p": ["0.2", "0.7"], "y": ["no", "yes"]}
+    with pytest.raises(InputError, match=r"standard input \(-\) is read by the engine duckdb"):
+        engine.first_rows(["-"], 2)
+    bad = make(tmp_path, "s,y\n50%,1\n1%,0\n")
+    with pytest.raises(InputError, match=r"'50%' came.*The engine duckdb reads .*percentages"):
+        read_table([bad], score="s", label="y", session=spark)
 
 
 @pytest.mark.parametrize("form", [str, url])
@@ -1315,6 +1328,8 @@ import json, os, pathlib, signal, sys, threading, time
 from pyspark.find_spark_home import _find_spark_home
 sys.path.insert(0, sys.argv[2])
 import calibrant as cal
+from calibrant.engines import spark as engine_package
+from calibrant.engines.open_engine import Engine
 from calibrant.engines.spark import Spark, read_files, write_file
 from calibrant.errors import InputError
 from file_jobs import apply_file, read_table

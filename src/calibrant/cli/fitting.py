@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import jobs, method_names, options
+from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
@@ -74,6 +74,7 @@ def fit(
       calibrant fit 'day-*.parquet' -s margin -l bought --pos-label yes -o c.json
       calibrant fit s.csv -s p -l y -m isotonic --param interpolation=centred --plot r.png
       calibrant fit 'day-*.parquet' -s p -l y --segment country
+      calibrant fit s.csv --score 'p_*' --label kind
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
 
     What it prints is out of fold: no row is judged by a calibrator that has seen it.
@@ -89,11 +90,21 @@ def fit(
     if shrinkage and not segment:
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    columns = jobs.ColumnRoles(score, label, weight, pos_label, segment)
+    only = class_columns.only_column(score, files, (label, weight), engine)
+    columns = jobs.ColumnRoles(only or "", label, weight, pos_label, segment)
     place = options.EngineOptions(engine, master, threads, memory_limit)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
-    if segment:
+    if only is None:
+        from calibrant.cli import class_jobs
+
+        class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+        calibrator = method_names.make_class_calibrator(method, param or [])
+        roles = class_jobs.ClassRoles(score, label, weight)
+        matrix = class_jobs.open_and_read(files, roles, place, json)
+        title = f"fitting {method} to {matrix.facts['rows']:,} rows"
+        result = run_with_status(lambda: class_jobs.fit(matrix, calibrator, folds=cv), title, json)
+    elif segment:
         many = segment_jobs.make(method, param or [], shrinkage)
         with options.engine_for("reading", json, place) as opened:
             tables = segment_jobs.read(opened, files, columns, options.read_cells(cells))

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
     from calibrant.data.lazy_rows import LazyRows
     from calibrant.engines.open_engine import Engine
+    from calibrant.engines.rows_of_classes import FileMatrix
     from calibrant.engines.rows_of_files import RowsOfFiles
     from calibrant.estimators.base import Calibrator
-    from calibrant.metrics import Evaluation
+    from calibrant.metrics import Evaluation, MulticlassEvaluation
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
@@ -40,6 +41,7 @@ __all__ = [
     "fit_read",
     "load_map",
     "measure_files",
+    "one_raw_column",
     "page_of",
     "read_files",
     "recorded",
@@ -71,11 +73,11 @@ class FitResult:
     """
 
     fitted: Fitted
-    read: FileTable
+    read: Any
     calibrator: Any
     advice: tuple[Advice, ...]
     folds: int
-    evaluation: Evaluation | None = None
+    evaluation: Evaluation | MulticlassEvaluation | None = None
     before: ScoreTable | None = None
     after: ScoreTable | None = None
 
@@ -89,6 +91,37 @@ class FitResult:
     def verdict(self) -> str | None:
         """The automatic choice in words, if there was one."""
         return self.calibrator.explain() if hasattr(self.calibrator, "explain") else None
+
+    @property
+    def sizes(self) -> str:
+        """The classes and the scores, in words."""
+        table = self.read.table
+        share = 100 * table.total_positive / table.total
+        scores = f"{len(table):,} distinct scores."
+        if table.made:
+            moved = f"no score was moved by more than {table.error:.2g}"
+            scores = f"{len(table):,} of {table.made}; {moved}."
+        return f"{share:.3g} % are {self.fitted.pos_label!r}, {scores}"
+
+    @property
+    def diagram_title(self) -> str:
+        """What the diagram shows, where that must be said."""
+        return ""
+
+    @property
+    def too_few_words(self) -> str:
+        """Why there is no estimate for new rows."""
+        return "A class has no second row: there is no estimate for new rows."
+
+    def picture(self, format: str) -> bytes:
+        """The reliability diagram of rows held out."""
+        if self.after is None:
+            raise InputError("a plot needs at least two rows of each class.")
+        return draw(self.after, self.before, format=format, fitted_map=self.fitted)
+
+    def page(self, saved_as: Path) -> Report:
+        """The page on the fit."""
+        return page_of(self.calibrator, self.read, saved_as=saved_as)
 
 
 @dataclass(frozen=True)
@@ -123,9 +156,20 @@ def rows_of(
     return engine.rows(files, names, "probability" if probabilities else "score")
 
 
-def file_facts(read: FileTable) -> dict[str, Any]:
+def file_facts(read: FileTable | FileMatrix) -> dict[str, Any]:
     """What is worth knowing of files and their labels, for JSON."""
-    return {**read.facts, "classes": list(read.classes), "pos_label": read.pos_label}
+    positive = {"pos_label": read.pos_label} if isinstance(read, FileTable) else {}
+    return {**read.facts, "classes": list(read.classes), **positive}
+
+
+def one_raw_column(words: Sequence[str] | None) -> str | None:
+    """The column of scores before calibration, beside one of probabilities."""
+    if words and len(words) > 1:
+        raise ParameterError(
+            f"--raw must name one column, as --prob does, but {len(words)} came. With several "
+            "classes name a column of probabilities for each, too."
+        )
+    return words[0] if words else None
 
 
 def time_facts(period: str | None) -> dict[str, Any]:
@@ -332,7 +376,7 @@ def measure_files(
 
 
 def load_map(path: Path) -> Fitted:
-    """A calibrator of one score from its file."""
+    """A calibrator of scores from its file."""
     fitted = load(path)
     if not isinstance(fitted, Fitted):
         raise InputError(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs, options
+from calibrant.cli import class_columns, jobs, options
 from calibrant.cli.console import say, say_json, show, tell
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
@@ -43,23 +43,37 @@ def evaluate(
       calibrant evaluate calibrated.csv -p probability -l churned --raw score --json
       calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
+      calibrant evaluate calibrated.csv -p 'probability_*' --raw 'p_*' -l kind
     """
     from calibrant.metrics.evaluation_words import in_words
     from calibrant.metrics.intervals import read_interval_options
 
-    columns = jobs.ColumnRoles(prob, label, weight, pos_label, segment)
+    only = class_columns.only_column(prob, files, (label, weight), engine)
+    columns = jobs.ColumnRoles(only or "", label, weight, pos_label, segment)
     place = options.EngineOptions(engine, master, threads, memory_limit)
     wanted = options.read_cells(cells)
-    if segment:
+    if only is None:
+        from calibrant.cli import class_jobs
+
+        class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+    elif segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         _each_segment(files, columns, place, wanted, bins, json)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
-    with options.engine_for("measuring", json, place) as opened:
-        evaluation, read = jobs.measure_files(
-            opened, files, columns, raw, cells=wanted, bins=bins, intervals=intervals
-        )
+    evaluation: Any
+    if only is None:
+        roles = class_jobs.ClassRoles(prob, label, weight, raw or (), "--prob")
+        matrix = class_jobs.open_and_read(files, roles, place, json, probabilities=True)
+        evaluation = class_jobs.evaluate(matrix, bins=bins, intervals=intervals)
+        read = jobs.file_facts(matrix)
+    else:
+        before = jobs.one_raw_column(raw)
+        with options.engine_for("measuring", json, place) as opened:
+            evaluation, read = jobs.measure_files(
+                opened, files, columns, before, cells=wanted, bins=bins, intervals=intervals
+            )
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
@@ -119,12 +133,23 @@ def plot(
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
     """
     check_places({"--output": OutputOption(output, PICTURES)}, files)
-    columns = jobs.ColumnRoles(prob, label, weight, pos_label)
+    only = class_columns.only_column(prob, files, (label, weight))
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
-    with options.engine_for("reading", json, place) as opened:
-        read, before = jobs.evaluate_files(opened, files, columns, raw)
     kind = output.suffix[1:].lower()
-    write_whole(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))
+    read: Any
+    if only is None:
+        from calibrant.cli import class_jobs
+
+        class_columns.refuse_beside(pos_label=pos_label, raw=raw)
+        roles = class_jobs.ClassRoles(prob, label, weight, option="--prob")
+        read = class_jobs.open_and_read(files, roles, place, json, probabilities=True)
+        picture = class_jobs.draw(read.matrix, read.classes, format=kind, bins=bins, title=title)
+    else:
+        columns = jobs.ColumnRoles(only, label, weight, pos_label)
+        with options.engine_for("reading", json, place) as opened:
+            read, before = jobs.evaluate_files(opened, files, columns, jobs.one_raw_column(raw))
+        picture = jobs.draw(read.table, before, format=kind, bins=bins, title=title)
+    write_whole(output, picture)
     if json:
         say_json({"output": str(output), **read.facts})
     else:

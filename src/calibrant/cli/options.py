@@ -56,25 +56,51 @@ CalibratorFile = Annotated[
     Path, typer.Argument(metavar="CALIBRATOR", show_default=False, help="File that fit wrote.")
 ]
 ScoreColumn = Annotated[
-    str, typer.Option("--score", "-s", metavar="COL", help="Column of scores of any kind.")
+    list[str],
+    typer.Option(
+        "--score",
+        "-s",
+        metavar="COL",
+        help="Column of scores of any kind; of several classes one for each: repeat it, or 'p_*', "
+        "or CLASS=COL.",
+    ),
 ]
 FittedScore = Annotated[
-    str | None,
-    typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."),
+    list[str] | None,
+    typer.Option(
+        "--score",
+        "-s",
+        metavar="COL",
+        help="Column of scores; of several classes one for each; default: as in the fit.",
+    ),
 ]
 LabelColumn = Annotated[
-    str, typer.Option("--label", "-l", metavar="COL", help="Column of labels, any two values.")
+    str,
+    typer.Option(
+        "--label", "-l", metavar="COL", help="Column of labels: two values, or several classes."
+    ),
 ]
 FittedLabel = Annotated[
     str | None,
     typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in the fit."),
 ]
 ProbColumn = Annotated[
-    str, typer.Option("--prob", "-p", metavar="COL", help="Column of probabilities.")
+    list[str],
+    typer.Option(
+        "--prob",
+        "-p",
+        metavar="COL",
+        help="Column of probabilities; of several classes one for each: repeat it, or 'p_*', or "
+        "CLASS=COL.",
+    ),
 ]
 RawColumn = Annotated[
-    str | None,
-    typer.Option("--raw", metavar="COL", help="Column of scores before calibration, to compare."),
+    list[str] | None,
+    typer.Option(
+        "--raw",
+        metavar="COL",
+        help="Column of scores before calibration, to compare; of several classes one for each.",
+    ),
 ]
 WeightColumn = Annotated[
     str | None, typer.Option("--weight", "-w", metavar="COL", help="Column of weights ≥ 0.")

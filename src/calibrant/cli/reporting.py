@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs, method_names, options
+from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
 from calibrant.cli.paths import PAGES, OutputOption, check_places
 
@@ -38,16 +38,30 @@ def compare(
     Examples:
       calibrant compare scores.csv --score p --label y
       calibrant compare scores.csv -s p -l y -m platt -m isotonic -m venn-abers
+      calibrant compare scores.csv -s 'p_*' -l kind
 
     BLS and the scores as they are (uncalibrated) always take part.
     """
-    columns = jobs.ColumnRoles(score, label, weight, pos_label)
-    methods = method_names.check_methods(method or method_names.COMPARED)
+    only = class_columns.only_column(score, files, (label, weight))
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
-    with options.engine_for("reading", json, place) as opened:
-        read = jobs.read_files(opened, files, columns)
-    title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
-    auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
+    read: Any
+    if only is None:
+        from calibrant.cli import class_jobs
+
+        class_columns.refuse_beside(pos_label=pos_label)
+        chosen = method or method_names.COMPARED_CLASSES
+        methods = method_names.check_methods(chosen, several=True)
+        roles = class_jobs.ClassRoles(score, label, weight)
+        read = class_jobs.open_and_read(files, roles, place, json)
+        title = f"comparing {len(methods)} methods on {read.facts['rows']:,} rows"
+        auto = run_with_status(lambda: class_jobs.compare(read, methods, cv), title, json)
+    else:
+        columns = jobs.ColumnRoles(only, label, weight, pos_label)
+        methods = method_names.check_methods(method or method_names.COMPARED)
+        with options.engine_for("reading", json, place) as opened:
+            read = jobs.read_files(opened, files, columns)
+        title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
+        auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
     board = auto.leaderboard_
     if json:
         standings = None if board is None else board.to_dict()
@@ -90,15 +104,31 @@ def report(
     The page needs no network and no other file.
     """
     check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    columns = jobs.ColumnRoles(score, label, weight, pos_label)
-    methods = method_names.check_methods(method or ())
+    only = class_columns.only_column(score, files, (label, weight))
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
-    with options.engine_for("reading", json, place) as opened:
-        read = jobs.read_files(opened, files, columns)
-    what = f"judging {len(read.table):,} distinct scores"
-    page = run_with_status(
-        lambda: jobs.report_read(read, methods, cv, title=title, saved_as=save), what, json
-    )
+    read: Any
+    if only is None:
+        from calibrant.cli import class_jobs
+
+        class_columns.refuse_beside(pos_label=pos_label)
+        chosen = method or method_names.REPORTED_CLASSES
+        methods = method_names.check_methods(chosen, several=True)
+        roles = class_jobs.ClassRoles(score, label, weight)
+        read = class_jobs.open_and_read(files, roles, place, json)
+        auto = class_jobs.automatic(read, methods, cv)
+        what = f"judging {read.facts['rows']:,} rows"
+        page = run_with_status(
+            lambda: class_jobs.page(read, auto, title=title, saved_as=save), what, json
+        )
+    else:
+        columns = jobs.ColumnRoles(only, label, weight, pos_label)
+        methods = method_names.check_methods(method or ())
+        with options.engine_for("reading", json, place) as opened:
+            read = jobs.read_files(opened, files, columns)
+        what = f"judging {len(read.table):,} distinct scores"
+        page = run_with_status(
+            lambda: jobs.report_read(read, methods, cv, title=title, saved_as=save), what, json
+        )
     page.save(output)
     if save is not None:
         jobs.save_fitted(page.fitted, read, save, jobs.time_facts(None))

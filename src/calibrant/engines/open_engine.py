@@ -12,9 +12,11 @@ from typing import Any
 from calibrant.data.lazy_checks import Names, check_names
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.rows_of_classes import ClassRows
 from calibrant.engines.rows_of_files import RowsOfFiles
-from calibrant.errors import ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
+from calibrant.maps import VectorMap
 
 __all__ = ["ENGINES", "Engine", "open_engine"]
 
@@ -36,6 +38,33 @@ class Engine:
         check_names(names)
         found: RowsOfFiles = self.package.file_rows(self.session, files, names, role)
         return found
+
+    def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+        """The names of the columns of files; ``wanted`` are some that must be there."""
+        self._check_several()
+        names: tuple[str, ...] = self.package.column_names(self.session, files, wanted)
+        return names
+
+    def class_rows(
+        self,
+        files: Paths,
+        wanted: Sequence[str],
+        label: str,
+        weight: str | None = None,
+        role: str = "score",
+    ) -> ClassRows:
+        """The rows of files with a column of scores for each of several classes."""
+        self._check_several()
+        found: ClassRows = self.package.class_rows(self.session, files, wanted, label, weight, role)
+        return found
+
+    def _check_several(self) -> None:
+        if not hasattr(self.package, "class_rows"):
+            raise InputError(
+                "scores of several classes are read and written by DuckDB only, but another engine "
+                "was asked for. Leave the engine out, or apply the calibrator there by SQL: "
+                "calibrant export --to sql --dialect spark."
+            )
 
     def apply(
         self,
@@ -66,6 +95,8 @@ class Engine:
         <BLANKLINE>
         """
         options.check_fitted(fitted)
+        if isinstance(fitted.map, VectorMap):
+            self._check_several()
         count: int = self.package.apply_file(
             self.session, fitted, files, out, options, new_segments
         )

@@ -38,7 +38,7 @@ from calibrant.engines.files.spelled_labels import Label, missing_words, typed_p
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError
 
-__all__ = ["FileRows", "file_rows", "look_at"]
+__all__ = ["FileRows", "column_names", "file_rows", "look_at"]
 
 
 def file_rows(
@@ -47,6 +47,13 @@ def file_rows(
     """The rows behind names and globs."""
     wanted = [name for name in names if name]
     return FileRows(session, look_at(session, files, wanted), names, role)
+
+
+def column_names(
+    session: Session, files: Sequence[str | os.PathLike[str]], wanted: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The columns of the first of some files."""
+    return look_at(session, files, list(wanted))[0].names
 
 
 def look_at(
@@ -143,12 +150,16 @@ class FileRows(RowsOfFiles):
     # --- refusals -------------------------------------------------------------------------------
 
     def refuse(self, coding: Coding) -> None:
+        self.refuse_numbers()
+        self.refuse_labels()
+
+    def refuse_numbers(self) -> None:
+        """An InputError for scores or weights that are no numbers, when there are some."""
         self._check(self.names.score, self.role, TEXT, MISSING, INFINITE)
         if self.names.raw:
             self._check(self.names.raw, "score", TEXT, MISSING, INFINITE)
         if self.names.weight:
             self._check(self.names.weight, "weight", TEXT, MISSING, INFINITE, NEGATIVE, HEAVY)
-        self.refuse_labels()
 
     def refuse_outside(self) -> None:
         self._check(self.names.score, self.role, OUTSIDE)
@@ -156,10 +167,14 @@ class FileRows(RowsOfFiles):
     def _check(self, column: str, role: str, *checks: Check) -> None:
         refuse(self.session, self.sources, column, role=role, checks=checks)
 
-    def refuse_labels(self) -> None:
+    def refuse_missing_labels(self) -> None:
+        """An InputError for missing labels, when there are some."""
         csv = self.sources[0].kind == "csv"
         absent = missing_words(self._words(None)) if csv else []
         label = self.names.label
         refuse(self.session, self.sources, label, role="label", checks=(MISSING,), absent=absent)
+
+    def refuse_labels(self) -> None:
+        self.refuse_missing_labels()
         names = ", ".join(self.file_names[:5])
         raise InputError(f"{names} must hold rows of data, but only column names came.")

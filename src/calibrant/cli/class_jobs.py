@@ -1,0 +1,372 @@
+"""The work behind several columns of scores, one for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.advice import Advice
+from calibrant.cli.class_columns import ClassColumns, are_special, assign, expand
+from calibrant.cli.console import tell
+from calibrant.cli.jobs import Files, FitResult, with_facts
+from calibrant.cli.method_names import ALWAYS, make_class_calibrator
+from calibrant.cli.options import EngineOptions, engine_for
+from calibrant.data.score_matrix import ScoreMatrix, are_distributions
+from calibrant.data.validation import read_weight
+from calibrant.engines.rows_of_classes import ColumnsRead, FileMatrix
+from calibrant.errors import InputError
+from calibrant.estimators.fitted import Fitted, label_array
+from calibrant.estimators.named_methods import BEFORE
+from calibrant.estimators.registry import METHODS, calibrator_class
+from calibrant.maps import VectorMap
+from calibrant.metrics.probability_matrix import top_table
+
+if TYPE_CHECKING:
+    from calibrant.auto import AutoCalibrator
+    from calibrant.engines.open_engine import Engine
+    from calibrant.metrics import MulticlassEvaluation
+    from calibrant.metrics.intervals import IntervalOptions
+    from calibrant.reports.report_value import Report
+
+__all__ = [
+    "ClassFitResult",
+    "ClassRoles",
+    "compare",
+    "draw",
+    "evaluate",
+    "fit",
+    "fitted_columns",
+    "page",
+    "read",
+]
+
+#: classes whose shares the first line gives, and panels of classes that a picture has
+SHOWN, PANELS = 8, 11
+
+
+class ClassRoles(NamedTuple):
+    """The columns to read: words for those of the scores, and the names of the others.
+
+    ``option`` is the one that the words came by.
+    """
+
+    scores: Sequence[str]
+    label: str
+    weight: str | None = None
+    raw: Sequence[str] = ()
+    option: str = "--score"
+
+
+# --- columns ------------------------------------------------------------------------------------
+
+
+def fitted_columns(
+    fitted: Fitted, words: Sequence[str], names: Sequence[str], path: Path
+) -> ClassColumns:
+    """The columns that a calibrator of several classes reads: as asked for, or as in the fit."""
+    k = fitted.map.n_columns if isinstance(fitted.map, VectorMap) else 1
+    if k != len(fitted.classes):
+        raise InputError(
+            f"{path} reads {k} columns, which are no scores of its {len(fitted.classes)} classes. "
+            "Apply it in Python: calibrant.load(...).predict_proba(scores)."
+        )
+    if words:
+        asked = expand(words, names, option="--score")
+        found = assign(asked, fitted.classes, "the calibrator", option="--score", fewest=1)
+        by_class = dict(zip(found.classes, found.columns, strict=True))
+        if len(by_class) != k:
+            raise InputError(
+                f"the columns must be those of the calibrator's classes, "
+                f"{list(fitted.classes)[:20]}, but {list(found.classes)[:20]} came."
+            )
+        return ClassColumns(fitted.classes, tuple(by_class[label] for label in fitted.classes))
+    known = fitted.provenance.get("score_columns")
+    if not isinstance(known, (tuple, list)) or len(known) != k:
+        example = " ".join(f"--score '{label}=COLUMN'" for label in fitted.classes[:SHOWN])
+        raise InputError(
+            f"{path} does not know the columns of scores. Name one for each class: {example}"
+        )
+    return ClassColumns(fitted.classes, tuple(map(str, known)))
+
+
+def read(
+    engine: Engine, files: Files, roles: ClassRoles, *, probabilities: bool = False
+) -> tuple[FileMatrix, ClassColumns]:
+    """The scores of several classes from files, and which column is which."""
+    role = "probability" if probabilities else "score"
+    wanted = [word for word in (*roles.scores, *roles.raw) if not are_special([word])]
+    rows = engine.class_rows(files, wanted, roles.label, roles.weight, role)
+    labels, taken = rows.labels(), (roles.label, roles.weight)
+    asked = expand(roles.scores, rows.columns, option=roles.option, taken=taken)
+    if roles.label in [one.column for one in asked]:
+        raise InputError(
+            f"score and label must be different columns, but both are {roles.label!r}. Name the "
+            "column that holds each."
+        )
+    known = assign(asked, list(labels.values()), roles.label, option=roles.option)
+    wanted = list(known.columns)
+    if roles.raw:
+        before = expand(roles.raw, rows.columns, option="--raw", taken=taken)
+        wanted += assign(before, known.classes, roles.label, option="--raw").columns
+    found = rows.read(wanted, {word: known.classes.index(one) for word, one in labels.items()})
+    k = len(known.classes)
+    matrix = _matrix(found, slice(0, k))
+    if probabilities and not are_distributions(matrix.scores):
+        rows.refuse_sums(known.columns)
+    facts = rows.facts(len(found.codes)) | {"score_columns": list(known.columns)}
+    raw = _matrix(found, slice(k, 2 * k)) if roles.raw else None
+    return FileMatrix(matrix, known.classes, facts, raw), known
+
+
+def open_and_read(
+    files: Files,
+    roles: ClassRoles,
+    place: EngineOptions,
+    quiet: bool,
+    *,
+    probabilities: bool = False,
+) -> FileMatrix:
+    """The same by an engine of its own; which column is which is said unless ``quiet``."""
+    with engine_for("reading", quiet, place) as opened:
+        found, columns = read(opened, files, roles, probabilities=probabilities)
+    if not quiet:
+        tell(columns.line(roles.option))
+    return found
+
+
+def _matrix(found: ColumnsRead, columns: slice) -> ScoreMatrix:
+    """Some of the columns; rows of weight zero are absent."""
+    scores = np.ascontiguousarray(found.numbers[:, columns])
+    weight = read_weight(found.weight, len(scores))
+    if weight is None or weight.all():
+        return ScoreMatrix(scores, found.codes, weight)
+    kept = weight > 0
+    return ScoreMatrix(scores[kept], found.codes[kept], weight[kept])
+
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClassFitResult(FitResult):
+    """A calibrator of several classes, and how it does on rows it has not seen.
+
+    ``before`` and ``after`` are tables of the most probable class; ``seen`` are the distributions
+    behind ``after``.
+    """
+
+    seen: ScoreMatrix | None = None
+
+    @property
+    def sizes(self) -> str:
+        matrix = self.read.matrix
+        shares = 100 * matrix.class_weight / matrix.total
+        pairs = list(zip(self.read.classes, shares, strict=True))
+        shown = ", ".join(f"{share:.3g} % {label!r}" for label, share in pairs[:SHOWN])
+        return f"{shown}{', …' if len(pairs) > SHOWN else ''}; {len(pairs)} classes."
+
+    @property
+    def diagram_title(self) -> str:
+        return "The most probable class of each row:"
+
+    @property
+    def too_few_words(self) -> str:
+        return "There are too few rows for an estimate for new rows."
+
+    def picture(self, format: str) -> bytes:
+        if self.seen is None:
+            raise InputError("a plot needs rows that are held out, but there are too few.")
+        return draw(self.seen, self.read.classes, format=format)
+
+    def page(self, saved_as: Path) -> Report:
+        from sklearn.base import clone
+
+        return page(self.read, clone(self.calibrator), saved_as=saved_as)
+
+
+def labels_of(matrix: ScoreMatrix, classes: Sequence[Any]) -> NDArray[Any]:
+    """The label of each row."""
+    return label_array(tuple(classes))[matrix.codes]
+
+
+def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
+    """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
+    from calibrant.auto import AutoCalibrator
+
+    matrix, classes = read.matrix, list(read.classes)
+    calibrator.set_params(classes=classes)
+    if folds and isinstance(calibrator, AutoCalibrator):
+        calibrator.set_params(cv=folds)
+    calibrator.fit(matrix.scores, labels_of(matrix, classes), matrix.weight)
+    fitted = with_facts(calibrator.to_fitted(), read.facts)
+    result = ClassFitResult(fitted, read, calibrator, advice_on(matrix), folds)
+    if not folds or len(matrix) < 2:
+        return result
+    before, after, dealt = _unseen(calibrator, matrix, classes, folds)
+    return replace(
+        result,
+        folds=dealt,
+        evaluation=_measured(after, before, classes),
+        before=top_table(before),
+        after=top_table(after),
+        seen=after,
+    )
+
+
+def _unseen(
+    calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
+) -> tuple[ScoreMatrix, ScoreMatrix, int]:
+    """Distributions of rows held out, before and after; an automatic choice has made them."""
+    from sklearn.base import clone
+
+    from calibrant.auto.several_classes import as_they_came, row_splits
+
+    board = getattr(calibrator, "leaderboard_", None)
+    if board is not None:
+        return calibrator.oof_[BEFORE], calibrator.oof_[calibrator.chosen_], board.folds
+    pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
+    parts = []
+    for train, test in pairs:
+        rest = matrix.take(train)
+        one = clone(calibrator).fit(rest.scores, labels_of(rest, classes), rest.weight)
+        parts.append(one.predict_proba(matrix.scores[test], on_range="allow"))
+    rows = np.concatenate([test for _, test in pairs])
+    held = matrix.take(rows)
+    before = ScoreMatrix(as_they_came(matrix, rows), held.codes, held.weight)
+    return before, ScoreMatrix(np.concatenate(parts), held.codes, held.weight), len(pairs)
+
+
+def _measured(
+    after: ScoreMatrix,
+    before: ScoreMatrix | None,
+    classes: Sequence[Any],
+    bins: int = 10,
+    options: IntervalOptions | None = None,
+) -> MulticlassEvaluation:
+    from calibrant.metrics.evaluating_classes import evaluate_classes
+
+    return evaluate_classes(
+        labels_of(after, classes),
+        after.scores,
+        None if before is None else before.scores,
+        bins,
+        after.weight,
+        list(classes),
+        options,
+    )
+
+
+def evaluate(
+    read: FileMatrix, *, bins: int, intervals: IntervalOptions | None
+) -> MulticlassEvaluation:
+    """All measures of columns of probabilities."""
+    return _measured(read.matrix, read.raw, read.classes, bins, intervals)
+
+
+def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
+    """Methods by the names that a leaderboard shows; those that are always there are left out."""
+    from calibrant.auto.several_classes import members_for
+
+    members = members_for(3)
+    named = {}
+    for name in dict.fromkeys(methods):
+        if name in ALWAYS:
+            continue
+        made = make_class_calibrator(name, [])
+        shown = f"one-vs-rest {name}" if name in METHODS and hasattr(made, "calibrator") else name
+        named[calibrator_class(name).__name__ if shown in members else shown] = made
+    return named
+
+
+def compare(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
+    """The automatic choice among methods by name, fitted and judged."""
+    auto = automatic(read, methods, folds)
+    matrix = read.matrix
+    return auto.fit(matrix.scores, labels_of(matrix, read.classes), matrix.weight)
+
+
+def automatic(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
+    """The automatic choice among methods by name, not fitted yet."""
+    from calibrant.auto import AutoCalibrator
+
+    return AutoCalibrator(candidates=candidates(methods), cv=folds, classes=list(read.classes))
+
+
+def page(
+    read: FileMatrix, calibrator: Any, *, title: str | None = None, saved_as: Path | None = None
+) -> Report:
+    """The page on the scores of files."""
+    from calibrant.reports.make import calibration_report
+
+    columns = read.facts["score_columns"]
+    shown = ", ".join(columns[:3]) + (", …" if len(columns) > 3 else "")
+    return calibration_report(
+        read.matrix.scores,
+        labels_of(read.matrix, read.classes),
+        sample_weight=read.matrix.weight,
+        calibrator=calibrator,
+        classes=list(read.classes),
+        title=title,
+        score_name=shown,
+        label_name=read.facts["label_column"],
+        source={"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"},
+        saved_as="calibrator.json" if saved_as is None else str(saved_as),
+    )
+
+
+def draw(
+    matrix: ScoreMatrix,
+    classes: Sequence[Any],
+    *,
+    format: str = "png",
+    bins: int = 10,
+    title: str | None = None,
+) -> bytes:
+    """A reliability diagram of the top label and of each class, the heaviest of many."""
+    from calibrant.diagrams.draw import class_diagram, render
+
+    heaviest = np.argsort(-matrix.class_weight, kind="stable")[:PANELS]
+    figure = class_diagram(
+        labels_of(matrix, classes),
+        matrix.scores,
+        classes=list(classes),
+        show=[classes[column] for column in sorted(heaviest.tolist())],
+        bins=bins,
+        sample_weight=matrix.weight,
+        title=title,
+    )
+    return render(figure, format)
+
+
+# --- advice -------------------------------------------------------------------------------------
+
+
+def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
+    """Rows that look like probabilities but do not sum to one are read as logits: a likely slip."""
+    scores = matrix.scores
+    if scores.min() < 0.0 or are_distributions(scores):
+        return ()
+    sums = scores.sum(axis=1)
+    figures = {"least_sum": float(sums.min()), "largest_sum": float(sums.max())}
+    whole = np.abs(sums - 100.0) <= 1.0
+    if scores.max() <= 100.0 and whole.mean() > 0.9:
+        text = (
+            "the scores of a row sum to 100, so they look like percentages, but they were read as "
+            "logits. If they are, divide them by 100 and fit again."
+        )
+        return (Advice("percentages", text, figures),)
+    if scores.max() > 1.0:
+        return ()
+    off = int((np.abs(sums - 1.0) > 1e-3).sum())
+    text = (
+        f"all scores are in [0, 1], but {off:,} of {len(sums):,} rows do not sum to 1 (from "
+        f"{sums.min():.3g} to {sums.max():.3g}), so that all were read as logits. If they are "
+        "probabilities of classes that exclude each other, divide each row by its sum, or name the "
+        "columns of all classes."
+    )
+    return (Advice("rows_do_not_sum_to_one", text, figures),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +13,17 @@ from calibrant.cli.paths import OutputOption, check_places
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.errors import InputError
+from calibrant.maps import VectorMap
+
+if TYPE_CHECKING:
+    from calibrant.engines.open_engine import Engine
+    from calibrant.estimators.fitted import Fitted
 
 __all__ = ["apply"]
 
+
+#: new columns that are named; JSON has them all
+SHOWN = 8
 
 OutputFile = Annotated[
     str,
@@ -22,7 +31,12 @@ OutputFile = Annotated[
         "--output", "-o", metavar="OUT", help="What to write: .csv, .tsv, .jsonl or .parquet."
     ),
 ]
-NewColumn = Annotated[str, typer.Option(metavar="COL", help="Name of the new column.")]
+NewColumn = Annotated[
+    str,
+    typer.Option(
+        metavar="COL", help="Name of the new column; of several classes: how their names begin."
+    ),
+]
 OnMissing = Annotated[
     str, typer.Option(metavar="error|null", help="What to do with rows without a score.")
 ]
@@ -54,28 +68,25 @@ def apply(
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
 ) -> None:
-    """Add a column of calibrated probabilities to files of any size.
+    """Add a column of calibrated probabilities, or one for each class, to files of any size.
 
     \b
     Examples:
       calibrant apply calibrator.json new.csv -o calibrated.csv
       calibrant apply c.json 'day-*.parquet' -o all.parquet --into p_churn
+      calibrant apply c.json new.csv -o all.csv --score ape=p_ape --score bee=p_bee …
 
     Rows keep their order and all other columns their values. Spark writes a folder of that name,
     and its rows have no order.
     """
     fitted = jobs.load_map(calibrator)
-    column = score or fitted.provenance.get("score_column")
-    if not isinstance(column, str):
-        raise InputError(
-            f"{calibrator} does not know the column of scores. Name it with --score COL."
-        )
     check_places({"--output": OutputOption(output, folder=engine == "spark")}, [calibrator, *files])
     place = options.EngineOptions(engine, master, threads, memory_limit)
     new = NewSegments()
     with options.engine_for("applying", json, place) as opened:
+        columns = _columns(fitted, score or [], opened, files, calibrator)
         asked = ApplyOptions(
-            column,
+            columns,
             into,
             jobs.segment_column(fitted, segment),
             on_missing,
@@ -84,12 +95,51 @@ def apply(
         )
         rows = opened.apply(fitted, files, output, asked, new)
     if json:
-        document = {"output": output, "rows": rows, "score": column, "column": into}
+        document: dict[str, Any] = {"output": output, "rows": rows}
         if new.rows:
             document["rows_of_new_segments"] = new.new
-        say_json({**document, "pos_label": fitted.pos_label})
+        say_json(document | _facts(fitted, asked))
     else:
         say(f"{rows:,} rows written to ", (output, "bold"))
-        say(f"Column {into!r} is the probability of {fitted.pos_label!r}.")
+        tell(_in_words(fitted, asked))
     if new.new:
         (warn if new.most or json else tell)(f"{new.words()}: they got the map of all rows.")
+
+
+def _columns(
+    fitted: Fitted, words: list[str], engine: Engine, files: list[str], path: Path
+) -> str | tuple[str, ...]:
+    """The columns of scores: as asked for, or as in the fit."""
+    if isinstance(fitted.map, VectorMap):
+        from calibrant.cli import class_jobs
+
+        names = engine.columns(files) if words else ()
+        return class_jobs.fitted_columns(fitted, words, names, path).columns
+    if len(words) > 1:
+        raise InputError(
+            f"this calibrator reads one column of scores, but {len(words)} were named."
+        )
+    known = words[0] if words else fitted.provenance.get("score_column")
+    if not isinstance(known, str):
+        raise InputError(f"{path} does not know the column of scores. Name it with --score COL.")
+    return known
+
+
+def _facts(fitted: Fitted, asked: ApplyOptions) -> dict[str, Any]:
+    """The columns, for JSON."""
+    if isinstance(asked.score, str):
+        return {"score": asked.score, "column": asked.into, "pos_label": fitted.pos_label}
+    return {
+        "scores": list(asked.scores),
+        "columns": asked.new_columns(fitted),
+        "classes": list(fitted.classes),
+    }
+
+
+def _in_words(fitted: Fitted, asked: ApplyOptions) -> str:
+    if isinstance(asked.score, str):
+        return f"Column {asked.into!r} is the probability of {fitted.pos_label!r}."
+    pairs = zip(asked.new_columns(fitted), fitted.classes, strict=True)
+    each = [f"{column!r} is the probability of {label!r}" for column, label in pairs]
+    more = f", … ({len(each)} classes)" if len(each) > SHOWN else ""
+    return f"Column {', '.join(each[:SHOWN])}{more}."

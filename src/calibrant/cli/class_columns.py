@@ -19,6 +19,7 @@ __all__ = [
     "are_special",
     "assign",
     "expand",
+    "in_order",
     "only_column",
     "refuse_beside",
 ]
@@ -181,6 +182,23 @@ def assign(
     if len(classes) < fewest:
         raise InputError(_two_classes(classes, columns, label_column, option))
     return ClassColumns(classes, tuple(columns[label] for label in classes))
+
+
+def in_order(words: Sequence[str], classes: Sequence[Label]) -> tuple[str, ...] | None:
+    """The columns that words name, in the order of the classes; None if nothing tells it.
+
+    No file is looked at: every word is CLASS=COLUMN, or all are columns.
+
+    >>> in_order(["b=q", "a=p"], ["a", "b"]), in_order(["x", "y"], ["a", "b"])
+    (('p', 'q'), None)
+    """
+    said = [word.partition("=") for word in words]
+    labels = [match_label(classes, text) if sign else None for text, sign, _ in said]
+    pairs = {label: column for label, (_, _, column) in zip(labels, said, strict=True)}
+    if set(pairs) == set(classes) and all(pairs.values()):
+        return tuple(pairs[label] for label in classes)
+    by_names = _by_names(words, classes)
+    return None if by_names is None else tuple(by_names[label] for label in classes)
 
 
 def _like(said: str, found: Sequence[Label]) -> Label:

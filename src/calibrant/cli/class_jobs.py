@@ -24,6 +24,8 @@ from calibrant.estimators.fitted import Fitted, label_array
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import METHODS, calibrator_class
 from calibrant.maps import VectorMap
+from calibrant.metrics.intervals import read_interval_options
+from calibrant.metrics.out_of_fold import with_auc_within_folds
 from calibrant.metrics.probability_matrix import top_table
 
 if TYPE_CHECKING:
@@ -41,12 +43,15 @@ __all__ = [
     "evaluate",
     "fit",
     "fitted_columns",
+    "open_and_read",
     "page",
     "read",
 ]
 
 #: classes whose shares the first line gives, and panels of classes that a picture has
 SHOWN, PANELS = 8, 11
+#: confidence of the intervals of a fit's measures, and tables drawn for them
+LEVEL, REPLICATES = 0.95, 1000
 
 
 class ClassRoles(NamedTuple):
@@ -95,9 +100,17 @@ def fitted_columns(
 
 
 def read(
-    engine: Engine, files: Files, roles: ClassRoles, *, probabilities: bool = False
+    engine: Engine,
+    files: Files,
+    roles: ClassRoles,
+    *,
+    probabilities: bool = False,
+    fitted: tuple[Fitted, Path] | None = None,
 ) -> tuple[FileMatrix, ClassColumns]:
-    """The scores of several classes from files, and which column is which."""
+    """The scores of several classes from files, and which column is which.
+
+    The classes are those of the labels, or of a calibrator, which comes with the name of its file.
+    """
     role = "probability" if probabilities else "score"
     wanted = [word for word in (*roles.scores, *roles.raw) if not are_special([word])]
     rows = engine.class_rows(files, wanted, roles.label, roles.weight, role)
@@ -108,12 +121,16 @@ def read(
             f"score and label must be different columns, but both are {roles.label!r}. Name the "
             "column that holds each."
         )
-    known = assign(asked, list(labels.values()), roles.label, option=roles.option)
+    if fitted is None:
+        known = assign(asked, list(labels.values()), roles.label, option=roles.option)
+    else:
+        known = fitted_columns(fitted[0], roles.scores, rows.columns, fitted[1])
+    codes = {word: _code(one, known.classes, roles.label) for word, one in labels.items()}
     wanted = list(known.columns)
     if roles.raw:
         before = expand(roles.raw, rows.columns, option="--raw", taken=taken)
         wanted += assign(before, known.classes, roles.label, option="--raw").columns
-    found = rows.read(wanted, {word: known.classes.index(one) for word, one in labels.items()})
+    found = rows.read(wanted, codes)
     k = len(known.classes)
     matrix = _matrix(found, slice(0, k))
     if probabilities and not are_distributions(matrix.scores):
@@ -123,6 +140,17 @@ def read(
     return FileMatrix(matrix, known.classes, facts, raw), known
 
 
+def _code(label: Any, classes: Sequence[Any], column: str) -> int:
+    """The place of a label: 1 in one file may be 1.0 in another."""
+    for place, known in enumerate(classes):
+        if known == label or str(known) == str(label):
+            return place
+    raise InputError(
+        f"label column {column!r} must hold only the classes {list(classes)[:20]}, but {label!r} "
+        "came. Correct those rows, or fit anew with a column for that class."
+    )
+
+
 def open_and_read(
     files: Files,
     roles: ClassRoles,
@@ -130,10 +158,11 @@ def open_and_read(
     quiet: bool,
     *,
     probabilities: bool = False,
+    fitted: tuple[Fitted, Path] | None = None,
 ) -> FileMatrix:
     """The same by an engine of its own; which column is which is said unless ``quiet``."""
     with engine_for("reading", quiet, place) as opened:
-        found, columns = read(opened, files, roles, probabilities=probabilities)
+        found, columns = read(opened, files, roles, probabilities=probabilities, fitted=fitted)
     if not quiet:
         tell(columns.line(roles.option))
     return found
@@ -207,38 +236,50 @@ def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
     result = ClassFitResult(fitted, read, calibrator, advice_on(matrix), folds)
     if not folds or len(matrix) < 2:
         return result
-    before, after, dealt = _unseen(calibrator, matrix, classes, folds)
+    seen = _unseen(calibrator, matrix, classes, folds)
+    options = read_interval_options(LEVEL, REPLICATES, "importance", 0)
+    evaluation = _measured(seen.after, seen.before, classes, options=options)
     return replace(
         result,
-        folds=dealt,
-        evaluation=_measured(after, before, classes),
-        before=top_table(before),
-        after=top_table(after),
-        seen=after,
+        folds=seen.folds,
+        evaluation=with_auc_within_folds(evaluation, *seen.aucs),
+        before=top_table(seen.before),
+        after=top_table(seen.after),
+        seen=seen.after,
     )
 
 
-def _unseen(
-    calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
-) -> tuple[ScoreMatrix, ScoreMatrix, int]:
-    """Distributions of rows held out, before and after; an automatic choice has made them."""
+class UnseenRows(NamedTuple):
+    """Distributions of rows held out before and after, AUC within folds, and the folds."""
+
+    before: ScoreMatrix
+    after: ScoreMatrix
+    aucs: tuple[float | None, float | None]
+    folds: int
+
+
+def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenRows:
+    """The predictions of rows held out; an automatic choice has made them already."""
     from sklearn.base import clone
 
-    from calibrant.auto.several_classes import as_they_came, row_splits
+    from calibrant.auto.several_classes import HeldOutMatrix, as_they_came, row_splits
 
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
-        return calibrator.oof_[BEFORE], calibrator.oof_[calibrator.chosen_], board.folds
+        oof, aucs = calibrator.oof_, (board[BEFORE].auc, board.chosen.auc)
+        return UnseenRows(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
     pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
     parts = []
     for train, test in pairs:
         rest = matrix.take(train)
         one = clone(calibrator).fit(rest.scores, labels_of(rest, classes), rest.weight)
         parts.append(one.predict_proba(matrix.scores[test], on_range="allow"))
-    rows = np.concatenate([test for _, test in pairs])
-    held = matrix.take(rows)
-    before = ScoreMatrix(as_they_came(matrix, rows), held.codes, held.weight)
-    return before, ScoreMatrix(np.concatenate(parts), held.codes, held.weight), len(pairs)
+    held = HeldOutMatrix(matrix, pairs, "importance")
+    rows = matrix.take(held.rows)
+    both = as_they_came(matrix, held.rows), np.concatenate(parts)
+    before, after = (ScoreMatrix(p, rows.codes, rows.weight) for p in both)
+    first, second = (held.judged(p).auc for p in both)
+    return UnseenRows(before, after, (first, second), len(pairs))
 
 
 def _measured(
@@ -328,7 +369,8 @@ def draw(
     title: str | None = None,
 ) -> bytes:
     """A reliability diagram of the top label and of each class, the heaviest of many."""
-    from calibrant.diagrams.draw import class_diagram, render
+    from calibrant.diagrams.draw import render
+    from calibrant.diagrams.draw.classes import class_diagram
 
     heaviest = np.argsort(-matrix.class_weight, kind="stable")[:PANELS]
     figure = class_diagram(

@@ -24,6 +24,7 @@ __all__ = [
     "Bar",
     "Guarded",
     "command",
+    "note",
     "run_with_status",
     "say",
     "say_json",
@@ -104,6 +105,11 @@ def say_pairs(rows: Mapping[str, str]) -> None:
 def warn(message: str) -> None:
     """Something that deserves a look, on stderr."""
     _complain("warning: ", message)
+
+
+def note(message: str) -> None:
+    """Something to know beside a result that is read by machines, on stderr."""
+    _complain("note: ", message)
 
 
 def _complain(what: str, message: str) -> None:

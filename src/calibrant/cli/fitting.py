@@ -95,6 +95,7 @@ def fit(
     place = options.EngineOptions(engine, master, threads, memory_limit)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
+    result: jobs.FitResult
     if only is None:
         from calibrant.cli import class_jobs
 

@@ -51,7 +51,7 @@ COMPARED = (
 #: and what a page shows beside them
 REPORTED = ("platt", "beta", "isotonic", "venn-abers", "enir")
 #: what a comparison of several classes holds by default, beside the mixture and its members
-COMPARED_CLASSES = ("vector", "matrix", "dirichlet", "platt", "beta", "isotonic")
+COMPARED_CLASSES = ("vector", "dirichlet", "platt", "beta", "isotonic")
 #: and what a page on them shows
 REPORTED_CLASSES = ("vector", "dirichlet", "isotonic")
 

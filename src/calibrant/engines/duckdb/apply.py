@@ -84,7 +84,7 @@ def apply_file(
     new = [_with_probabilities(source, options, added, keys, several) for source in sources]
     watch = BlockWatch(fitted.expects, options.on_range)
     calibrate = calibrating(fitted, keys, options.on_missing == "null", watch, new_segments)
-    kinds = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
+    kinds: tuple[str, ...] = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
     kinds, gives = ((), f"DOUBLE[{len(added)}]") if several else (kinds, "DOUBLE")
     with (
         session.function(FUNCTION, calibrate, kinds, gives),

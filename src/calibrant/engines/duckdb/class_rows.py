@@ -151,4 +151,5 @@ def _coded(spelled: Any, codes: Mapping[Any, int]) -> NDArray[np.intp]:
     known = [codes.get(word, -1) for word in words.dictionary.to_pylist()]
     if -1 in known:
         raise BadRowsError
-    return np.asarray(known, dtype=np.intp)[words.indices.to_numpy()]
+    places: NDArray[np.intp] = np.asarray(known, dtype=np.intp)[words.indices.to_numpy()]
+    return places

@@ -75,7 +75,13 @@ def check_classes(
     roles = roles._replace(label=label)
     read = class_jobs.open_and_read(files, roles, place, json, fitted=(fitted, path))
     drift = run_with_status(
-        lambda: check_class_drift(fitted, read.matrix, **asked._asdict()),
+        lambda: check_class_drift(
+            fitted,
+            read.matrix.scores,
+            class_jobs.labels_of(read.matrix, read.classes),
+            sample_weight=read.matrix.weight,
+            **asked._asdict(),
+        ),
         f"checking {len(read.classes)} classes",
         json,
     )

@@ -43,6 +43,7 @@ __all__ = [
     "evaluate",
     "fit",
     "fitted_columns",
+    "labels_of",
     "open_and_read",
     "page",
     "read",

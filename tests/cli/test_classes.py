@@ -182,6 +182,19 @@ def test_fit_draws_and_writes_a_page(run):
     assert "3 classes" in page
 
 
+def test_few_rows_of_a_class_are_said_first(run):
+    lines = Path("old.csv").read_text().splitlines()
+    cats = [line for line in lines if ",cat," in line]
+    Path("few.csv").write_text("\n".join([line for line in lines if line not in cats[4:]]))
+    code, out, err = run("fit", "few.csv", *ALL)
+    assert (code, err) == (0, "")
+    said = "Fewer than 10 rows of 'cat' (4): what is said of such a class is mostly chance."
+    assert said in out.splitlines()[1]
+    for words in (("compare", "few.csv", *ALL, "-m", "platt"), ("report", "few.csv", *ALL)):
+        code, out, err = run(*words, *(("-o", "r.html") if words[0] == "report" else ()))
+        assert (code, err) == (0, "")
+
+
 def test_methods_say_which_take_several_columns(run):
     _, out, _ = run("methods")
     assert "For several classes" in out
@@ -486,6 +499,14 @@ def test_bad_rows_are_told_by_column_row_and_remedy(run):
     for line, said in bad.items():
         Path("bad.csv").write_text("\n".join([*lines[:5], line, *lines[6:]]))
         assert said in refused(run, "fit", "bad.csv", *ALL, "-w", "w", "-m", "vector"), line
+
+
+def test_a_column_that_is_not_there_is_told_by_its_role(run):
+    text = refused(run, "fit", "old.csv", "-s", "p_*", "-l", "Kind")
+    assert "old.csv has no column 'Kind' (label)" in text
+    assert "Did you mean 'kind'?" in text
+    assert "no column 'v' (weight)" in refused(run, "fit", "old.csv", *ALL, "-w", "v")
+    assert "no column matches 'q_*'" in refused(run, "fit", "old.csv", "-s", "q_*", "-l", "kind")
 
 
 def test_columns_that_do_not_fit_the_classes_are_refused(run):

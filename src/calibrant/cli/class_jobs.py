@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +21,7 @@ from calibrant.cli.options import EngineOptions, engine_for
 from calibrant.data.score_matrix import ScoreMatrix, are_distributions
 from calibrant.data.validation import read_weight
 from calibrant.engines.rows_of_classes import ColumnsRead, FileMatrix
-from calibrant.errors import InputError
+from calibrant.errors import AdviceWarning, InputError
 from calibrant.estimators.fitted import Fitted, label_array
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import METHODS, calibrator_class
@@ -51,6 +53,8 @@ __all__ = [
 
 #: classes whose shares the first line gives, and panels of classes that a picture has
 SHOWN, PANELS = 8, 11
+#: rows of a class below which hardly anything can be learned of it
+FEW = 10
 #: confidence of the intervals of a fit's measures, and tables drawn for them
 LEVEL, REPLICATES = 0.95, 1000
 
@@ -198,7 +202,8 @@ class ClassFitResult(FitResult):
         shares = 100 * matrix.class_weight / matrix.total
         pairs = list(zip(self.read.classes, shares, strict=True))
         shown = ", ".join(f"{share:.3g} % {label!r}" for label, share in pairs[:SHOWN])
-        return f"{shown}{', …' if len(pairs) > SHOWN else ''}; {len(pairs)} classes."
+        more = ", …" if len(pairs) > SHOWN else ""
+        return f"{shown}{more}; {len(pairs)} classes.{_few_rows(self.read)}"
 
     @property
     def diagram_title(self) -> str:
@@ -219,11 +224,30 @@ class ClassFitResult(FitResult):
         return page(self.read, clone(self.calibrator), saved_as=saved_as)
 
 
+def _few_rows(read: FileMatrix) -> str:
+    """Classes of which hardly anything can be learned, in a sentence."""
+    rows = np.bincount(read.matrix.codes, minlength=len(read.classes))
+    few = [f"{label!r} ({n})" for label, n in zip(read.classes, rows, strict=True) if n < FEW]
+    if not few:
+        return ""
+    shown = ", ".join(few[:SHOWN]) + (", …" if len(few) > SHOWN else "")
+    return f" Fewer than {FEW} rows of {shown}: what is said of such a class is mostly chance."
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the warnings of single fits: the first line names the classes of few rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdviceWarning)
+        yield
+
+
 def labels_of(matrix: ScoreMatrix, classes: Sequence[Any]) -> NDArray[Any]:
     """The label of each row."""
     return label_array(tuple(classes))[matrix.codes]
 
 
+@quietly()
 def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
     """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
     from calibrant.auto import AutoCalibrator
@@ -325,6 +349,7 @@ def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
     return named
 
 
+@quietly()
 def compare(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
     """The automatic choice among methods by name, fitted and judged."""
     auto = automatic(read, methods, folds)
@@ -339,6 +364,7 @@ def automatic(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalib
     return AutoCalibrator(candidates=candidates(methods), cv=folds, classes=list(read.classes))
 
 
+@quietly()
 def page(
     read: FileMatrix, calibrator: Any, *, title: str | None = None, saved_as: Path | None = None
 ) -> Report:

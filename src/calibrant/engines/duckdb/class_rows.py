@@ -50,6 +50,12 @@ class MatrixRows(ClassRows):
     weight: str | None
     role: str
 
+    def __post_init__(self) -> None:
+        for source in self.sources:
+            source.find(self.label, "label")
+            if self.weight:
+                source.find(self.weight, "weight")
+
     @property
     def columns(self) -> tuple[str, ...]:
         return self.sources[0].names

@@ -261,7 +261,8 @@ def test_apply_names_its_columns_and_reads_others(run):
     assert sum(first[name] for name in told["columns"]) == pytest.approx(1)
     assert "has no column 'p_ape'" in refused(run, "apply", "c.json", "renamed.csv", "-o", "o.csv")
     text = refused(run, "apply", "c.json", "renamed.csv", "-o", "o.csv", "-s", "A", "-s", "B")
-    assert "'ape', 'bee', 'cat'" in text
+    assert "one column for each of the 3 classes of the calibrator" in text
+    assert "Columns: 'A', 'B'. Classes: 'ape', 'bee', 'cat'." in text
 
 
 def test_a_calibrator_that_does_not_know_its_columns_asks(run):
@@ -385,7 +386,7 @@ def test_a_class_that_did_not_come_can_be_named(run):
     Path("two.csv").write_text("\n".join(lines))
     text = refused(run, "evaluate", "two.csv", "-p", "p_*", "-l", "kind")
     assert "Columns: 'p_cat', 'p_ape', 'p_bee'. Classes: 'ape', 'bee'." in text
-    assert "for example: --prob ape=p_" in text
+    assert "for example: --prob ape=p_ape --prob bee=p_bee --prob CLASS=p_cat" in text
     words = ("-p", "p_ape", "-p", "p_bee", "-p", "cat=p_cat")
     code, out, _ = run("evaluate", "two.csv", *words, "-l", "kind")
     assert code == 0
@@ -513,7 +514,8 @@ def test_columns_that_do_not_fit_the_classes_are_refused(run):
     text = refused(run, "fit", "old.csv", "-s", "p_ape", "-s", "p_bee", "-l", "kind")
     assert "Columns: 'p_ape', 'p_bee'. Classes: 'ape', 'bee', 'cat'." in text
     text = refused(run, "fit", "old.csv", "-s", "w", "-s", "id", "-s", "p_ape", "-l", "kind")
-    assert "Say which is which, for example: --score ape=w --score bee=id" in text
+    example = "--score ape=p_ape --score bee=w --score cat=id"
+    assert f"Say which is which, for example: {example}" in text
     text = refused(run, "fit", "old.csv", "-s", "kind", "-s", "p_ape", "-s", "p_bee", "-l", "kind")
     assert "score and label must be different columns" in text
     assert "soft labels" in refused(

@@ -23,7 +23,7 @@ from calibrant.cli import main
 from calibrant.cli.app import app
 from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
-from calibrant.estimators.registry import METHODS
+from calibrant.estimators.registry import METHODS, OF_CLASSES
 from calibrant.metrics import evaluate
 from calibrant.metrics.evaluation_words import in_words
 from file_jobs import read_table
@@ -337,7 +337,7 @@ def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
         "pos_label": "yes",
     }
     assert found["evaluate"]["rows"] == 4000
-    assert [method["name"] for method in found["methods"]] == list(METHODS)
+    assert [method["name"] for method in found["methods"]] == list(METHODS | OF_CLASSES)
     (steps,) = (one for one in found["methods"] if one["name"] == "isotonic")
     assert steps["params"]["interpolation"] == "step"
     assert found["show"] == cal.load(calibrator).to_dict()

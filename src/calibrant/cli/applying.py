@@ -111,10 +111,10 @@ def _columns(
 ) -> str | tuple[str, ...]:
     """The columns of scores: as asked for, or as in the fit."""
     if isinstance(fitted.map, VectorMap):
-        from calibrant.cli import class_jobs
+        from calibrant.cli import class_reading
 
         names = engine.columns(files) if words else ()
-        return class_jobs.fitted_columns(fitted, words, names, path).columns
+        return class_reading.fitted_columns(fitted, words, names, path).columns
     if len(words) > 1:
         raise InputError(
             f"this calibrator reads one column of scores, but {len(words)} were named."

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from calibrant.cli import class_jobs
-from calibrant.cli.class_jobs import ClassRoles
+from calibrant.cli import class_jobs, class_reading
+from calibrant.cli.class_reading import ClassRoles
 from calibrant.cli.console import command, run_with_status, say, say_json, show, tell
 from calibrant.cli.jobs import file_facts
 from calibrant.cli.options import EngineOptions
@@ -73,7 +73,7 @@ def check_classes(
     if not isinstance(label, str):
         raise InputError("the column of labels is not known. Name it with --label COL.")
     roles = roles._replace(label=label)
-    read = class_jobs.open_and_read(files, roles, place, json, fitted=(fitted, path))
+    read = class_reading.open_and_read(files, roles, place, json, fitted=(fitted, path))
     drift = run_with_status(
         lambda: check_class_drift(
             fitted,

@@ -145,20 +145,22 @@ def _find(word: str, names: Sequence[str]) -> str | None:
 def assign(
     asked: Sequence[AskedColumn],
     labels: Sequence[Label],
-    label_column: str,
+    label_column: str | None,
     *,
     option: str,
     fewest: int = 3,
 ) -> ClassColumns:
     """The column of each class: what was said first, the others by their names.
 
-    A class may lack rows if it was named. Never by position: a match that is not clean is refused.
+    The labels are those of a column, or of a calibrator (None). A class may lack rows if it was
+    named. Never by position: a match that is not clean is refused.
 
     >>> asked = [AskedColumn("p_bee"), AskedColumn("p_ape"), AskedColumn("q", "cat")]
     >>> assign(asked, ["ape", "bee", "cat"], "kind", option="--score").columns
     ('p_ape', 'p_bee', 'q')
     """
-    found = sorted_classes(labels, label_column)
+    found = sorted_classes(labels, label_column or "")
+    where = "the calibrator" if label_column is None else f"label column {label_column!r}"
     columns: dict[Label, str] = {}
     for one in asked:
         if one.said is None:
@@ -176,11 +178,11 @@ def assign(
     open_ = [label for label in found if label not in columns]
     pairs = _by_names(rest, open_)
     if pairs is None:
-        raise InputError(_unmatched(asked, found, columns, label_column, option))
+        raise InputError(_unmatched(asked, found, columns, where, option))
     columns |= pairs
-    classes = sorted_classes(columns, label_column)
+    classes = sorted_classes(columns, label_column or "")
     if len(classes) < fewest:
-        raise InputError(_two_classes(classes, columns, label_column, option))
+        raise InputError(_two_classes(classes, columns, where, option))
     return ClassColumns(classes, tuple(columns[label] for label in classes))
 
 
@@ -273,33 +275,48 @@ def _unmatched(
     asked: Sequence[AskedColumn],
     found: Sequence[Label],
     known: dict[Label, str],
-    label_column: str,
+    where: str,
     option: str,
 ) -> str:
     columns = [one.column for one in asked]
     rest = [one.column for one in asked if one.said is None]
     open_ = [label for label in found if label not in known]
-    guess = zip(open_ or ["CLASS"], rest or ["COLUMN"], strict=False)
-    example = " ".join(f"{option} {shlex.quote(f'{label}={column}')}" for label, column in guess)
+    pairs = _guessed(rest, open_)[:SHOWN]
+    example = " ".join(f"{option} {shlex.quote(f'{label}={column}')}" for label, column in pairs)
     return (
         f"the names of the columns must tell which class each is for, one column for each of the "
-        f"{len(found)} classes of {label_column!r}, but they do not. {_list('Columns', columns)} "
+        f"{len(found)} classes of {where}, but they do not. {_list('Columns', columns)} "
         f"{_list('Classes', found)} Say which is which, for example: {example}"
     )
 
 
+def _guessed(columns: Sequence[str], labels: Sequence[Label]) -> list[tuple[Label, str]]:
+    """Pairs for an example: by names where one holds the other, the rest as they come."""
+    left = list(columns)
+    pairs: dict[Label, str] = {}
+    for label in labels:
+        near = [column for column in left if _plain(label) in _plain(column)]
+        if near:
+            pairs[label] = near[0]
+            left.remove(near[0])
+    for label in labels:
+        if label not in pairs:
+            pairs[label] = left.pop(0) if left else "COLUMN"
+    return [*((label, pairs[label]) for label in labels), *(("CLASS", one) for one in left)]
+
+
 def _two_classes(
-    classes: Sequence[Label], columns: dict[Label, str], label_column: str, option: str
+    classes: Sequence[Label], columns: dict[Label, str], where: str, option: str
 ) -> str:
     if len(classes) == 1:
         return (
-            f"label column {label_column!r} must hold several classes, but only one class came: "
-            f"{classes[0]!r}. Add rows of the others."
+            f"{where} must hold several classes, but only one class came: {classes[0]!r}. "
+            "Add rows of the others."
         )
     column, positive = shlex.quote(columns[classes[1]]), shlex.quote(str(classes[1]))
     return (
-        f"label column {label_column!r} has two classes, {classes[0]!r} and {classes[1]!r}: one "
-        f"column is enough. Use {option} {column} --pos-label {positive}."
+        f"{where} has two classes, {classes[0]!r} and {classes[1]!r}: one column is enough. "
+        f"Use {option} {column} --pos-label {positive}."
     )
 
 

@@ -97,12 +97,12 @@ def fit(
         raise ParameterError("there is no report on segments yet: leave --report out.")
     result: jobs.FitResult
     if only is None:
-        from calibrant.cli import class_jobs
+        from calibrant.cli import class_jobs, class_reading
 
         class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
         calibrator = method_names.make_class_calibrator(method, param or [])
-        roles = class_jobs.ClassRoles(score, label, weight)
-        matrix = class_jobs.open_and_read(files, roles, place, json)
+        roles = class_reading.ClassRoles(score, label, weight)
+        matrix = class_reading.open_and_read(files, roles, place, json)
         title = f"fitting {method} to {matrix.facts['rows']:,} rows"
         result = run_with_status(lambda: class_jobs.fit(matrix, calibrator, folds=cv), title, json)
     elif segment:

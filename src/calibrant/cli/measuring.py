@@ -53,7 +53,7 @@ def evaluate(
     place = options.EngineOptions(engine, master, threads, memory_limit)
     wanted = options.read_cells(cells)
     if only is None:
-        from calibrant.cli import class_jobs
+        from calibrant.cli import class_jobs, class_reading
 
         class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
     elif segment:
@@ -64,8 +64,8 @@ def evaluate(
     intervals = read_interval_options(level or None, replicates, weights, 0)
     evaluation: Any
     if only is None:
-        roles = class_jobs.ClassRoles(prob, label, weight, raw or (), "--prob")
-        matrix = class_jobs.open_and_read(files, roles, place, json, probabilities=True)
+        roles = class_reading.ClassRoles(prob, label, weight, raw or (), "--prob")
+        matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
         evaluation = class_jobs.evaluate(matrix, bins=bins, intervals=intervals)
         read = jobs.file_facts(matrix)
     else:
@@ -138,11 +138,11 @@ def plot(
     kind = output.suffix[1:].lower()
     read: Any
     if only is None:
-        from calibrant.cli import class_jobs
+        from calibrant.cli import class_jobs, class_reading
 
         class_columns.refuse_beside(pos_label=pos_label, raw=raw)
-        roles = class_jobs.ClassRoles(prob, label, weight, option="--prob")
-        read = class_jobs.open_and_read(files, roles, place, json, probabilities=True)
+        roles = class_reading.ClassRoles(prob, label, weight, option="--prob")
+        read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
         picture = class_jobs.draw(read.matrix, read.classes, format=kind, bins=bins, title=title)
     else:
         columns = jobs.ColumnRoles(only, label, weight, pos_label)

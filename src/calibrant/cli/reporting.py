@@ -46,13 +46,13 @@ def compare(
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
     read: Any
     if only is None:
-        from calibrant.cli import class_jobs
+        from calibrant.cli import class_jobs, class_reading
 
         class_columns.refuse_beside(pos_label=pos_label)
         chosen = method or method_names.COMPARED_CLASSES
         methods = method_names.check_methods(chosen, several=True)
-        roles = class_jobs.ClassRoles(score, label, weight)
-        read = class_jobs.open_and_read(files, roles, place, json)
+        roles = class_reading.ClassRoles(score, label, weight)
+        read = class_reading.open_and_read(files, roles, place, json)
         title = f"comparing {len(methods)} methods on {read.facts['rows']:,} rows"
         auto = run_with_status(lambda: class_jobs.compare(read, methods, cv), title, json)
     else:
@@ -108,13 +108,13 @@ def report(
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit)
     read: Any
     if only is None:
-        from calibrant.cli import class_jobs
+        from calibrant.cli import class_jobs, class_reading
 
         class_columns.refuse_beside(pos_label=pos_label)
         chosen = method or method_names.REPORTED_CLASSES
         methods = method_names.check_methods(chosen, several=True)
-        roles = class_jobs.ClassRoles(score, label, weight)
-        read = class_jobs.open_and_read(files, roles, place, json)
+        roles = class_reading.ClassRoles(score, label, weight)
+        read = class_reading.open_and_read(files, roles, place, json)
         auto = class_jobs.automatic(read, methods, cv)
         what = f"judging {read.facts['rows']:,} rows"
         page = run_with_status(

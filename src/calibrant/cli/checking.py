@@ -111,7 +111,7 @@ def check(
         class_columns.refuse_beside(pos_label=pos_label, cells=cells != "auto")
         roles = class_checks.ClassRoles(score or [], label or "", weight)
         asked = class_checks.ClassCheck(level, least, weights)
-        against = class_checks.Reference(fitted, calibrator, reference, update)
+        against = class_checks.CheckedAgainst(fitted, calibrator, reference, update)
         if class_checks.check_classes(files, against, roles, place, asked, json) and exit_code:
             raise typer.Exit(CHANGED)
         return

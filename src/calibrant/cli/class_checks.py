@@ -16,7 +16,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 
-__all__ = ["ClassCheck", "ClassRoles", "Reference", "check_classes"]
+__all__ = ["CheckedAgainst", "ClassCheck", "ClassRoles", "check_classes"]
 
 
 class ClassCheck(NamedTuple):
@@ -27,7 +27,7 @@ class ClassCheck(NamedTuple):
     weights: str
 
 
-class Reference(NamedTuple):
+class CheckedAgainst(NamedTuple):
     """What new rows are checked against: a calibrator and its file, or old rows; and where an
     updated calibrator should go."""
 
@@ -59,7 +59,7 @@ class Reference(NamedTuple):
 
 def check_classes(
     files: Sequence[str],
-    reference: Reference,
+    reference: CheckedAgainst,
     roles: ClassRoles,
     place: EngineOptions,
     asked: ClassCheck,

@@ -15,7 +15,7 @@ from calibrant.errors import InputError, ParameterError
 
 __all__ = [
     "AskedColumn",
-    "ClassColumns",
+    "ColumnsByClass",
     "are_special",
     "assign",
     "expand",
@@ -38,7 +38,7 @@ class AskedColumn(NamedTuple):
     said: str | None = None
 
 
-class ClassColumns(NamedTuple):
+class ColumnsByClass(NamedTuple):
     """The classes in sorted order, and the column of each."""
 
     classes: tuple[Label, ...]
@@ -149,7 +149,7 @@ def assign(
     *,
     option: str,
     fewest: int = 3,
-) -> ClassColumns:
+) -> ColumnsByClass:
     """The column of each class: what was said first, the others by their names.
 
     The labels are those of a column, or of a calibrator (None). A class may lack rows if it was
@@ -183,7 +183,7 @@ def assign(
     classes = sorted_classes(columns, label_column or "")
     if len(classes) < fewest:
         raise InputError(_two_classes(classes, columns, where, option))
-    return ClassColumns(classes, tuple(columns[label] for label in classes))
+    return ColumnsByClass(classes, tuple(columns[label] for label in classes))
 
 
 def in_order(words: Sequence[str], classes: Sequence[Label]) -> tuple[str, ...] | None:

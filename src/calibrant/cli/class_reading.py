@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calibrant.cli.class_columns import SHOWN, ClassColumns, Files, are_special, assign, expand
+from calibrant.cli.class_columns import SHOWN, ColumnsByClass, Files, are_special, assign, expand
 from calibrant.cli.console import tell
 from calibrant.cli.options import EngineOptions, engine_for
 from calibrant.data.score_matrix import ScoreMatrix, are_distributions
@@ -42,7 +42,7 @@ class ClassRoles(NamedTuple):
 
 def fitted_columns(
     fitted: Fitted, words: Sequence[str], names: Sequence[str], path: Path
-) -> ClassColumns:
+) -> ColumnsByClass:
     """The columns that a calibrator of several classes reads: as asked for, or as in the fit."""
     k = fitted.map.n_columns if isinstance(fitted.map, VectorMap) else 1
     if k != len(fitted.classes):
@@ -59,14 +59,14 @@ def fitted_columns(
                 f"the columns must be those of the calibrator's classes, "
                 f"{list(fitted.classes)[:20]}, but {list(found.classes)[:20]} came."
             )
-        return ClassColumns(fitted.classes, tuple(by_class[label] for label in fitted.classes))
+        return ColumnsByClass(fitted.classes, tuple(by_class[label] for label in fitted.classes))
     known = fitted.provenance.get("score_columns")
     if not isinstance(known, (tuple, list)) or len(known) != k:
         example = " ".join(f"--score '{label}=COLUMN'" for label in fitted.classes[:SHOWN])
         raise InputError(
             f"{path} does not know the columns of scores. Name one for each class: {example}"
         )
-    return ClassColumns(fitted.classes, tuple(map(str, known)))
+    return ColumnsByClass(fitted.classes, tuple(map(str, known)))
 
 
 def read(
@@ -76,7 +76,7 @@ def read(
     *,
     probabilities: bool = False,
     fitted: tuple[Fitted, Path] | None = None,
-) -> tuple[FileMatrix, ClassColumns]:
+) -> tuple[FileMatrix, ColumnsByClass]:
     """The scores of several classes from files, and which column is which.
 
     The classes are those of the labels, or of a calibrator, which comes with the name of its file.

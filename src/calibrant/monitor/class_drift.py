@@ -82,12 +82,12 @@ class ClassDrift(PrintsAsTable, Frozen):
         }
 
     def _table(self) -> ResultTable:
-        titles = ("expected", "came", "shift of log-odds", "p-value", "Holm's p")
+        titles = ("expected", "came", "shift", "p-value", "Holm's p")
         columns = [TableColumn("class", "left"), *map(TableColumn, titles)]
-        columns.append(TableColumn("what changed", "left"))
+        columns.append(TableColumn("change", "left"))
         rows = zip(self.classes, self.drifts, self.adjusted, strict=True)
         below = [
-            "each class against the rest; the calibrator's own error is allowed for",
+            "each class against the rest; shift: of its log-odds, ± two standard errors",
             *(
                 f"note: {label!r}: {note}"
                 for label, drift in zip(self.classes, self.drifts, strict=True)
@@ -105,10 +105,10 @@ class ClassDrift(PrintsAsTable, Frozen):
 
 #: what a recommendation for one class says of it
 _CHANGES = {
-    "none": "less than what matters",
-    "intercept": "its log-odds, alike for all rows",
-    "refit": "its log-odds, by a line",
-    "new map": "the shape of its curve",
+    "none": "too small to matter",
+    "intercept": "a shift",
+    "refit": "a slope",
+    "new map": "the shape",
 }
 
 

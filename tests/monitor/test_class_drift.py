@@ -74,6 +74,15 @@ def test_scores_that_only_moved_raise_no_alarm(calibrator):
     assert check_class_drift(calibrator, p, y).found == ()
 
 
+def test_isotonic_maps_of_classes_are_tested_as_such():
+    isotonic = cal.CodedCalibrator(cal.Isotonic(smoothing="laplace")).fit(*rows(1500, 0))
+    found = check_class_drift(isotonic, *rows(1500, 1))
+    assert [len(drift.tests) for drift in found.drifts] == [1, 1, 1]
+    text = str(found)
+    assert text.count("slope and shape: not tested, since an isotonic map") == 1
+    assert "compare with old rows" not in text
+
+
 def test_labels_weights_and_calibrators_are_checked(calibrator):
     p, y = rows(300, 1)
     weighted = check_class_drift(calibrator, p, y, sample_weight=np.full(300, 7.0))

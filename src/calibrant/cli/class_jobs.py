@@ -18,9 +18,9 @@ from calibrant.cli.method_names import ALWAYS, make_class_calibrator
 from calibrant.data.score_matrix import ScoreMatrix, are_distributions
 from calibrant.engines.rows_of_classes import FileMatrix
 from calibrant.errors import AdviceWarning, InputError
-from calibrant.estimators.fitted import label_array
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import METHODS, calibrator_class
+from calibrant.estimators.saved_labels import label_array
 from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.out_of_fold import with_auc_within_folds
 from calibrant.metrics.probability_matrix import top_table

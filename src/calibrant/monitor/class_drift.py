@@ -12,8 +12,8 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of
 from calibrant.maps import Identity, VectorMap
 from calibrant.metrics.arguments import check_number
-from calibrant.metrics.probability_matrix import class_table
 from calibrant.metrics.multiplicity import holm_adjusted
+from calibrant.metrics.probability_matrix import class_table
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift
 from calibrant.monitor.drift_words import shown_p
@@ -88,13 +88,22 @@ class ClassDrift(PrintsAsTable, Frozen):
         rows = zip(self.classes, self.drifts, self.adjusted, strict=True)
         below = [
             "each class against the rest; shift: of its log-odds, ± two standard errors",
-            *(
-                f"note: {label!r}: {note}"
-                for label, drift in zip(self.classes, self.drifts, strict=True)
-                for note in drift.notes
-            ),
+            *self._notes(),
         ]
         return ResultTable(columns, [TableRow(self._cells(*row)) for row in rows], below)
+
+    def _notes(self) -> list[str]:
+        """What is to be said of some classes, or of all alike; the advice is for one score."""
+        pairs = zip(self.classes, self.drifts, strict=True)
+        said: dict[str, list[str]] = {}
+        for label, drift in pairs:
+            for note in drift.notes:
+                said.setdefault(f"{note.split('. ')[0].rstrip('.')}.", []).append(repr(label))
+        everyone = len(self.classes)
+        return [
+            f"note: {'' if len(who) == everyone else ', '.join(who[:8]) + ': '}{note}"
+            for note, who in said.items()
+        ]
 
     def _cells(self, label: Any, drift: Drift, p: float) -> tuple[str, ...]:
         rates = (f"{100 * rate:.3g} %" for rate in (drift.rates.expected, drift.rates.new))
@@ -203,4 +212,7 @@ def _reference(fitted: Fitted, column: int) -> Fitted:
     classes = facts.get("class_weights")
     if isinstance(classes, tuple) and len(classes) == len(fitted.classes):
         known["positive_weight"] = classes[column]
-    return Fitted(Identity(), (0, 1), 1, fitted.method, {}, known)
+    # each class against the rest by an isotonic map: it is tested as one
+    told = f"{facts.get('chosen', '')} {fitted.params.get('calibrator', '')}".lower()
+    method = "Isotonic" if "isotonic" in told else fitted.method
+    return Fitted(Identity(), (0, 1), 1, method, {}, known)

@@ -23,7 +23,7 @@ from calibrant.cli import main
 from calibrant.cli.app import app
 from calibrant.cli.console import Bar
 from calibrant.cli.demo import example
-from calibrant.estimators.registry import METHODS
+from calibrant.estimators.registry import METHODS, OF_CLASSES
 from calibrant.metrics import evaluate
 from calibrant.metrics.evaluation_words import in_words
 from file_jobs import read_table
@@ -337,7 +337,7 @@ def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
         "pos_label": "yes",
     }
     assert found["evaluate"]["rows"] == 4000
-    assert [method["name"] for method in found["methods"]] == list(METHODS)
+    assert [method["name"] for method in found["methods"]] == list(METHODS | OF_CLASSES)
     (steps,) = (one for one in found["methods"] if one["name"] == "isotonic")
     assert steps["params"]["interpolation"] == "step"
     assert found["show"] == cal.load(calibrator).to_dict()
@@ -689,12 +689,26 @@ def test_what_demo_says_to_type_can_be_typed(run, monkeypatch):
         assert run(*words[1:])[0] == 0
 
 
+def write_classes(path, seed):
+    """Rows with a probability of each of three classes."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([1, 1, 1], 300)
+    kind = np.array(["ape", "bee", "cat"])[(rng.random((300, 1)) > p.cumsum(axis=1)).sum(axis=1)]
+    rows = [
+        f"{i:05d},{c!r},{a!r},{b!r},{k}"
+        for i, ((a, b, c), k) in enumerate(zip(p.tolist(), kind, strict=True))
+    ]
+    path.write_text("\n".join(["id,p_cat,p_ape,p_bee,kind", *rows]))
+
+
 @pytest.mark.full
 def test_the_commands_of_the_guide_work(run, root, scores):
     """Every command of docs/cli.md, in order, in one folder."""
     guide = (root / "docs" / "cli.md").read_text(encoding="utf-8")
     for name in ("scores.csv", "new.csv"):
         Path(name).write_bytes((scores / name).read_bytes())
+    for seed, name in enumerate(("animals.csv", "animals-new.csv")):
+        write_classes(Path(name), seed)
     commands = re.findall(
         r"(?m)^calibrant .*$", "\n".join(re.findall(r"(?s)```sh\n(.*?)```", guide))
     )

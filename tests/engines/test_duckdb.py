@@ -623,8 +623,10 @@ def test_apply_refuses(session, tmp_path):
     with pytest.raises(InputError, match="must end in one of"):
         apply_file(STEP, [path], tmp_path / "o.xlsx", score="s", session=session)
     several = Fitted(Softmax(np.eye(3), np.zeros(3)), (0, 1, 2), None)
-    with pytest.raises(InputError, match="multiclass"):
+    with pytest.raises(InputError, match="reads 3 columns of scores, but 1 came: 's'"):
         apply_file(several, [path], tmp_path / "o.csv", score="s", session=session)
+    with pytest.raises(InputError, match="reads one column of scores, but 2 came: 's', 'x'"):
+        apply_file(STEP, [path], tmp_path / "o.csv", score=("s", "x"), session=session)
 
 
 def test_an_empty_table_gives_an_empty_table(session, tmp_path):

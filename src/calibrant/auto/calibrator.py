@@ -24,7 +24,7 @@ from calibrant.auto.scoring import CandidateTrial, choose, judge, standings
 from calibrant.auto.several_classes import MIXTURE, count_distinct, judge_classes, row_splits
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.uncalibrated import Uncalibrated
-from calibrant.data.score_matrix import read_matrix
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import read_binary, read_weight
@@ -104,8 +104,8 @@ class AutoCalibrator(OneOrMany):
     refused_ : str or None
         Where the scores are kept as they are: why, with the figures.
     calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
-    oof_ : dict of name to ScoreTable
-        Two classes: each candidate's predictions out of fold, with what happened.
+    oof_ : dict of name to ScoreTable, of several classes to ScoreMatrix
+        Each candidate's predictions out of fold, with what happened.
     advice_ : tuple of Advice
         Two classes: what deserves a look (see `advise`); `fit` also warns of it.
 
@@ -311,7 +311,11 @@ class AutoCalibrator(OneOrMany):
         )
         self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(matrix.scores)))
         self.calibrator_ = trials[self.chosen_].calibrator
-        self.oof_, self.advice_ = {}, ()
+        held = matrix.take(np.concatenate([test for _, test in pairs]))
+        self.oof_ = {
+            name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
+        }
+        self.advice_ = ()
         self._learn_rows(trials[self.chosen_].map, matrix, classes)
         return self
 

@@ -31,6 +31,7 @@ from calibrant.scaling.temperature import Temperature
 
 __all__ = [
     "MIXTURE",
+    "HeldOutMatrix",
     "as_they_came",
     "count_distinct",
     "judge_classes",

@@ -11,12 +11,12 @@ import typer
 from calibrant.cli import jobs, method_names, options
 from calibrant.cli.applying import apply
 from calibrant.cli.checking import check
-from calibrant.cli.console import Guarded, command, say, say_json, say_pairs
+from calibrant.cli.console import Guarded, command, say, say_json, say_pairs, tell
 from calibrant.cli.exporting import export
 from calibrant.cli.fitting import fit
 from calibrant.cli.measuring import evaluate, plot
 from calibrant.cli.reporting import compare, report
-from calibrant.estimators.registry import METHODS
+from calibrant.estimators.registry import METHODS, OF_CLASSES
 from calibrant.version import __version__
 
 __all__ = ["app"]
@@ -49,6 +49,7 @@ def calibrant(
     Examples:
       calibrant demo
       calibrant fit scores.csv --score score --label churned -o calibrator.json
+      calibrant fit scores.csv --score 'p_*' --label kind
       calibrant apply calibrator.json new.csv -o calibrated.csv
       calibrant evaluate calibrated.csv --prob probability --label churned
       calibrant compare scores.csv --score score --label churned
@@ -74,16 +75,26 @@ def methods(json: options.Json = False) -> None:
       calibrant fit s.csv -s p -l y --method isotonic --param interpolation=centred
     """
     if json:
-        say_json([_method(name) for name in METHODS])
+        say_json([_method(name) for name in METHODS | OF_CLASSES])
         return
     say_pairs({name: line for name, (_, line) in METHODS.items()})
+    say()
+    tell(
+        "For several classes, with a column of scores for each, all of these (auto and "
+        "temperature look at all columns, the others at each class against the rest), and:"
+    )
+    say()
+    say_pairs({name: line for name, (_, line) in OF_CLASSES.items()})
     say()
     say("Parameters of one: ", command("calibrant methods --json"))
 
 
 def _method(name: str) -> dict[str, Any]:
-    cls, line = METHODS[name]
-    return {"name": name, "class": cls, "summary": line, "params": method_names.parameters(name)}
+    several = name in OF_CLASSES
+    cls, line = (METHODS | OF_CLASSES)[name]
+    params = method_names.parameters(name, several=several)
+    columns = "several" if several else "one or several"
+    return {"name": name, "class": cls, "summary": line, "columns": columns, "params": params}
 
 
 @app.command(name="show")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +14,17 @@ from calibrant.cli.standard_output import is_standard, place_of, refuse_two, sai
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.errors import InputError, ParameterError
+from calibrant.maps import VectorMap
+
+if TYPE_CHECKING:
+    from calibrant.engines.open_engine import Engine
+    from calibrant.estimators.fitted import Fitted
 
 __all__ = ["apply"]
 
+
+#: new columns that are named; JSON has them all
+SHOWN = 8
 
 OutputFile = Annotated[
     str,
@@ -26,7 +35,12 @@ OutputFile = Annotated[
         help="What to write: .csv, .tsv, .jsonl, .parquet, or - for standard output.",
     ),
 ]
-NewColumn = Annotated[str, typer.Option(metavar="COL", help="Name of the new column.")]
+NewColumn = Annotated[
+    str,
+    typer.Option(
+        metavar="COL", help="Name of the new column; of several classes: how their names begin."
+    ),
+]
 OnMissing = Annotated[
     str, typer.Option(metavar="error|null", help="What to do with rows without a score.")
 ]
@@ -60,23 +74,19 @@ def apply(
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
 ) -> None:
-    """Add a column of calibrated probabilities to files of any size.
+    """Add a column of calibrated probabilities, or one for each class, to files of any size.
 
     \b
     Examples:
       calibrant apply calibrator.json new.csv -o calibrated.csv
       calibrant apply c.json 'day-*.parquet' -o all.parquet --into p_churn
+      calibrant apply c.json new.csv -o all.csv --score ape=p_ape --score bee=p_bee …
       cat new.csv | calibrant apply c.json - -o - | gzip > calibrated.csv.gz
 
     Rows keep their order and all other columns their values. Spark writes a folder of that name,
     and its rows have no order.
     """
     fitted = jobs.load_map(calibrator)
-    column = score or fitted.provenance.get("score_column")
-    if not isinstance(column, str):
-        raise InputError(
-            f"{calibrator} does not know the column of scores. Name it with --score COL."
-        )
     target = OutputOption(output, folder=engine == "spark", stream=True)
     check_places({"--output": target}, [calibrator, *files])
     refuse_two(output, json)
@@ -89,8 +99,9 @@ def apply(
         options.engine_for("applying", json, place) as opened,
         place_of(output, format) as written,
     ):
+        columns = _columns(fitted, score or [], opened, files, calibrator)
         asked = ApplyOptions(
-            column,
+            columns,
             into,
             jobs.segment_column(fitted, segment),
             on_missing,
@@ -99,15 +110,54 @@ def apply(
         )
         rows = opened.apply(fitted, files, written, asked, new)
     if json:
-        document = {"output": output, "rows": rows, "score": column, "column": into}
+        document: dict[str, Any] = {"output": output, "rows": rows}
         if opened.notes:
             document["notes"] = opened.notes
         if new.rows:
             document["rows_of_new_segments"] = new.new
-        say_json({**document, "pos_label": fitted.pos_label})
+        say_json(document | _facts(fitted, asked))
     with words_beside(output):
         if not json:
             say(f"{rows:,} rows written to ", (said_name(output), "bold"))
-            say(f"Column {into!r} is the probability of {fitted.pos_label!r}.")
+            tell(_in_words(fitted, asked))
         if new.new:
             (warn if new.most or json else tell)(f"{new.words()}: they got the map of all rows.")
+
+
+def _columns(
+    fitted: Fitted, words: list[str], engine: Engine, files: list[str], path: Path
+) -> str | tuple[str, ...]:
+    """The columns of scores: as asked for, or as in the fit."""
+    if isinstance(fitted.map, VectorMap):
+        from calibrant.cli import class_reading
+
+        names = engine.columns(files) if words else ()
+        return class_reading.fitted_columns(fitted, words, names, path).columns
+    if len(words) > 1:
+        raise InputError(
+            f"this calibrator reads one column of scores, but {len(words)} were named."
+        )
+    known = words[0] if words else fitted.provenance.get("score_column")
+    if not isinstance(known, str):
+        raise InputError(f"{path} does not know the column of scores. Name it with --score COL.")
+    return known
+
+
+def _facts(fitted: Fitted, asked: ApplyOptions) -> dict[str, Any]:
+    """The columns, for JSON."""
+    if isinstance(asked.score, str):
+        return {"score": asked.score, "column": asked.into, "pos_label": fitted.pos_label}
+    return {
+        "scores": list(asked.scores),
+        "columns": asked.new_columns(fitted),
+        "classes": list(fitted.classes),
+    }
+
+
+def _in_words(fitted: Fitted, asked: ApplyOptions) -> str:
+    if isinstance(asked.score, str):
+        return f"Column {asked.into!r} is the probability of {fitted.pos_label!r}."
+    pairs = zip(asked.new_columns(fitted), fitted.classes, strict=True)
+    each = [f"{column!r} is the probability of {label!r}" for column, label in pairs]
+    more = f", … ({len(each)} classes)" if len(each) > SHOWN else ""
+    return f"Column {', '.join(each[:SHOWN])}{more}."

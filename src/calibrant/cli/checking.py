@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from calibrant.cli import jobs, options
+from calibrant.cli import class_columns, jobs, options
 from calibrant.cli.console import command, run_with_status, say, say_json, tell
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
+from calibrant.maps import VectorMap
 
 if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import FileTable
@@ -84,10 +85,12 @@ def check(
       calibrant check march.csv --calibrator c.json --update c-march.json
       calibrant check 'new-*.parquet' -r 'old-*.parquet' -c c.json --json --exit-code
       calibrant check march.parquet -c c.json --least 0.01
+      calibrant check march.csv -c three-classes.json --label kind
 
     New rows are compared with old ones, with what a calibrator says, or,
     given both, by the calibrator's probabilities. Scores that moved are no
-    alarm: what they mean must have changed.
+    alarm: what they mean must have changed. Several classes are checked
+    against a calibrator, each against the rest, at one level for all.
 
     Each check may raise a false alarm: for n of them, a nightly job say,
     give each the level 0.05/n, and only rows that came since the last.
@@ -104,9 +107,20 @@ def check(
         raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
     check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
     fitted = None if calibrator is None else jobs.load_map(calibrator)
-    columns = _columns(fitted, jobs.ColumnRoles(score or "", label or "", weight, pos_label))
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
+    only = class_columns.only_column(score or [""], files, (label, weight), engine)
+    if only is None or (fitted is not None and isinstance(fitted.map, VectorMap)):
+        from calibrant.cli import class_checks
+
+        class_columns.refuse_beside(pos_label=pos_label, cells=cells != "auto")
+        roles = class_checks.ClassRoles(score or [], label or "", weight)
+        asked = class_checks.ClassCheck(level, least, weights)
+        against = class_checks.CheckedAgainst(fitted, calibrator, reference, update)
+        if class_checks.check_classes(files, against, roles, place, asked, json) and exit_code:
+            raise typer.Exit(CHANGED)
+        return
+    columns = _columns(fitted, jobs.ColumnRoles(only, label or "", weight, pos_label))
     with options.engine_for("reading", json, place) as opened:
         columns = complete_roles(opened, files, columns)
         new = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli import jobs, options
-from calibrant.cli.console import say, say_json
+from calibrant.cli.console import note, say, say_json
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
@@ -240,19 +240,34 @@ WRITERS: Mapping[str, Callable[[Fitted, Mapping[str, Any]], str | bytes]] = {
 def _columns(fitted: Fitted, named: Sequence[str]) -> str | tuple[str, ...]:
     """The columns of scores: those asked for, or that of the fit."""
     if isinstance(fitted.map, VectorMap):
-        many = fitted.map.n_columns
-        if len(named) != many:
-            raise InputError(
-                f"this calibrator reads {many} columns of scores, but {len(named)} were named. "
-                "Name each, in the order of the classes: --score A --score B …"
-            )
-        return tuple(named)
+        return _class_columns(fitted, fitted.map.n_columns, named)
     if len(named) > 1:
         raise InputError(
             f"this calibrator reads one column of scores, but {len(named)} were named."
         )
     known = fitted.provenance.get("score_column")
     return named[0] if named else known if isinstance(known, str) else "score"
+
+
+def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str, ...]:
+    """A column for each class: as in the fit, by CLASS=COLUMN, or in the order of the classes."""
+    from calibrant.cli.class_columns import in_order
+
+    known = fitted.provenance.get("score_columns")
+    if not named and isinstance(known, tuple) and len(known) == many:
+        return tuple(map(str, known))
+    if len(named) != many:
+        raise InputError(
+            f"this calibrator reads {many} columns of scores, but {len(named)} were named. Name "
+            "each: --score CLASS=COLUMN, or --score COLUMN in the order of the classes."
+        )
+    found = in_order(named, fitted.classes) if many == len(fitted.classes) else None
+    if found is None:
+        pairs = zip(named, fitted.classes, strict=False)
+        shown = ", ".join(f"{column} is {label!r}" for column, label in pairs)
+        note(f"the columns are taken in the order of the classes: {shown}.")
+        return tuple(named)
+    return found
 
 
 def _segment(fitted: Fitted, asked: str | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import jobs, method_names, options
+from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say_json
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.cli.standard_output import refuse_two, words_beside
@@ -82,6 +82,7 @@ def fit(
       calibrant fit 'day-*.parquet' -s margin -l bought --pos-label yes -o c.json
       calibrant fit s.csv -s p -l y -m isotonic --param interpolation=centred --plot r.png
       calibrant fit 'day-*.parquet' -s p -l y --segment country
+      calibrant fit s.csv --score 'p_*' --label kind
       xz -dc scores.csv.xz | calibrant fit - -o - > calibrator.json
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
 
@@ -100,12 +101,23 @@ def fit(
     if shrinkage and not segment:
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    columns = jobs.ColumnRoles(score or "", label or "", weight, pos_label, segment)
+    only = class_columns.only_column(score or [""], files, (label, weight), engine)
+    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segment)
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
-    if segment:
+    result: jobs.FitResult
+    if only is None:
+        from calibrant.cli import class_jobs, class_reading
+
+        class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+        calibrator = method_names.make_class_calibrator(method, param or [])
+        roles = class_reading.ClassRoles(score or [], options.named_label(label), weight)
+        matrix = class_reading.open_and_read(files, roles, place, json)
+        title = f"fitting {method} to {matrix.facts['rows']:,} rows"
+        result = run_with_status(lambda: class_jobs.fit(matrix, calibrator, folds=cv), title, json)
+    elif segment:
         many = segment_jobs.make(method, param or [], shrinkage)
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns)

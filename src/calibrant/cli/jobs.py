@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant.cli.fit_result import FitResult
 from calibrant.cli.method_names import ALWAYS, REPORTED, make_calibrator
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.provenance import OUT_OF_FOLD, measures_of, read_period
@@ -19,10 +20,10 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.files import load, save
 
 if TYPE_CHECKING:
-    from calibrant.advice import Advice
     from calibrant.auto import AutoCalibrator
     from calibrant.data.lazy_rows import LazyRows
     from calibrant.engines.open_engine import Engine
+    from calibrant.engines.rows_of_classes import FileMatrix
     from calibrant.engines.rows_of_files import RowsOfFiles
     from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
@@ -40,6 +41,7 @@ __all__ = [
     "fit_read",
     "load_map",
     "measure_files",
+    "one_raw_column",
     "page_of",
     "read_files",
     "recorded",
@@ -60,35 +62,6 @@ MOST_CELLS, POOLED_CELLS = 200_000, 100_000
 
 
 # --- jobs ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """A fitted calibrator, and how it does on rows it has not seen.
-
-    ``read`` is what it was fitted to. ``evaluation``, and the tables ``before`` and ``after`` that
-    it compares, are None where nothing could be held out.
-    """
-
-    fitted: Fitted
-    read: FileTable
-    calibrator: Any
-    advice: tuple[Advice, ...]
-    folds: int
-    evaluation: Evaluation | None = None
-    before: ScoreTable | None = None
-    after: ScoreTable | None = None
-
-    @property
-    def segments(self) -> tuple[Any, ...]:
-        """What became of each segment, if there are some."""
-        found: tuple[Any, ...] = getattr(self.calibrator, "segments_", ())
-        return found
-
-    @property
-    def verdict(self) -> str | None:
-        """The automatic choice in words, if there was one."""
-        return self.calibrator.explain() if hasattr(self.calibrator, "explain") else None
 
 
 @dataclass(frozen=True)
@@ -136,9 +109,20 @@ def rows_of(
     return engine.rows(files, names, "probability" if probabilities else "score")
 
 
-def file_facts(read: FileTable) -> dict[str, Any]:
+def file_facts(read: FileTable | FileMatrix) -> dict[str, Any]:
     """What is worth knowing of files and their labels, for JSON."""
-    return {**read.facts, "classes": list(read.classes), "pos_label": read.pos_label}
+    positive = {"pos_label": read.pos_label} if isinstance(read, FileTable) else {}
+    return {**read.facts, "classes": list(read.classes), **positive}
+
+
+def one_raw_column(words: Sequence[str] | None) -> str | None:
+    """The column of scores before calibration, beside one of probabilities."""
+    if words and len(words) > 1:
+        raise ParameterError(
+            f"--raw must name one column, as --prob does, but {len(words)} came. With several "
+            "classes name a column of probabilities for each, too."
+        )
+    return words[0] if words else None
 
 
 def time_facts(period: str | None) -> dict[str, Any]:
@@ -345,7 +329,7 @@ def measure_files(
 
 
 def load_map(path: Path) -> Fitted:
-    """A calibrator of one score from its file."""
+    """A calibrator of scores from its file."""
     fitted = load(path)
     if not isinstance(fitted, Fitted):
         raise InputError(

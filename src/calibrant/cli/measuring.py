@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs, options
+from calibrant.cli import class_columns, jobs, options
 from calibrant.cli.console import say, say_json, show, tell
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
@@ -47,26 +47,41 @@ def evaluate(
       calibrant evaluate calibrated.csv -p probability -l churned --raw score --json
       calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
+      calibrant evaluate calibrated.csv -p 'probability_*' --raw 'p_*' -l kind
     """
     from calibrant.cli.column_roles import complete_roles
     from calibrant.metrics.evaluation_words import in_words
     from calibrant.metrics.intervals import read_interval_options
 
-    columns = jobs.ColumnRoles(prob or "", label or "", weight, pos_label, segment)
+    only = class_columns.only_column(prob or [""], files, (label, weight), engine)
+    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segment)
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     wanted = options.read_cells(cells)
-    if segment:
+    if only is None:
+        from calibrant.cli import class_jobs, class_reading
+
+        class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+    elif segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
         _each_segment(files, columns, place, wanted, bins, json)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
-    with options.engine_for("measuring", json, place) as opened:
-        columns = complete_roles(opened, files, columns, probabilities=True, besides=raw)
-        evaluation, read = jobs.measure_files(
-            opened, files, columns, raw, cells=wanted, bins=bins, intervals=intervals
-        )
+    evaluation: Any
+    if only is None:
+        named = options.named_label(label)
+        roles = class_reading.ClassRoles(prob or [], named, weight, raw or (), "--prob")
+        matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
+        evaluation = class_jobs.evaluate(matrix, bins=bins, intervals=intervals)
+        read = jobs.file_facts(matrix)
+    else:
+        before = jobs.one_raw_column(raw)
+        with options.engine_for("measuring", json, place) as opened:
+            columns = complete_roles(opened, files, columns, probabilities=True, besides=before)
+            evaluation, read = jobs.measure_files(
+                opened, files, columns, before, cells=wanted, bins=bins, intervals=intervals
+            )
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
@@ -133,14 +148,29 @@ def plot(
     from calibrant.cli.column_roles import complete_roles
 
     check_places({"--output": OutputOption(output, PICTURES)}, files)
-    columns = jobs.ColumnRoles(prob or "", label or "", weight, pos_label)
+    only = class_columns.only_column(prob or [""], files, (label, weight))
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    with options.engine_for("reading", json, place) as opened:
-        columns = complete_roles(opened, files, columns, probabilities=True, besides=raw)
-        read, before = jobs.evaluate_files(opened, files, columns, raw)
     kind = output.suffix[1:].lower()
-    write_whole(output, jobs.draw(read.table, before, format=kind, bins=bins, title=title))
+    read: Any
+    if only is None:
+        from calibrant.cli import class_jobs, class_reading
+
+        class_columns.refuse_beside(pos_label=pos_label, raw=raw)
+        named = options.named_label(label)
+        roles = class_reading.ClassRoles(prob or [], named, weight, option="--prob")
+        read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
+        picture = class_jobs.draw(read.matrix, read.classes, format=kind, bins=bins, title=title)
+    else:
+        columns, scores = (
+            jobs.ColumnRoles(only, label or "", weight, pos_label),
+            jobs.one_raw_column(raw),
+        )
+        with options.engine_for("reading", json, place) as opened:
+            columns = complete_roles(opened, files, columns, probabilities=True, besides=scores)
+            read, before = jobs.evaluate_files(opened, files, columns, scores)
+        picture = jobs.draw(read.table, before, format=kind, bins=bins, title=title)
+    write_whole(output, picture)
     if json:
         say_json({"output": str(output), **read.facts})
     else:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import ParameterError
-from calibrant.estimators.registry import METHODS, calibrator_class, method_name
+from calibrant.errors import CalibrationWarning, ParameterError
+from calibrant.estimators.registry import METHODS, OF_CLASSES, calibrator_class, method_name
 from calibrant.other_words import did_you_mean, our_parameter
 
 if TYPE_CHECKING:
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ALWAYS",
     "COMPARED",
+    "COMPARED_CLASSES",
     "REPORTED",
+    "REPORTED_CLASSES",
     "check_methods",
     "make_calibrator",
+    "make_class_calibrator",
     "parameters",
     "read_value",
 ]
@@ -46,22 +50,35 @@ COMPARED = (
 )
 #: and what a page shows beside them
 REPORTED = ("platt", "beta", "isotonic", "venn-abers", "enir")
+#: what a comparison of several classes holds by default, beside the mixture and its members
+COMPARED_CLASSES = ("vector", "dirichlet", "platt", "beta", "isotonic")
+#: and what a page on them shows
+REPORTED_CLASSES = ("vector", "dirichlet", "isotonic")
 
 
-def offered(method: str) -> str:
-    """The registered name of a method that calibrates one score, as all here do."""
+def offered(method: str, *, several: bool = False) -> str:
+    """The registered name of a method that calibrates one score, or those of ``several`` classes.
+
+    Methods of one score take several classes as well, each against the rest.
+    """
     name = method_name(method)
-    if name not in METHODS:
+    known = METHODS | OF_CLASSES if several else METHODS
+    if name in OF_CLASSES and not several:
         raise ParameterError(
-            f"the method must calibrate one score, but {name!r} takes more. Use one of "
-            f"{', '.join(METHODS)}."
+            f"the method must calibrate one score, but {name!r} is for several classes. Name a "
+            f"column of scores for each of them, or use one of {', '.join(known)}."
+        )
+    if name not in known:
+        raise ParameterError(
+            f"the method must look at scores alone, but {name!r} takes more. Use one of "
+            f"{', '.join(known)}."
         )
     return name
 
 
-def parameters(method: str) -> dict[str, Any]:
+def parameters(method: str, *, several: bool = False) -> dict[str, Any]:
     """The parameters of a method and their defaults."""
-    name = offered(method)
+    name = offered(method, several=several)
     own = (*OWN, "cv") if name == JUDGES else OWN
     defaults = calibrator_class(name)().get_params(deep=False)
     return {key: value for key, value in defaults.items() if key not in own}
@@ -75,7 +92,35 @@ def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
     """
     from sklearn.base import clone
 
-    known = parameters(method)
+    calibrator: Calibrator = calibrator_class(method)(**_settings(method, settings))
+    # a trial on two scores refuses a wrong value now, not after hours of reading
+    clone(calibrator).fit_table(ScoreTable.from_counts([0.25, 0.75], [2, 1], [1, 2]))
+    return calibrator
+
+
+def make_class_calibrator(method: str, settings: Sequence[str]) -> Any:
+    """The same for scores of several classes; a method of one score takes each against the rest.
+
+    >>> make_class_calibrator("platt", [])
+    CodedCalibrator(calibrator=Platt())
+    """
+    from sklearn.base import clone
+
+    from calibrant.estimators.base import Calibrator
+    from calibrant.multiclass.coded_calibrator import CodedCalibrator
+
+    made = calibrator_class(method)(**_settings(method, settings, several=True))
+    if isinstance(made, Calibrator) and not made.multiclass:
+        made = CodedCalibrator(made)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        clone(made).fit([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 4, [0, 1, 2] * 4)
+    return made
+
+
+def _settings(method: str, settings: Sequence[str], *, several: bool = False) -> dict[str, Any]:
+    """The parameters that ``key=value`` words set."""
+    known = parameters(method, several=several)
     chosen = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -87,10 +132,7 @@ def make_calibrator(method: str, settings: Sequence[str]) -> Calibrator:
             allowed = f"takes {', '.join(known)}" if known else "takes no parameters"
             raise ParameterError(f"{method} {allowed}, but {key!r} came.{hint}")
         chosen[key] = read_value(value)
-    calibrator: Calibrator = calibrator_class(method)(**chosen)
-    # a trial on two scores refuses a wrong value now, not after hours of reading
-    clone(calibrator).fit_table(ScoreTable.from_counts([0.25, 0.75], [2, 1], [1, 2]))
-    return calibrator
+    return chosen
 
 
 def read_value(word: str) -> Any:
@@ -101,6 +143,6 @@ def read_value(word: str) -> Any:
         return word
 
 
-def check_methods(methods: Sequence[str]) -> list[str]:
+def check_methods(methods: Sequence[str], *, several: bool = False) -> list[str]:
     """The names of methods as the registry has them, or an error before anything is read."""
-    return [offered(name) for name in methods]
+    return [offered(name, several=several) for name in methods]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli.console import Bar, note
+from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
@@ -46,6 +47,7 @@ __all__ = [
     "Weighing",
     "WeightColumn",
     "engine_for",
+    "named_label",
     "read_cells",
     "read_options",
 ]
@@ -63,19 +65,31 @@ CalibratorFile = Annotated[
     Path, typer.Argument(metavar="CALIBRATOR", show_default=False, help="File that fit wrote.")
 ]
 ScoreColumn = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        "--score", "-s", metavar="COL", help="Column of scores of any kind; default: a guess."
+        "--score",
+        "-s",
+        metavar="COL",
+        help="Column of scores of any kind, default: a guess; of several classes one for each: "
+        "repeat it, or 'p_*', or CLASS=COL.",
     ),
 ]
 FittedScore = Annotated[
-    str | None,
-    typer.Option("--score", "-s", metavar="COL", help="Column of scores; default: as in the fit."),
+    list[str] | None,
+    typer.Option(
+        "--score",
+        "-s",
+        metavar="COL",
+        help="Column of scores; of several classes one for each; default: as in the fit.",
+    ),
 ]
 LabelColumn = Annotated[
     str | None,
     typer.Option(
-        "--label", "-l", metavar="COL", help="Column of labels, any two values; default: a guess."
+        "--label",
+        "-l",
+        metavar="COL",
+        help="Column of labels, two values or several classes; default: a guess.",
     ),
 ]
 FittedLabel = Annotated[
@@ -83,12 +97,22 @@ FittedLabel = Annotated[
     typer.Option("--label", "-l", metavar="COL", help="Column of labels; default: as in the fit."),
 ]
 ProbColumn = Annotated[
-    str | None,
-    typer.Option("--prob", "-p", metavar="COL", help="Column of probabilities; default: a guess."),
+    list[str] | None,
+    typer.Option(
+        "--prob",
+        "-p",
+        metavar="COL",
+        help="Column of probabilities, default: a guess; of several classes one for each: repeat "
+        "it, or 'p_*', or CLASS=COL.",
+    ),
 ]
 RawColumn = Annotated[
-    str | None,
-    typer.Option("--raw", metavar="COL", help="Column of scores before calibration, to compare."),
+    list[str] | None,
+    typer.Option(
+        "--raw",
+        metavar="COL",
+        help="Column of scores before calibration, to compare; of several classes one for each.",
+    ),
 ]
 WeightColumn = Annotated[
     str | None, typer.Option("--weight", "-w", metavar="COL", help="Column of weights ≥ 0.")
@@ -212,3 +236,10 @@ def read_cells(word: str) -> CellsOption:
     cells: Any = int(word) if word.isdecimal() else word
     check_cells(cells)
     return cells  # type: ignore[no-any-return]
+
+
+def named_label(label: str | None) -> str:
+    """The column of labels, which must be named where scores are of several classes."""
+    if not label:
+        raise ParameterError("with several columns of scores, name that of labels: --label COL.")
+    return label

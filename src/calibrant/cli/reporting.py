@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs, method_names, options
+from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
 from calibrant.cli.paths import PAGES, OutputOption, check_places
 
@@ -41,20 +41,34 @@ def compare(
     Examples:
       calibrant compare scores.csv --score p --label y
       calibrant compare scores.csv -s p -l y -m platt -m isotonic -m venn-abers
+      calibrant compare scores.csv -s 'p_*' -l kind
 
     BLS and the scores as they are (uncalibrated) always take part.
     """
     from calibrant.cli.column_roles import complete_roles
 
-    columns = jobs.ColumnRoles(score or "", label or "", weight, pos_label)
-    methods = method_names.check_methods(method or method_names.COMPARED)
+    only = class_columns.only_column(score or [""], files, (label, weight))
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    with options.engine_for("reading", json, place) as opened:
-        columns = complete_roles(opened, files, columns)
-        read = jobs.read_files(opened, files, columns)
-    title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
-    auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
+    read: Any
+    if only is None:
+        from calibrant.cli import class_jobs, class_reading
+
+        class_columns.refuse_beside(pos_label=pos_label)
+        chosen = method or method_names.COMPARED_CLASSES
+        methods = method_names.check_methods(chosen, several=True)
+        roles = class_reading.ClassRoles(score or [], options.named_label(label), weight)
+        read = class_reading.open_and_read(files, roles, place, json)
+        title = f"comparing {len(methods)} methods on {read.facts['rows']:,} rows"
+        auto = run_with_status(lambda: class_jobs.compare(read, methods, cv), title, json)
+    else:
+        columns = jobs.ColumnRoles(only, label or "", weight, pos_label)
+        methods = method_names.check_methods(method or method_names.COMPARED)
+        with options.engine_for("reading", json, place) as opened:
+            columns = complete_roles(opened, files, columns)
+            read = jobs.read_files(opened, files, columns)
+        title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
+        auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
     board = auto.leaderboard_
     if json:
         standings = None if board is None else board.to_dict()
@@ -102,17 +116,33 @@ def report(
     from calibrant.cli.column_roles import complete_roles
 
     check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    columns = jobs.ColumnRoles(score or "", label or "", weight, pos_label)
-    methods = method_names.check_methods(method or ())
+    only = class_columns.only_column(score or [""], files, (label, weight))
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    with options.engine_for("reading", json, place) as opened:
-        columns = complete_roles(opened, files, columns)
-        read = jobs.read_files(opened, files, columns)
-    what = f"judging {len(read.table):,} distinct scores"
-    page = run_with_status(
-        lambda: jobs.report_read(read, methods, cv, title=title, saved_as=save), what, json
-    )
+    read: Any
+    if only is None:
+        from calibrant.cli import class_jobs, class_reading
+
+        class_columns.refuse_beside(pos_label=pos_label)
+        chosen = method or method_names.REPORTED_CLASSES
+        methods = method_names.check_methods(chosen, several=True)
+        roles = class_reading.ClassRoles(score or [], options.named_label(label), weight)
+        read = class_reading.open_and_read(files, roles, place, json)
+        auto = class_jobs.automatic(read, methods, cv)
+        what = f"judging {read.facts['rows']:,} rows"
+        page = run_with_status(
+            lambda: class_jobs.page(read, auto, title=title, saved_as=save), what, json
+        )
+    else:
+        columns = jobs.ColumnRoles(only, label or "", weight, pos_label)
+        methods = method_names.check_methods(method or ())
+        with options.engine_for("reading", json, place) as opened:
+            columns = complete_roles(opened, files, columns)
+            read = jobs.read_files(opened, files, columns)
+        what = f"judging {len(read.table):,} distinct scores"
+        page = run_with_status(
+            lambda: jobs.report_read(read, methods, cv, title=title, saved_as=save), what, json
+        )
     page.save(output)
     if save is not None:
         jobs.save_fitted(page.fitted, read, save, jobs.time_facts(None))

@@ -11,11 +11,10 @@ from typing import Any
 from rich import box
 
 from calibrant.cli.console import command, say, say_pairs, show, tell, tell_advice
-from calibrant.cli.jobs import FitResult, draw, page_of
+from calibrant.cli.jobs import FitResult
 from calibrant.cli.letter_diagram import reliability_text
 from calibrant.cli.standard_output import is_standard, said_name, write_standard
 from calibrant.data.frozen import thaw
-from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.json import to_json
 from calibrant.files import save
@@ -53,9 +52,11 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     if result.segments:
         tell((_of_segments(result), "bold"))
     if result.evaluation is None and result.folds:
-        tell("A class has no second row: there is no estimate for new rows.")
+        tell(result.too_few_words)
     if result.evaluation is not None and result.after is not None:
         say()
+        if result.diagram_title:
+            tell(result.diagram_title)
         say(reliability_text(result.after, result.before))
         say()
         show(result.evaluation)
@@ -73,15 +74,7 @@ def _headline(result: FitResult) -> str:
     read, fitted = result.read, result.fitted
     names = read.facts["files"]
     of = names[0] if len(names) == 1 else f"{len(names)} files"
-    share = 100 * read.table.total_positive / read.table.total
-    scores = f"{len(read.table):,} distinct scores."
-    if read.table.made:
-        moved = f"no score was moved by more than {read.table.error:.2g}"
-        scores = f"{len(read.table):,} of {read.table.made}; {moved}."
-    return (
-        f"{fitted.method} fitted to {read.facts['rows']:,} rows of {of}: {share:.3g} % are "
-        f"{fitted.pos_label!r}, {scores}"
-    )
+    return f"{fitted.method} fitted to {read.facts['rows']:,} rows of {of}: {result.sizes}"
 
 
 def _of_segments(result: FitResult) -> str:
@@ -178,6 +171,7 @@ _PROVENANCE = {
     "effective_size": "worth, in rows of one weight",
     "distinct_scores": "distinct scores",
     "score_column": "score column",
+    "score_columns": "score columns",
     "label_column": "label column",
     "weight_column": "weight column",
     "segment_column": "segment column",
@@ -263,16 +257,13 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
 def write_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     """The files of a fit: the calibrator, and the plot and the report if asked for."""
     output, plot, report = written["calibrator"], written["plot"], written["report"]
-    if plot is not None and result.after is None:
-        raise InputError("a plot needs at least two rows of each class.")
+    picture = None if plot is None else result.picture(plot.suffix[1:].lower())
     if output is not None and not is_standard(output):
         save(result.fitted, output)
-    if plot is not None and result.after is not None:
-        kind = plot.suffix[1:].lower()
-        picture = draw(result.after, result.before, format=kind, fitted_map=result.fitted)
+    if plot is not None and picture is not None:
         write_whole(plot, picture)
     if report is not None and output is not None:
         saved_as = None if is_standard(output) else output
-        page_of(result.calibrator, result.read, saved_as=saved_as).save(report)
+        result.page(saved_as).save(report)
     if output is not None and is_standard(output):
         write_standard(to_json(result.fitted))

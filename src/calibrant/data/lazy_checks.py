@@ -39,6 +39,7 @@ __all__ = [
     "refuse_labels",
     "refuse_nested",
     "refuse_rows",
+    "refuse_soft",
     "refuse_streams",
     "within",
 ]
@@ -208,25 +209,37 @@ def refuse_nested(labels: Iterable[Any], column: str) -> None:
             raise InputError(f"label column {column!r} must hold plain values, but {label!r} came.")
 
 
+def refuse_soft(
+    labels: Sequence[Any], column: str, *, must: str = "classes", advice: str = "Pick another."
+) -> None:
+    """Refuse labels that are fractions."""
+    soft = [v for v in labels if isinstance(v, float) and math.isfinite(v) and v != math.floor(v)]
+    if soft:
+        raise InputError(
+            f"label column {column!r} must hold {must}, but fractions (soft labels) came, such as "
+            f"{min(soft)!r}. Is it the score column? {advice}"
+        )
+
+
 def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -> None:
     """Refuse the labels of a column that are not two classes; one will do if its partner is
     ``known``."""
     refuse_nested(labels, column)
+    refuse_soft(
+        labels,
+        column,
+        must="two classes",
+        advice="Otherwise give each row twice, as a positive of weight y and a negative of weight "
+        "1 − y.",
+    )
     labels = list(dict.fromkeys(labels))
-    soft = [v for v in labels if isinstance(v, float) and math.isfinite(v) and v != math.floor(v)]
-    if soft:
-        raise InputError(
-            f"label column {column!r} must hold two classes, but fractions (soft labels) came, "
-            f"such as {min(soft)!r}. Is it the score column? Otherwise give each row twice, as a "
-            "positive of weight y and a negative of weight 1 − y."
-        )
     if len(labels) > 2:
         shown = ", ".join(sorted(map(repr, labels))[:5])
         more = ", ..." if len(labels) > 5 else ""
         raise InputError(
             f"label column {column!r} must hold two classes, but at least {len(labels)} came: "
             f"{shown}{more}. Keep two, or make a column that says whether a row is of the class of "
-            "interest."
+            "interest; with a column of scores for each class, name all of those."
         )
     alone = len(labels) == 1 and not known
     if alone and not (isinstance(labels[0], (bool, int, float)) and labels[0] in (0, 1, -1)):

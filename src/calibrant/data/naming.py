@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["check_class_columns", "open_any", "plain_names", "renamed", "unknown_column"]
+__all__ = [
+    "check_class_columns",
+    "class_column_names",
+    "open_any",
+    "plain_names",
+    "renamed",
+    "unknown_column",
+]
 
 #: names that mean nothing else to any engine
 PLAIN = re.compile(r"\w[\w \-]*")
@@ -95,6 +102,18 @@ they came as 'yes', 'no'. Columns are read by their place: pass frame[['no', 'ye
                 f"{name} must have the columns {right} in this order, but they came as {came}. "
                 f"Columns are read by their place: pass frame[{ordered[:8]}]."
             )
+
+
+def class_column_names(into: str, classes: Sequence[Any]) -> list[str]:
+    """The names of new columns of several classes: by their labels, if all of those differ.
+
+    >>> class_column_names("p", ["ape", "bee"]), class_column_names("p", ["a", "A"])
+    (['p_ape', 'p_bee'], ['p_0', 'p_1'])
+    """
+    labels = ["".join(c if c.isprintable() else "_" for c in str(label)) for label in classes]
+    if len({text.lower() for text in labels}) != len(labels):
+        labels = [str(i) for i in range(len(labels))]
+    return [f"{into}_{text}" for text in labels]
 
 
 def plain_names(frame: nw.LazyFrame[Any]) -> tuple[nw.LazyFrame[Any], dict[str, str]]:

@@ -17,7 +17,16 @@ from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import Rows, check_lengths, read_weight, to_numbers
 from calibrant.errors import InputError
 
-__all__ = ["ScoreMatrix", "read_classes_of", "read_matrix", "read_score_matrix", "row_blocks"]
+__all__ = [
+    "SUM_TOLERANCE",
+    "ScoreMatrix",
+    "are_distributions",
+    "check_distributions",
+    "read_classes_of",
+    "read_matrix",
+    "read_score_matrix",
+    "row_blocks",
+]
 
 Array = NDArray[np.float64]
 #: float64, or float32 where float32 came: a matrix may be larger than memory
@@ -109,8 +118,7 @@ class ScoreMatrix(Frozen):
     @property
     def looks_like_probabilities(self) -> bool:
         """Whether every row is a distribution: entries in [0, 1] that sum to one (± 0.001)."""
-        parts = (self.scores[rows] for rows in row_blocks(*self.scores.shape))
-        return not any(_not_distributions(part).any() for part in parts)
+        return are_distributions(self.scores)
 
     def blocks(self) -> Iterator[tuple[Array, Index, Array]]:
         """(scores, codes, weights) of one block of rows after the other, in float64.
@@ -266,6 +274,12 @@ def check_distributions(
             f"{len(array)} rows {'is' if count == 1 else 'are'} not (first at row {first}: [{shown}"
             f"{', …' if array.shape[1] > 6 else ''}], sum {total:g}). {advice}"
         )
+
+
+def are_distributions(array: Scores) -> bool:
+    """Whether every row is a distribution: entries in [0, 1] that sum to one (± 0.001)."""
+    parts = (array[rows] for rows in row_blocks(*array.shape))
+    return not any(_not_distributions(part).any() for part in parts)
 
 
 def _bad_rows(array: Scores, is_bad: Any) -> tuple[int, int]:

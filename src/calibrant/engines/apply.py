@@ -136,7 +136,7 @@ def _map_of(calibrator: Any) -> Map:
 
 
 def _check_columns(frame: Frame, options: ApplyOptions) -> None:
-    score, into, segment = options.score, options.into, options.segment
+    score, into, segment = options.only_score, options.into, options.segment
     schema = frame.collect_schema()
     names = schema.names()
     for name, role in ((score, "score"), (segment, "segment")):
@@ -175,13 +175,13 @@ def _kind_of(schema: nw.Schema, segment: str) -> type:
 def _refuse_scores(frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch) -> None:
     """Count the rows without a usable score or a segment, and refuse them."""
     frame, called = plain_names(frame)
-    s = as_double(frame, called[options.score])
+    s = as_double(frame, called[options.only_score])
     missing = {
         "NULL": s.is_null(),
         "NaN": s.is_nan(),
         "infinite": ~s.is_nan() & ~s.is_finite(),
     }
-    columns = f"score column {options.score!r} must be finite"
+    columns = f"score column {options.only_score!r} must be finite"
     if options.segment is not None:
         missing["without a segment"] = nw.col(called[options.segment]).is_null()
         columns += f" and segment column {options.segment!r} complete"
@@ -192,7 +192,7 @@ def _refuse_scores(frame: nw.LazyFrame[Any], options: ApplyOptions, watch: Range
             f"{columns}: {how_many(found, rows)}. Filter or impute them first, or give them no "
             'probability: on_missing="null".'
         )
-    watch.judge(counts, rows, options.score)
+    watch.judge(counts, rows, options.only_score)
 
 
 def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch) -> Any:
@@ -200,7 +200,7 @@ def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: R
     segment = options.segment
     frame, called = plain_names(frame)
     builder = FrameBuilder(frame)
-    number = as_double(frame, called[options.score])
+    number = as_double(frame, called[options.only_score])
     # NULL for all that is no number
     name = builder.add(nw.when(number.is_finite()).then(watch.moved(number)))
     # engines disagree on what the larger of NULL and a number is
@@ -271,7 +271,7 @@ def _in_memory(
     map_: Map, frame: nw.DataFrame[Any], options: ApplyOptions, watch: RangeWatch
 ) -> nw.DataFrame[Any]:
     """The frame with the new column, computed by the map itself."""
-    score, segment, on_missing = options.score, options.segment, options.on_missing
+    score, segment, on_missing = options.only_score, options.segment, options.on_missing
     column = frame.get_column(score)
     if on_missing == "error" and len(column):
         scores = read_scores(column.to_native(), name=f"score column {score!r}")

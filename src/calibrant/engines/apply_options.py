@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calibrant.data.naming import class_column_names
 from calibrant.data.score_range import check_on_range
 from calibrant.data.validation import check_word
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
-from calibrant.maps import Map
+from calibrant.maps import Map, VectorMap
 
 __all__ = ["ApplyOptions", "check_segment"]
 
@@ -20,12 +21,15 @@ ON_MISSING = ("error", "null")
 class ApplyOptions:
     """How files are copied with one more column, the calibrated probability of ``pos_label``.
 
+    With a calibrator of several classes there is a new column for each class.
+
     Parameters
     ----------
-    score : str
-        The column of scores.
+    score : str, or tuple of str
+        The column of scores; of several classes one for each, in the order of the classes.
     into : str, default="probability"
-        The new column.
+        The new column. Of several classes: what the names of the new columns begin with, followed
+        by ``_`` and the class.
     segment : str, optional
         The column of segments, needed where the calibrator has a map for each segment. Segments
         are compared as text, so 1 and ``"1"`` are the same. Blanks around the text do not count.
@@ -41,7 +45,7 @@ class ApplyOptions:
         Allow ``into`` to replace a column of that name, in its place.
     """
 
-    score: str
+    score: str | tuple[str, ...]
     into: str = "probability"
     segment: str | None = None
     on_missing: str = "error"
@@ -59,22 +63,43 @@ class ApplyOptions:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return [self.score, *([self.segment] if self.segment else [])]
+        return [*self.scores, *([self.segment] if self.segment else [])]
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The columns of scores, one or several."""
+        return (self.score,) if isinstance(self.score, str) else self.score
+
+    @property
+    def only_score(self) -> str:
+        """The column of scores, where there must be one."""
+        if not isinstance(self.score, str):
+            raise InputError(f"score must be the name of one column, but {self.score!r} came.")
+        return self.score
+
+    def new_columns(self, fitted: Fitted) -> list[str]:
+        """The names of the new columns: one, or one for each of several classes."""
+        if not isinstance(fitted.map, VectorMap):
+            return [self.into]
+        return class_column_names(self.into, fitted.classes)
 
     def check_fitted(self, fitted: Fitted) -> None:
         """Refuse a calibrator that these options do not fit."""
-        if fitted.positive_column is None:
+        wanted = fitted.map.n_columns if isinstance(fitted.map, VectorMap) else 1
+        if len(self.scores) != wanted:
+            need = "one column" if wanted == 1 else f"{wanted} columns"
             raise InputError(
-                "the calibrator must be for two classes, but it is a multiclass one, which gives "
-                "one probability per class: use its predict_proba in Python."
+                f"this calibrator reads {need} of scores, but {len(self.scores)} came: "
+                f"{', '.join(map(repr, self.scores[:8]))}. Name as many as it reads."
             )
         check_segment(fitted.map, self.segment)
 
-    def check_columns(self, names: Sequence[str], file: str) -> None:
-        """Refuse a file that has the new column already, unless it may be replaced."""
-        if self.into in names and not self.overwrite_column:
+    def check_columns(self, new: Sequence[str], names: Sequence[str], file: str) -> None:
+        """Refuse a file that has a new column already, unless it may be replaced."""
+        there = [name for name in new if name in names]
+        if there and not self.overwrite_column:
             raise InputError(
-                f"{file} already has a column {self.into!r}. Give the new one another name (into), "
+                f"{file} already has a column {there[0]!r}. Give the new one another name (into), "
                 "or allow the old one to be replaced (overwrite-column)."
             )
 

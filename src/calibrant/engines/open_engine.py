@@ -16,9 +16,11 @@ from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
 from calibrant.engines.files.standard_input import spool
+from calibrant.engines.rows_of_classes import ClassRows
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
+from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 from calibrant.outputs import STANDARD
 
@@ -75,6 +77,34 @@ class Engine:
         spooled = self.standard_input()
         return [spooled if os.fspath(name) == STANDARD else name for name in files]
 
+    def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
+        """The names of the columns of files; ``wanted`` are some that must be there."""
+        self._check_several()
+        names: tuple[str, ...] = self.package.column_names(self.session, self._there(files), wanted)
+        return names
+
+    def class_rows(
+        self,
+        files: Paths,
+        wanted: Sequence[str],
+        label: str,
+        weight: str | None = None,
+        role: str = "score",
+    ) -> ClassRows:
+        """The rows of files with a column of scores for each of several classes."""
+        self._check_several()
+        there = self._there(files)
+        found: ClassRows = self.package.class_rows(self.session, there, wanted, label, weight, role)
+        return found
+
+    def _check_several(self) -> None:
+        if not hasattr(self.package, "class_rows"):
+            raise InputError(
+                "scores of several classes are read and written by DuckDB only, but another engine "
+                "was asked for. Leave the engine out, or apply the calibrator there by SQL: "
+                "calibrant export --to sql --dialect spark."
+            )
+
     def apply(
         self,
         fitted: Fitted,
@@ -104,6 +134,8 @@ class Engine:
         <BLANKLINE>
         """
         options.check_fitted(fitted)
+        if isinstance(fitted.map, VectorMap):
+            self._check_several()
         count: int = self.package.apply_file(
             self.session, fitted, self._there(files), out, options, new_segments
         )

@@ -12,6 +12,7 @@ from calibrant.other_words import METHODS_ALSO, did_you_mean
 __all__ = [
     "DEFAULT",
     "METHODS",
+    "OF_CLASSES",
     "calibrator_class",
     "calibrator_of",
     "calibrators_of",
@@ -47,12 +48,16 @@ METHODS: dict[str, tuple[str, str]] = {
     "uncalibrated": ("Uncalibrated", "the scores as they are: the baseline to beat"),
 }
 
-#: calibrators of more than one score, which the command line does not offer
+#: methods that need a column of scores for each of several classes
+OF_CLASSES: dict[str, tuple[str, str]] = {
+    "vector": ("VectorScaling", "a factor and a shift for each class: a thousand rows"),
+    "matrix": ("MatrixScaling", "a matrix on the logits, held back by ridges"),
+    "dirichlet": ("Dirichlet", "the same on the logarithms of probabilities"),
+    "structured": ("StructuredScaling", "as many parameters as the rows allow"),
+}
+
+#: calibrators that look at more than scores, which the command line does not offer
 OF_MORE: dict[str, str] = {
-    "vector": "VectorScaling",
-    "matrix": "MatrixScaling",
-    "dirichlet": "Dirichlet",
-    "structured": "StructuredScaling",
     "similarity-binning": "SimilarityBinning",
     "acp": "ACP",
 }
@@ -80,7 +85,7 @@ def _bare(word: str) -> str:
 
 
 def _classes() -> dict[str, str]:
-    return {name: cls for name, (cls, _) in METHODS.items()} | OF_MORE
+    return {name: cls for name, (cls, _) in (METHODS | OF_CLASSES).items()} | OF_MORE
 
 
 def calibrator_class(name: str) -> type[Any]:

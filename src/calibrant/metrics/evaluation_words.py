@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from calibrant.metrics.evaluation_results import Evaluation
+from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
 from calibrant.result_tables import short_value
 
 __all__ = ["SAME_AUC", "from_to", "in_words"]
@@ -13,7 +13,7 @@ __all__ = ["SAME_AUC", "from_to", "in_words"]
 SAME_AUC = 5e-4
 
 
-def in_words(evaluation: Evaluation) -> str:
+def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     """What changed, in two sentences: the size of the errors, and the ranking.
 
     >>> from calibrant.metrics import evaluate
@@ -22,10 +22,12 @@ def in_words(evaluation: Evaluation) -> str:
     'Log loss fell from 0.518 to 0.338 (−35 %) and ECE from 0.400 to 0.275'
     """
     after, before = evaluation.after, evaluation.before
+    ece = "ece" if "ece" in after else "top_label_ece"
+    word = "ECE" if ece == "ece" else "top-label ECE"
     if before is None:
-        return f"Log loss is {short_value(after['log_loss'])}, ECE {short_value(after['ece'])}."
+        return f"Log loss is {short_value(after['log_loss'])}, {word} {short_value(after[ece])}."
     parts = [_loss(before["log_loss"], after["log_loss"])]
-    parts[0] += f" and ECE {_error(before['ece'], after['ece'])}."
+    parts[0] += f" and {word} {_error(before[ece], after[ece])}."
     if "auc" in after and "auc" in before:
         parts.append(_ranking(before["auc"], after["auc"]))
     if math.isinf(after["log_loss"]):

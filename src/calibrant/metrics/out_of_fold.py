@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
-from calibrant.metrics.evaluation_results import Changes, Evaluation, Spans
+from calibrant.metrics.evaluation_results import Changes, Evaluation, MulticlassEvaluation, Spans
 from calibrant.metrics.notes import TIES, Note, topic_of
 
-__all__ = ["within_folds"]
+__all__ = ["with_auc_within_folds", "within_folds"]
+
+E = TypeVar("E", Evaluation, MulticlassEvaluation)
 
 _HOW = "AUC counts the pairs within folds"
 
@@ -43,16 +46,25 @@ def within_folds(
         said = f"{scores} distinct scores become {values} distinct predictions: ties are new"
         notes.append(Note(said, TIES))
     made = replace(evaluation, distinct=values, distinct_before=scores, notes=tuple(notes))
-    if auc_before is None or auc_after is None or "auc" not in evaluation.after:
-        return made
+    return with_auc_within_folds(made, auc_before, auc_after)
+
+
+def with_auc_within_folds(evaluation: E, auc_before: float | None, auc_after: float | None) -> E:
+    """An evaluation of predictions out of fold, with the AUC of the pairs within folds.
+
+    Its intervals keep their width.
+    """
+    after, before = evaluation.after, evaluation.before
+    if before is None or auc_before is None or auc_after is None or "auc" not in after:
+        return evaluation
     return replace(
-        made,
-        after={**evaluation.after, "auc": auc_after},
-        before={**evaluation.before, "auc": auc_before},
-        intervals=_moved(evaluation.intervals, auc_after - evaluation.after["auc"]),
-        intervals_before=_moved(evaluation.intervals_before, auc_before - evaluation.before["auc"]),
+        evaluation,
+        after={**after, "auc": auc_after},
+        before={**before, "auc": auc_before},
+        intervals=_moved(evaluation.intervals, auc_after - after["auc"]),
+        intervals_before=_moved(evaluation.intervals_before, auc_before - before["auc"]),
         change=_changed(evaluation.change, auc_after - auc_before),
-        notes=(*notes, _HOW),
+        notes=(*evaluation.notes, _HOW),
     )
 
 

@@ -1,5 +1,7 @@
 """What `calibrant.monitor` shows; `lazy_names` reads it."""
 
+from calibrant.monitor.class_drift import ClassDrift as ClassDrift
+from calibrant.monitor.class_drift import check_class_drift as check_class_drift
 from calibrant.monitor.drift_check import check_drift as check_drift
 from calibrant.monitor.drift_value import Drift as Drift
 from calibrant.monitor.master_scale import GradeChecks as GradeChecks

@@ -233,7 +233,7 @@ def map_of_one_score(calibrator: Any) -> Map:
         )
     if isinstance(map_, VectorMap):
         raise InputError(
-            "a calibrator of several classes has no table of one score. Check a class at a time: "
-            "tables of its column of predict_proba."
+            "a calibrator of several classes has no table of one score. Use check_class_drift, "
+            "which checks each class against the rest."
         )
     return map_

@@ -26,8 +26,7 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
         return (Recipe("Nothing to do", "", "The scores are the probabilities: use them so."),)
     load = f"import calibrant as cal\n\ncalibrator = cal.load({file!r})\n"
     if isinstance(fitted.map, VectorMap):
-        columns = f"# one column for each of {list(fitted.classes)!r}"
-        return (Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}"),)
+        return _of_classes(fitted, load, file)
     what = f"the probability of {fitted.pos_label!r}"
     python = f"{load}p = calibrator.calibrate(scores)  # {what}"
     words = ["calibrant", "apply", file, "NEW.csv", "-o", "OUT.csv", "--score", score]
@@ -37,6 +36,24 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
         Recipe("Python", python, saved),
         Recipe("Command line", shell, "Reads and writes CSV, JSON lines and Parquet of any size."),
         _sql(fitted, score, file, what),
+    )
+
+
+def _of_classes(fitted: Fitted, load: str, file: str) -> tuple[Recipe, ...]:
+    """Python, the command line and SQL for a calibrator of several classes."""
+    columns = f"# one column for each of {list(fitted.classes)!r}"
+    apply, export = (
+        " ".join(map(shlex.quote, words))
+        for words in (
+            ["calibrant", "apply", file, "NEW.csv", "-o", "OUT.csv"],
+            ["calibrant", "export", file, "--to", "sql", "--table", "TABLE"],
+        )
+    )
+    named = "Name the columns of scores by --score CLASS=COLUMN if the file does not know them."
+    return (
+        Recipe("Python", f"{load}p = calibrator.predict_proba(scores)  {columns}"),
+        Recipe("Command line", apply, f"Adds a column probability_CLASS for each class. {named}"),
+        Recipe("SQL", export, "This command writes the query; --dialect names another database."),
     )
 
 

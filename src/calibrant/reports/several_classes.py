@@ -43,7 +43,7 @@ from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import MOST_PANELS, panel_of
 from calibrant.reports.report_value import Panel
 from calibrant.result_tables import counted
-from calibrant.scaling.base import provenance_of
+from calibrant.scaling.base import provenance_of, range_of_rows
 
 __all__ = ["SeveralClasses"]
 
@@ -112,7 +112,9 @@ class SeveralClasses(ReportData):
         return self._entrants(outputs, rows, maps, None)
 
     def _fitted(self, method: str, fitted_map: Map) -> Fitted:
-        return Fitted(fitted_map, self.labels, None, method, {}, provenance_of(self.matrix))
+        facts = provenance_of(self.matrix)
+        known = range_of_rows(self.matrix.scores, fitted_map)
+        return Fitted(fitted_map, self.labels, None, method, {}, facts, known)
 
     def _fit(self, calibrator: Any, matrix: ScoreMatrix) -> Any:
         one = clone(calibrator)

@@ -35,6 +35,7 @@ __all__ = [
     "Views",
     "count_columns",
     "provenance_of",
+    "range_of_rows",
     "reading",
 ]
 

@@ -1,4 +1,4 @@
-"""Add a column of calibrated probabilities to files, in one stream from disk to disk."""
+"""Add columns of calibrated probabilities to files, in one stream from disk to disk."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
-from calibrant.engines.duckdb.block_function import BlockWatch, StopError, calibrating
+from calibrant.engines.duckdb.block_function import (
+    BlockWatch,
+    StopError,
+    calibrating,
+    takes_distributions,
+)
 from calibrant.engines.duckdb.column_sql import finite, is_missing, number, segment_text, text
 from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, LEFT_OUT, TEXT, refuse
+from calibrant.engines.duckdb.diagnose_sums import SUMS_TO_APPLY, refuse_sums
 from calibrant.engines.duckdb.file_rows import look_at
 from calibrant.engines.duckdb.find_spelling import find_spelling
 from calibrant.engines.duckdb.json_files import appended, one_line, set_member
@@ -26,11 +32,16 @@ from calibrant.engines.rows_of_files import check_rows
 from calibrant.engines.segment_texts import SegmentKeys, segment_keys
 from calibrant.errors import InputError, import_extra
 from calibrant.estimators.fitted import Fitted
+from calibrant.maps import VectorMap
 from calibrant.outputs import find_target, keep_apart, whole_file
 
 __all__ = ["apply_file"]
 
 FUNCTION, SET = "calibrant_calibrate", "calibrant_set_member"
+#: the column that holds the probabilities of all classes of a row
+MADE = "calibrant_probabilities"
+#: how the numbers of each column of scores are written; None for plain ones
+Spellings = dict[str, NumberSpelling | None]
 
 
 def apply_file(
@@ -41,7 +52,8 @@ def apply_file(
     options: ApplyOptions,
     new_segments: NewSegments | None = None,
 ) -> int:
-    """Copy files to ``out`` with one more column; the number of rows written.
+    """Copy files to ``out`` with one more column, or one for each of several classes; the number
+    of rows written.
 
     Parameters
     ----------
@@ -68,24 +80,38 @@ def apply_file(
     every = output_kind(out)[0] == "parquet"
     sources = look_at(session, files, options.columns, every=every)
     keep_apart({"the output": out}, [source.path for source in sources])
-    names = _names(sources, options)
-    written = session.reading.spelling
+    added = options.new_columns(fitted)
+    names = _names(sources, options, added)
+    written: Spellings = dict.fromkeys(options.scores, session.reading.spelling)
     if find_target(out).stream:  # rows cannot be taken back: ask before the first one
-        written = find_spelling(session, sources, options.score, "score")
+        written = _spellings(session, sources, options)
+    job = _Job(session, fitted, sources, names, out, options, new_segments)
     try:
-        return _copied(session, fitted, sources, names, out, options, written, new_segments)
+        return _copied(job, added, written)
     except _UnreadableError as failed:
-        best = find_spelling(session, sources, options.score, "score")
+        best = _spellings(session, sources, options)
         if best == written:
-            _refuse(session, sources, options, written, beyond=failed.beyond)
+            _refuse(job, written, beyond=failed.beyond)
             raise
     if new_segments is not None:
         new_segments.rows = new_segments.new = 0
     try:
-        return _copied(session, fitted, sources, names, out, options, best, new_segments)
+        return _copied(job, added, best)
     except _UnreadableError as failed:
-        _refuse(session, sources, options, best, beyond=failed.beyond)
+        _refuse(job, best, beyond=failed.beyond)
         raise
+
+
+class _Job(NamedTuple):
+    """What is applied to which rows, and where they go."""
+
+    session: Session
+    fitted: Fitted
+    sources: list[Source]
+    names: list[str]
+    out: Path
+    options: ApplyOptions
+    new_segments: NewSegments | None
 
 
 class _UnreadableError(InputError):
@@ -96,85 +122,87 @@ class _UnreadableError(InputError):
         self.beyond = beyond
 
 
-def _copied(
-    session: Session,
-    fitted: Fitted,
-    sources: list[Source],
-    names: list[str],
-    out: Path,
-    options: ApplyOptions,
-    written: NumberSpelling | None,
-    new_segments: NewSegments | None,
-) -> int:
+def _spellings(session: Session, sources: list[Source], options: ApplyOptions) -> Spellings:
+    return {name: find_spelling(session, sources, name, "score") for name in options.scores}
+
+
+def _copied(job: _Job, added: list[str], written: Spellings) -> int:
     """Copy the rows with their scores read in one way; how many there are."""
+    session, fitted, sources, names, out, options, new_segments = job
     keys = segment_keys(fitted.map)
-    new = {source.path: _probability(source, options, keys, written) for source in sources}
+    several = isinstance(fitted.map, VectorMap)
+    new = [
+        _with_probabilities(source, options, added, keys, several, written) for source in sources
+    ]
     watch = BlockWatch(fitted.expects, options.on_range)
     calibrate = calibrating(fitted, keys, options.on_missing == "null", watch, new_segments)
-    kinds = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
+    kinds: tuple[str, ...] = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
+    kinds, gives = ((), f"DOUBLE[{len(added)}]") if several else (kinds, "DOUBLE")
     with (
-        session.function(FUNCTION, calibrate, kinds),
-        session.function(SET, _set_member(options.into), ("VARCHAR", "VARCHAR"), "VARCHAR"),
+        session.function(FUNCTION, calibrate, kinds, gives),
+        session.function(SET, _set_member(), ("VARCHAR",) * 3, "VARCHAR"),
         whole_file(out) as temporary,
     ):
         try:
-            count = _write(session, sources, new, names, options.into, out, temporary)
+            count = _write(session, new, names, out, temporary)
         except InputError as failed:
             if StopError.__name__ in str(failed):
                 raise _UnreadableError(watch.refuses) from failed
             raise
-    watch.warn_at_end(options.score)
+    watch.warn_at_end(", ".join(options.scores[:8]))
     return count
+
+
+class _Extended(NamedTuple):
+    """A file with its new columns: a relation that has them, and the SQL of each by its name."""
+
+    source: Source
+    relation: str
+    new: dict[str, str]
 
 
 def _write(
     session: Session,
-    sources: list[Source],
-    new: dict[Path, str],
+    extended: list[_Extended],
     names: list[str],
-    into: str,
     out: Path,
     temporary: Path,
 ) -> int:
     """Write the rows, in order, to a temporary file; how many there are."""
+    sources = [one.source for one in extended]
     rare = _rare(sources, names, out)
     beside = session.temporary("probabilities.parquet")
-    if rare:
-        command = _copy_new(sources, new, beside)
-    else:
-        command = _copy(sources, new, names, into, out, temporary)
+    command = _copy_new(extended, beside) if rare else _copy(extended, names, out, temporary)
     header = not rare and _has_header_row(sources[0], names, out)
     with _ordered(session, command):
         written = int(session.query(command)[0][0]) - header
     check_rows(written, [s.rows for s in sources], sources[0].path.name)
     if rare:
-        copy_beside(sources, names, into, beside, temporary)
+        copy_beside(sources, names, list(extended[0].new), beside, temporary)
     return written
 
 
-def _refuse(
-    session: Session,
-    sources: list[Source],
-    options: ApplyOptions,
-    written: NumberSpelling | None,
-    *,
-    beyond: bool,
-) -> None:
+def _refuse(job: _Job, written: Spellings, *, beyond: bool) -> None:
     """Say which rows cannot be calibrated, once it is known that there are some."""
+    session, fitted, sources, _, _, options, _ = job
     missing = (LEFT_OUT,) if options.on_missing == "error" else ()
     checks = (TEXT, INFINITE, *missing, *((BEYOND,) if beyond else ()))
-    refuse(session, sources, options.score, role="score", checks=checks, written=written)
+    for column in options.scores:
+        spelled = written[column]
+        refuse(session, sources, column, role="score", checks=checks, written=spelled)
     if options.segment:
         refuse(session, sources, options.segment, role="segment", checks=missing, absent=())
+    if takes_distributions(fitted, options.on_range):
+        refuse_sums(session, sources, options.scores, role="score", advice=SUMS_TO_APPLY)
 
 
-def _set_member(name: str) -> Callable[..., Any]:
-    """A function of Arrow columns: lines of JSON and the new values of a key in them."""
+def _set_member() -> Callable[..., Any]:
+    """A function of Arrow columns: lines of JSON, a key, and its new values in them."""
     pyarrow = import_extra("pyarrow", extra="cli")
 
-    def of_lines(lines: Any, values: Any) -> Any:
-        pairs = zip(lines.to_pylist(), values.to_pylist(), strict=True)
-        return pyarrow.array([set_member(line, name, value) for line, value in pairs])
+    def of_lines(lines: Any, names: Any, values: Any) -> Any:
+        rows = zip(lines.to_pylist(), names.to_pylist(), values.to_pylist(), strict=True)
+        return pyarrow.array([set_member(*row) for row in rows])
 
     return of_lines
 
@@ -197,71 +225,79 @@ def _ordered(session: Session, command: str) -> Iterator[None]:
 # --- the columns --------------------------------------------------------------------------------
 
 
-def _names(sources: list[Source], options: ApplyOptions) -> list[str]:
+def _names(sources: list[Source], options: ApplyOptions, added: list[str]) -> list[str]:
     """The columns of the output; every file must have those of the first."""
     refuse_different([(source.path.name, source.names) for source in sources])
-    first, into = sources[0], options.into
-    options.check_columns(first.names, first.path.name)
-    return [*first.names, *([] if into in first.names else [into])]
+    first = sources[0]
+    options.check_columns(added, first.names, first.path.name)
+    return [*first.names, *(name for name in added if name not in first.names)]
 
 
-def _probability(
+def _with_probabilities(
     source: Source,
     options: ApplyOptions,
+    added: list[str],
     keys: SegmentKeys | None,
-    written: NumberSpelling | None,
-) -> str:
-    """SQL of the new column."""
-    place = source.find(options.score, "score")
-    x, missing = number(source, place, "score", written), is_missing(source, place)
-    # what is neither missing nor a number becomes infinite, which is always refused
-    checked = f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
+    several: bool,
+    written: Spellings,
+) -> _Extended:
+    """A file with the new columns; for ``several`` classes one call gives them all."""
+    given = [_checked(source, column, written[column]) for column in options.scores]
     if options.segment and keys:
-        group = segment_text(source, source.find(options.segment, "segment"), keys)
-        return f"{FUNCTION}({checked}, {group})"
-    return f"{FUNCTION}({checked})"
+        given.append(segment_text(source, source.find(options.segment, "segment"), keys))
+    made = f"{FUNCTION}({', '.join(given)})"
+    if not several:
+        return _Extended(source, source.relation, {added[0]: made})
+    relation = f"(SELECT *, {made} AS {MADE} FROM {source.relation})"
+    each = {name: f"{MADE}[{i}]" for i, name in enumerate(added, start=1)}
+    return _Extended(source, relation, each)
 
 
-def _select(source: Source, names: list[str], into: str, new: str, kind: str) -> str:
+def _checked(source: Source, column: str, written: NumberSpelling | None) -> str:
+    """SQL of a column of scores: NULL where one is missing, infinite where it is no number, which
+    is always refused."""
+    place = source.find(column, "score")
+    x, missing = number(source, place, "score", written), is_missing(source, place)
+    return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
+
+
+def _select(one: _Extended, names: list[str], kind: str) -> str:
     """SQL of the output's columns. In CSV, strings of JSON lose their quotes; in JSON, NaN and
     infinite numbers are refused."""
+    source, new = one.source, one.new
     places: dict[str, list[int]] = {}
     for i, name in enumerate(source.names):
         places.setdefault(name, []).append(i)
     plain = {"csv": text, "json": finite}
     read = plain.get(kind, lambda source, i: source.columns[i])
     # of columns with the same name the first comes first, also in a file of another order
-    chosen = [new if name == into else read(source, places[name].pop(0)) for name in names]
+    chosen = [new[name] if name in new else read(source, places[name].pop(0)) for name in names]
     listed = ", ".join(f"{sql} AS o{i}" for i, sql in enumerate(chosen))
-    return f"SELECT {listed} FROM {source.relation}"
+    return f"SELECT {listed} FROM {one.relation}"
 
 
-def _lines(source: Source, into: str, new: str) -> str:
-    """SQL of the lines of JSON as they came, with the new key added, or its value replaced."""
-    value = f"to_json({new})::VARCHAR"
+def _lines(one: _Extended) -> str:
+    """SQL of the lines of JSON as they came, with new keys added, or their values replaced."""
+    source = one.source
+    values = {name: f"to_json({sql})::VARCHAR" for name, sql in one.new.items()}
     own = len(source.names) - source.folders
     members = {
         name: f"to_json({column})::VARCHAR"
         for name, column in zip(source.names[own:], source.columns[own:], strict=True)
     }
-    if into in source.names[:own]:
+    if not set(values).isdisjoint(source.names[:own]):
         line = appended(members) if members else one_line()
-        return f"SELECT {SET}({line}, coalesce({value}, 'null')) AS o0 FROM {source.relation}"
-    return f"SELECT {appended({**members, into: value})} AS o0 FROM {source.relation}"
+        for name, value in values.items():
+            line = f"{SET}({line}, {literal(name)}, coalesce({value}, 'null'))"
+        return f"SELECT {line} AS o0 FROM {one.relation}"
+    return f"SELECT {appended({**members, **values})} AS o0 FROM {one.relation}"
 
 
-def _copy(
-    sources: list[Source],
-    new: dict[Path, str],
-    names: list[str],
-    into: str,
-    out: Path,
-    temporary: Path,
-) -> str:
+def _copy(extended: list[_Extended], names: list[str], out: Path, temporary: Path) -> str:
     """The COPY command for the output's kind."""
     kind, ending, packed = output_kind(out)
-    first = sources[0]
-    rows = " UNION ALL ".join(_select(s, names, into, new[s.path], kind) for s in sources)
+    first = extended[0].source
+    rows = " UNION ALL ".join(_select(one, names, kind) for one in extended)
     columns = [f"o{i}" for i in range(len(names))]
     named = ", ".join(f"{c} AS {identifier(n)}" for c, n in zip(columns, names, strict=True) if n)
     query = f"SELECT {named} FROM ({rows})"
@@ -271,7 +307,7 @@ def _copy(
         "parquet": "FORMAT parquet",
     }[kind]
     if _as_lines(first, out):
-        query = " UNION ALL ".join(_lines(s, into, new[s.path]) for s in sources)
+        query = " UNION ALL ".join(map(_lines, extended))
         options = _RAW
     elif not _distinct(names):
         if kind != "csv":
@@ -334,9 +370,13 @@ def _rare(sources: list[Source], names: list[str], out: Path) -> bool:
     return False
 
 
-def _copy_new(sources: list[Source], new: dict[Path, str], to: Path) -> str:
-    """The COPY command for the new column alone."""
-    rows = " UNION ALL ".join(f"SELECT {new[s.path]} AS p FROM {s.relation}" for s in sources)
+def _copy_new(extended: list[_Extended], to: Path) -> str:
+    """The COPY command for the new columns alone."""
+    listed = [
+        ", ".join(f"{sql} AS p{i}" for i, sql in enumerate(one.new.values())) for one in extended
+    ]
+    pairs = zip(listed, extended, strict=True)
+    rows = " UNION ALL ".join(f"SELECT {columns} FROM {one.relation}" for columns, one in pairs)
     return f"COPY ({rows}) TO {literal(str(to))} (FORMAT parquet, USE_TMP_FILE false)"
 
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.data.score_matrix import are_distributions
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.range_watch import RangeWatch
 from calibrant.engines.segment_texts import SegmentKeys
 from calibrant.errors import import_extra
 from calibrant.estimators.fitted import Fitted
+from calibrant.maps import VectorMap
 
-__all__ = ["BlockWatch", "StopError", "calibrating"]
+__all__ = ["BlockWatch", "StopError", "calibrating", "takes_distributions"]
 
 
 class StopError(Exception):
@@ -39,7 +41,7 @@ class BlockWatch(RangeWatch):
                 raise StopError
             scores = np.clip(scores, 0.0, 1.0)
         ends = int((scores < known.low).sum()), int((scores > known.high).sum())
-        self.blocks.append((*ends, len(scores)))
+        self.blocks.append((*ends, scores.size))
         return scores
 
     def warn_at_end(self, column: str) -> None:
@@ -57,6 +59,8 @@ def calibrating(
 ) -> Callable[..., Any]:
     """The map as a function of Arrow columns: NULL is a missing value, infinity a wrong one."""
     pyarrow = import_extra("pyarrow", extra="cli")
+    if isinstance(fitted.map, VectorMap):
+        return _of_rows(fitted, fitted.map.n_classes, allow_missing, watch)
 
     def answer(scores: Any, known: Any, calibrate: Callable[[Any], Any]) -> Any:
         usable = np.isfinite(scores) & known
@@ -90,3 +94,33 @@ def calibrating(
         )
 
     return of_segments
+
+
+def takes_distributions(fitted: Fitted, on_range: str) -> bool:
+    """Whether the scores of a row must be probabilities that sum to one."""
+    reads = fitted.map.reads if isinstance(fitted.map, VectorMap) else "score"
+    return reads == "probability" and on_range != "allow"
+
+
+def _of_rows(
+    fitted: Fitted, classes: int, allow_missing: bool, watch: BlockWatch
+) -> Callable[..., Any]:
+    """The map of several classes: a column for each score in, lists of probabilities out."""
+    pyarrow = import_extra("pyarrow", extra="cli")
+    distributions = takes_distributions(fitted, watch.on_range)
+
+    def of_rows(*columns: Any) -> Any:
+        scores = np.column_stack([c.to_numpy(zero_copy_only=False) for c in columns])
+        usable = np.isfinite(scores).all(axis=1)
+        if not usable.all() and (not allow_missing or np.isinf(scores).any()):
+            raise StopError
+        result = np.zeros((len(scores), classes))
+        if usable.any():
+            seen = watch.look(scores[usable])
+            if distributions and not are_distributions(seen):
+                raise StopError
+            result[usable] = fitted.predict_proba(seen, on_range="allow")
+        flat = pyarrow.array(result.ravel())
+        return pyarrow.FixedSizeListArray.from_arrays(flat, classes, mask=pyarrow.array(~usable))
+
+    return of_rows

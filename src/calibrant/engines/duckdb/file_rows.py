@@ -48,7 +48,7 @@ from calibrant.engines.files.spelled_labels import Label, missing_words, typed_p
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError
 
-__all__ = ["FileRows", "file_rows", "first_rows", "look_at"]
+__all__ = ["FileRows", "column_names", "file_rows", "first_rows", "look_at"]
 
 
 def file_rows(
@@ -57,6 +57,13 @@ def file_rows(
     """The rows behind names and globs."""
     wanted = [name for name in names if name]
     return FileRows(session, look_at(session, files, wanted), names, role)
+
+
+def column_names(
+    session: Session, files: Sequence[str | os.PathLike[str]], wanted: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The columns of the first of some files."""
+    return look_at(session, files, list(wanted))[0].names
 
 
 def look_at(
@@ -146,8 +153,8 @@ class FileRows(RowsOfFiles):
         """SQL: whether a row has no label, score or weight."""
         label = spelling(source, source.find(self.names.label, "label"))
         missing = [f"{label} IS NULL"]
-        if self._absent:
-            missing.append(f"coalesce({is_one_of(label, self._absent)}, true)")
+        if self.absent:
+            missing.append(f"coalesce({is_one_of(label, self.absent)}, true)")
         for column, role in self._numbers.items():
             place = source.find(column, role)
             nan = f"coalesce(isnan({self._number(source, column)}), false)"
@@ -155,7 +162,7 @@ class FileRows(RowsOfFiles):
         return " OR ".join(missing)
 
     @functools.cached_property
-    def _absent(self) -> list[str]:
+    def absent(self) -> list[str]:
         """Words for "no label" in CSV files."""
         if self.sources[0].kind != "csv":
             return []
@@ -227,13 +234,17 @@ class FileRows(RowsOfFiles):
     # --- refusals -------------------------------------------------------------------------------
 
     def refuse(self, coding: Coding) -> None:
+        self.refuse_numbers()
+        self.refuse_labels()
+
+    def refuse_numbers(self) -> None:
+        """An InputError for scores or weights that are no numbers, when there are some."""
         missing = () if self.session.reading.drop else (MISSING,)
         self._check(self.names.score, self.role, TEXT, *missing, INFINITE)
         if self.names.raw:
             self._check(self.names.raw, "score", TEXT, *missing, INFINITE)
         if self.names.weight:
             self._check(self.names.weight, "weight", TEXT, MISSING, INFINITE, NEGATIVE, HEAVY)
-        self.refuse_labels()
 
     def refuse_outside(self) -> None:
         self._check(self.names.score, self.role, OUTSIDE)
@@ -242,15 +253,20 @@ class FileRows(RowsOfFiles):
         written = self.written[column]
         refuse(self.session, self.sources, column, role=role, checks=checks, written=written)
 
+    def refuse_missing_labels(self) -> None:
+        """An InputError for missing labels, when there are some."""
+        label = self.names.label
+        refuse(
+            self.session, self.sources, label, role="label", checks=(MISSING,), absent=self.absent
+        )
+
     def refuse_labels(self) -> None:
-        label, names = self.names.label, ", ".join(self.file_names[:5])
+        names = ", ".join(self.file_names[:5])
         if self.dropped:
             raise InputError(
                 f"{names} must hold rows with a {self.role} and a label: none is left."
             )
-        refuse(
-            self.session, self.sources, label, role="label", checks=(MISSING,), absent=self._absent
-        )
+        self.refuse_missing_labels()
         raise InputError(f"{names} must hold rows of data, but only column names came.")
 
 

@@ -44,9 +44,9 @@ def _changes(types: Any, kind: Any, lost: bool) -> bool:
 
 
 def copy_beside(
-    sources: Sequence[Source], names: list[str], into: str, new: Path, out: Path
+    sources: Sequence[Source], names: list[str], added: list[str], new: Path, out: Path
 ) -> None:
-    """Copy Parquet files to ``out`` as Arrow has them, with the one column of the file ``new``.
+    """Copy Parquet files to ``out`` as Arrow has them, with the columns of the file ``new``.
 
     Types, time zones and what else the first file's schema tells of its columns stay. Folders'
     names give columns of text or whole numbers.
@@ -54,17 +54,18 @@ def copy_beside(
     pyarrow = import_extra("pyarrow", extra="cli")
     parquet = import_extra("pyarrow.parquet", extra="cli")
     first = parquet.read_schema(sources[0].path)
-    known = {f.name: f for f in first} | {into: pyarrow.field(into, pyarrow.float64())}
+    known = {f.name: f for f in first}
+    known |= {name: pyarrow.field(name, pyarrow.float64()) for name in added}
     said = [folder_values(source) for source in sources]
     for name in said[0]:
         words = any(isinstance(values[name], str) for values in said)
         known[name] = pyarrow.field(name, pyarrow.string() if words else pyarrow.int64())
     schema = pyarrow.schema([known[name] for name in names], metadata=first.metadata)
     with (
-        parquet.ParquetFile(new) as added,
+        parquet.ParquetFile(new) as beside,
         parquet.ParquetWriter(out, schema, compression="zstd") as writer,
     ):
-        probabilities = _rechunked(added, pyarrow)
+        probabilities = _rechunked(beside, pyarrow)
         for source, folders in zip(sources, said, strict=True):
             if not parquet.read_schema(source.path).equals(first):
                 raise InputError(
@@ -77,23 +78,24 @@ def copy_beside(
                     for name, value in folders.items():
                         one = pyarrow.scalar(value).cast(known[name].type)
                         columns[name] = pyarrow.repeat(one, batch.num_rows)
-                    columns[into] = probabilities(batch.num_rows)
+                    taken = probabilities(batch.num_rows)
+                    columns |= dict(zip(added, taken, strict=True))
                     listed = [columns[name] for name in names]
                     writer.write_batch(pyarrow.RecordBatch.from_arrays(listed, schema=schema))
 
 
-def _rechunked(file: Any, pyarrow: Any) -> Callable[[int], Any]:
-    """The next so many values of a file's only column."""
+def _rechunked(file: Any, pyarrow: Any) -> Callable[[int], list[Any]]:
+    """The next so many values of each of a file's columns."""
     batches: Iterator[Any] = file.iter_batches(batch_size=BATCH)
-    held = pyarrow.array([], pyarrow.float64())
+    held = pyarrow.RecordBatch.from_pylist([], file.schema_arrow)
 
-    def take(count: int) -> Any:
+    def take(count: int) -> list[Any]:
         nonlocal held
         parts = [held]
-        while sum(map(len, parts)) < count:
-            parts.append(next(batches).column(0))
-        joined = pyarrow.concat_arrays(parts)
-        held = joined[count:]
-        return joined[:count]
+        while sum(part.num_rows for part in parts) < count:
+            parts.append(next(batches))
+        joined = pyarrow.concat_batches(parts)
+        held = joined.slice(count)
+        return list(joined.slice(0, count).columns)
 
     return take

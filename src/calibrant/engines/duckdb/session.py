@@ -169,10 +169,13 @@ class Session:
         kinds: tuple[str, ...] = ("DOUBLE",),
         gives: str = "DOUBLE",
     ) -> Iterator[None]:
-        """Make a function of Arrow columns known to SQL, for a while."""
+        """Make a function of Arrow columns known to SQL, for a while.
+
+        Without ``kinds`` it takes any number of columns, as they come.
+        """
         import_extra("pyarrow", extra="cli")
         self._connection.create_function(
-            name, function, list(kinds), gives, type="arrow", null_handling="special"
+            name, function, list(kinds) or None, gives, type="arrow", null_handling="special"
         )
         try:
             yield

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from calibrant.data.labels import plain, read_labels
-from calibrant.data.lazy_checks import Coding, coding_of, refuse_classes
+from calibrant.data.labels import plain, read_labels, read_many
+from calibrant.data.lazy_checks import Coding, coding_of, refuse_classes, refuse_soft
 from calibrant.engines.files.data_files import MISSING
 from calibrant.errors import InputError
 
-__all__ = ["Label", "classes_of", "missing_words", "typed", "typed_present"]
+__all__ = [
+    "Label",
+    "classes_of",
+    "match_label",
+    "missing_words",
+    "sorted_classes",
+    "typed",
+    "typed_present",
+]
 
 Label = str | int | float | bool
 
@@ -89,23 +97,43 @@ def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) 
     """
     labels = list(values.values())
     refuse_classes(labels, column)
-    asked = _match(labels, pos_label, column)
+    asked = None
+    if pos_label is not None:
+        known = [plain(label) for label in read_labels(labels).classes]
+        asked = match_label(known, pos_label)
+        if asked is None:
+            raise InputError(
+                f"the positive label must be one of {known} (column {column!r}), but "
+                f"{pos_label!r} came."
+            )
     return coding_of(list(values), labels, column, pos_label=asked)
 
 
-def _match(labels: list[Any], asked: Any, column: str) -> Any:
-    """The label that is meant by ``asked``, which may be its text."""
-    if asked is None:
-        return None
-    known = [plain(label) for label in read_labels(labels).classes]
+def match_label(known: Sequence[Label], asked: Any) -> Label | None:
+    """The label that is meant by ``asked``, which may be its text; None where there is none.
+
+    >>> match_label([0, 1], "1"), match_label(["no", "yes"], "YES"), match_label([0, 1], "2")
+    (1, 'yes', None)
+    """
     word = str(asked).strip()
-    for label in known:
-        if label == asked or str(label).lower() == word.lower():
-            return label
+    for same in (str, str.lower):
+        for label in known:
+            if label == asked or same(str(label)) == same(word):
+                return label
     meant = typed([word])[word]
     for label in known:
         if label == meant and isinstance(label, bool) == isinstance(meant, bool):
             return label
-    raise InputError(
-        f"the positive label must be one of {known} (column {column!r}), but {asked!r} came."
-    )
+    return None
+
+
+def sorted_classes(labels: Iterable[Label], column: str) -> tuple[Label, ...]:
+    """The different labels of a column in sorted order, any number of them.
+
+    >>> sorted_classes(["b", "a", "b"], "kind")
+    ('a', 'b')
+    """
+    values = list(labels)
+    refuse_soft(values, column)
+    found, _ = read_many(values)
+    return tuple(plain(label) for label in found)

@@ -58,7 +58,7 @@ def apply_file(
     """
     as_lines = output_kind(Path(name_of(os.fspath(out))))[0] == "json"
     source = read_files(session, files, options.columns, lines=as_lines)
-    options.check_columns(source.names, source.files[0])
+    options.check_columns([options.into], source.names, source.files[0])
     keys = segment_keys(fitted.map)
     hidden = _Hidden.new()
     applied, held = _with_probability(source, fitted, options, keys, hidden)
@@ -104,7 +104,7 @@ def _with_probability(
 ) -> tuple[Any, dict[str, Any]]:
     """The rows with checked scores and their probabilities, and the column for each name."""
     inside = RangeWatch(fitted.expects, options.on_range).refuses
-    columns = {hidden.score: _checked(source, options.score, options.on_missing, inside)}
+    columns = {hidden.score: _checked(source, options.only_score, options.on_missing, inside)}
     if options.segment and keys:
         group = _checked_segment(source, options.segment, options.on_missing, keys)
         columns[hidden.segment] = group

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calibrant.data.naming import class_column_names
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fingerprint
@@ -147,12 +148,9 @@ class Request:
 
     def _names(self, count: int) -> list[str]:
         """The names of the columns of several classes: by their labels, if all of those differ."""
-        labels = [str(c) for c in self.fitted.classes] if self.fitted else []
-        labels = ["".join(c if c.isprintable() else "_" for c in text) for text in labels]
-        labels = [text.replace("${", "_{") for text in labels]
-        if len({text.lower() for text in labels}) != count:
-            labels = [str(i) for i in range(count)]
-        return [name(f"{self.into}_{text}", self.writer.dialect) for text in labels]
+        labels = self.fitted.classes if self.fitted else range(count)
+        ends = [text.replace("${", "_{") for text in class_column_names("", labels)]
+        return [name(f"{self.into}{end}", self.writer.dialect) for end in ends]
 
     def _script(self, query: str, about: str) -> Sql:
         """The statements that make tables, and the query or the view of it."""

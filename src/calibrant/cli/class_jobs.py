@@ -1,0 +1,307 @@
+"""The work behind several columns of scores, one for each class."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.advice import Advice
+from calibrant.cli.jobs import FitResult, with_facts
+from calibrant.cli.method_names import ALWAYS, make_class_calibrator
+from calibrant.data.score_matrix import ScoreMatrix, are_distributions
+from calibrant.engines.rows_of_classes import FileMatrix
+from calibrant.errors import AdviceWarning, InputError
+from calibrant.estimators.named_methods import BEFORE
+from calibrant.estimators.registry import METHODS, calibrator_class
+from calibrant.estimators.saved_labels import label_array
+from calibrant.metrics.intervals import read_interval_options
+from calibrant.metrics.out_of_fold import with_auc_within_folds
+from calibrant.metrics.probability_matrix import top_table
+
+if TYPE_CHECKING:
+    from calibrant.auto import AutoCalibrator
+    from calibrant.metrics import MulticlassEvaluation
+    from calibrant.metrics.intervals import IntervalOptions
+    from calibrant.reports.report_value import Report
+
+__all__ = [
+    "ClassFitResult",
+    "compare",
+    "draw",
+    "evaluate",
+    "fit",
+    "labels_of",
+    "page",
+]
+
+#: classes whose shares the first line gives, and panels of classes that a picture has
+SHOWN, PANELS = 8, 11
+#: rows of a class below which hardly anything can be learned of it
+FEW = 10
+#: confidence of the intervals of a fit's measures, and tables drawn for them
+LEVEL, REPLICATES = 0.95, 1000
+
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClassFitResult(FitResult):
+    """A calibrator of several classes, and how it does on rows it has not seen.
+
+    ``before`` and ``after`` are tables of the most probable class; ``seen`` are the distributions
+    behind ``after``.
+    """
+
+    seen: ScoreMatrix | None = None
+
+    @property
+    def sizes(self) -> str:
+        matrix = self.read.matrix
+        shares = 100 * matrix.class_weight / matrix.total
+        pairs = list(zip(self.read.classes, shares, strict=True))
+        shown = ", ".join(f"{share:.3g} % {label!r}" for label, share in pairs[:SHOWN])
+        more = ", …" if len(pairs) > SHOWN else ""
+        return f"{shown}{more}; {len(pairs)} classes.{_few_rows(self.read)}"
+
+    @property
+    def diagram_title(self) -> str:
+        return "The most probable class of each row:"
+
+    @property
+    def too_few_words(self) -> str:
+        return "There are too few rows for an estimate for new rows."
+
+    def picture(self, format: str) -> bytes:
+        if self.seen is None:
+            raise InputError("a plot needs rows that are held out, but there are too few.")
+        return draw(self.seen, self.read.classes, format=format)
+
+    def page(self, saved_as: Path | None) -> Report:
+        from sklearn.base import clone
+
+        return page(self.read, clone(self.calibrator), saved_as=saved_as)
+
+
+def _few_rows(read: FileMatrix) -> str:
+    """Classes of which hardly anything can be learned, in a sentence."""
+    rows = np.bincount(read.matrix.codes, minlength=len(read.classes))
+    few = [f"{label!r} ({n})" for label, n in zip(read.classes, rows, strict=True) if n < FEW]
+    if not few:
+        return ""
+    shown = ", ".join(few[:SHOWN]) + (", …" if len(few) > SHOWN else "")
+    return f" Fewer than {FEW} rows of {shown}: what is said of such a class is mostly chance."
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the warnings of single fits: the first line names the classes of few rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdviceWarning)
+        yield
+
+
+def labels_of(matrix: ScoreMatrix, classes: Sequence[Any]) -> NDArray[Any]:
+    """The label of each row."""
+    return label_array(tuple(classes))[matrix.codes]
+
+
+@quietly()
+def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
+    """Fit a calibrator, and estimate by cross-validation what it will do for new rows."""
+    from calibrant.auto import AutoCalibrator
+
+    matrix, classes = read.matrix, list(read.classes)
+    calibrator.set_params(classes=classes)
+    if folds and isinstance(calibrator, AutoCalibrator):
+        calibrator.set_params(cv=folds)
+    calibrator.fit(matrix.scores, labels_of(matrix, classes), matrix.weight)
+    fitted = with_facts(calibrator.to_fitted(), read.facts)
+    result = ClassFitResult(fitted, read, calibrator, advice_on(matrix), folds)
+    if not folds or len(matrix) < 2:
+        return result
+    seen = _unseen(calibrator, matrix, classes, folds)
+    options = read_interval_options(LEVEL, REPLICATES, "importance", 0)
+    evaluation = _measured(seen.after, seen.before, classes, options=options)
+    return replace(
+        result,
+        folds=seen.folds,
+        evaluation=with_auc_within_folds(evaluation, *seen.aucs),
+        before=top_table(seen.before),
+        after=top_table(seen.after),
+        seen=seen.after,
+    )
+
+
+class UnseenRows(NamedTuple):
+    """Distributions of rows held out before and after, AUC within folds, and the folds."""
+
+    before: ScoreMatrix
+    after: ScoreMatrix
+    aucs: tuple[float | None, float | None]
+    folds: int
+
+
+def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenRows:
+    """The predictions of rows held out; an automatic choice has made them already."""
+    from sklearn.base import clone
+
+    from calibrant.auto.several_classes import HeldOutMatrix, as_they_came, row_splits
+
+    board = getattr(calibrator, "leaderboard_", None)
+    if board is not None:
+        oof, aucs = calibrator.oof_, (board[BEFORE].auc, board.chosen.auc)
+        return UnseenRows(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
+    pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
+    parts = []
+    for train, test in pairs:
+        rest = matrix.take(train)
+        one = clone(calibrator).fit(rest.scores, labels_of(rest, classes), rest.weight)
+        parts.append(one.predict_proba(matrix.scores[test], on_range="allow"))
+    held = HeldOutMatrix(matrix, pairs, "importance")
+    rows = matrix.take(held.rows)
+    both = as_they_came(matrix, held.rows), np.concatenate(parts)
+    before, after = (ScoreMatrix(p, rows.codes, rows.weight) for p in both)
+    first, second = (held.judged(p).auc for p in both)
+    return UnseenRows(before, after, (first, second), len(pairs))
+
+
+def _measured(
+    after: ScoreMatrix,
+    before: ScoreMatrix | None,
+    classes: Sequence[Any],
+    bins: int = 10,
+    options: IntervalOptions | None = None,
+) -> MulticlassEvaluation:
+    from calibrant.metrics.evaluating_classes import evaluate_classes
+
+    return evaluate_classes(
+        labels_of(after, classes),
+        after.scores,
+        None if before is None else before.scores,
+        bins,
+        after.weight,
+        list(classes),
+        options,
+    )
+
+
+def evaluate(
+    read: FileMatrix, *, bins: int, intervals: IntervalOptions | None
+) -> MulticlassEvaluation:
+    """All measures of columns of probabilities."""
+    return _measured(read.matrix, read.raw, read.classes, bins, intervals)
+
+
+def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
+    """Methods by the names that a leaderboard shows; those that are always there are left out."""
+    from calibrant.auto.several_classes import members_for
+
+    members = members_for(3)
+    named = {}
+    for name in dict.fromkeys(methods):
+        if name in ALWAYS:
+            continue
+        made = make_class_calibrator(name, [])
+        shown = f"one-vs-rest {name}" if name in METHODS and hasattr(made, "calibrator") else name
+        named[calibrator_class(name).__name__ if shown in members else shown] = made
+    return named
+
+
+@quietly()
+def compare(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
+    """The automatic choice among methods by name, fitted and judged."""
+    auto = automatic(read, methods, folds)
+    matrix = read.matrix
+    return auto.fit(matrix.scores, labels_of(matrix, read.classes), matrix.weight)
+
+
+def automatic(read: FileMatrix, methods: Sequence[str], folds: int) -> AutoCalibrator:
+    """The automatic choice among methods by name, not fitted yet."""
+    from calibrant.auto import AutoCalibrator
+
+    return AutoCalibrator(candidates=candidates(methods), cv=folds, classes=list(read.classes))
+
+
+@quietly()
+def page(
+    read: FileMatrix, calibrator: Any, *, title: str | None = None, saved_as: Path | None = None
+) -> Report:
+    """The page on the scores of files."""
+    from calibrant.reports.make import calibration_report
+
+    columns = read.facts["score_columns"]
+    shown = ", ".join(columns[:3]) + (", …" if len(columns) > 3 else "")
+    return calibration_report(
+        read.matrix.scores,
+        labels_of(read.matrix, read.classes),
+        sample_weight=read.matrix.weight,
+        calibrator=calibrator,
+        classes=list(read.classes),
+        title=title,
+        score_name=shown,
+        label_name=read.facts["label_column"],
+        source={"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"},
+        saved_as="calibrator.json" if saved_as is None else str(saved_as),
+    )
+
+
+def draw(
+    matrix: ScoreMatrix,
+    classes: Sequence[Any],
+    *,
+    format: str = "png",
+    bins: int = 10,
+    title: str | None = None,
+) -> bytes:
+    """A reliability diagram of the top label and of each class, the heaviest of many."""
+    from calibrant.diagrams.draw import render
+    from calibrant.diagrams.draw.classes import class_diagram
+
+    heaviest = np.argsort(-matrix.class_weight, kind="stable")[:PANELS]
+    figure = class_diagram(
+        labels_of(matrix, classes),
+        matrix.scores,
+        classes=list(classes),
+        show=[classes[column] for column in sorted(heaviest.tolist())],
+        bins=bins,
+        sample_weight=matrix.weight,
+        title=title,
+    )
+    return render(figure, format)
+
+
+# --- advice -------------------------------------------------------------------------------------
+
+
+def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
+    """Rows that look like probabilities but do not sum to one are read as logits: a likely slip."""
+    scores = matrix.scores
+    if scores.min() < 0.0 or are_distributions(scores):
+        return ()
+    sums = scores.sum(axis=1)
+    figures = {"least_sum": float(sums.min()), "largest_sum": float(sums.max())}
+    whole = np.abs(sums - 100.0) <= 1.0
+    if scores.max() <= 100.0 and whole.mean() > 0.9:
+        text = (
+            "the scores of a row sum to 100, so they look like percentages, but they were read as "
+            "logits. If they are, divide them by 100 and fit again."
+        )
+        return (Advice("percentages", text, figures),)
+    if scores.max() > 1.0:
+        return ()
+    off = int((np.abs(sums - 1.0) > 1e-3).sum())
+    text = (
+        f"all scores are in [0, 1], but {off:,} of {len(sums):,} rows do not sum to 1 (from "
+        f"{sums.min():.3g} to {sums.max():.3g}), so that all were read as logits. If they are "
+        "probabilities of classes that exclude each other, divide each row by its sum, or name the "
+        "columns of all classes."
+    )
+    return (Advice("rows_do_not_sum_to_one", text, figures),)

@@ -247,6 +247,31 @@ def test_the_order_of_rows_plays_no_part():
     assert one.to_dict() == other.to_dict()
 
 
+def test_tables_are_rows():
+    rng = np.random.default_rng(15)
+    scores = rng.random(300)
+    y, w = rng.random(300) < scores, rng.integers(1, 4, 300).astype(float)
+    fitted = cal.Platt().fit(scores, y)
+    table = cal.ScoreTable.from_arrays(scores, y)
+    for monitor, other, of_scores in (
+        (Monitor(), Monitor(), False),
+        (Monitor(fitted), Monitor(fitted), True),
+        (Monitor(table), Monitor(table), True),
+    ):
+        monitor.update(y[:200], **{"scores" if of_scores else "p": scores[:200]})
+        part = cal.ScoreTable.from_arrays(scores[:200], y[:200])
+        other.update_table(part, scores=of_scores)
+        assert other.reading.evidence == pytest.approx(monitor.reading.evidence, rel=1e-12)
+        assert other.rows == monitor.rows == 200
+    weighted = Monitor()
+    weighted.update_table(cal.ScoreTable.from_arrays(scores, y, w))
+    assert 0.0 < weighted.reading.evidence < math.inf
+    with pytest.raises(InputError, match="scores=True"):
+        Monitor(table).update_table(table)
+    with pytest.raises(InputError, match="probabilities"):
+        Monitor().update_table(cal.ScoreTable.from_arrays([-2.0, 3.0], [0, 1]))
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from calibrant.cli.console import Guarded, command, say, say_json, say_pairs, te
 from calibrant.cli.exporting import export
 from calibrant.cli.fitting import fit
 from calibrant.cli.measuring import evaluate, plot
+from calibrant.cli.monitoring import monitor
 from calibrant.cli.reporting import compare, report
 from calibrant.estimators.registry import METHODS, OF_CLASSES
 from calibrant.version import __version__
@@ -55,13 +56,14 @@ def calibrant(
       calibrant compare scores.csv --score score --label churned
       calibrant export calibrator.json --to sql --dialect postgres
       calibrant check new.csv --calibrator calibrator.json --label churned
+      calibrant monitor state.json today.csv --calibrator calibrator.json --label churned
 
-    Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 3 drift found (check
+    Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 3 drift found (check, monitor
     --exit-code), 130 interrupted.
     """
 
 
-for job in (fit, compare, report, apply, evaluate, plot, export, check):
+for job in (fit, compare, report, apply, evaluate, plot, export, check, monitor):
     app.command()(job)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from calibrant.estimators.fitted import Fitted
     from calibrant.monitor import Drift
 
-__all__ = ["check"]
+__all__ = ["CHANGED", "ExitCode", "check", "fitted_roles"]
 
 #: the exit code that says that something is to be done, if asked for
 CHANGED = 3
@@ -120,7 +121,7 @@ def check(
         if class_checks.check_classes(files, against, roles, place, asked, json) and exit_code:
             raise typer.Exit(CHANGED)
         return
-    columns = _columns(fitted, jobs.ColumnRoles(only, label or "", weight, pos_label))
+    columns = fitted_roles(fitted, jobs.ColumnRoles(only, label or "", weight, pos_label))
     with options.engine_for("reading", json, place) as opened:
         columns = complete_roles(opened, files, columns)
         new = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
@@ -157,7 +158,7 @@ class _Result(NamedTuple):
     written: Path | None
 
 
-def _columns(fitted: Fitted | None, asked: jobs.ColumnRoles) -> jobs.ColumnRoles:
+def fitted_roles(fitted: Fitted | None, asked: jobs.ColumnRoles) -> jobs.ColumnRoles:
     """The columns as asked for, or as in the fit; empty names for those that are not known."""
     known: Any = {} if fitted is None else fitted.provenance
     names = {}
@@ -167,7 +168,7 @@ def _columns(fitted: Fitted | None, asked: jobs.ColumnRoles) -> jobs.ColumnRoles
     pos_label = asked.pos_label
     if pos_label is None and fitted is not None:
         pos_label = str(fitted.pos_label)
-    return jobs.ColumnRoles(names["score"], names["label"], asked.weight, pos_label)
+    return replace(asked, score=names["score"], label=names["label"], pos_label=pos_label)
 
 
 def _check_labels(new: FileTable, old: FileTable | None, fitted: Fitted | None) -> None:

@@ -20,7 +20,7 @@ from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 
-__all__ = ["WEIGHTS", "matrix_in_rows", "table_in_rows", "weight_in_rows"]
+__all__ = ["WEIGHTS", "matrix_in_rows", "rows_count_once", "table_in_rows", "weight_in_rows"]
 
 Array = NDArray[np.float64]
 
@@ -40,6 +40,12 @@ def table_in_rows(table: ScoreTable, weights: str | None) -> ScoreTable:
     21.0
     """
     return table if weights is None else WEIGHTS[weights](table)
+
+
+def rows_count_once(table: ScoreTable) -> bool:
+    """Whether every row of a table has weight one: Σw² equals Σw in all cells."""
+    n, squares = (table.negative, table.positive), (table.negative_sq, table.positive_sq)
+    return all(map(np.array_equal, n, squares))
 
 
 def matrix_in_rows(matrix: ScoreMatrix, weights: str | None) -> ScoreMatrix:

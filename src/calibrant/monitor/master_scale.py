@@ -13,6 +13,7 @@ from scipy.special import betainc
 from calibrant.data.frozen import Frozen
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_probabilities
+from calibrant.data.weighing import rows_count_once
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import logit, sigmoid
 from calibrant.maps.inverse import probability_range, score_at
@@ -136,7 +137,7 @@ class MasterScale(PrintsAsTable, Frozen):
         """
         check_number("level", level, 0.0, 1.0)
         table = read_table(y, p, None, pos_label)
-        if not np.array_equal(table.weight, table.negative_sq + table.positive_sq):
+        if not rows_count_once(table):
             raise InputError("the rows of a grade must count once each, but the table has weights.")
         return GradeChecks(self, tuple(_rows(self, table)), float(level))
 

@@ -5,82 +5,32 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import Key, segment_codes
 from calibrant.data.validation import Rows, check_lengths, read_labels, read_scores, read_weight
-from calibrant.data.weighing import WEIGHTS
+from calibrant.data.weighing import WEIGHTS, rows_count_once
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Number
 from calibrant.estimators.fitted import Fitted
-from calibrant.estimators.saved_labels import check_label, check_labels
+from calibrant.estimators.saved_labels import Label, check_label, check_labels
 from calibrant.export.map_given import fingerprint, fitted_of
 from calibrant.maps import Identity
-from calibrant.metrics.arguments import check_number, check_word, read_rows
+from calibrant.metrics.arguments import check_number, check_word, read_rows, read_table
+from calibrant.monitor.common_cells import through
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift, map_of_one_score
-from calibrant.monitor.monitor_state import BY_SEGMENT, Alarm, MonitorState, NewRows
+from calibrant.monitor.monitor_reading import MonitorReading, reading_of
+from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows
 from calibrant.monitor.monitor_windows import Window, joined
 from calibrant.monitor.reference_band import ReferenceBand
 
-__all__ = ["Monitor", "MonitorReading"]
-
-#: what to do about each kind of change
-REMEDIES = {"shift": "intercept", "slope": "refit", "part": "new map"}
-
-
-@dataclass(frozen=True, repr=False)
-class MonitorReading:
-    """What a monitor says now.
-
-    Attributes
-    ----------
-    alarm : Alarm, or None
-        The batch at which the alarm was raised; it stays.
-    evidence : float
-        How many times its stake a bet against the probabilities is worth now, at best 1 on average
-        if they are right.
-    p_value : float
-        The chance that the evidence ever gets as large as it has been, if the probabilities are
-        right. It may be looked at whenever you like.
-    since, since_when : int and str
-        The batch with which the likeliest change began, and when that was. 0 without a batch.
-    change : {"shift", "slope", "part"}
-        What it did to the log-odds: all moved alike, were stretched or squeezed, or moved in one
-        part of the scale.
-    part : (float, float)
-        The probabilities that the likeliest change is about.
-    shift : float
-        What the likeliest change adds to the log-odds there.
-    confidence : float
-        The share of the evidence that speaks for this kind of change.
-    recommendation : {"none", "intercept", "refit", "new map"}
-        As in `Drift`; "none" as long as there is no alarm.
-    segments : tuple
-        Segments with an alarm of their own.
-    """
-
-    alarm: Alarm | None
-    evidence: float
-    p_value: float
-    since: int
-    since_when: str
-    change: str
-    part: tuple[float, float]
-    shift: float
-    confidence: float
-    recommendation: str
-    segments: tuple[Key, ...] = ()
-
-    def __str__(self) -> str:
-        from calibrant.monitor.monitor_words import in_words
-
-        return " ".join(in_words(self))
-
-    __repr__ = __str__
+__all__ = ["Monitor"]
 
 
 class Monitor:
@@ -226,27 +176,107 @@ class Monitor:
         """
         rows = self._read(y, p, scores, sample_weight)
         tables: dict[Key, ScoreTable] = {}
-        if self._state.by_segment != (segments is not None):
-            raise InputError(
-                "segments go with by_segment=True, each row in one; but "
-                + ("they came without it." if segments is not None else "none came.")
-            )
+        self._check_segments(segments)
         if segments is not None:
             keys, codes = segment_codes(segments)
             check_lengths(y=len(rows.scores), segments=len(codes))
             tables = {
                 key: ScoreTable.from_rows(rows.take(codes == at)) for at, key in enumerate(keys)
             }
-            tables = {key: table for key, table in tables.items() if table}
-        table = ScoreTable.from_rows(rows)
-        if not table:
-            raise InputError("a batch must hold rows with a weight above 0, but it has none.")
-        heaviest = None
-        if self._state.weights == "importance":
-            heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
-        batch = NewRows(table, tables, rows.count, heaviest, str(when))
+        heaviest = 1.0 if rows.weight is None else float(rows.weight.max())
         labels, positive = check_labels(rows.classes.tolist()), check_label(rows.pos_label)
-        self._state = replace(self._state.after(batch), classes=labels, pos_label=positive)
+        batch = NewRows(ScoreTable.from_rows(rows), tables, rows.count, heaviest, str(when))
+        return self._take(batch, labels, positive)
+
+    def update_table(
+        self,
+        table: ScoreTable,
+        *,
+        scores: bool = False,
+        segments: Mapping[Key, ScoreTable] | None = None,
+        when: str = "",
+        classes: Any = None,
+        pos_label: Any = None,
+    ) -> MonitorReading:
+        """Take a batch as a table, of any number of rows: see `score_table` for frames and files.
+
+        Parameters
+        ----------
+        table : ScoreTable
+            Of the probabilities; its positives are those of the monitor.
+        scores : bool, default=False
+            Whether the table holds scores for the calibrator, or as the old rows have them.
+        segments : mapping of segment to ScoreTable
+            With ``by_segment=True``: the table of each segment.
+        when : str, optional
+            A name for the batch.
+        classes, pos_label : optional
+            The two labels that the rows had, and the positive one: others than before are refused.
+
+        Notes
+        -----
+        As `update` of the rows. Where scores were put into cells, a change by less than the cells'
+        error is none. Of weighted rows a table does not tell the heaviest: it is taken as √Σw² of
+        its cell, which is at least that.
+        """
+        self._check_segments(segments)
+        given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
+        found = self._table(table, scores)
+        rows, heaviest = found.total, 1.0
+        if found and not rows_count_once(found):
+            rows = found.effective_size
+            heaviest = math.sqrt(float(max(found.negative_sq.max(), found.positive_sq.max())))
+        batch = NewRows(found, given, round(rows), heaviest, str(when))
+        known, positive = self._labels(classes, pos_label)
+        return self._take(batch, known, positive)
+
+    def _labels(self, classes: Any, pos_label: Any) -> tuple[tuple[Label, ...], Label]:
+        """The labels of the monitor, which those of a table must be."""
+        state = self._state
+        before = state.classes or (0, 1)
+        positive = before[1] if state.pos_label is None else state.pos_label
+        if classes is None:
+            return before, positive
+        came, its = check_labels(classes), check_label(pos_label)
+        if state.classes is None:
+            return came, its
+        if [*map(str, came), str(its)] != [*map(str, before), str(positive)]:
+            raise InputError(
+                f"the labels must be those of the monitor, {list(before)} with {positive!r} as the "
+                f"positive one, but {list(came)} with {its!r} came."
+            )
+        return before, positive
+
+    def _table(self, table: ScoreTable, scores: bool) -> ScoreTable:
+        """A table of probabilities, or of scores where old rows are the reference."""
+        if self._state.band is not None or not scores:
+            if scores != (self._state.band is not None):
+                raise InputError("with old rows as the reference, tables hold scores: scores=True.")
+            return table if scores else read_table(table, None, None, None)
+        map_ = self._known().map
+        made = through(table, map_)
+        if not table.error:
+            return made
+        near = (map_(table.scores + step) for step in (-table.error, table.error))
+        error = max(float(np.abs(p - map_(table.scores)).max()) for p in near)
+        return replace(made, error=error, made=table.made)
+
+    def _check_segments(self, segments: Any) -> None:
+        if self._state.by_segment != (segments is not None):
+            raise InputError(
+                "segments go with by_segment=True, each row in one; but "
+                + ("they came without it." if segments is not None else "none came.")
+            )
+
+    def _take(
+        self, batch: NewRows, classes: tuple[Label, ...], pos_label: Label | None
+    ) -> MonitorReading:
+        if not batch.table:
+            raise InputError("a batch must hold rows with a weight above 0, but it has none.")
+        batch = batch._replace(segments={k: table for k, table in batch.segments.items() if table})
+        if self._state.weights == "counts":
+            batch = batch._replace(heaviest=None)
+        self._state = replace(self._state.after(batch), classes=classes, pos_label=pos_label)
         return self.reading
 
     def _read(self, y: Any, p: Any, scores: Any, sample_weight: Any) -> Rows:
@@ -297,39 +327,7 @@ class Monitor:
     @property
     def reading(self) -> MonitorReading:
         """What the monitor says now."""
-        state = self._state
-        evidence = math.inf if state.impossible else math.exp(min(state.total, 700.0))
-        worst = 0.0 if state.impossible else math.exp(-state.peak)
-        p_value = min(1.0, worst * (1.0 if state.band is None else 2.0))
-        if state.watched is None:
-            whole = (0.0, 1.0)
-            return MonitorReading(None, 1.0, 1.0, 0, "", "shift", whole, 0.0, 0.0, "none")
-        alternatives = state.watched.alternatives()
-        leader = state.evidence.leader(alternatives.prior)
-        kinds = alternatives.kinds
-        kind, since = str(kinds[leader]), int(state.evidence.since[leader])
-        return MonitorReading(
-            alarm=state.alarm,
-            evidence=evidence,
-            p_value=p_value,
-            since=since,
-            since_when=next((w.since for w in state.windows if w.last >= since), ""),
-            change=kind,
-            part=(float(alternatives.low[leader]), min(float(alternatives.high[leader]), 1.0)),
-            shift=float(alternatives.shift[leader]),
-            confidence=float(state.evidence.shares()[kinds == kind].sum()),
-            recommendation="none" if state.alarm is None else REMEDIES[kind],
-            segments=self._alarmed(),
-        )
-
-    def _alarmed(self) -> tuple[Key, ...]:
-        """Segments whose own share of the evidence has been enough by itself."""
-        state = self._state
-        return tuple(
-            key
-            for key, one in state.segments.items()
-            if math.log(BY_SEGMENT * one.share) + one.evidence.peak >= state.enough
-        )
+        return reading_of(self._state)
 
     def drift(self) -> Drift:
         """What `check_drift` says of the rows since the likeliest change began.

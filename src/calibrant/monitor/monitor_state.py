@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_keys import Key
 from calibrant.errors import InputError
+from calibrant.estimators.saved_labels import Label
 from calibrant.losses import logit
 from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch_gains
 from calibrant.monitor.monitor_windows import EDGES, Window, thinned
@@ -129,8 +130,8 @@ class MonitorState:
     by_segment: bool
     fingerprint: str = ""
     band: ReferenceBand | None = None
-    classes: tuple[object, ...] | None = None
-    pos_label: object = None
+    classes: tuple[Label, ...] | None = None
+    pos_label: Label | None = None
     watched: Watched | None = None
     heaviest: float = 0.0
     rows: int = 0
@@ -176,7 +177,8 @@ class MonitorState:
         found = (
             NullBounds.exactly(table.scores) if self.band is None else self.band.at(table.scores)
         )
-        return found.widened(self.least) if self.least else found
+        spare = self.least + table.error  # scores in cells are known to that
+        return found.widened(spare) if spare else found
 
     def after(self, batch: NewRows) -> MonitorState:
         """With one more batch; a batch that came before is refused."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from calibrant.monitor.drift_words import shown_p
 
 if TYPE_CHECKING:
-    from calibrant.monitor.monitor import Monitor, MonitorReading
+    from calibrant.monitor.monitor import Monitor
+    from calibrant.monitor.monitor_reading import MonitorReading
 
 __all__ = ["described", "in_words"]
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.weighing import rows_count_once
 from calibrant.errors import InputError
 from calibrant.metrics.binned import group_starts
 from calibrant.metrics.interval_formulas import clopper_pearson
@@ -45,7 +46,7 @@ class ReferenceBand(NamedTuple):
     @classmethod
     def of(cls, table: ScoreTable, level: float) -> Self:
         """The band that holds the whole rising curve with probability ``1 − level`` at least."""
-        if not np.array_equal(table.weight, table.negative_sq + table.positive_sq):
+        if not rows_count_once(table):
             raise InputError(
                 "the rows of the reference must have no weights, since its limits are for rows "
                 "that count once. Leave the weights out, or monitor against a calibrator."

@@ -1,0 +1,176 @@
+"""The command for a job that runs every night: a monitor whose state is a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from calibrant.cli import jobs, options
+from calibrant.cli.checking import CHANGED, ExitCode, fitted_roles
+from calibrant.cli.console import say, say_json, tell
+from calibrant.cli.paths import PICTURES, OutputOption, check_places
+from calibrant.errors import ParameterError
+
+if TYPE_CHECKING:
+    from calibrant.engines.rows_of_files import FileTable
+    from calibrant.estimators.fitted import Fitted
+    from calibrant.monitor import Monitor
+
+__all__ = ["monitor"]
+
+StateFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="STATE", show_default=False, help="File of the monitor; made if it is not there."
+    ),
+]
+WatchedFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibrator", "-c", metavar="JSON", help="Calibrator whose probabilities are watched."
+    ),
+]
+ProbabilityColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--prob", "-p", metavar="COL", help="Column of probabilities, in place of scores."
+    ),
+]
+Alpha = Annotated[
+    float | None,
+    typer.Option(help="New monitor: chance of a false alarm, ever; 0.05.", show_default=False),
+]
+Least = Annotated[
+    float | None,
+    typer.Option(
+        help="New monitor: changes of a probability below this are none; 0.", show_default=False
+    ),
+]
+When = Annotated[
+    str, typer.Option(metavar="TEXT", help="A name for these rows, such as their day.")
+]
+ChartFile = Annotated[
+    Path | None, typer.Option(metavar="PNG", help="Draw what came and the evidence.")
+]
+
+
+def monitor(
+    state: StateFile,
+    files: options.Files,
+    calibrator: WatchedFile = None,
+    score: options.FittedScore = None,
+    prob: ProbabilityColumn = None,
+    label: options.FittedLabel = None,
+    weight: options.WeightColumn = None,
+    segment: options.SegmentColumn = None,
+    pos_label: options.PosLabel = None,
+    alpha: Alpha = None,
+    least: Least = None,
+    when: When = "",
+    plot: ChartFile = None,
+    exit_code: ExitCode = False,
+    decimal: options.DecimalMark = None,
+    missing: options.MissingRows = "error",
+    format: options.StreamFormat = None,
+    cells: options.Cells = "auto",
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    json: options.Json = False,
+    threads: options.Threads = None,
+    memory_limit: options.MemoryLimit = None,
+) -> None:
+    """Watch probabilities day after day, with one false alarm rate for all time.
+
+    \b
+    Examples:
+      calibrant monitor state.json monday.csv --prob probability --label churned
+      calibrant monitor state.json tuesday.csv --prob probability --label churned --exit-code
+      calibrant monitor state.json 'day-7-*.parquet' -c calibrator.json --when 2026-03-07
+
+    Give it each row once, when its label has come. The state is replaced whole, after
+    all went well. With --exit-code the command ends with 3 from the alarm on.
+    """
+    from calibrant.cli import segment_jobs
+    from calibrant.cli.column_roles import complete_roles
+
+    check_places({"--plot": OutputOption(plot, PICTURES)}, [*files, calibrator, state])
+    check_places({"STATE": OutputOption(state)}, [*files, calibrator])
+    fitted = None if calibrator is None else jobs.load_map(calibrator)
+    watching = _begin(state, fitted, segment, alpha, least)
+    named = jobs.ColumnRoles(prob or "", label or "", weight, pos_label, segment)
+    if fitted is not None:
+        words = (score or [""])[0]
+        named = fitted_roles(fitted, replace(named, score=prob or words))
+    of_scores = fitted is not None and prob is None
+    reading = options.read_options(decimal, missing, format)
+    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
+    with options.engine_for("reading", json, place) as opened:
+        columns = complete_roles(opened, files, named, probabilities=not of_scores)
+        asked = (opened, files, columns, options.read_cells(cells))
+        tables = segment_jobs.read(*asked, probabilities=not of_scores) if segment else None
+        read = (
+            tables.read
+            if tables
+            else jobs.read_files(
+                opened, files, columns, cells=asked[-1], probabilities=not of_scores
+            )
+        )
+    watching.update_table(
+        read.table,
+        scores=of_scores,
+        segments=tables.by_key if tables else None,
+        when=when,
+        classes=read.classes,
+        pos_label=read.pos_label,
+    )
+    watching.save(state)
+    if plot is not None:
+        _draw(watching, plot)
+    _tell(watching, state, read, json)
+    if exit_code and watching.alarm is not None:
+        raise typer.Exit(CHANGED)
+
+
+def _begin(
+    state: Path,
+    fitted: Fitted | None,
+    segment: str | None,
+    alpha: float | None,
+    least: float | None,
+) -> Monitor:
+    """The monitor of the file, or a new one."""
+    from calibrant.monitor import Monitor
+
+    if not state.exists():
+        return Monitor(
+            fitted,
+            alpha=0.05 if alpha is None else alpha,
+            least=0.0 if least is None else least,
+            by_segment=segment is not None,
+        )
+    for name, value in (("--alpha", alpha), ("--least", least)):
+        if value is not None:
+            raise ParameterError(
+                f"{name} is for a new monitor, but {state} is there already. Leave it out, or name "
+                "another file."
+            )
+    return Monitor.load(state, fitted)
+
+
+def _draw(watching: Monitor, plot: Path) -> None:
+    from calibrant.diagrams.draw import monitor_diagram, render
+    from calibrant.outputs import write_whole
+
+    write_whole(plot, render(monitor_diagram(watching), plot.suffix[1:].lower()))
+
+
+def _tell(watching: Monitor, state: Path, read: FileTable, json: bool) -> None:
+    if json:
+        counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
+        say_json({**watching.reading.to_dict(), **counts, **jobs.file_facts(read)})
+        return
+    say(f"{watching.batches:,} batches, {watching.rows:,} rows so far in ", (str(state), "bold"))
+    tell(str(watching.reading))

@@ -1,0 +1,108 @@
+"""What a monitor says of its state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from calibrant.data.segment_keys import Key
+from calibrant.monitor.monitor_state import BY_SEGMENT, Alarm, MonitorState
+
+__all__ = ["MonitorReading", "reading_of"]
+
+#: what to do about each kind of change
+REMEDIES = {"shift": "intercept", "slope": "refit", "part": "new map"}
+
+
+@dataclass(frozen=True, repr=False)
+class MonitorReading:
+    """What a monitor says now.
+
+    Attributes
+    ----------
+    alarm : Alarm, or None
+        The batch at which the alarm was raised; it stays.
+    evidence : float
+        How many times its stake a bet against the probabilities is worth now, at best 1 on average
+        if they are right.
+    p_value : float
+        The chance that the evidence ever gets as large as it has been, if the probabilities are
+        right. It may be looked at whenever you like.
+    since, since_when : int and str
+        The batch with which the likeliest change began, and when that was. 0 without a batch.
+    change : {"shift", "slope", "part"}
+        What it did to the log-odds: all moved alike, were stretched or squeezed, or moved in one
+        part of the scale.
+    part : (float, float)
+        The probabilities that the likeliest change is about.
+    shift : float
+        What the likeliest change adds to the log-odds there.
+    confidence : float
+        The share of the evidence that speaks for this kind of change.
+    recommendation : {"none", "intercept", "refit", "new map"}
+        As in `Drift`; "none" as long as there is no alarm.
+    segments : tuple
+        Segments with an alarm of their own.
+    """
+
+    alarm: Alarm | None
+    evidence: float
+    p_value: float
+    since: int
+    since_when: str
+    change: str
+    part: tuple[float, float]
+    shift: float
+    confidence: float
+    recommendation: str
+    segments: tuple[Key, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; infinite evidence is None."""
+        return {
+            **asdict(self),
+            "evidence": self.evidence if math.isfinite(self.evidence) else None,
+            "part": list(self.part),
+            "segments": list(self.segments),
+        }
+
+    def __str__(self) -> str:
+        from calibrant.monitor.monitor_words import in_words
+
+        return " ".join(in_words(self))
+
+    __repr__ = __str__
+
+
+def reading_of(state: MonitorState) -> MonitorReading:
+    """What the state of a monitor says."""
+    if state.watched is None:
+        return MonitorReading(None, 1.0, 1.0, 0, "", "shift", (0.0, 1.0), 0.0, 0.0, "none")
+    worst = 0.0 if state.impossible else math.exp(-state.peak)
+    alternatives = state.watched.alternatives()
+    kinds = alternatives.kinds
+    leader = state.evidence.leader(alternatives.prior)
+    kind, since = str(kinds[leader]), int(state.evidence.since[leader])
+    return MonitorReading(
+        alarm=state.alarm,
+        evidence=math.inf if state.impossible else math.exp(min(state.total, 700.0)),
+        p_value=min(1.0, worst * (1.0 if state.band is None else 2.0)),
+        since=since,
+        since_when=next((w.since for w in state.windows if w.last >= since), ""),
+        change=kind,
+        part=(float(alternatives.low[leader]), min(float(alternatives.high[leader]), 1.0)),
+        shift=float(alternatives.shift[leader]),
+        confidence=float(state.evidence.shares()[kinds == kind].sum()),
+        recommendation="none" if state.alarm is None else REMEDIES[kind],
+        segments=_alarmed(state),
+    )
+
+
+def _alarmed(state: MonitorState) -> tuple[Key, ...]:
+    """Segments whose own share of the evidence has been enough by itself."""
+    return tuple(
+        key
+        for key, one in state.segments.items()
+        if math.log(BY_SEGMENT * one.share) + one.evidence.peak >= state.enough
+    )

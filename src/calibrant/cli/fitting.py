@@ -9,6 +9,7 @@ import typer
 
 from calibrant.cli import jobs, method_names, options
 from calibrant.cli.console import run_with_status, say_json
+from calibrant.cli.first_words import refuse_one_class
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.cli.standard_output import refuse_two, words_beside
 from calibrant.errors import ParameterError
@@ -46,6 +47,9 @@ PlotFile = Annotated[
 ReportFile = Annotated[
     Path | None, typer.Option(metavar="HTML", help="Write a page about what improved.")
 ]
+OneClass = Annotated[
+    bool, typer.Option("--allow-one-class", help="Fit although all rows have one label.")
+]
 
 
 def fit(
@@ -66,6 +70,7 @@ def fit(
     decimal: options.DecimalMark = None,
     missing: options.MissingRows = "error",
     format: options.StreamFormat = None,
+    allow_one_class: OneClass = False,
     cells: options.Cells = "auto",
     engine: options.EngineName = "duckdb",
     master: options.Master = None,
@@ -110,6 +115,8 @@ def fit(
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns)
             tables = segment_jobs.read(opened, files, columns, options.read_cells(cells))
+        if not allow_one_class:
+            refuse_one_class(tables.read)
         title = f"fitting {len(tables.by_key):,} segments"
         result = run_with_status(lambda: segment_jobs.fit(tables, many, cv), title, json)
     else:
@@ -117,6 +124,8 @@ def fit(
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns)
             read = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
+        if not allow_one_class:
+            refuse_one_class(read)
         title = (
             f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from calibrant.cli import jobs, options
 from calibrant.cli.console import say, say_json, show, tell
+from calibrant.cli.first_words import label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
@@ -70,8 +72,10 @@ def evaluate(
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
-    show(evaluation)
-    tell(in_words(evaluation))
+    first = tell_first(evaluation.look, label_names(read))
+    show(replace(evaluation, look=None), colour=not first)
+    if evaluation.look is None or not evaluation.look.useless:
+        tell(in_words(evaluation))
 
 
 #: segments that are shown; JSON has them all

@@ -9,6 +9,7 @@ import typer
 
 from calibrant.cli import jobs, method_names, options
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
+from calibrant.cli.first_words import names_of, tell_first, tell_others
 from calibrant.cli.paths import PAGES, OutputOption, check_places
 
 __all__ = ["compare", "report"]
@@ -55,17 +56,19 @@ def compare(
         read = jobs.read_files(opened, files, columns)
     title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
     auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
-    board = auto.leaderboard_
+    names = names_of(read)
+    board, said = auto.leaderboard_, auto.explain(names=names)
     if json:
         standings = None if board is None else board.to_dict()
-        choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": auto.explain()}
+        choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": said}
         advice = [one.to_dict() for one in auto.advice_]
         say_json({**choice, "leaderboard": standings, "advice": advice, **jobs.file_facts(read)})
         return
+    first = tell_first(auto.look_, names)
     if board is not None:
         show(board)
-    tell(auto.explain())
-    tell_advice(one.text for one in auto.advice_)
+    tell(said.removeprefix(first).strip())
+    tell_others(auto.advice_, first)
 
 
 def report(

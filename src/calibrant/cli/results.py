@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from rich import box
 
-from calibrant.cli.console import command, say, say_pairs, show, tell, tell_advice
+from calibrant.cli.console import command, say, say_pairs, show, tell
+from calibrant.cli.first_words import names_of, tell_first, tell_others
 from calibrant.cli.jobs import FitResult, draw, page_of
 from calibrant.cli.letter_diagram import reliability_text
 from calibrant.cli.standard_output import is_standard, said_name, write_standard
@@ -23,6 +24,7 @@ from calibrant.local.rule import LocalFitted
 from calibrant.maps.inverse import ScoreAt
 from calibrant.metrics import Evaluation
 from calibrant.metrics.evaluation_words import in_words
+from calibrant.metrics.first_look import first_look
 from calibrant.metrics.registry import MEASURES
 from calibrant.outputs import write_whole
 from calibrant.result_tables import (
@@ -30,6 +32,7 @@ from calibrant.result_tables import (
     TableColumn,
     TableRow,
     rich_table,
+    shown_percent,
     shown_value,
     worded,
 )
@@ -47,9 +50,11 @@ __all__ = [
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     """What was fitted, what it improves, where it is, and how to go on."""
+    look, names = first_look(result.read.table), names_of(result.read)
+    first = tell_first(look, names)
     tell(_headline(result))
     if result.verdict is not None:
-        tell((result.verdict, "bold"))
+        tell((result.verdict.removeprefix(first).strip(), "bold"))
     if result.segments:
         tell((_of_segments(result), "bold"))
     if result.evaluation is None and result.folds:
@@ -58,10 +63,11 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         say()
         say(reliability_text(result.after, result.before))
         say()
-        show(result.evaluation)
-        tell(in_words(result.evaluation))
+        show(replace(result.evaluation, look=None), colour=not first)
+        if not look.useless:
+            tell(in_words(result.evaluation))
         tell((_how(result), "dim"))
-    tell_advice(one.text for one in result.advice)
+    tell_others(result.advice, first)
     say()
     say_pairs({name: said_name(path) for name, path in written.items() if path is not None})
     say()
@@ -73,13 +79,13 @@ def _headline(result: FitResult) -> str:
     read, fitted = result.read, result.fitted
     names = read.facts["files"]
     of = names[0] if len(names) == 1 else f"{len(names)} files"
-    share = 100 * read.table.total_positive / read.table.total
+    share = shown_percent(read.table.total_positive / read.table.total)
     scores = f"{len(read.table):,} distinct scores."
     if read.table.made:
         moved = f"no score was moved by more than {read.table.error:.2g}"
         scores = f"{len(read.table):,} of {read.table.made}; {moved}."
     return (
-        f"{fitted.method} fitted to {read.facts['rows']:,} rows of {of}: {share:.3g} % are "
+        f"{fitted.method} fitted to {read.facts['rows']:,} rows of {of}: {share} are "
         f"{fitted.pos_label!r}, {scores}"
     )
 
@@ -107,7 +113,7 @@ def segment_table(found: Mapping[str, Evaluation], column: str) -> Any:
     columns = [TableColumn(column, "left"), *map(TableColumn, titles)]
     rows = []
     for name, one in found.items():
-        share = f"{100 * one.positive_weight / one.weight:.3g} %"
+        share = shown_percent(one.positive_weight / one.weight)
         values = (one.after.get(measure.name) for measure in shown)
         cells = ("–" if value is None else shown_value(value) for value in values)
         rows.append(TableRow((name, f"{one.weight:,.6g}", share, *cells)))
@@ -240,6 +246,7 @@ def _argument(value: Any) -> str:
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
     fitted, evaluation = result.fitted, result.evaluation
+    look = first_look(result.read.table)
     board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
@@ -252,6 +259,7 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "summary": None if evaluation is None else in_words(evaluation),
         "segments": [asdict(one) for one in result.segments] if result.segments else None,
+        "headline": look.headline(names_of(result.read)) or None,
         "verdict": result.verdict,
         "chosen": getattr(result.calibrator, "chosen_", None),
         "refused": getattr(result.calibrator, "refused_", None),

@@ -127,8 +127,9 @@ def advise_table(
 def _checks(table: ScoreTable, calibrator: Any, names: LabelNames) -> Iterator[Advice]:
     fitted, look = _map(calibrator), first_look(table)
     yield from said_first(look, names)
-    if look.found != "one class":
-        yield from few_cases(table, calibrator, look, names)
+    if look.found == "one class":
+        return  # that is all there is to say
+    yield from few_cases(table, calibrator, look, names)
     yield from separated(table)
     yield from shifted(table)
     yield from not_probabilities(table)

@@ -285,6 +285,7 @@ def page_of(
     saved_as: Path | None = None,
 ) -> Report:
     """The page on a calibrator that was fitted to a table of files."""
+    from calibrant.metrics.first_look import first_look
     from calibrant.reports.make import calibration_report, report_of
 
     name = "calibrator.json" if saved_as is None else str(saved_as)
@@ -292,7 +293,8 @@ def page_of(
     names = {"score_name": read.facts["score_column"], "label_name": read.facts["label_column"]}
     options: dict[str, Any] = {"title": title, "source": source, "saved_as": name, **names}
     if too_few(read.table):
-        raise InputError("a report needs at least two rows of each class.")
+        first = first_look(read.table).headline(names_of(read))
+        raise InputError(f"{first} A report needs at least two rows of each class.".strip())
     if getattr(calibrator, "leaderboard_", None) is not None:
         return report_of(calibrator, read.table, **options)
     options |= {"classes": list(read.classes), "pos_label": read.pos_label}

@@ -155,7 +155,8 @@ class FirstLook:
         positive = self.positives > 0.0
         return (
             f"There is one class only: every row is {names.named(positive)}. Nothing can be "
-            f"learned of how {names.named(not positive)} scores, and nothing judged."
+            f"learned of how {names.named(not positive)} scores, nor whether the scores tell the "
+            "two apart."
         )
 
 

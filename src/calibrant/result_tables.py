@@ -27,6 +27,7 @@ __all__ = [
     "json_ready",
     "rich_table",
     "short_value",
+    "shown_percent",
     "shown_value",
     "worded",
 ]
@@ -228,6 +229,19 @@ def short_value(value: float) -> str:
         return "∞" if value > 0 else "−∞"
     text = f"{value:.3f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
     return text.replace("-", "−")
+
+
+def shown_percent(share: float, digits: int = 3) -> str:
+    """A share in percent, to so many digits, never as a power of ten.
+
+    >>> shown_percent(0.2384), shown_percent(0.9971, 2), shown_percent(-0.5), shown_percent(1e-7)
+    ('23.8 %', '100 %', '−50 %', '1e-05 %')
+    """
+    value = 100.0 * share
+    text = f"{value:.{digits}g}"
+    if "e+" in text:
+        text = f"{value:,.0f}"
+    return f"{text.replace('-', '−') if value < 0 and 'e' not in text else text} %"
 
 
 def counted(value: float) -> str:

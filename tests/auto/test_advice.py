@@ -48,7 +48,8 @@ def test_few_events():
     assert "at least 100 rows of the rarer class" in text
     low, high = binomtest(y.sum(), 60).proportion_ci(0.9) / y.mean()
     assert f"may be {low:.2g} to {high:.2g} times the one seen" in text
-    assert "times" not in only(cal.advise(p, 0 * y, cal.BLS(classes=[0, 1])), "few_events").text
+    alone = only(cal.advise(p, 0 * y, cal.BLS(classes=[0, 1])), "one_class")
+    assert alone.text.startswith("There is one class only: every row is 0.")
     with pytest.warns(cal.errors.CalibrationWarning, match="at least 100 rows of the rarer class"):
         cal.Isotonic().fit(p, y)
     heavy = np.full(60, 100.0)  # weights are not rows
@@ -179,7 +180,26 @@ def test_scores_of_the_other_label():
     assert "falling_truth" not in codes(cal.advise(1 - p, y))  # said once
     assert "upside_down" not in codes(cal.advise(1 - p, y, pos_label=0))
     few = np.random.default_rng(0).random(12)
-    assert codes(cal.advise(few, np.arange(12) % 2)) == []  # may be chance
+    assert codes(cal.advise(few, np.arange(12) % 2)) == ["few_events"]  # may be chance
+
+
+def test_a_shift_is_advised_only_where_it_mends_as_much():
+    """Scores of 0 and 1 do not move: both losses are infinite, and nothing is mended."""
+    rng = np.random.default_rng(3)
+    truth = rng.beta(1.2, 3, 3000)
+    s = expit(3 * logit(truth) - 0.5)
+    s = np.where(s < 0.2, 0.0, np.where(s > 0.8, 1.0, s))
+    y = rng.random(3000) < truth
+    bls = cal.BLS().fit(s, y)
+    assert cal.metrics.ece(y, bls.calibrate(s)) < 0.1 * cal.metrics.ece(y, s)
+    assert "prior_shift" not in codes(cal.advise(s, y, bls))
+    assert "prior_shift" not in codes(cal.advise(s, y))
+    undersampled = truth / (truth + 0.2 * (1 - truth))
+    found = only(cal.advise(undersampled, y), "prior_shift")
+    assert found.figures["mended"] > 0.9
+    assert found.figures["shift"] == pytest.approx(np.log(0.2), abs=0.15)
+    few = np.flatnonzero(y)[9:]  # nine events measure nothing
+    assert "prior_shift" not in codes(cal.advise(np.delete(s, few), np.delete(y, few)))
 
 
 def test_scores_that_may_be_percentages():
@@ -187,6 +207,7 @@ def test_scores_that_may_be_percentages():
     assert "percentages" in codes(cal.advise(100 * p, y))
     for other in (p, logit(p), 100 * p - 1, 850 * p, 5 * p):
         assert "percentages" not in codes(cal.advise(other, y))
+    assert "points" in codes(cal.advise(850 * p, y))
 
 
 def test_segments():

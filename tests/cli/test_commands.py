@@ -30,7 +30,7 @@ from file_jobs import read_table
 from held_out import out_of_fold
 
 COMMANDS = (
-    *("fit", "compare", "report", "apply", "evaluate", "plot", "export", "check"),
+    *("fit", "compare", "report", "apply", "evaluate", "plot", "export", "check", "monitor"),
     *("methods", "show", "demo"),
 )
 
@@ -724,7 +724,7 @@ def test_the_commands_of_the_guide_work(run, root, scores):
 
 def test_words_are_honest():
     y = [0, 0, 1, 1]
-    worse = in_words(evaluate(y, [0.6, 0.6, 0.4, 0.4], raw=[0.1, 0.2, 0.8, 0.9]))
+    worse = in_words(evaluate(y * 9, [0.6, 0.6, 0.4, 0.4] * 9, raw=[0.1, 0.2, 0.8, 0.9] * 9))
     assert "Log loss rose" in worse
     assert "This made the scores worse" in worse
     assert "AUC moved from 1.000 to 0.000" in worse

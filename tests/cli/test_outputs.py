@@ -42,14 +42,19 @@ WRITERS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]] = {
         ("a.csv", "b.csv", "c.json"),
         {"--update": ".json"},
     ),
+    "monitor": (
+        ("state.json", "a.csv", "b.csv", "--prob", "s", "-l", "y"),
+        ("a.csv", "b.csv"),
+        {"--plot": ".png"},
+    ),
     "export": (
         ("c.json", "--to", "onnx", "--model", "m.onnx"),
         ("c.json", "m.onnx", "m.weights"),
         {"--output": ".onnx"},
     ),
 }
-#: options and arguments that name what is read, or a folder of the command's own
-READ = {"files", "calibrator", "reference", "model", "folder"}
+#: options and arguments that name what is read, or what is the command's own
+READ = {"files", "calibrator", "reference", "model", "folder", "state"}
 
 
 @pytest.fixture

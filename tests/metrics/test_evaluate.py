@@ -67,7 +67,7 @@ def test_margins_are_read_through_the_sigmoid_and_ranked_as_they_are():
     e = metrics.evaluate(Y, P, raw=MARGIN)
     assert any("through the sigmoid" in note for note in e.notes)
     assert e.before["brier"] == pytest.approx(e.after["brier"], rel=1e-12)
-    steep = 1000 * MARGIN  # σ is exactly 0 or 1: ranks would be lost
+    steep = MARGIN * (99 / abs(MARGIN).max())  # σ is exactly 0 or 1: ranks would be lost
     e = metrics.evaluate(Y, P, raw=steep)
     assert e.before["auc"] == e.after["auc"] == metrics.auc(Y, P)
     assert e.before["log_loss"] == math.inf
@@ -193,7 +193,7 @@ def test_plain_text_is_aligned():
         assert all(padded[i - 2 : i] == "  " for i in starts[1:])
         assert line == line.rstrip()
     assert table[0].split() == ["measure", "good", "is", "before", "after", "change"]
-    assert {line.split()[-1] for line in table[2:]} <= {"better", "worse", "same"}
+    assert {line.split()[-1] for line in table[2:]} <= {"lower", "higher", "same"}
     assert lines[-1].startswith("note: 300 distinct scores became")
 
 
@@ -216,8 +216,13 @@ def test_verdicts():
     values = dict.fromkeys(MEASURES, 0.5)
     up = dict.fromkeys(MEASURES, 0.6)
     rows = Evaluation(up, values, 9, 4, 3, 3)._rows()
+    assert {row[-1] for row in rows.values()} == {"higher"}  # no intervals, so no judgement
+    sides = (dict.fromkeys(MEASURES, (0.58, 0.62)), dict.fromkeys(MEASURES, (0.4, 0.55)))
+    rows = Evaluation(up, values, 9, 4, 3, 3, (), 0.95, *sides)._rows()
     for name, measure in MEASURES.items():
         assert rows[name][-1] == ("worse" if measure.better == "smaller" else "better")
+    sides[1]["auc"] = (0.4, 0.59)  # they overlap
+    assert Evaluation(up, values, 9, 4, 3, 3, (), 0.95, *sides).verdict("auc") == "unclear"
     rows = Evaluation(values, values, 9, 4, 3, 3)._rows()
     assert {row[-1] for row in rows.values()} == {"same"}
     fixed = Evaluation(values, values | {"log_loss": math.inf}, 9, 4, 3, 3)._rows()["log_loss"]
@@ -231,7 +236,7 @@ def test_a_change_that_may_be_none_is_unclear():
     rows = Evaluation(up, values, 9, 4, 3, 3, (), 0.95, spans, spans, change)._rows()
     assert rows["brier"][4:] == ("0.4000 to 0.8000", "unclear", "−0.1000 to 0.3000")
     assert rows["auc"][4:] == ("–", "better", "0.0500 to 0.1500")
-    assert rows["mce"][4:] == ("–", "worse", "–")
+    assert rows["mce"][4:] == ("–", "unclear", "–")
 
 
 def test_a_measure_that_only_one_side_has_is_shown_without_a_verdict():
@@ -254,7 +259,7 @@ def test_rich_table():
     assert "…" not in text
     for measure in MEASURES.values():
         assert measure.label in text
-    assert "better" in text
+    assert "unclear" in text
     assert "300 distinct scores became" in text
 
 

@@ -17,7 +17,7 @@ from calibrant.data.lazy_checks import Names
 from calibrant.data.lazy_rows import lazy_frame, read_lazy
 from calibrant.data.passes import together
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics.evaluating_lazy import OutsideError, _measuring, evaluate_rows
+from calibrant.metrics.evaluating_lazy import OutsideError, _measuring, _start, evaluate_rows
 from calibrant.metrics.registry import MEASURES, REDRAWN
 from lazy_frames import KINDS
 from lazy_frames import frame as frame_of
@@ -275,7 +275,7 @@ def test_few_rows_are_fetched_of_good_predictions(raw):
 
     made = read_lazy(lazy_frame(frame.lazy()), Names(raw or "p", "y"), run=run)
     with divided(FEW=2**14, EACH=32, MOST=2**14):
-        (e,) = together((made, _measuring(made, 10, 2**10)))
+        (e,) = together((made, _measuring(made, _start(made, 2**10), 10)))
     assert max(fetched) < 0.1 * n
     assert len(fetched) <= (9 if raw else 6)
     plain = metrics.evaluate(frame["y"], p, raw=frame["s"], level=None)

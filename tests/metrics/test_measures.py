@@ -69,12 +69,15 @@ def test_the_measures_of_labels_and_of_drawn_tables_are_measures_of_two_classes(
 @pytest.mark.parametrize(
     ("before", "after", "options", "word"),
     [
-        (0.5, 0.4, {}, "better"),
-        (0.4, 0.5, {}, "worse"),
+        (0.5, 0.4, {}, "unclear"),
+        (0.4, 0.5, {"judged": False}, "higher"),
+        (0.5, 0.4, {"judged": False}, "lower"),
         (0.5, 0.50001, {}, "same"),
-        (0.5, 0.4, {"span": (-0.2, 0.1)}, "unclear"),
-        (0.5, 0.4, {"span": (-0.2, -0.1)}, "better"),
-        (0.5, 0.4, {"same_within": 0.2}, "same"),
+        (0.5, 0.4, {"change": (-0.2, 0.1)}, "unclear"),
+        (0.5, 0.4, {"change": (-0.2, -0.1)}, "better"),
+        (0.4, 0.5, {"change": (0.1, 0.2)}, "worse"),
+        (0.5, 0.4, {"sides": ((0.46, 0.55), (0.3, 0.45))}, "better"),
+        (0.5, 0.4, {"sides": ((0.44, 0.55), (0.3, 0.45))}, "unclear"),
         (math.inf, 0.4, {}, "better"),
         (math.inf, math.inf, {}, "same"),
     ],
@@ -178,12 +181,12 @@ def test_notes_that_others_look_for_have_a_topic():
     assert topic_of("ties are new") is None
 
 
-def test_a_page_leaves_out_why_the_change_has_no_intervals():
+def test_the_changes_of_a_page_have_intervals():
     report = cal.calibration_report(P, Y, calibrator=cal.Isotonic())
-    hidden = [note for note in report.evaluation.notes if topic_of(note) == CHANGE]
-    assert len(hidden) == 1
+    assert not any(topic_of(note) == CHANGE for note in report.evaluation.notes)
+    _, low, high = report.evaluation.change["brier"]
+    assert low < high
     page = report.to_html()
-    assert f"<li>{hidden[0]}</li>" not in page
     shown = next(note for note in report.evaluation.notes if topic_of(note) == TIES)
     assert f"<li>{shown}</li>" in page
 

@@ -684,3 +684,37 @@ def test_an_isotonic_map_raises_no_more_false_alarms_than_promised():
             fitted, cal.ScoreTable.from_arrays(new, rng.random(500) < new)
         ).found
     assert alarms <= 13  # 5 % and two deviations; before, 7 to 11 % of them
+
+
+def test_scores_that_run_the_wrong_way_are_told_before_any_slope():
+    rng = np.random.default_rng(5)
+    p = rng.beta(1, 3, 4000)
+    y = rng.random(4000) < p
+    turned = cal.ScoreTable.from_arrays(1 - p, y)
+    for drift in (
+        check_drift(Identity(), turned),
+        check_drift(cal.ScoreTable.from_arrays(p, y), turned),
+    ):
+        assert drift.wrong_way
+        assert "These scores run the wrong way: AUC 0.2" in str(drift)
+        assert "Find out why before anything is fitted" in str(drift)
+        assert "Correct the logit" not in str(drift)
+        assert drift.to_dict()["wrong_way"]
+    with pytest.raises(cal.errors.InputError, match="run the wrong way"):
+        check_drift(Identity(), turned).update(Identity())
+    nothing = check_drift(Identity(), cal.ScoreTable.from_arrays(rng.permutation(p), y))
+    assert "These scores say nothing about the labels" in str(nothing)
+    assert "Find out why" in str(nothing)
+    same = check_drift(Identity(), cal.ScoreTable.from_arrays(p, y))
+    assert not same.wrong_way
+    assert same.look.sound
+
+
+def test_a_slope_below_nothing_has_the_word_also_where_auc_is_not_sure():
+    """Few rows, far out: AUC cannot tell, the slope can."""
+    few = cal.ScoreTable.from_counts([0.02, 0.5, 0.98], [5, 40, 8], [9, 38, 6])
+    drift = check_drift(Identity(), few)
+    assert drift.recommendation == "refit"
+    assert drift.line[1] <= -1.0
+    assert drift.look.found == "not told"
+    assert "These scores run the wrong way: the slope that would mend them is" in str(drift)

@@ -725,8 +725,10 @@ def test_words_for_every_outcome(many):
 
 def test_in_words_is_the_one_of_before():
     y = [0, 0, 1, 1]
-    e = cal.evaluate(y, [0.6, 0.6, 0.4, 0.4], raw=[0.1, 0.2, 0.8, 0.9])
+    e = cal.evaluate(y * 9, [0.6, 0.6, 0.4, 0.4] * 9, raw=[0.1, 0.2, 0.8, 0.9] * 9)
     assert "This made the scores worse" in in_words(e)
+    e = cal.evaluate(y, [0.2, 0.3, 0.6, 0.7], raw=[0.1, 0.2, 0.8, 0.9])
+    assert "may be chance" in in_words(e)
     assert in_words(cal.evaluate(y, [0.1, 0.2, 0.8, 0.9])).startswith("Log loss is")
     same = cal.evaluate(y, [0.1, 0.2, 0.8, 0.9], raw=[0.1, 0.2, 0.8, 0.9])
     assert in_words(same).startswith("Log loss stayed at 0.164 and ECE at 0.150.")

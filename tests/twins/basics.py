@@ -91,7 +91,14 @@ def logistic_correction(s, y, w, query):
 
 
 def identity(s, y, w, query):
-    return as_probability([v for v, a in zip(s, w, strict=True) if a > 0], query)[1]
+    seen = sorted(v for v, a in zip(s, w, strict=True) if a > 0)
+    q = np.asarray(query, float)
+    if seen[0] >= 0 and 10 < seen[-1] <= 100:  # percentages; 0 and 100 were rounded
+        inside = [v for v in seen if 0 < v < 100] or [50.0]
+        return np.array([min(max(v, inside[0] / 2), (100 + inside[-1]) / 2) / 100 for v in q])
+    if max(-seen[0], seen[-1]) > 100:  # points
+        return np.full(len(q), np.dot(w, y) / np.sum(w))
+    return as_probability(seen, query)[1]
 
 
 def rescale(s, y, w, query, formula="sigmoid"):

@@ -7,24 +7,25 @@ from typing import Any
 
 from calibrant.advice.leaks import better_than_held_out
 from calibrant.advice.piece import Advice
+from calibrant.advice.prior_shift_check import shifted
 from calibrant.advice.segment_checks import segment_gaps
 from calibrant.advice.table_checks import (
     falling,
     few_cases,
     lost_order,
-    percentages,
+    not_probabilities,
+    said_first,
     separated,
-    shifted,
-    upside_down,
     zero_or_one,
 )
+from calibrant.data.score_kinds import kind_of, probability_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments
 from calibrant.data.validation import check_lengths, read_binary
 from calibrant.errors import InputError
 from calibrant.estimators.registry import calibrator_of
-from calibrant.losses import sigmoid
 from calibrant.maps import Map, VectorMap
+from calibrant.metrics.first_look import LabelNames, first_look
 
 __all__ = ["advise", "advise_table"]
 
@@ -64,12 +65,14 @@ def advise(
 
     Notes
     -----
-    ``few_events``: fewer rows of the rarer class than the method's ``events_needed``.
+    ``one_class``, ``upside_down`` (high scores go with negatives), ``no_separation`` and
+    ``no_order`` come first, by `calibrant.metrics.first_look`: claims at a level of 99 %.
+    ``few_events``: fewer rows of the rarer class than the method's ``events_needed``, or than ten.
     ``trained_on_these_rows``: AUC of 0.999 or more, or three standard errors above that of
     ``held_out``. ``prior_shift``: base rate and mean score four standard errors and 0.4 logits
-    apart, and a constant on the logit mends about all of it. ``falling_truth``: the rate of
-    positives in bins falls by 0.02 or more, beyond 999 draws of the best rising rates.
-    ``upside_down``: AUC four standard errors below one half. ``percentages``: margins in 0 to 100.
+    apart, and a constant on the logit mends at least ¾ of what BLS mends, out of fold.
+    ``falling_truth``: the rate of positives in bins falls by 0.02 or more, beyond 999 draws of the
+    best rising rates. ``percentages``, ``points``: scores of 0 to 100, or of another scale.
     ``zero_or_one``, ``auc_lost``: what the map does to these rows. ``segments``: Holm's procedure
     at 1 % on z = Σw(y − p)/√Σw²p(1 − p), gaps of a tenth or more. O(N log N).
 
@@ -88,7 +91,8 @@ def advise(
     options = {"pos_label": pos_label, "classes": classes}
     rows = read_binary(scores, y, sample_weight, **options)
     table = ScoreTable.from_rows(rows)
-    advice = list(advise_table(table, calibrator_of(calibrator)))
+    names = LabelNames.of(rows.classes, rows.pos_label)
+    advice = list(advise_table(table, calibrator_of(calibrator), names=names))
     if held_out is not None:
         other = ScoreTable.from_arrays(*_pair(held_out), **options)
         better = list(better_than_held_out(table, other))
@@ -97,32 +101,40 @@ def advise(
         values, codes = read_segments(segments)
         check_lengths(y=len(rows.scores), segments=len(codes))
         fitted = _map(calibrator)
-        if fitted is None and not table.looks_like_probabilities:
-            p = sigmoid(rows.scores)
-        else:
-            p = rows.scores if fitted is None else fitted(rows.scores)
-        advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
+        if fitted is not None:
+            p = fitted(rows.scores)
+            advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
+        elif kind_of(table) != "points":  # which stand for no probability
+            p = probability_of(rows.scores, table)
+            advice += segment_gaps(p, rows.positive, rows.weight, values, codes)
     return tuple(advice)
 
 
-def advise_table(table: ScoreTable, calibrator: Any = None) -> tuple[Advice, ...]:
-    """The checks that need only a table, and perhaps a calibrator (fitted or not)."""
+def advise_table(
+    table: ScoreTable, calibrator: Any = None, *, names: LabelNames | None = None
+) -> tuple[Advice, ...]:
+    """The checks that need only a table, and perhaps a calibrator (fitted or not).
+
+    ``names`` says what the labels are called.
+    """
     if not table:
         raise InputError("table must hold at least one score, but it is empty.")
     if len(table) > MOST_CELLS:
         table = table.pool(MOST_CELLS)
-    return tuple(_checks(table, calibrator))
+    return tuple(_checks(table, calibrator, names or LabelNames()))
 
 
-def _checks(table: ScoreTable, calibrator: Any) -> Iterator[Advice]:
-    fitted = _map(calibrator)
-    if hasattr(calibrator, "events_needed"):
-        yield from few_cases(table, calibrator)
+def _checks(table: ScoreTable, calibrator: Any, names: LabelNames) -> Iterator[Advice]:
+    fitted, look = _map(calibrator), first_look(table)
+    yield from said_first(look, names)
+    if look.found == "one class":
+        return  # that is all there is to say
+    yield from few_cases(table, calibrator, look, names)
     yield from separated(table)
-    yield from shifted(table, fitted)
-    yield from percentages(table)
-    wrong_way = list(upside_down(table))
-    yield from wrong_way or falling(table)
+    yield from shifted(table)
+    yield from not_probabilities(table)
+    if look.found != "wrong way":
+        yield from falling(table)
     if fitted is not None:
         yield from zero_or_one(table, fitted)
         yield from lost_order(table, fitted)

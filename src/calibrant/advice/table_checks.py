@@ -1,32 +1,32 @@
-"""Checks of a score table and a map: few cases, 0 and 1, ties, shift, falls, separation."""
+"""Checks of a score table and a map: few cases, direction, 0 and 1, ties, falls, separation."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, isotonic_regression
+from scipy.optimize import isotonic_regression
 from scipy.special import xlogy
 
-from calibrant.advice.leaks import auc_error
 from calibrant.advice.piece import Advice
+from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import too_few
-from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
+from calibrant.metrics.first_look import FEW, FirstLook, LabelNames
 from calibrant.metrics.ranking import area, one_class
+from calibrant.result_tables import shown_percent
 
 __all__ = [
+    "SAID_FIRST",
     "falling",
     "few_cases",
     "lost_order",
-    "percentages",
+    "not_probabilities",
+    "said_first",
     "separated",
-    "shifted",
-    "upside_down",
     "zero_or_one",
 ]
 
@@ -36,16 +36,15 @@ Array = NDArray[np.float64]
 SUSPICIOUS = 0.999
 #: fewer rows of a class than this raise no suspicion
 ENOUGH = 30
-#: scores are called upside down if AUC is below one half by more standard errors than this
-BELOW = 4.0
-#: scores whose largest is above the first number and at most the second may be percentages
-PERCENT = (10.0, 100.0)
+#: what a first look may find that is advice, and its code
+SAID_FIRST = {
+    "one class": "one_class",
+    "wrong way": "upside_down",
+    "nothing": "no_separation",
+    "no order": "no_order",
+}
 #: a smaller loss of AUC is not mentioned
 AUC_LOST = 1e-3
-#: base rate and mean score must be further apart than this: in standard errors, and in logits
-FAR, FAR_LOGIT = 4.0, 0.4
-#: a shift is said to be enough if it has this share of the map's gain
-MOST_OF_IT = 0.9
 #: falling rates: the most bins, the fewest rows in each, and the least fall that matters
 FALL_BINS, FALL_ROWS, LEAST_FALL = 20, 50, 0.02
 #: more rows than this count as so many, since random numbers must be drawn for them
@@ -53,11 +52,16 @@ FALL_MOST = 1e12
 REPLICATES = 999
 
 
-def few_cases(table: ScoreTable, calibrator: Any) -> Iterator[Advice]:
-    """Fewer rows of the rarer class than the calibrator wants."""
-    if text := too_few(calibrator, table):
-        figures = {"needed": calibrator.events_needed, "found": table.rarest}
-        yield Advice("few_events", text, figures)
+def few_cases(
+    table: ScoreTable, calibrator: Any, look: FirstLook, names: LabelNames
+) -> Iterator[Advice]:
+    """Fewer rows of the rarer class than the calibrator wants, or than anything can be told of."""
+    needed = getattr(calibrator, "events_needed", 0)
+    text = too_few(calibrator, table) if needed else ""
+    if not text and look.few:
+        text, needed = look.few_words(names), FEW
+    if text:
+        yield Advice("few_events", text, {"needed": needed, "found": table.rarest})
 
 
 def separated(table: ScoreTable) -> Iterator[Advice]:
@@ -75,33 +79,26 @@ def separated(table: ScoreTable) -> Iterator[Advice]:
         )
 
 
-def upside_down(table: ScoreTable) -> Iterator[Advice]:
-    """Scores that are high for the other class."""
-    if one_class(table) or table.rarest < 2:
-        return
-    auc = area(table)
-    errors = (0.5 - auc) / auc_error(auc, table)
-    if errors > BELOW:
-        yield Advice(
-            "upside_down",
-            f"the scores are higher for the negatives (AUC {auc:.4f}, {errors:.1f} standard errors "
-            "below one half): they are probably those of the other label, which pos_label is to "
-            "name. An increasing map can only make all rows alike here; Isotonic(increasing=False) "
-            "falls.",
-            {"auc": auc, "errors": errors},
-        )
+def said_first(look: FirstLook, names: LabelNames) -> Iterator[Advice]:
+    """One class, the wrong direction, or scores that say nothing."""
+    if look.found in SAID_FIRST:
+        figures = {"auc": look.auc, "low": look.low, "high": look.high}
+        known = {name: value for name, value in figures.items() if value is not None}
+        yield Advice(SAID_FIRST[look.found], look.headline(names), known)
 
 
-def percentages(table: ScoreTable) -> Iterator[Advice]:
-    """Scores that were read as margins, but may be percentages."""
-    low, high = float(table.scores[0]), float(table.scores[-1])
-    if low >= 0.0 and PERCENT[0] < high <= PERCENT[1]:
-        yield Advice(
-            "percentages",
-            f"the scores lie between {low:.4g} and {high:.4g}, and are read as margins, through "
-            "the sigmoid. If they are percentages, divide them by 100.",
-            {"low": low, "high": high},
-        )
+def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
+    """Scores that look like percentages, or like points of some scale."""
+    low, high, kind = float(table.scores[0]), float(table.scores[-1]), kind_of(table)
+    ends = f"the scores go from {low:.4g} to {high:.4g}"
+    told = {
+        "percentages": f"{ends} and look like percentages: as they are they were judged as score / "
+        "100. If they are something else, the figures before mean nothing.",
+        "points": f"{ends}: they are points, not probabilities. As they are only their order can "
+        "be judged.",
+    }
+    if kind in told:
+        yield Advice(kind, told[kind], {"low": low, "high": high})
 
 
 def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
@@ -114,7 +111,7 @@ def zero_or_one(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
         cost = f", and for a weight of {wrong:.4g} that was wrong" if wrong else ""
         yield Advice(
             "zero_or_one",
-            f"{100 * share:.3g} % of these rows get a probability of exactly 0 or 1{cost}: a "
+            f"{shown_percent(share)} of these rows get a probability of exactly 0 or 1{cost}: a "
             "single surprise makes the log loss infinite. Use a smoothed method, such as "
             'Isotonic(smoothing="laplace") or BLS.',
             {"share": share, "wrong": wrong},
@@ -137,48 +134,6 @@ def lost_order(table: ScoreTable, fitted: Map) -> Iterator[Advice]:
             'ties, such as Isotonic(interpolation="centred") or BLS.',
             {"before": before, "after": after, "distinct": len(table), "values": values},
         )
-
-
-def shifted(table: ScoreTable, fitted: Map | None) -> Iterator[Advice]:
-    """A base rate far from the mean score, where a constant on the logit mends it."""
-    if not table.looks_like_probabilities or one_class(table):
-        return
-    p, n = table.scores, table.weight
-    mean, rate = float(n @ p) / table.total, table.total_positive / table.total
-    squares = table.negative_sq + table.positive_sq
-    error = math.sqrt(float(squares @ (p * (1.0 - p)))) / table.total
-    gap = _logit(rate) - _logit(mean)
-    if abs(rate - mean) <= FAR * error or abs(gap) <= FAR_LOGIT:
-        return
-    shift = _shift(p, n, rate)
-    moved = sigmoid(logit(p) + shift)
-    if fitted is not None:
-        before, best, simple = (_loss(table, q) for q in (p, fitted(p), moved))
-        if simple - best > (1.0 - MOST_OF_IT) * (before - best):
-            return  # there is more to mend than that
-    yield Advice(
-        "prior_shift",
-        f"the scores expect {100 * mean:.3g} % positives, but {100 * rate:.3g} % came: the model "
-        "was probably trained at another base rate (undersampling, class weights), or the "
-        f"population has moved. Adding {shift:+.3f} to the logit mends it by itself: "
-        f'calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),)).',
-        {"mean": mean, "rate": rate, "shift": shift},
-    )
-
-
-def _shift(p: Array, n: Array, rate: float) -> float:
-    """The constant on the logit that makes the mean prediction the base rate."""
-    z, total = logit(p), float(n.sum())
-    return float(brentq(lambda b: float(n @ sigmoid(z + b)) / total - rate, -800.0, 800.0))
-
-
-def _logit(p: float) -> float:
-    return float(logit(np.array([p]))[0])
-
-
-def _loss(table: ScoreTable, p: Array) -> float:
-    with np.errstate(divide="ignore"):
-        return -float(xlogy(table.negative, 1.0 - p).sum() + xlogy(table.positive, p).sum())
 
 
 def falling(table: ScoreTable, seed: int = 0) -> Iterator[Advice]:

@@ -20,10 +20,11 @@ from calibrant.auto.folds import (
     table_cv,
 )
 from calibrant.auto.leaderboard import Leaderboard
-from calibrant.auto.scoring import CandidateTrial, choose, judge, standings
+from calibrant.auto.scoring import CandidateTrial, choose, judge, pairs_of, standings
 from calibrant.auto.several_classes import MIXTURE, count_distinct, judge_classes, row_splits
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.uncalibrated import Uncalibrated
+from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
@@ -36,6 +37,7 @@ from calibrant.estimators.named_methods import BEFORE, check_orientation, named_
 from calibrant.estimators.registry import calibrators_of
 from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Map
+from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.scaling.base import (
     OneOrMany,
@@ -49,6 +51,7 @@ Array = NDArray[np.float64]
 
 #: what calibrates scores alone: the first kind takes two classes, the others several
 KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
+_POINTS = f"the scores are points, which stand for no probability: {BEFORE} is one rate for all"
 
 
 class Candidates:
@@ -106,6 +109,13 @@ class AutoCalibrator(OneOrMany):
     calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
     oof_ : dict of name to ScoreTable, of several classes to ScoreMatrix
         Each candidate's predictions out of fold, with what happened.
+    pairs_ : dict of name to PairedCells
+        Two classes: each candidate's predictions out of fold beside the scores of the same rows.
+    look_ : FirstLook
+        Two classes: their direction, and whether they say anything (see `explain`).
+    scores_are_ : str
+        What the scores look like: probabilities, percentages, margins or points. Points stand for
+        no probability: ``"uncalibrated"`` is then one rate for all rows.
     advice_ : tuple of Advice
         Two classes: what deserves a look (see `advise`); `fit` also warns of it.
 
@@ -158,6 +168,8 @@ class AutoCalibrator(OneOrMany):
     leaderboard_: Leaderboard | None
     chosen_: str
     refused_: str | None
+    look_: FirstLook | None
+    scores_are_: str
 
     def __init__(
         self,
@@ -239,6 +251,9 @@ class AutoCalibrator(OneOrMany):
 
     def _judge(self, table: ScoreTable, parts: list[Fold], notes: tuple[str, ...] = ()) -> Map:
         named = {BEFORE: Uncalibrated(), "BLS": BLS(), **self._named((Calibrator,))}
+        self.look_, self.scores_are_ = first_look(table), kind_of(table)
+        if self.scores_are_ == "points":
+            notes = (*notes, _POINTS)
         if not parts:
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
@@ -246,8 +261,8 @@ class AutoCalibrator(OneOrMany):
             trials, sample, len(parts), lambda own: len(np.unique(own(table.scores))), notes
         )
         self.oof_ = {name: trial.oof for name, trial in trials.items()}
+        self.pairs_ = pairs_of({name: trial.judged for name, trial in trials.items()}, parts)
         self.calibrator_ = trials[self.chosen_].calibrator
-        self.advice_ = advise_table(table, self.calibrator_)
         fitted: Map = self.calibrator_.map_
         return fitted
 
@@ -255,15 +270,28 @@ class AutoCalibrator(OneOrMany):
     def _warnings(self) -> list[Advice]:
         """The advice that `fit` warns of.
 
-        Two kinds are only guesses, so they are not warned of: data that are easy to tell apart look
-        as if the model had been trained on them, and scores in points look like percentages.
+        Some kinds are only guesses, so they are not warned of: data that are easy to tell apart
+        look as if the model had been trained on them, and what kind scores are is seen by their
+        ends only.
         """
-        guesses = {"trained_on_these_rows", "percentages"}
+        guesses = {"trained_on_these_rows", "percentages", "points"}
         return [one for one in self.advice_ if one.code not in guesses]
+
+    def _learn(
+        self,
+        table: ScoreTable,
+        classes: NDArray[Any],
+        pos_label: Any,
+        fit: Callable[[ScoreTable], Map] | None = None,
+    ) -> Self:
+        super()._learn(table, classes, pos_label, fit)
+        names = LabelNames.of(classes, pos_label)
+        self.advice_ = advise_table(self._in_rows(table), self.calibrator_, names=names)
+        return self
 
     def _cannot_judge(self, table: ScoreTable) -> Map:
         self.calibrator_ = Uncalibrated().fit_table(table)
-        self.chosen_, self.leaderboard_, self.oof_, self.advice_ = BEFORE, None, {}, ()
+        self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
         rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
         self.refused_ = (
             f"The scores are kept as they are: there are fewer than two {rarer}, so that nothing "
@@ -293,7 +321,8 @@ class AutoCalibrator(OneOrMany):
         )
         self.chosen_ = chosen
         self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes)
-        self.refused_ = refusal(self.leaderboard_) if chosen == BEFORE else None
+        kept = chosen == BEFORE
+        self.refused_ = refusal(self.leaderboard_, self.scores_are_) if kept else None
 
     # --- several classes ------------------------------------------------------------------------
 
@@ -301,6 +330,7 @@ class AutoCalibrator(OneOrMany):
         self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         named = self._named(KINDS)
+        self.look_, self.scores_are_ = None, "distributions"
         weight = read_weight(sample_weight, len(to_column(y, "y")))
         present = None if weight is None else weight > 0
         pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state, present)
@@ -315,14 +345,18 @@ class AutoCalibrator(OneOrMany):
         self.oof_ = {
             name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
         }
-        self.advice_ = ()
+        self.pairs_, self.advice_ = {}, ()
         self._learn_rows(trials[self.chosen_].map, matrix, classes)
         return self
 
     # --- what came of it ------------------------------------------------------------------------
 
-    def explain(self) -> str:
+    def explain(self, *, names: LabelNames | None = None) -> str:
         """What was chosen and why, in plain words with the figures.
+
+        What is wrong with the scores themselves comes first: one class only, the wrong direction,
+        or that they say nothing. ``names`` says how to call the labels, their column and the option
+        that names the positive one.
 
         >>> rng = np.random.default_rng(0)
         >>> p = rng.random(1000)
@@ -330,9 +364,14 @@ class AutoCalibrator(OneOrMany):
         BLS was chosen
         """
         check_is_fitted(self, "map_")
+        first = ""
+        if self.look_ is not None:
+            first = self.look_.headline(names or LabelNames.of(self.classes_, self.pos_label_))
         if self.leaderboard_ is None:
-            return str(self.refused_)
-        return explanation(self.leaderboard_, self.refused_)
+            return f"{first} {self.refused_}".strip()
+        useless = self.look_ is not None and self.look_.useless
+        said = explanation(self.leaderboard_, self.refused_, self.scores_are_, useless=useless)
+        return f"{first} {said}".strip()
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it.

@@ -6,38 +6,40 @@ import math
 
 from calibrant.auto.leaderboard import Leaderboard, Standing
 from calibrant.estimators.named_methods import BEFORE
+from calibrant.result_tables import shown_percent
 
 __all__ = ["explanation", "refusal"]
 
 
-def refusal(board: Leaderboard) -> str:
-    """Why the scores are kept as they are."""
+def refusal(board: Leaderboard, scores_are: str = "probabilities") -> str:
+    """Why the scores are kept as they are; of points: why all rows get one rate."""
     best = next((row for row in board.rows if row.name != BEFORE), None)
+    kept = _KEPT.get(scores_are, "The scores are kept as they are")
     if best is None or not math.isfinite(best.log_loss):
-        return (
-            "The scores are kept as they are: no candidate has a finite log loss on rows that it "
-            "has not seen."
-        )
+        return f"{kept}: no candidate has a finite log loss on rows that it has not seen."
     end = " which is no more than one standard error." if best.gain > 0 else "."
     return (
-        f"The scores are kept as they are: the best candidate, {best.name}, "
-        f"{_gained(best, board)}{',' if best.gain > 0 else ''}{end}"
+        f"{kept}: the best candidate, {best.name}, "
+        f"{_gained(best, board, scores_are)}{',' if best.gain > 0 else ''}{end}"
     )
 
 
-def explanation(board: Leaderboard, refused: str | None) -> str:
-    """What was chosen, how much it gains, what it does to the ranking, and what else did well."""
+_KEPT = {"points": "No map of these scores is better than one rate for all rows"}
+
+
+def explanation(
+    board: Leaderboard, refused: str | None, scores_are: str, *, useless: bool = False
+) -> str:
+    """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
+    ``useless`` scores only what was fitted all the same."""
+    if useless:
+        return _all_the_same(board, refused)
     before, chosen = board[BEFORE], board.chosen
-    how = (
-        f"Judged out of fold ({board.folds} fold{'s' * (board.folds != 1)}, weight "
-        f"{board.weight:.10g})"
-    )
     if refused is not None:
         parts = [refused]
     else:
-        parts = [
-            f"{chosen.name} was chosen. {how}, it {_gained(chosen, board)}{_share(chosen, before)}."
-        ]
+        gained = f"{_gained(chosen, board, scores_are)}{_share(chosen, before)}"
+        parts = [f"{chosen.name} was chosen. {_how(board)}, it {gained}."]
     parts.append(_order(chosen))
     if before.certain and refused is None:
         parts.append(
@@ -53,7 +55,23 @@ def explanation(board: Leaderboard, refused: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _gained(row: Standing, board: Leaderboard) -> str:
+def _how(board: Leaderboard) -> str:
+    return (
+        f"Judged out of fold ({board.folds} fold{'s' * (board.folds != 1)}, weight "
+        f"{board.weight:.10g})"
+    )
+
+
+def _all_the_same(board: Leaderboard, refused: str | None) -> str:
+    """What was taken where nothing is worth taking: no praise, only the figures."""
+    before, chosen = board[BEFORE], board.chosen
+    if refused is not None:
+        return "The scores are kept as they are."
+    losses = f"{_number(before.log_loss)} before, {_number(chosen.log_loss)} after"
+    return f"What was fitted all the same is {chosen.name} (log loss out of fold: {losses})."
+
+
+def _gained(row: Standing, board: Leaderboard, scores_are: str) -> str:
     before = board[BEFORE].log_loss
     if math.isinf(before):
         return (
@@ -62,16 +80,20 @@ def _gained(row: Standing, board: Leaderboard) -> str:
         )
     word = "gains" if row.gain >= 0 else "loses"
     low, high = (_number(value) for value in (row.gain_low, row.gain_high))
+    loss = f"log loss{_OVER.get(scores_are, '')}"
     return (
-        f"{word} {_number(abs(row.gain))} in log loss ({_number(before)} → "
+        f"{word} {_number(abs(row.gain))} in {loss} ({_number(before)} → "
         f"{_number(row.log_loss)}; {100 * board.level:g} % interval of the gain {low} to {high})"
     )
+
+
+_OVER = {"points": " over one rate for all rows"}
 
 
 def _share(row: Standing, before: Standing) -> str:
     if not math.isfinite(row.gain) or before.log_loss <= 0:
         return ""
-    return f", {100 * row.gain / before.log_loss:.2g} %"
+    return f", {shown_percent(row.gain / before.log_loss, 2)}"
 
 
 def _order(row: Standing) -> str:

@@ -37,8 +37,9 @@ class Standing:
         Log loss of the scores as they came minus its own, on the same rows, with an interval;
         above 0 is better.
     auc, auc_change : float or None
-        The share of pairs in the right order within the folds, and what it gained over the scores
-        as they came; None with one class.
+        The share of pairs in the right order, and what that gained over the scores as they came;
+        None with one class. The gain is counted within the folds, and added to the AUC that the
+        scores have over all pairs.
     distinct : int
         How many different probabilities (with several classes: distributions) the scores become.
         If these are fewer than the scores, the map makes ties.

@@ -16,6 +16,7 @@ from calibrant.auto.held_out_means import Sample
 from calibrant.auto.leaderboard import Standing
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.named_methods import BEFORE, bare
+from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.ranking import area, one_class
 from calibrant.progress import track
 
@@ -26,6 +27,8 @@ __all__ = [
     "choose",
     "judge",
     "judge_maps",
+    "pairs_of",
+    "ranked_as",
     "sample_of",
     "standings",
 ]
@@ -44,16 +47,23 @@ class Judged(NamedTuple):
     log_loss, brier : arrays
         The loss on each cell of the sample.
     auc : float or None
-        The share of pairs in the right order.
+        The share of pairs in the right order; of two classes within the folds, since the maps of
+        different folds are not to be compared.
     certain : bool
         Whether it gave a probability of exactly 0 or 1. If such a row is wrong, the log loss is
         infinite.
+    whole_auc : float or None
+        Of the scores as they came: the share of all pairs in the right order.
+    p : array or None
+        Two classes: the probability of the positive class in each cell.
     """
 
     log_loss: Array
     brier: Array
     auc: float | None
     certain: bool
+    whole_auc: float | None = None
+    p: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,8 @@ def judge(
     trials = {}
     for name, one in named.items():
         maps, fitted, seconds = bar.fit_all(partial(_fit_table, one), rests, table)
+        if name == BEFORE:  # how scores are read does not depend on the fold
+            maps = [fitted.map_] * len(parts)
         judged, oof = judge_maps(maps, parts, ranks=name == BEFORE)
         trials[name] = CandidateTrial(fitted.map_, seconds, judged, oof, fitted)
     bar.close()
@@ -127,7 +139,7 @@ def judge_maps(
 
     With ``ranks`` the AUC is that of the scores themselves: as probabilities some may be equal.
     """
-    surprise, square, pairs, ordered = [], [], 0.0, 0.0
+    surprise, square, own, pairs, ordered = [], [], [], 0.0, 0.0
     outputs = []
     for fitted, part in zip(maps, parts, strict=True):
         p, held = fitted(part.scores), part.held
@@ -135,16 +147,35 @@ def judge_maps(
         with np.errstate(divide="ignore"):
             surprise += [-np.log1p(-p[zero]), -np.log(p[one])]
         square += [np.square(p[zero]), np.square(1.0 - p[one])]
+        own += [p[zero], p[one]]
         outputs.append(p)
         counted = ScoreTable.from_counts(part.scores if ranks else p, *held)
         if not one_class(counted):
             n = counted.total_negative * counted.total_positive
             pairs, ordered = pairs + n, ordered + n * area(counted)
-    columns = (np.concatenate(c) for c in zip(*(part.held for part in parts), strict=True))
+    columns = [np.concatenate(c) for c in zip(*(part.held for part in parts), strict=True)]
     oof = ScoreTable.from_counts(np.concatenate(outputs), *columns)
+    whole = None
+    if ranks and not one_class(oof):
+        scores = np.concatenate([part.scores for part in parts])
+        whole = area(ScoreTable.from_counts(scores, *columns))
     auc = ordered / pairs if pairs else None
     certain = bool(oof.scores[0] <= 0.0 or oof.scores[-1] >= 1.0)
-    return Judged(np.concatenate(surprise), np.concatenate(square), auc, certain), oof
+    losses = np.concatenate(surprise), np.concatenate(square)
+    return Judged(*losses, auc, certain, whole, np.concatenate(own)), oof
+
+
+def pairs_of(judged: Mapping[str, Judged], parts: list[Fold]) -> dict[str, PairedCells]:
+    """The predictions of each candidate beside the scores of the same cells."""
+    sample = sample_of(parts)
+    scores, positive = [], []
+    for part in parts:
+        for sign, weight in ((False, part.held.negative), (True, part.held.positive)):
+            scores.append(part.scores[weight > 0])
+            positive.append(np.full(len(scores[-1]), sign))
+    before, hit = np.concatenate(scores), np.concatenate(positive)
+    rows = (hit, sample.weight, sample.square, sample.cluster)
+    return {n: PairedCells(one.p, before, *rows) for n, one in judged.items() if one.p is not None}
 
 
 def sample_of(parts: list[Fold]) -> Sample:
@@ -211,7 +242,7 @@ def standings(
     rows = []
     for name, one in judged.items():
         gain, low, high = _gain(before.log_loss, one.log_loss, sample, level)
-        change = None if one.auc is None or before.auc is None else one.auc - before.auc
+        auc, change = ranked_as(one, before)
         rows.append(
             Standing(
                 name,
@@ -220,7 +251,7 @@ def standings(
                 sample.mean(one.brier),
                 sample.error(one.brier),
                 *(gain, low, high),
-                one.auc,
+                auc,
                 change,
                 distinct[name],
                 seconds[name],
@@ -230,6 +261,21 @@ def standings(
             )
         )
     return tuple(sorted(rows, key=lambda row: row.log_loss))
+
+
+def ranked_as(one: Judged, before: Judged) -> tuple[float | None, float | None]:
+    """The AUC of a candidate, and what it gains over the scores as they came.
+
+    The gain is counted within the folds, and added to the AUC of the scores over all pairs. So the
+    AUC of the scores is the one that anyone else computes, and a map that keeps their order has the
+    same.
+    """
+    if one.auc is None or before.auc is None:
+        return one.auc, None
+    change = one.auc - before.auc
+    if before.whole_auc is None:
+        return one.auc, change
+    return min(max(before.whole_auc + change, 0.0), 1.0), change
 
 
 def _gain(before: Array, after: Array, sample: Sample, level: float) -> tuple[float, float, float]:

@@ -11,6 +11,7 @@ import typer
 
 from calibrant.cli import class_columns, jobs, options
 from calibrant.cli.console import command, run_with_status, say, say_json, tell
+from calibrant.cli.first_words import names_of
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import VectorMap
@@ -18,6 +19,7 @@ from calibrant.maps import VectorMap
 if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import FileTable
     from calibrant.estimators.fitted import Fitted
+    from calibrant.metrics.first_look import LabelNames
     from calibrant.monitor import Drift
 
 __all__ = ["CHANGED", "ExitCode", "check", "fitted_roles"]
@@ -204,8 +206,19 @@ def _updated(drift: Drift, fitted: Fitted | None, output: Path | None) -> Path |
 
     if output is None or fitted is None or drift.recommendation not in ("intercept", "refit"):
         return None
+    if _useless(drift):  # nothing is to be fitted before it is known why
+        return None
     save(drift.update(fitted), output)
     return output
+
+
+def _useless(drift: Drift) -> bool:
+    """Whether nothing is worth fitting to the new rows."""
+    return drift.wrong_way or (drift.look is not None and drift.look.useless)
+
+
+def _names(result: _Result) -> LabelNames:
+    return names_of(result.new)._replace(face="check")
 
 
 def _document(result: _Result) -> dict[str, Any]:
@@ -213,7 +226,7 @@ def _document(result: _Result) -> dict[str, Any]:
     from calibrant.monitor.drift_words import in_words
 
     written = None if result.written is None else str(result.written)
-    summary = " ".join(in_words(result.drift, _remedy_by(result)))
+    summary = " ".join(in_words(result.drift, _remedy_by(result), _names(result)))
     return {
         **result.drift.to_dict(),
         "summary": summary,
@@ -239,13 +252,14 @@ def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None
     for line in facts(drift):
         tell((line, "dim"))
     say()
-    found, todo = in_words(drift, _remedy_by(result))
+    found, todo = in_words(drift, _remedy_by(result), _names(result))
     tell((found, "bold"))
     tell(todo)
     if result.written is not None:
         say("The updated calibrator: ", (str(result.written), "bold"))
-    elif drift.recommendation == "new map" or (
-        drift.recommendation == "refit" and not drift.calibrated
+    elif not _useless(drift) and (
+        drift.recommendation == "new map"
+        or (drift.recommendation == "refit" and not drift.calibrated)
     ):
         names = " ".join(map(shlex.quote, files))
         where = f"-s {shlex.quote(columns.score)} -l {shlex.quote(columns.label)}"

@@ -72,6 +72,22 @@ class ClassFitResult(FitResult):
         return f"{shown}{more}; {len(pairs)} classes.{_few_rows(self.read)}"
 
     @property
+    def verdict(self) -> str | None:
+        return self.calibrator.explain() if hasattr(self.calibrator, "explain") else None
+
+    @property
+    def look(self) -> None:
+        return None
+
+    @property
+    def names(self) -> None:
+        return None
+
+    @property
+    def shown_evaluation(self) -> Any:
+        return self.evaluation
+
+    @property
     def diagram_title(self) -> str:
         return "The most probable class of each row:"
 

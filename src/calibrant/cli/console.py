@@ -80,9 +80,9 @@ def tell_advice(texts: Iterable[str]) -> None:
         tell(("look: ", "bold yellow"), text)
 
 
-def show(renderable: Any) -> None:
-    """A table or whatever rich can draw, on stdout."""
-    Console(highlight=False).print(renderable)
+def show(renderable: Any, *, colour: bool = True) -> None:
+    """A table or whatever rich can draw, on stdout, with its colours or without."""
+    Console(highlight=False, no_color=None if colour else True).print(renderable)
 
 
 def say_json(document: Mapping[str, Any] | list[Any]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrant.cli.first_words import names_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
+from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
+from calibrant.result_tables import shown_percent
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
@@ -44,18 +47,37 @@ class FitResult:
     @property
     def verdict(self) -> str | None:
         """The automatic choice in words, if there was one."""
-        return self.calibrator.explain() if hasattr(self.calibrator, "explain") else None
+        if not hasattr(self.calibrator, "explain"):
+            return None
+        said: str = self.calibrator.explain(names=names_of(self.read))
+        return said
+
+    @property
+    def look(self) -> FirstLook | None:
+        """What the scores themselves show, where they are of one column."""
+        return first_look(self.read.table)
+
+    @property
+    def names(self) -> LabelNames | None:
+        """How words name the labels, where there are two."""
+        return names_of(self.read)
+
+    @property
+    def shown_evaluation(self) -> Any:
+        """The evaluation without what was said before it."""
+        found: Any = self.evaluation
+        return None if found is None else replace(found, look=None)
 
     @property
     def sizes(self) -> str:
         """The classes and the scores, in words."""
         table = self.read.table
-        share = 100 * table.total_positive / table.total
+        share = shown_percent(table.total_positive / table.total)
         scores = f"{len(table):,} distinct scores."
         if table.made:
             moved = f"no score was moved by more than {table.error:.2g}"
             scores = f"{len(table):,} of {table.made}; {moved}."
-        return f"{share:.3g} % are {self.fitted.pos_label!r}, {scores}"
+        return f"{share} are {self.fitted.pos_label!r}, {scores}"
 
     @property
     def diagram_title(self) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say_json
+from calibrant.cli.first_words import refuse_one_class
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.cli.standard_output import refuse_two, words_beside
 from calibrant.errors import ParameterError
 from calibrant.estimators.registry import DEFAULT
+
+if TYPE_CHECKING:
+    from calibrant.data.lazy_checks import CellsOption
 
 __all__ = ["fit"]
 
@@ -46,6 +50,9 @@ PlotFile = Annotated[
 ReportFile = Annotated[
     Path | None, typer.Option(metavar="HTML", help="Write a page about what improved.")
 ]
+OneClass = Annotated[
+    bool, typer.Option("--allow-one-class", help="Fit although all rows have one label.")
+]
 
 
 def fit(
@@ -66,6 +73,7 @@ def fit(
     decimal: options.DecimalMark = None,
     missing: options.MissingRows = "error",
     format: options.StreamFormat = None,
+    allow_one_class: OneClass = False,
     cells: options.Cells = "auto",
     engine: options.EngineName = "duckdb",
     master: options.Master = None,
@@ -88,8 +96,7 @@ def fit(
 
     What it prints is out of fold: no row is judged by a calibrator that has seen it.
     """
-    from calibrant.cli import results, segment_jobs
-    from calibrant.cli.column_roles import complete_roles
+    from calibrant.cli import results
 
     written = {"calibrator": output, "plot": plot, "report": report}
     places = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
@@ -107,32 +114,14 @@ def fit(
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
-    result: jobs.FitResult
+    asked = _Asked(method, param or [], cv, options.read_cells(cells), allow_one_class, json)
     if only is None:
-        from calibrant.cli import class_jobs, class_reading
-
         class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
-        calibrator = method_names.make_class_calibrator(method, param or [])
-        roles = class_reading.ClassRoles(score or [], options.named_label(label), weight)
-        matrix = class_reading.open_and_read(files, roles, place, json)
-        title = f"fitting {method} to {matrix.facts['rows']:,} rows"
-        result = run_with_status(lambda: class_jobs.fit(matrix, calibrator, folds=cv), title, json)
+        result = _fit_classes(files, score or [], columns, place, asked)
     elif segment:
-        many = segment_jobs.make(method, param or [], shrinkage)
-        with options.engine_for("reading", json, place) as opened:
-            columns = complete_roles(opened, files, columns)
-            tables = segment_jobs.read(opened, files, columns, options.read_cells(cells))
-        title = f"fitting {len(tables.by_key):,} segments"
-        result = run_with_status(lambda: segment_jobs.fit(tables, many, cv), title, json)
+        result = _fit_segments(files, columns, place, asked, shrinkage)
     else:
-        calibrator = method_names.make_calibrator(method, param or [])
-        with options.engine_for("reading", json, place) as opened:
-            columns = complete_roles(opened, files, columns)
-            read = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))
-        title = (
-            f"fitting {method} to {len(read.table):,} {'cells' if read.table.made else 'scores'}"
-        )
-        result = run_with_status(lambda: jobs.fit_read(read, calibrator, folds=cv), title, json)
+        result = _fit_one(files, columns, place, asked)
     result = jobs.recorded(result, times)
     results.write_fit(result, written)
     if json:
@@ -140,3 +129,73 @@ def fit(
         return
     with words_beside(output):
         results.print_fit(result, written)
+
+
+class _Asked(NamedTuple):
+    """How to fit."""
+
+    method: str
+    param: list[str]
+    folds: int
+    cells: CellsOption
+    allow_one_class: bool
+    json: bool
+
+
+def _fit_classes(
+    files: list[str],
+    score: list[str],
+    columns: jobs.ColumnRoles,
+    place: options.EngineOptions,
+    asked: _Asked,
+) -> jobs.FitResult:
+    """A calibrator of several classes."""
+    from calibrant.cli import class_jobs, class_reading
+
+    calibrator = method_names.make_class_calibrator(asked.method, asked.param)
+    roles = class_reading.ClassRoles(score, options.named_label(columns.label), columns.weight)
+    matrix = class_reading.open_and_read(files, roles, place, asked.json)
+    title = f"fitting {asked.method} to {matrix.facts['rows']:,} rows"
+    return run_with_status(
+        lambda: class_jobs.fit(matrix, calibrator, folds=asked.folds), title, asked.json
+    )
+
+
+def _fit_segments(
+    files: list[str],
+    columns: jobs.ColumnRoles,
+    place: options.EngineOptions,
+    asked: _Asked,
+    shrinkage: str | None,
+) -> jobs.FitResult:
+    """A calibrator with a map for each segment."""
+    from calibrant.cli import segment_jobs
+    from calibrant.cli.column_roles import complete_roles
+
+    many = segment_jobs.make(asked.method, asked.param, shrinkage)
+    with options.engine_for("reading", asked.json, place) as opened:
+        columns = complete_roles(opened, files, columns)
+        tables = segment_jobs.read(opened, files, columns, asked.cells)
+    if not asked.allow_one_class:
+        refuse_one_class(tables.read)
+    title = f"fitting {len(tables.by_key):,} segments"
+    return run_with_status(lambda: segment_jobs.fit(tables, many, asked.folds), title, asked.json)
+
+
+def _fit_one(
+    files: list[str], columns: jobs.ColumnRoles, place: options.EngineOptions, asked: _Asked
+) -> jobs.FitResult:
+    """A calibrator of one score."""
+    from calibrant.cli.column_roles import complete_roles
+
+    calibrator = method_names.make_calibrator(asked.method, asked.param)
+    with options.engine_for("reading", asked.json, place) as opened:
+        columns = complete_roles(opened, files, columns)
+        read = jobs.read_files(opened, files, columns, cells=asked.cells)
+    if not asked.allow_one_class:
+        refuse_one_class(read)
+    what = "cells" if read.table.made else "scores"
+    title = f"fitting {asked.method} to {len(read.table):,} {what}"
+    return run_with_status(
+        lambda: jobs.fit_read(read, calibrator, folds=asked.folds), title, asked.json
+    )

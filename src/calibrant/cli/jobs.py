@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant.cli.first_words import names_of
 from calibrant.cli.fit_result import FitResult
 from calibrant.cli.method_names import ALWAYS, REPORTED, make_calibrator
 from calibrant.data.lazy_checks import CellsOption, Names
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import RowsOfFiles
     from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
+    from calibrant.metrics.change_intervals import PairedCells
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
 __all__ = [
+    "LEVEL",
     "ColumnRoles",
     "FitResult",
     "check_folds",
@@ -59,6 +62,8 @@ Files = Sequence[str | os.PathLike[str]]
 
 #: above this many distinct scores the out-of-fold estimate is made on a pooled table
 MOST_CELLS, POOLED_CELLS = 200_000, 100_000
+#: of intervals where the command line has no option for it
+LEVEL = 0.95
 
 
 # --- jobs ---------------------------------------------------------------------------------------
@@ -172,34 +177,36 @@ def fit_read(read: FileTable, calibrator: Calibrator, *, folds: int = 5) -> FitR
 
     from calibrant.advice import advise_table
     from calibrant.auto import AutoCalibrator
-    from calibrant.metrics import evaluate
-    from calibrant.metrics.out_of_fold import within_folds
+    from calibrant.metrics.out_of_fold import evaluate_held_out
 
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
     if folds and isinstance(calibrator, AutoCalibrator):
         calibrator.set_params(cv=folds)
     table = read.table
     fitted = with_facts(calibrator.fit_table(table).to_fitted(), read.facts)
-    result = FitResult(fitted, read, calibrator, advise_table(table, calibrator), folds)
+    advice = advise_table(table, calibrator, names=names_of(read))
+    result = FitResult(fitted, read, calibrator, advice, folds)
     if not folds or too_few(table):
         return result
     values = len(np.unique(fitted.map(table.scores)))
     if len(table) > MOST_CELLS:
         table = table.pool(POOLED_CELLS)
     seen = _unseen(calibrator, table, folds)
-    evaluation = within_folds(
-        evaluate(seen.after, raw=table, level=None),
-        *seen.aucs,
-        scores=len(read.table),
-        values=values,
+    if table.error:  # the automatic choice has pooled its own
+        table = replace(seen.pair.scored(), error=table.error)
+    sizes = {"scores": len(read.table), "values": values}
+    evaluation = evaluate_held_out(
+        seen.after, table, seen.pair, level=LEVEL, aucs=seen.aucs, **sizes
     )
     return replace(result, folds=seen.folds, evaluation=evaluation, before=table, after=seen.after)
 
 
 class Unseen(NamedTuple):
-    """Predictions of rows that were held out, AUC within folds before and after, and the folds."""
+    """Predictions of rows that were held out, these beside the scores of the same rows, AUC before
+    and after, and the folds."""
 
     after: ScoreTable
+    pair: PairedCells
     aucs: tuple[float | None, float | None]
     folds: int
 
@@ -209,19 +216,21 @@ def _unseen(calibrator: Calibrator, table: ScoreTable, folds: int) -> Unseen:
     from sklearn.base import clone
 
     from calibrant.auto.folds import parts_of_table
-    from calibrant.auto.scoring import judge_maps
+    from calibrant.auto.scoring import judge_maps, pairs_of, ranked_as
     from calibrant.calibrators.uncalibrated import Uncalibrated
 
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
         aucs = (board["uncalibrated"].auc, board.chosen.auc)
-        return Unseen(calibrator.oof_[calibrator.chosen_], aucs, board.folds)
+        name = calibrator.chosen_
+        return Unseen(calibrator.oof_[name], calibrator.pairs_[name], aucs, board.folds)
     parts, _ = parts_of_table(table, folds, 0)
     before = Uncalibrated().fit_table(table).map_
     first, _ = judge_maps([before] * len(parts), parts, ranks=True)
     maps = [clone(calibrator).fit_table(part.rest).map_ for part in parts]
     judged, after = judge_maps(maps, parts)
-    return Unseen(after, (first.auc, judged.auc), len(parts))
+    aucs = (first.whole_auc, ranked_as(judged, first)[0])
+    return Unseen(after, pairs_of({"after": judged}, parts)["after"], aucs, len(parts))
 
 
 def compare_read(read: FileTable, methods: Sequence[str], folds: int) -> AutoCalibrator:
@@ -257,6 +266,7 @@ def page_of(
     saved_as: Path | None = None,
 ) -> Report:
     """The page on a calibrator that was fitted to a table of files."""
+    from calibrant.metrics.first_look import first_look
     from calibrant.reports.make import calibration_report, report_of
 
     name = "calibrator.json" if saved_as is None else str(saved_as)
@@ -264,7 +274,8 @@ def page_of(
     names = {"score_name": read.facts["score_column"], "label_name": read.facts["label_column"]}
     options: dict[str, Any] = {"title": title, "source": source, "saved_as": name, **names}
     if too_few(read.table):
-        raise InputError("a report needs at least two rows of each class.")
+        first = first_look(read.table).headline(names_of(read))
+        raise InputError(f"{first} A report needs at least two rows of each class.".strip())
     if getattr(calibrator, "leaderboard_", None) is not None:
         return report_of(calibrator, read.table, **options)
     options |= {"classes": list(read.classes), "pos_label": read.pos_label}

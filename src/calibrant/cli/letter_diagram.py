@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curves import Curve, reliability_curve
 
@@ -26,8 +27,10 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
     1.0│···
     """
     curves = {AFTER: reliability_curve(after, bins=bins, binning="mass", band=None)}
+    before = None if before is None else as_probabilities(before)  # points are none
     if before is not None:
-        curves = {BEFORE: _curve(before, bins), **curves}
+        old = reliability_curve(before, bins=bins, binning="mass", band=None)
+        curves = {BEFORE: old, **curves}
     end = _end([*curves.values()])
     grid = [[" "] * WIDTH for _ in range(HEIGHT)]
     for column in range(WIDTH):
@@ -51,12 +54,6 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
     names = f"{BEFORE} before, {AFTER} after, {BOTH} both" if before is not None else AFTER
     lines.append(f"{'':>{wide}}  predicted →  what came ↑  ({names})")
     return "\n".join(lines)
-
-
-def _curve(table: ScoreTable, bins: int) -> Curve:
-    if not table.looks_like_probabilities:
-        table = table.through_sigmoid()
-    return reliability_curve(table, bins=bins, binning="mass", band=None)
 
 
 def _end(curves: list[Curve]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from calibrant.cli import class_columns, jobs, options
 from calibrant.cli.console import say, say_json, show, tell
+from calibrant.cli.first_words import label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
@@ -85,8 +87,13 @@ def evaluate(
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
-    show(evaluation)
-    tell(in_words(evaluation))
+    first, look = "", getattr(evaluation, "look", None)
+    if look is not None:
+        first = tell_first(look, label_names(read))
+        evaluation = replace(evaluation, look=None)
+    show(evaluation, colour=not first)
+    if look is None or not look.useless:
+        tell(in_words(evaluation))
 
 
 #: segments that are shown; JSON has them all

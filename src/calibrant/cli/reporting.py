@@ -9,6 +9,7 @@ import typer
 
 from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
+from calibrant.cli.first_words import names_of, tell_first, tell_others
 from calibrant.cli.paths import PAGES, OutputOption, check_places
 
 __all__ = ["compare", "report"]
@@ -51,6 +52,7 @@ def compare(
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
     read: Any
+    said: str
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
@@ -61,6 +63,7 @@ def compare(
         read = class_reading.open_and_read(files, roles, place, json)
         title = f"comparing {len(methods)} methods on {read.facts['rows']:,} rows"
         auto = run_with_status(lambda: class_jobs.compare(read, methods, cv), title, json)
+        names, said = None, auto.explain()
     else:
         columns = jobs.ColumnRoles(only, label or "", weight, pos_label)
         methods = method_names.check_methods(method or method_names.COMPARED)
@@ -69,17 +72,20 @@ def compare(
             read = jobs.read_files(opened, files, columns)
         title = f"comparing {len(methods)} methods on {len(read.table):,} distinct scores"
         auto = run_with_status(lambda: jobs.compare_read(read, methods, cv), title, json)
+        names = names_of(read)
+        said = auto.explain(names=names)
     board = auto.leaderboard_
     if json:
         standings = None if board is None else board.to_dict()
-        choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": auto.explain()}
+        choice = {"chosen": auto.chosen_, "refused": auto.refused_, "verdict": said}
         advice = [one.to_dict() for one in auto.advice_]
         say_json({**choice, "leaderboard": standings, "advice": advice, **jobs.file_facts(read)})
         return
+    first = tell_first(getattr(auto, "look_", None), names)
     if board is not None:
         show(board)
-    tell(auto.explain())
-    tell_advice(one.text for one in auto.advice_)
+    tell(said.removeprefix(first).strip())
+    tell_others(auto.advice_, first)
 
 
 def report(

@@ -10,7 +10,8 @@ from typing import Any
 
 from rich import box
 
-from calibrant.cli.console import command, say, say_pairs, show, tell, tell_advice
+from calibrant.cli.console import command, say, say_pairs, show, tell
+from calibrant.cli.first_words import tell_first, tell_others
 from calibrant.cli.jobs import FitResult
 from calibrant.cli.letter_diagram import reliability_text
 from calibrant.cli.standard_output import is_standard, said_name, write_standard
@@ -29,6 +30,7 @@ from calibrant.result_tables import (
     TableColumn,
     TableRow,
     rich_table,
+    shown_percent,
     shown_value,
     worded,
 )
@@ -46,9 +48,11 @@ __all__ = [
 
 def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
     """What was fitted, what it improves, where it is, and how to go on."""
+    look = result.look
+    first = tell_first(look, result.names)
     tell(_headline(result))
     if result.verdict is not None:
-        tell((result.verdict, "bold"))
+        tell((result.verdict.removeprefix(first).strip(), "bold"))
     if result.segments:
         tell((_of_segments(result), "bold"))
     if result.evaluation is None and result.folds:
@@ -59,10 +63,11 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
             tell(result.diagram_title)
         say(reliability_text(result.after, result.before))
         say()
-        show(result.evaluation)
-        tell(in_words(result.evaluation))
+        show(result.shown_evaluation, colour=not first)
+        if look is None or not look.useless:
+            tell(in_words(result.evaluation))
         tell((_how(result), "dim"))
-    tell_advice(one.text for one in result.advice)
+    tell_others(result.advice, first)
     say()
     say_pairs({name: said_name(path) for name, path in written.items() if path is not None})
     say()
@@ -100,7 +105,7 @@ def segment_table(found: Mapping[str, Evaluation], column: str) -> Any:
     columns = [TableColumn(column, "left"), *map(TableColumn, titles)]
     rows = []
     for name, one in found.items():
-        share = f"{100 * one.positive_weight / one.weight:.3g} %"
+        share = shown_percent(one.positive_weight / one.weight)
         values = (one.after.get(measure.name) for measure in shown)
         cells = ("–" if value is None else shown_value(value) for value in values)
         rows.append(TableRow((name, f"{one.weight:,.6g}", share, *cells)))
@@ -234,6 +239,7 @@ def _argument(value: Any) -> str:
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
     fitted, evaluation = result.fitted, result.evaluation
+    look, names = result.look, result.names
     board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},
@@ -246,6 +252,7 @@ def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[
         "evaluation": None if evaluation is None else evaluation.to_dict(),
         "summary": None if evaluation is None else in_words(evaluation),
         "segments": [asdict(one) for one in result.segments] if result.segments else None,
+        "headline": look.headline(names) or None if look and names else None,
         "verdict": result.verdict,
         "chosen": getattr(result.calibrator, "chosen_", None),
         "refused": getattr(result.calibrator, "refused_", None),

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from calibrant.cli.jobs import ColumnRoles, Files, FitResult, rows_of, too_few, with_facts
+from calibrant.cli.first_words import names_of
+from calibrant.cli.jobs import (
+    LEVEL,
+    ColumnRoles,
+    Files,
+    FitResult,
+    rows_of,
+    too_few,
+    with_facts,
+)
 from calibrant.cli.method_names import make_calibrator, read_value
 from calibrant.data.cells import cell_facts
 from calibrant.data.lazy_checks import CellsOption
@@ -63,19 +72,22 @@ def read(
 def fit(tables: Tables, calibrator: SegmentedCalibrator, folds: int) -> FitResult:
     """Fit the segments, and estimate by cross-validation what that does for new rows."""
     from calibrant.advice import advise_table
-    from calibrant.metrics import evaluate
+    from calibrant.metrics.out_of_fold import evaluate_held_out
     from calibrant.segment.held_out import held_out
 
     read = tables.read
     calibrator.set_params(classes=list(read.classes), pos_label=read.pos_label)
     fitted = with_facts(calibrator.fit_tables(tables.by_key).to_fitted(), read.facts)
-    result = FitResult(fitted, read, calibrator, advise_table(read.table), folds)
+    result = FitResult(
+        fitted, read, calibrator, advise_table(read.table, names=names_of(read)), folds
+    )
     if not folds or too_few(read.table):
         return result
-    after, dealt = held_out(calibrator, tables.by_key, folds)
+    after, pair, dealt = held_out(calibrator, tables.by_key, folds)
     if not after:
         return replace(result, folds=0)
-    evaluation = evaluate(after, raw=read.table, level=None)
+    sizes = {"scores": len(read.table), "values": len(after)}
+    evaluation = evaluate_held_out(after, read.table, pair, level=LEVEL, aucs=None, **sizes)
     return replace(result, folds=dealt, evaluation=evaluation, before=read.table, after=after)
 
 

@@ -245,7 +245,7 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
     if alone and not (isinstance(labels[0], (bool, int, float)) and labels[0] in (0, 1, -1)):
         raise InputError(
             f"label column {column!r} must hold two classes, but only one class came: "
-            f"{labels[0]!r}. Add rows of the other class."
+            f"{labels[0]!r}. Nothing can be learned of the other class: add rows of it."
         )
 
 

@@ -38,7 +38,7 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["LazyRows", "lazy_frame", "read_lazy"]
+__all__ = ["EXACT", "LazyRows", "lazy_frame", "read_lazy"]
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.frozen import Frozen
+from calibrant.data.score_kinds import as_probabilities, kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.axes_view import cells_over, span_of
 from calibrant.diagrams.bins import histogram_of
@@ -173,7 +174,10 @@ class ComparedCurves(Frozen):
     after : Curve
     before : Curve or None
     linked : bool
-        Whether the scores before were margins, read through σ.
+        Whether the scores before were no probabilities: margins are read through σ, percentages
+        are divided by 100, and points have no curve.
+    reading : str
+        How they were read, in words.
     raw_range : tuple of two floats, or None
         The smallest and the largest score before, as they came.
     """
@@ -182,6 +186,7 @@ class ComparedCurves(Frozen):
     before: Curve | None = None
     linked: bool = False
     raw_range: tuple[float, float] | None = None
+    reading: str = ""
 
     @property
     def curves(self) -> tuple[Curve, ...]:
@@ -209,10 +214,13 @@ def compare_curves(
         return ComparedCurves(curve_of(after, rule))
     before = read_raw(y, raw, sample_weight, pos_label)
     ends = float(before.scores[0]), float(before.scores[-1])
-    linked = not before.looks_like_probabilities
-    if linked:
-        before = before.through_sigmoid()
-    common = span_of([after, before], rule.axes)
-    return ComparedCurves(
-        curve_of(after, rule, common), curve_of(before, rule, common), linked, ends
-    )
+    kind = kind_of(before)
+    linked, read = kind != "probabilities", as_probabilities(before)
+    if read is None:
+        return ComparedCurves(curve_of(after, rule), None, linked, ends)
+    common = span_of([after, read], rule.axes)
+    curves = curve_of(after, rule, common), curve_of(read, rule, common)
+    return ComparedCurves(*curves, linked, ends, _READINGS.get(kind, ""))
+
+
+_READINGS = {"margins": "through σ", "percentages": "divided by 100"}

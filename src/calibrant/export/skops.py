@@ -41,6 +41,8 @@ TYPES = {
     "local.neighbours": "Neighbours",
     "local.sba": "AsFeatures SimilarityBinning",
     "local.spreads": "Members Refits",
+    "metrics.change_intervals": "PairedCells",
+    "metrics.first_look": "FirstLook",
     "multiclass.coded_calibrator": "CodedCalibrator",
     "multiclass.coded_classifier": "CodedClassifier",
     "multiclass.codes": "Code",

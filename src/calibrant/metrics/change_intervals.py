@@ -6,13 +6,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows
 from calibrant.metrics.interval_formulas import (
+    ClassColumns,
     Moments,
     RowWeights,
     Span,
@@ -22,6 +24,7 @@ from calibrant.metrics.interval_formulas import (
     mean_interval,
     moments,
     normal,
+    row_moments,
 )
 from calibrant.metrics.intervals import TableIntervals
 from calibrant.metrics.redrawn_tables import isotonic_curve
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangeIntervals",
+    "PairedCells",
     "RowChangeIntervals",
     "RowPredictions",
     "against_curve",
@@ -105,6 +109,58 @@ class ChangeIntervals:
 # --- two classes --------------------------------------------------------------------------------
 
 
+class PairedCells(NamedTuple):
+    """Predictions after and scores before of the same rows, in cells of equal rows of one class.
+
+    ``weight`` and ``squares`` are Σw and Σw² of each cell, as they came (no ``squares``: each cell
+    is one row). Cells to which ``cluster`` gives one number belong together.
+    """
+
+    after: Array
+    before: Array
+    positive: Flags
+    weight: Array
+    squares: Array | None = None
+    cluster: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of_rows(cls, after: Rows, scores: Array) -> PairedCells:
+        """Each row with weight is a cell of its own."""
+        kept = slice(None) if after.weight is None else after.weight > 0
+        p = after.scores[kept]
+        weight = np.ones(len(p)) if after.weight is None else after.weight[kept]
+        return cls(p, scores[kept], after.positive[kept], weight)
+
+    @classmethod
+    def of_counts(cls, after: Array, before: Array, columns: ClassColumns) -> PairedCells:
+        """From the Σw of both classes, and their Σw², at each pair."""
+        n0, n1, q0, q1 = columns
+        zero, one = n0 > 0, n1 > 0
+        return cls(
+            np.concatenate((after[zero], after[one])),
+            np.concatenate((before[zero], before[one])),
+            np.repeat([False, True], [int(zero.sum()), int(one.sum())]),
+            np.concatenate((n0[zero], n1[one])),
+            np.concatenate((q0[zero], q1[one])),
+        )
+
+    def scored(self) -> ScoreTable:
+        """The table of the scores before."""
+        n, hit = self.weight, self.positive
+        q = n**2 if self.squares is None else self.squares
+        columns = (np.where(at, w, 0.0) for w in (n, q) for at in (~hit, hit))
+        return ScoreTable.from_counts(self.before, *columns)
+
+    def rows(self, weights: str) -> RowWeights:
+        """The weights as they are meant; only their ratios matter where they say importance."""
+        if weights == "counts":
+            return RowWeights(self.weight, self.weight, self.cluster)
+        unit = float(self.weight.max())  # squares of very small weights would leave the floats
+        share = self.weight / unit
+        squares = share**2 if self.squares is None else self.squares / unit / unit
+        return RowWeights(share, squares, self.cluster)
+
+
 @dataclass(frozen=True)
 class RowPredictions:
     """The predictions of two classes of one side, row by row, and the intervals of their table.
@@ -148,7 +204,10 @@ class RowChangeIntervals(ChangeIntervals):
     def _moments(self, differences: Losses) -> Moments:
         first, second = differences
         hit = self.after.positive
-        n0, n1, q0, q1 = (np.where(at, w, 0.0) for w in self.rows for at in (~hit, hit))
+        if self.rows.cluster is not None:
+            return row_moments(np.where(hit, second, first), self.rows)
+        both = (self.rows.weight, self.rows.squares)
+        n0, n1, q0, q1 = (np.where(at, w, 0.0) for w in both for at in (~hit, hit))
         return moments(self.after.p, (n0, n1, q0, q1), (first, second))
 
     def auc(self) -> Span:

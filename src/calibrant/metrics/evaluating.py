@@ -17,6 +17,7 @@ from calibrant.metrics.arguments import (
     read_table,
     refuse_positive,
 )
+from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.evaluating_classes import evaluate_classes
 from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
 from calibrant.metrics.evaluating_tables import evaluation_of, measured
@@ -118,7 +119,9 @@ def evaluate(
         The column of labels of a frame.
     raw : array-like like p, or ScoreTable if y is one, optional
         The scores of the same rows before calibration. Where any lies outside [0, 1] they are read
-        as margins, through σ (of k ≥ 3 classes: logits, through softmax), and a note says so.
+        as margins, through σ (of k ≥ 3 classes: logits, through softmax); from 0 to more than 10
+        and at most 100 as percentages. Of points (further from 0 than 100) only the order is
+        judged. A note says so.
     bins : int, default=10
         Bins of equal width for all kinds of ECE and MCE.
     sample_weight : array-like of shape (n,), optional
@@ -158,8 +161,10 @@ def evaluate(
     the bins' gaps, with what chance adds taken off the lower end; for ``mce`` from binomial
     limits of all bins; for the other four from tables drawn again, O(replicates · min(D, 2000)),
     if there are ten cases of each class. The order of rows does not matter. Where labels, p and
-    ``raw`` are columns of the same rows, the change has an interval as well; where that holds 0,
-    the verdict is "unclear".
+    ``raw`` are columns of the same rows, the change has an interval as well. "better" and "worse"
+    are said where that interval leaves out 0 or, where there is none (two tables, MCE, CalBin), the
+    intervals before and after do not overlap; else the verdict is "unclear". With ``level=None``
+    it is just "lower" or "higher".
 
     Frames are grouped where they are. More than a million different predictions are grouped by
     cell, and up to three passes look into the cells that decide the isotonic fit. ``calbin`` is
@@ -181,36 +186,36 @@ def evaluate(
     >>> print(evaluate([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.9], raw=[-2.0, 0.5, 1.0, 3.0], level=None))
     measure           good is  before   after  change
     ────────────────  ───────  ──────  ──────  ──────
-    log loss          smaller  0.3657  0.4389  worse
-    Brier score       smaller  0.1191  0.1425  worse
-    ECE               smaller  0.2645  0.1250  better
-    MCE               smaller  0.6225  0.2000  better
-    RMSE              smaller  0.3451  0.3775  worse
-    AUC               larger   1.0000  0.8750  worse
+    log loss          smaller  0.3657  0.4389  higher
+    Brier score       smaller  0.1191  0.1425  higher
+    ECE               smaller  0.2645  0.1250  lower
+    MCE               smaller  0.6225  0.2000  lower
+    RMSE              smaller  0.3451  0.3775  higher
+    AUC               larger   1.0000  0.8750  lower
     accuracy          larger   0.7500  0.7500  same
-    CalBin            smaller  0.2645  0.1250  better
-    calibration loss  smaller  0.1191  0.0175  better
-    miscalibration    smaller  0.1191  0.0175  better
-    discrimination    larger   0.2500  0.1250  worse
+    CalBin            smaller  0.2645  0.1250  lower
+    calibration loss  smaller  0.1191  0.0175  lower
+    miscalibration    smaller  0.1191  0.0175  lower
+    discrimination    larger   0.2500  0.1250  lower
     weight 4, of it 2 positive; 3 distinct predictions, 4 before
     note: raw scores lie outside [0, 1] and were read as margins, through the sigmoid
     note: 4 distinct scores became 3 distinct predictions: ties are new, AUC moved from 1 to 0.875
     >>> p = np.linspace(0.05, 0.95, 400).round(2)
     >>> y = np.arange(400) * 37 % 100 < 100 * p**2
     >>> print(evaluate(y, p**2, raw=p))
-    measure           good is  before     after     95 % interval  change                  by
-    ────────────────  ───────  ──────  ────────  ────────────────  ──────  ──────────────────
-    log loss          smaller  0.5410    0.4591  0.4080 to 0.5254  better  −0.1215 to −0.0363
-    Brier score       smaller  0.1815    0.1482  0.1293 to 0.1697  better  −0.0486 to −0.0172
-    ECE               smaller  0.1700    0.0170  0.0000 to 0.0550  better  −0.2346 to −0.0781
-    MCE               smaller  0.2449    0.0975  0.0000 to 0.6101  better                   –
-    RMSE              smaller  0.4260    0.3850  0.3596 to 0.4120  better  −0.0600 to −0.0206
-    AUC               larger   0.8418    0.8418  0.7974 to 0.8780  same      0.0000 to 0.0000
-    accuracy          larger   0.7250    0.7825  0.7395 to 0.8201  better    0.0100 to 0.1044
-    CalBin            smaller  0.1849    0.0253  0.0000 to 0.0461  better                   –
-    calibration loss  smaller  0.0339  7.05e-04  0.0000 to 0.0042  better  −0.0530 to −0.0129
-    miscalibration    smaller  0.0356    0.0024  0.0000 to 0.0064  better  −0.0574 to −0.0083
-    discrimination    larger   0.0753    0.0753  0.0475 to 0.0956  same     −0.0125 to 0.0126
+    measure           good is  before     after     95 % interval  change                   by
+    ────────────────  ───────  ──────  ────────  ────────────────  ───────  ──────────────────
+    log loss          smaller  0.5410    0.4591  0.4080 to 0.5254  better   −0.1215 to −0.0363
+    Brier score       smaller  0.1815    0.1482  0.1293 to 0.1697  better   −0.0486 to −0.0172
+    ECE               smaller  0.1700    0.0170  0.0000 to 0.0550  better   −0.2346 to −0.0781
+    MCE               smaller  0.2449    0.0975  0.0000 to 0.6101  unclear                   –
+    RMSE              smaller  0.4260    0.3850  0.3596 to 0.4120  better   −0.0600 to −0.0206
+    AUC               larger   0.8418    0.8418  0.7974 to 0.8780  same       0.0000 to 0.0000
+    accuracy          larger   0.7250    0.7825  0.7395 to 0.8201  better     0.0100 to 0.1044
+    CalBin            smaller  0.1849    0.0253  0.0000 to 0.0461  better                    –
+    calibration loss  smaller  0.0339  7.05e-04  0.0000 to 0.0042  better   −0.0530 to −0.0129
+    miscalibration    smaller  0.0356    0.0024  0.0000 to 0.0064  better   −0.0574 to −0.0083
+    discrimination    larger   0.0753    0.0753  0.0475 to 0.0956  same      −0.0125 to 0.0126
     weight 400, of it 132 positive; 91 distinct predictions, 91 before
     >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
     >>> print(evaluate(["ape", "bee", "cat", "bee"], p, level=0.9))
@@ -240,7 +245,7 @@ def evaluate(
     if several:
         refuse_positive(pos_label)
         return evaluate_classes(y, p, raw, bins, sample_weight, classes, options)
-    pair: tuple[Rows, Rows] | None = None
+    pair: PairedCells | None = None
     if isinstance(y, ScoreTable):
         table = read_table(y, p, sample_weight, pos_label, classes)
         scored = None if raw is None else _raw_table(table, raw)
@@ -248,8 +253,9 @@ def evaluate(
         rows = read_rows(y, p, sample_weight, pos_label, classes)
         table, scored = ScoreTable.from_rows(rows), None
         if raw is not None:
-            pair = rows, _raw_rows(rows, raw, classes)
-            scored = ScoreTable.from_rows(pair[1])
+            before = _raw_rows(rows, raw, classes)
+            pair = PairedCells.of_rows(rows, before.scores)
+            scored = ScoreTable.from_rows(before)
     old = None if scored is None else measured(scored, bins)
     return evaluation_of(measured(table, bins), old, bins, options, pair)
 

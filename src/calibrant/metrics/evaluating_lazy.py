@@ -10,20 +10,23 @@ Predictions and raw scores go side by side, in the same passes where rows can be
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.data.cells import fine_cells_for
-from calibrant.data.grouped_sums import Grouped, zoomed
+from calibrant.data.cells import Cells, fine_cells_for
+from calibrant.data.grouped_sums import Grouped, columns_of, zoomed
 from calibrant.data.lazy_checks import CellsOption, Names
-from calibrant.data.lazy_rows import LazyRows, lazy_frame, read_lazy
+from calibrant.data.lazy_rows import EXACT, LazyRows, lazy_frame, read_lazy
 from calibrant.data.passes import Steps, together
+from calibrant.data.score_kinds import kind_between
 from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import measure_all
 from calibrant.metrics.binned import Groups
-from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measured
+from calibrant.metrics.change_intervals import PairedCells
+from calibrant.metrics.evaluating_tables import OF_ORDER, Measured, evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
@@ -78,22 +81,72 @@ def evaluate_rows(
     cells: CellsOption = "auto",
 ) -> Evaluation:
     """The evaluation of rows whose scores are probabilities, and of raw scores if they came."""
-    after = rows, _measuring(rows, bins, cells, probabilities=True)
+    after = rows, _measuring(rows, _start(rows, cells), bins, probabilities=True)
     if raw is None:
         (new,) = together(after)
         return evaluation_of(new, None, bins, options)
-    new, old = together(after, (raw, _measuring(raw, bins, cells)))
-    return evaluation_of(new, old, bins, options, apart=APART)
+    scored, start, percent = raw, _start(raw, cells), False
+    if isinstance(start, Cells) and start.centre is not None:
+        percent = kind_between(*_extent(raw)) == "percentages"
+        if percent:
+            scored, start = _divided(raw), Cells(start.count)
+    new, old = together(after, (scored, _measuring(scored, start, bins, percent=percent)))
+    pair = None
+    if options is not None and new.counted and old.counted:
+        pair = _pairs(rows, raw)
+    return evaluation_of(new, old, bins, options, pair, apart=APART)
+
+
+def _pairs(rows: LazyRows, raw: LazyRows) -> PairedCells | None:
+    """Each prediction with the raw score of the same rows; None where there are too many pairs."""
+    import narwhals as nw
+
+    both = rows.rows(nw.col(raw.names.score).alias("z"))
+    found = rows.group(both, ["z", "x"], rows.sums(), EXACT)
+    if "z" not in found:
+        return None
+    return PairedCells.of_counts(found["x"], found["z"] + 0.0, columns_of(found))
+
+
+def _start(rows: LazyRows, cells: CellsOption) -> Grouped | Cells:
+    """One column by score where it has few, else the cells to begin with."""
+
+    def count(weight: float) -> int:
+        return min(fine_cells_for(weight), MOST)
+
+    return rows.checked(lambda: rows.by_score_or_cells(cells, count))
+
+
+def _extent(rows: LazyRows) -> tuple[float, float]:
+    """The smallest and the largest score of rows with weight."""
+    import narwhals as nw
+
+    weight = nw.col("w0") + nw.col("w1")
+    present = rows.rows().filter(weight > 0.0)
+    ends = nw.col("x").min().alias("low"), nw.col("x").max().alias("high")
+    low, high = rows.fetch(present.select(*ends)).row(0)
+    return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
+
+
+def _divided(rows: LazyRows) -> LazyRows:
+    """Percentages as probabilities."""
+    import narwhals as nw
+
+    return replace(rows, source=rows.source.with_columns(nw.col(rows.names.score) * 0.01))
 
 
 def _measuring(
-    rows: LazyRows, bins: int, cells: CellsOption, *, probabilities: bool = False
+    rows: LazyRows,
+    start: Grouped | Cells,
+    bins: int,
+    *,
+    probabilities: bool = False,
+    percent: bool = False,
 ) -> Steps[Measured]:
-    """All measures of one column.
+    """All measures of one column; ``percent``: its scores were divided by 100.
 
     OutsideError if the column must hold ``probabilities`` and does not.
     """
-    start = rows.by_score_or_cells(cells, lambda rows: min(fine_cells_for(rows), MOST))
     if isinstance(start, Grouped):
         x = start.columns["x"]
         if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
@@ -120,7 +173,13 @@ def _measuring(
     table = ranked = groups.at(groups.mean)
     if grouped.cells.centre is not None:
         ranked = groups.at(groups.x)
-    return Measured(values, notes, table, ranked, counted=False)
+    unit = 100.0 if percent else 1.0
+    low, high = np.nanmin(grouped.columns["low"]), np.nanmax(grouped.columns["high"])
+    ends = unit * float(low), unit * float(high)
+    if kind_between(*ends) == "points":
+        values = {name: value for name, value in values.items() if name in OF_ORDER}
+        notes = [note for note in notes if not note.startswith("log loss")]
+    return Measured(values, notes, table, ranked, False, ends)
 
 
 # --- all measures --------------------------------------------------------------------------------

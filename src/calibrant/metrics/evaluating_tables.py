@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
+from calibrant.data.score_kinds import kind_of, probability_of, reading_between
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import Rows
-from calibrant.losses import sigmoid
 from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
-from calibrant.metrics.change_intervals import RowChangeIntervals, RowPredictions
+from calibrant.metrics.change_intervals import PairedCells, RowChangeIntervals, RowPredictions
 from calibrant.metrics.evaluation_results import Evaluation
-from calibrant.metrics.interval_formulas import RowWeights
+from calibrant.metrics.first_look import first_look
 from calibrant.metrics.intervals import IntervalOptions, TableIntervals, weight_note
 from calibrant.metrics.notes import CHANGE, TIES, Note
 from calibrant.metrics.prediction_facts import TableFacts
 from calibrant.metrics.registry import MEASURES, REDRAWN
 
-__all__ = ["Measured", "evaluation_of", "measured"]
+__all__ = ["OF_ORDER", "Measured", "evaluation_of", "measured"]
+
+#: the measures that look at the order of scores alone
+OF_ORDER = {name: measure for name, measure in MEASURES.items() if measure.ranks}
 
 
 class Measured(NamedTuple):
     """The measures of a set of predictions, notes on them, and what intervals need.
 
     ``table`` holds the predictions as probabilities, ``ranked`` as they came: the sigmoid may have
-    merged large margins. ``counted``: the scores of the table are all those that came.
+    merged large margins. ``counted``: the scores of the table are all those that came. ``extent``:
+    the smallest and the largest score that came, where the table does not tell.
     """
 
     values: dict[str, float]
@@ -31,21 +35,24 @@ class Measured(NamedTuple):
     table: ScoreTable
     ranked: ScoreTable
     counted: bool = True
+    extent: tuple[float, float] | None = None
 
     @property
-    def margins(self) -> bool:
-        """Whether the scores were read through the sigmoid."""
-        return self.table is not self.ranked
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest score that came."""
+        return self.extent or (float(self.ranked.scores[0]), float(self.ranked.scores[-1]))
 
     def intervals(self, bins: int, options: IntervalOptions) -> TableIntervals:
         """The intervals of the measures."""
-        return TableIntervals(self.table, self.ranked, self.values, bins, options, REDRAWN)
+        redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
+        return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn)
 
 
 def measured(ranked: ScoreTable, bins: int) -> Measured:
-    """All measures of a table, in order; margins are read through the sigmoid."""
+    """All measures of a table, in order. Percentages and margins are read as probabilities; of
+    points only the order is measured."""
     facts = TableFacts(ranked, bins)
-    values, notes = measure_all(MEASURES, facts)
+    values, notes = measure_all(MEASURES if kind_of(ranked) != "points" else OF_ORDER, facts)
     table = facts.table
     if table.error:
         notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
@@ -57,12 +64,12 @@ def evaluation_of(
     old: Measured | None,
     bins: int,
     options: IntervalOptions | None,
-    pair: tuple[Rows, Rows] | None = None,
+    pair: PairedCells | None = None,
     apart: str = "two tables do not tell which rows belong together",
 ) -> Evaluation:
     """After, and perhaps before, with intervals if there are options.
 
-    ``pair`` are the rows of both, if there are rows. ``apart`` says why the change has no intervals
+    ``pair`` are the rows of both, if they are known. ``apart`` says why the change has no intervals
     where there are none.
     """
     notes, old_notes = list(new.notes), [] if old is None else list(old.notes)
@@ -73,14 +80,14 @@ def evaluation_of(
         if old is not None:
             before = old.intervals(bins, options)
             old_notes += before.notes
-            changes = None if pair is None else _changes(*pair, found, before, old.margins)
+            changes = None if pair is None else _changes(pair, found, before)
     if old is not None:
         notes = _notes_on_both(new, old, merge_notes(old_notes, notes))
         if found is not None and changes is None:
             notes.append(Note(f"the change has no intervals: {apart}", CHANGE))
     if options is not None:
         notes += weight_note(new.table, options.weights)
-    return Evaluation(
+    made = Evaluation(
         new.values,
         None if old is None else old.values,
         new.table.total,
@@ -90,13 +97,14 @@ def evaluation_of(
         tuple(notes),
         *interval_fields(MEASURES, found, before, changes),
     )
+    weights = "importance" if options is None else options.weights
+    return replace(made, look=first_look(new.ranked, weights))
 
 
 def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
     """The notes on either side, with those on both of them around."""
-    if old.margins:
-        read = "raw scores lie outside [0, 1] and were read as margins, through the sigmoid"
-        notes = [read, *notes]
+    if read := reading_between(*old.ends):
+        notes = [f"raw scores {read}", *notes]
     if not new.counted or len(new.table) >= len(old.ranked):
         return notes
     many = f"{'' if old.counted else 'at least '}{len(old.ranked)}"
@@ -107,16 +115,12 @@ def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
     return [*notes, Note(ties, TIES)]
 
 
-def _changes(
-    after: Rows, before: Rows, new: TableIntervals, old: TableIntervals, margins: bool
-) -> RowChangeIntervals:
-    """The intervals of after − before; ``margins``: scores before are read through the sigmoid."""
-    kept = slice(None) if after.weight is None else after.weight > 0
-    positive = after.positive[kept]
-    p, scores = after.scores[kept], before.scores[kept]
-    given = None if after.weight is None else after.weight[kept]
+def _changes(pair: PairedCells, new: TableIntervals, old: TableIntervals) -> RowChangeIntervals:
+    """The intervals of after − before; of points only the order is compared."""
+    points = kind_of(old.ranked) == "points"
+    p = pair.before if points else probability_of(pair.before, old.ranked)
     return RowChangeIntervals(
-        RowPredictions(new, p, p, positive),
-        RowPredictions(old, sigmoid(scores) if margins else scores, scores, positive),
-        RowWeights.of(given, len(p), new.options.weights),
+        RowPredictions(new, pair.after, pair.after, pair.positive),
+        RowPredictions(old, p, pair.before, pair.positive),
+        pair.rows(new.options.weights),
     )

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.frozen import Frozen
-from calibrant.metrics.measure import Measure
+from calibrant.errors import InputError
+from calibrant.metrics.first_look import FirstLook
+from calibrant.metrics.measure import Measure, Verdict
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.result_tables import (
     PrintsAsTable,
@@ -33,6 +35,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
     after: dict[str, float]
     before: dict[str, float] | None
     intervals: Spans | None
+    intervals_before: Spans | None
     change: Changes | None
     level: float | None
 
@@ -49,6 +52,29 @@ class EvaluationTable(PrintsAsTable, Frozen):
         """A JSON-ready object; an infinite value is the string "inf", a date its text."""
         return {name: _FORMS.get(name, json_ready)(value) for name, value in self._items()}
 
+    def verdict(self, name: str) -> Verdict:
+        """Which way a measure went: "better", "worse", "unclear" or "same".
+
+        "unclear" is what may be chance: the interval of the change holds 0 or, where the change has
+        none, the intervals before and after overlap. Where no intervals were wanted it is "lower"
+        or "higher".
+        """
+        if self.before is None or name not in self.before or name not in self.after:
+            raise InputError(f"{name} must be known before and after to have changed.")
+        old, new = (self.intervals_before or {}).get(name), (self.intervals or {}).get(name)
+        return self._measures[name].verdict(
+            self.before[name],
+            self.after[name],
+            change=self._change_of(name),
+            sides=None if old is None or new is None else (old, new),
+            judged=self.level is not None,
+        )
+
+    def _change_of(self, name: str) -> tuple[float, float] | None:
+        """The interval of the change, where it has one."""
+        _, low, high = (self.change or {}).get(name, (0.0, None, None))
+        return None if low is None or high is None else (low, high)
+
     @property
     def _paired(self) -> bool:
         """Whether any change has an interval."""
@@ -60,14 +86,16 @@ class EvaluationTable(PrintsAsTable, Frozen):
         return ResultTable(self._columns(), rows, self._below())
 
     def _columns(self) -> list[TableColumn]:
-        named = [TableColumn("measure", "left", False), TableColumn("good is", "left", False)]
-        ends = [TableColumn(f"{100 * (self.level or 0):g} % interval")]
+        # a narrow terminal leaves out the interval of the change, then which way is good
+        good = TableColumn("good is", "left", may_break=False, expendable=1)
+        named = [TableColumn("measure", "left", may_break=False), good]
+        ends = [TableColumn(f"{100 * (self.level or 0):g} % interval", expendable=2)]
         ends *= self.intervals is not None
         if self.before is None:
             return [*named, TableColumn("value", may_break=False), *ends]
         values = [TableColumn(title, may_break=False) for title in ("before", "after")]
         verdict = TableColumn("change", "left", may_break=False, coloured=True)
-        return [*named, *values, *ends, verdict, *[TableColumn("by")] * self._paired]
+        return [*named, *values, *ends, verdict, *[TableColumn("by", expendable=0)] * self._paired]
 
     def _rows(self) -> dict[str, tuple[str, ...]]:
         """The cells of the table by measure: label, which way is good, values, the verdict."""
@@ -88,10 +116,8 @@ class EvaluationTable(PrintsAsTable, Frozen):
         old = self.before.get(name)
         if old is None:  # only the predictions came with a table
             return ["–", *cells, "–", *["–"] * self._paired]
-        _, low, high = (self.change or {}).get(name, (0.0, None, None))
-        span = None if low is None or high is None else (low, high)
-        cells = [shown_value(old), *cells, measure.verdict(old, value, span=span)]
-        return [*cells, _shown_span(span)] if self._paired else cells
+        cells = [shown_value(old), *cells, self.verdict(name)]
+        return [*cells, _shown_span(self._change_of(name))] if self._paired else cells
 
 
 def _shown_span(span: tuple[float, float] | None) -> str:
@@ -130,6 +156,8 @@ class Evaluation(EvaluationTable):
     change : dict of str to (float, float or None, float or None), or None
         After − before, and the ends of its interval (None where it cannot be told), for each
         measure that is finite on both sides.
+    look : FirstLook, or None
+        Whether the predictions say anything, and which way they run.
 
     Notes
     -----
@@ -149,6 +177,7 @@ class Evaluation(EvaluationTable):
     intervals: Spans | None = None
     intervals_before: Spans | None = None
     change: Changes | None = None
+    look: FirstLook | None = None
 
     @property
     def _measures(self) -> Mapping[str, Measure]:
@@ -159,7 +188,8 @@ class Evaluation(EvaluationTable):
         if self.distinct_before is not None:
             distinct += f", {self.distinct_before} before"
         weights = f"weight {self.weight:.10g}, of it {self.positive_weight:.10g} positive"
-        return [f"{weights}; {distinct}", *(f"note: {note}" for note in self.notes)]
+        first = [self.look.headline()] if self.look is not None and self.look.useless else []
+        return [f"{weights}; {distinct}", *(f"note: {note}" for note in [*first, *self.notes])]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

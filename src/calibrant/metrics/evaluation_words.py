@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
+from calibrant.metrics.measure import SAME_ORDER
 from calibrant.result_tables import short_value
 
-__all__ = ["SAME_AUC", "from_to", "in_words"]
-
-#: AUC is called kept if it moves by less than this
-SAME_AUC = 5e-4
+__all__ = ["from_to", "in_words"]
 
 
 def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
@@ -24,7 +22,7 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     after, before = evaluation.after, evaluation.before
     ece = "ece" if "ece" in after else "top_label_ece"
     word = "ECE" if ece == "ece" else "top-label ECE"
-    if before is None:
+    if before is None or "log_loss" not in before:
         return f"Log loss is {short_value(after['log_loss'])}, {word} {short_value(after[ece])}."
     parts = [_loss(before["log_loss"], after["log_loss"])]
     parts[0] += f" and {word} {_error(before[ece], after[ece])}."
@@ -32,8 +30,10 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
         parts.append(_ranking(before["auc"], after["auc"]))
     if math.isinf(after["log_loss"]):
         parts.append("A probability of 0 or 1 was wrong: smooth the map, or try another method.")
-    elif after["log_loss"] > before["log_loss"] * 1.0005:
+    elif evaluation.verdict("log_loss") == "worse":
         parts.append("This made the scores worse: keep them as they are, or try another method.")
+    elif evaluation.verdict("log_loss") == "unclear":
+        parts.append("The change of the log loss may be chance.")
     return " ".join(parts)
 
 
@@ -51,7 +51,7 @@ def _error(old: float, new: float) -> str:
 
 
 def _ranking(old: float, new: float) -> str:
-    if abs(new - old) < SAME_AUC:
+    if abs(new - old) < SAME_ORDER:
         return f"The ranking is kept: AUC {new:.3f}."
     return f"AUC moved {from_to(old, new)}."
 

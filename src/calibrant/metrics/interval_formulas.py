@@ -53,10 +53,11 @@ MOST_ROWS = 1e12
 
 
 class RowWeights(NamedTuple):
-    """w and w² of each row, as the weights are meant."""
+    """w and w² of each row, as the weights are meant, and which rows belong together."""
 
     weight: Array
     squares: Array
+    cluster: NDArray[np.intp] | None = None
 
     @classmethod
     def of(cls, given: Array | None, rows: int, weights: str) -> RowWeights:
@@ -68,8 +69,11 @@ class RowWeights(NamedTuple):
 
     @property
     def size(self) -> float:
-        """How many rows of equal weight carry as much information: (Σw)²/Σw²."""
+        """How many rows of equal weight carry as much information: (Σw)²/Σw²; of clusters, where
+        rows belong together."""
         squares = float(self.squares.sum())
+        if self.cluster is not None:
+            squares = float(np.square(np.bincount(self.cluster, self.weight)).sum())
         return float(self.weight.sum()) ** 2 / squares if squares else 0.0
 
     def error(self, influence: Array) -> float:
@@ -79,7 +83,11 @@ class RowWeights(NamedTuple):
         """
         total, size = float(self.weight.sum()), self.size
         apart = influence - float(self.weight @ influence) / total
-        return math.sqrt(float(self.squares @ apart**2) * size / (size - 1.0)) / total
+        if self.cluster is None:
+            spread = float(self.squares @ apart**2)
+        else:
+            spread = float(np.square(np.bincount(self.cluster, self.weight * apart)).sum())
+        return math.sqrt(spread * size / (size - 1.0)) / total
 
 
 # --- means --------------------------------------------------------------------------------------
@@ -149,12 +157,12 @@ def mean_interval(m: Moments, level: float) -> Span:
 
 def row_moments(losses: Array, rows: RowWeights, least_variance: float = 0.0) -> Moments:
     """Moments of the mean of a loss that is known row by row."""
-    weight, squares = rows
+    weight, squares = rows.weight, rows.squares
     total = float(weight.sum())
     mean = float(weight @ losses) / total
     seen = rows.error(losses)
     error = max(seen, math.sqrt(least_variance))
-    if seen <= 0:
+    if seen <= 0 or rows.cluster is not None:
         return Moments(mean, error, 0.0, rows.size)
     apart = (losses - mean) / (seen * total)
     return Moments(mean, error, float((squares**2 / weight) @ apart**3), rows.size)
@@ -174,7 +182,7 @@ def normal(level: float) -> float:
 
 def share_interval(share: float, size: float, level: float) -> Span:
     """Wilson's interval of a share of ``size`` cases; it never leaves [0, 1]."""
-    if size <= 0.0:
+    if size < 1e-100:  # next to no row says anything
         return 0.0, 1.0
     extra = normal(level) ** 2 / size
     middle = (share + extra / 2) / (1.0 + extra)

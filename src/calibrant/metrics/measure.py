@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from calibrant.metrics.multilabel import LabelColumns
     from calibrant.metrics.redrawn_tables import RedrawnTable
 
-__all__ = ["Found", "Measure", "OfClasses", "ValueWithNote"]
+__all__ = ["SAME_ORDER", "Found", "Measure", "OfClasses", "ValueWithNote", "Verdict"]
+
+Verdict = Literal["better", "worse", "unclear", "same", "lower", "higher"]
+
+#: an order of scores is called kept if AUC moves by less than this
+SAME_ORDER = 5e-4
 
 
 class ValueWithNote(NamedTuple):
@@ -135,19 +140,36 @@ class Measure:
         before: float,
         after: float,
         *,
-        span: Span | None = None,
-        show: Callable[[float], str] = shown_value,
-        same_within: float = 0.0,
-    ) -> str:
-        """Which way it went: "better" or "worse"; "same" where what is shown is equal, or the
-        difference is below ``same_within``; "unclear" where the interval of the change holds 0.
+        change: Span | None = None,
+        sides: tuple[Span, Span] | None = None,
+        judged: bool = True,
+    ) -> Verdict:
+        """Which way it went, as far as the intervals support a word: the one place that says so.
 
-        >>> Measure("a", "A", "", "larger").verdict(0.5, 0.6)
-        'better'
+        "same" where what is shown is equal; else "better" or "worse" if the interval of the
+        ``change`` leaves out 0. Where there is none, the intervals of both ``sides`` must be apart,
+        which supports the word however the two depend on each other; "unclear" if they are not, or
+        not there. Where nothing is to be ``judged``, for no intervals were wanted, the word is
+        "lower" or "higher". An infinite loss was seen to be so, and needs no interval.
+
+        >>> auc = Measure("a", "A", "", "larger")
+        >>> auc.verdict(0.5, 0.6, change=(0.02, 0.18)), auc.verdict(0.5, 0.6, change=(-0.1, 0.3))
+        ('better', 'unclear')
+        >>> auc.verdict(0.5, 0.6, sides=((0.4, 0.6), (0.5, 0.7))), auc.verdict(0.5, 0.6)
+        ('unclear', 'unclear')
+        >>> auc.verdict(0.5, 0.6, judged=False)
+        'higher'
         """
         close = math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-12)
-        if close or show(before) == show(after) or abs(after - before) < same_within:
+        kept = self.ranks and abs(after - before) < SAME_ORDER
+        if close or kept or shown_value(before) == shown_value(after):
             return "same"
-        if span is not None and span[0] <= 0.0 <= span[1]:
-            return "unclear"
+        if math.isfinite(after - before):
+            if not judged:
+                return "lower" if after < before else "higher"
+            if change is None and sides is not None:  # the least and the largest possible change
+                old, new = sides
+                change = new[0] - old[1], new[1] - old[0]
+            if change is None or change[0] <= 0.0 <= change[1]:
+                return "unclear"
         return "better" if (after < before) == (self.better == "smaller") else "worse"

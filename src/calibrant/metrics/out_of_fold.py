@@ -1,70 +1,99 @@
-"""Predictions out of fold: AUC within the folds, and the values of the map of all rows."""
+"""Predictions out of fold: all measures, AUC as one map has it, and the map's values."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TypeVar
 
+from calibrant.data.score_table import ScoreTable
+from calibrant.metrics.change_intervals import PairedCells
+from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Changes, Evaluation, MulticlassEvaluation, Spans
+from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.notes import TIES, Note, topic_of
 
-__all__ = ["with_auc_within_folds", "within_folds"]
+__all__ = ["evaluate_held_out", "with_auc_within_folds"]
 
 E = TypeVar("E", Evaluation, MulticlassEvaluation)
 
-_HOW = "AUC counts the pairs within folds"
+#: bins as `evaluate` has them; tables drawn again are fewer, since people wait for a fit
+BINS, REPLICATES = 10, 400
+_HOW = "AUC after is that of the scores plus its change within the folds"
 
 
-def within_folds(
-    evaluation: Evaluation,
-    auc_before: float | None,
-    auc_after: float | None,
+def evaluate_held_out(
+    after: ScoreTable,
+    before: ScoreTable | None,
+    pair: PairedCells | None,
     *,
+    level: float,
+    aucs: tuple[float | None, float | None] | None,
     scores: int,
     values: int,
 ) -> Evaluation:
-    """An evaluation of predictions out of fold, with the AUC and the values of a single map.
+    """The evaluation of predictions for rows that were held out, beside that of the scores.
 
     Predictions of several folds come from as many maps. Thrown together they are in an order that
-    none of the maps has made, and one score has several values. So AUC is that of the pairs within
-    folds (its intervals keep their width), and values are those of the map fitted to all rows.
+    none of the maps has made, and one score has several values. So AUC is that of the scores over
+    all pairs and, after, what it changed within folds (its intervals keep their width); and values
+    are those of the map fitted to all rows.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        Of predictions out of fold, with the raw scores beside them.
-    auc_before, auc_after : float or None
-        Shares of pairs in the right order within the folds; None where there are none.
+    after : ScoreTable
+        Predictions out of fold.
+    before : ScoreTable or None
+        The scores as they came; None where they are what was chosen.
+    pair : PairedCells or None
+        Both for the same rows, without which the changes have no intervals.
+    level : float
+        Of the intervals.
+    aucs : pair of float or None, or None
+        AUC before and after; None for predictions of a single map.
     scores, values : int
         Distinct scores, and what they become under the map fitted to all rows.
     """
-    if evaluation.before is None:
-        return evaluation
+    options = IntervalOptions(level, REPLICATES, "importance", 0)
+    old = None if before is None else measured(before, BINS)
+    made = evaluation_of(measured(after, BINS), old, BINS, options, pair)
+    return made if aucs is None else _of_one_map(made, aucs, scores, values)
+
+
+def _of_one_map(
+    made: Evaluation, aucs: tuple[float | None, float | None], scores: int, values: int
+) -> Evaluation:
+    (old, new), before = aucs, made.before
+    if before is None:
+        if new is None or "auc" not in made.after:
+            return made
+        by = new - made.after["auc"]
+        ranked = {**made.after, "auc": new}
+        return replace(made, after=ranked, intervals=_moved(made.intervals, by))
     # ties of the folds' maps are not those of the one map
-    notes = [note for note in evaluation.notes if topic_of(note) != TIES]
+    notes = [note for note in made.notes if topic_of(note) != TIES]
     if values < scores:
         said = f"{scores} distinct scores become {values} distinct predictions: ties are new"
         notes.append(Note(said, TIES))
-    made = replace(evaluation, distinct=values, distinct_before=scores, notes=tuple(notes))
-    return with_auc_within_folds(made, auc_before, auc_after)
+    made = replace(made, distinct=values, distinct_before=scores, notes=tuple(notes))
+    return with_auc_within_folds(made, old, new)
 
 
-def with_auc_within_folds(evaluation: E, auc_before: float | None, auc_after: float | None) -> E:
-    """An evaluation of predictions out of fold, with the AUC of the pairs within folds.
+def with_auc_within_folds(made: E, old: float | None, new: float | None) -> E:
+    """An evaluation of predictions out of fold, with AUC before and after as one map has it.
 
     Its intervals keep their width.
     """
-    after, before = evaluation.after, evaluation.before
-    if before is None or auc_before is None or auc_after is None or "auc" not in after:
-        return evaluation
+    before = made.before
+    if before is None or old is None or new is None or "auc" not in made.after.keys() & before:
+        return made
     return replace(
-        evaluation,
-        after={**after, "auc": auc_after},
-        before={**before, "auc": auc_before},
-        intervals=_moved(evaluation.intervals, auc_after - after["auc"]),
-        intervals_before=_moved(evaluation.intervals_before, auc_before - before["auc"]),
-        change=_changed(evaluation.change, auc_after - auc_before),
-        notes=(*evaluation.notes, _HOW),
+        made,
+        after={**made.after, "auc": new},
+        before={**before, "auc": old},
+        intervals=_moved(made.intervals, new - made.after["auc"]),
+        intervals_before=_moved(made.intervals_before, old - before["auc"]),
+        change=_changed(made.change, new - old),
+        notes=(*made.notes, _HOW),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.binned import Groups, group
@@ -30,9 +31,8 @@ class TableFacts:
 
     @cached_property
     def table(self) -> ScoreTable:
-        """The predictions as probabilities."""
-        ranked = self.ranked
-        return ranked if ranked.looks_like_probabilities else ranked.through_sigmoid()
+        """The predictions as probabilities; points, which are none, as they are."""
+        return as_probabilities(self.ranked) or self.ranked
 
     @property
     def impossible(self) -> ScoreTable:

@@ -17,6 +17,7 @@ from calibrant.losses import logit
 from calibrant.maps import Map
 from calibrant.maps.checks import in_blocks
 from calibrant.metrics.weighted_cells import NOT_WHOLE
+from calibrant.result_tables import shown_percent
 
 __all__ = ["SPREADS", "Group", "against_map", "side_by_side", "through"]
 
@@ -97,14 +98,14 @@ def side_by_side(
         left_out = 1.0 - part.total / whole.total
         if name == "new" and left_out > BEYOND:
             raise InputError(
-                f"most new scores must lie within the reference's, but {100 * left_out:.3g} % lie "
-                "beyond them, so that nothing can be said of most rows. Make sure that both tables "
-                "hold scores of one kind, or take a reference that covers the new rows."
+                f"most new scores must lie within the reference's, but {shown_percent(left_out)} "
+                "lie beyond them, so that nothing can be said of most rows. Make sure that both "
+                "tables hold scores of one kind, or take a reference that covers the new rows."
             )
         if left_out > 0.01:
             notes.append(
-                f"{100 * left_out:.3g} % of the {name} rows lie beyond the other table's scores, "
-                "and are not compared."
+                f"{shown_percent(left_out)} of the {name} rows lie beyond the other table's "
+                "scores, and are not compared."
             )
     first, second = (_group(part.pool(CELLS), weights) for part in inside)
     return first, second, notes
@@ -125,9 +126,9 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
         wrong += float(table.negative[table.scores == 1.0].sum())
         weight = float(table.weight[sure].sum())
         notes.append(
-            f"to {100 * weight / table.total:.3g} % of the new rows the map gives exactly 0 or 1, "
-            f"and {100 * wrong / weight:.3g} % of them came otherwise: they are not compared, and "
-            "no shift of the logit can mend them."
+            f"to {shown_percent(weight / table.total)} of the new rows the map gives exactly 0 or "
+            f"1, and {shown_percent(wrong / weight)} of them came otherwise: they are not "
+            "compared, and no shift of the logit can mend them."
         )
         if sure.all():
             raise InputError(

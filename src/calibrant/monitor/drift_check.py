@@ -13,6 +13,7 @@ from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SCALES, Number
 from calibrant.export.map_given import fitted_of
 from calibrant.metrics.arguments import check_number, check_word
+from calibrant.metrics.first_look import FirstLook, first_look
 from calibrant.monitor.change_models import (
     ComparedCells,
     Outcome,
@@ -162,6 +163,7 @@ class _Context(NamedTuple):
     scale: str
     calibrated: bool
     notes: list[str]
+    look: FirstLook
 
 
 def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: _Options) -> Drift:
@@ -174,11 +176,8 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
         reference, new = through(reference, map_), through(new, map_)
     by_logit, notes = _axis(reference, new, asked.scale)
     first, second, more = side_by_side(reference, new, by_logit, asked.weights)
-    classes = (
-        first.negative.sum() + second.negative.sum(),
-        first.positive.sum() + second.positive.sum(),
-    )
-    if not all(classes):
+    groups = (first, second)
+    if not (any(g.negative.sum() for g in groups) and any(g.positive.sum() for g in groups)):
         raise InputError(
             "both classes must occur where the tables have scores in common, but one never does: "
             "there is nothing to compare. Gather more rows."
@@ -191,6 +190,7 @@ def _two_tables(reference: ScoreTable, new: ScoreTable, calibrator: Any, asked: 
         "logit" if by_logit else "raw",
         calibrator is not None,
         notes + more,
+        first_look(new, asked.weights),
     )
     return _drift(cells_of_tables(first, second), min(first.rarer, second.rarer), known, asked)
 
@@ -216,6 +216,7 @@ def _map_and_table(calibrator: Any, new: ScoreTable, asked: _Options) -> Drift:
         "logit",
         True,
         notes,
+        first_look(through(new, map_), asked.weights),
     )
     cases = group.rarer
     if fitted is not None and follows_its_rows(fitted):
@@ -261,6 +262,7 @@ def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options)
         scale=known.scale,
         calibrated=known.calibrated,
         notes=(*known.notes, *([] if FOLLOWS in known.notes else _left_out(len(outcomes), count))),
+        look=known.look,
     )
 
 

@@ -11,6 +11,8 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.maps import Map, VectorMap
+from calibrant.metrics.first_look import FirstLook
+from calibrant.result_tables import json_ready
 
 __all__ = ["Drift", "DriftTest", "Rates", "Remedy", "map_of_one_score"]
 
@@ -81,6 +83,9 @@ class Drift(Frozen):
         Whether a calibrator's probabilities were compared; else whatever the tables hold.
     notes : tuple of str
         What deserves a look.
+    look : FirstLook or None
+        Which way the new scores run (or the calibrator's probabilities), and whether they say
+        anything.
     """
 
     recommendation: str
@@ -99,6 +104,14 @@ class Drift(Frozen):
     scale: str
     calibrated: bool
     notes: tuple[str, ...] = ()
+    look: FirstLook | None = None
+
+    @property
+    def wrong_way(self) -> bool:
+        """Whether the new scores run the wrong way, or what mends them has a slope below 0."""
+        turned = self.look is not None and self.look.found == "wrong way"
+        falls = self.calibrated and self.recommendation == "refit" and self.line[1] <= -1.0
+        return turned or falls
 
     @property
     def found(self) -> bool:
@@ -164,11 +177,11 @@ class Drift(Frozen):
         line = added[self.recommendation]
         if line is None:
             return fitted
-        if line[1] <= -1.0:
+        if self.wrong_way:
             raise InputError(
                 "the calibrator's probabilities must still rise with the truth, but the slope that "
-                f"mends them is {1.0 + line[1]:.3g}: scores have turned upside down. Find out why "
-                "before anything is fitted."
+                f"mends them is {1.0 + line[1]:.3g}: the scores run the wrong way, upside down. "
+                "Find out why before anything is fitted."
             )
         facts = fitted.provenance
         note = {
@@ -208,6 +221,8 @@ class Drift(Frozen):
             "scale": self.scale,
             "calibrated": self.calibrated,
             "notes": list(self.notes),
+            "look": None if self.look is None else json_ready(self.look),
+            "wrong_way": self.wrong_way,
         }
 
     def __str__(self) -> str:

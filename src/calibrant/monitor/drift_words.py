@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from calibrant.metrics.first_look import LabelNames
 from calibrant.monitor.drift_value import Drift
-from calibrant.result_tables import aligned, shown_value
+from calibrant.result_tables import aligned, shown_percent, shown_value
 
 __all__ = ["facts", "in_words", "shown_p", "table_of"]
 
@@ -47,8 +48,9 @@ def facts(drift: Drift) -> list[str]:
     old, new = drift.weights
     rates = drift.rates
     sizes = f"weight {new:,.10g}" if old is None else f"weight {old:,.10g} then, {new:,.10g} now"
-    then = "" if rates.reference is None else f"{_percent(rates.reference)} then, "
-    shares = f"positive: {then}{_percent(rates.expected)} expected now, {_percent(rates.new)} came"
+    then = "" if rates.reference is None else f"{shown_percent(rates.reference)} then, "
+    expected, came = shown_percent(rates.expected), shown_percent(rates.new)
+    shares = f"positive: {then}{expected} expected now, {came} came"
     lines = [f"{sizes}; {shares}"]
     if drift.distance is not None:
         lines.append(
@@ -57,13 +59,27 @@ def facts(drift: Drift) -> list[str]:
     return lines + [f"note: {note}" for note in drift.notes]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+def in_words(
+    drift: Drift, doer: str = "drift.update(calibrator)", names: LabelNames | None = None
+) -> tuple[str, str]:
+    """What was found, and what to do; ``doer`` is what does it, ``names`` are those of the labels.
 
-
-def in_words(drift: Drift, doer: str = "drift.update(calibrator)") -> tuple[str, str]:
-    """What was found, and what to do; ``doer`` is what does it."""
-    return _WORDS[drift.recommendation](drift, doer)
+    Scores that run the wrong way, or say nothing, come first: nothing is to be fitted then.
+    """
+    found, todo = _WORDS[drift.recommendation](drift, doer)
+    first = ""
+    if drift.look is not None and drift.look.useless:
+        first = drift.look.headline(names or LabelNames(face="check"))
+    elif drift.wrong_way:
+        first = (
+            "These scores run the wrong way: the slope that would mend them is "
+            f"{1.0 + drift.line[1]:.3g}."
+        )
+    if not first:
+        return found, todo
+    if drift.recommendation != "none":
+        todo = "Find out why before anything is fitted or updated."
+    return f"{first} {found}", todo
 
 
 def _none(drift: Drift, doer: str) -> tuple[str, str]:

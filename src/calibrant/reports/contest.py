@@ -17,9 +17,19 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.named_methods import BEFORE, named_methods
 from calibrant.estimators.registry import calibrators_of
 from calibrant.metrics import Evaluation, MulticlassEvaluation
+from calibrant.metrics.change_intervals import PairedCells
 from calibrant.reports.report_value import Panel
+from calibrant.reports.sentences import AS_THEY_ARE
 
-__all__ = ["FOLDS", "LEVEL", "Contest", "Entrants", "ReportData", "contest_of", "decide"]
+__all__ = [
+    "FOLDS",
+    "LEVEL",
+    "Contest",
+    "Entrants",
+    "ReportData",
+    "contest_of",
+    "decide",
+]
 
 #: folds and level where the caller brings no `AutoCalibrator` with its own
 FOLDS = 5
@@ -45,6 +55,8 @@ class Entrants:
         How often rows were held out; None for maps that were made before.
     calibrators : mapping of str to Any
         The fitted calibrators or maps on which advice can be given.
+    pairs : mapping of str to PairedCells
+        Two classes: the predictions of each beside the scores of the same rows.
     """
 
     judged: Mapping[str, Judged]
@@ -54,6 +66,7 @@ class Entrants:
     fitted: Mapping[str, Fitted]
     folds: int | None
     calibrators: Mapping[str, Any] = field(default_factory=dict)
+    pairs: Mapping[str, PairedCells] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,7 @@ class Contest:
     level: float
     calibrator: Any = None
     single: bool = False
+    pairs: Mapping[str, PairedCells] = field(default_factory=dict)
 
     @property
     def chosen(self) -> str:
@@ -100,6 +114,11 @@ class ReportData(ABC):
     #: the calibrators that can be fitted to such data
     kinds: ClassVar[tuple[type, ...]]
     panel_kind: ClassVar[str]
+
+    @property
+    def before(self) -> str:
+        """What the page calls the scores without a calibrator."""
+        return AS_THEY_ARE
 
     @abstractmethod
     def automatic(self, auto: AutoCalibrator) -> Contest:
@@ -132,6 +151,11 @@ class ReportData(ABC):
     def map_curve(self, fitted: Fitted | None) -> MapCurve | None:
         """The line of the chosen map, where one can be drawn."""
         return None
+
+    def headline(self, label_name: str) -> tuple[str, bool]:
+        """What must be known of the scores before anything else, nothing where all is well; and
+        whether no map of them is worth anything."""
+        return "", False
 
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
         """What deserves a look, in sentences with figures."""
@@ -193,4 +217,5 @@ def decide(entrants: Entrants, *, single: bool, level: float = LEVEL) -> Contest
         level,
         entrants.calibrators.get(chosen),
         single,
+        entrants.pairs,
     )

@@ -23,14 +23,12 @@ from calibrant.reports.contest import Contest, ReportData, contest_of
 from calibrant.reports.key_facts import map_facts, source_facts, source_files, version_facts
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.report_value import Method, PredictionSpread, Report
-from calibrant.reports.sentences import verdict_of
+from calibrant.reports.sentences import under, verdict_of, word_of
 from calibrant.reports.several_classes import SeveralClasses
 from calibrant.reports.two_classes import TwoClasses, contest_behind
 
-__all__ = ["AS_THEY_ARE", "calibration_report", "report_of"]
+__all__ = ["calibration_report", "report_of"]
 
-#: what the page calls the scores without a calibrator
-AS_THEY_ARE = "scores as they are"
 #: groups of equal weight of each curve, and cells of the histograms
 BINS, CELLS = 10, 40
 
@@ -174,14 +172,21 @@ def _columns(scores: Any) -> int:
 
 def _report(data: ReportData, contest: Contest, segments: Any, words: PageWords) -> Report:
     methods, fitted = _methods(data, contest), contest.fitted
+    evaluation = data.evaluation(contest)
+    headline, useless = data.headline(words.label_name)
+    found = verdict_of(
+        methods,
+        level=contest.level,
+        where=contest.where,
+        single=contest.single,
+        word=word_of(evaluation),
+    )
     return Report(
         title=words.title or f"Calibration of {words.score_name}",
-        verdict=verdict_of(
-            methods, level=contest.level, where=contest.where, single=contest.single
-        ),
+        verdict=under(headline, found, methods, useless=useless) if headline else found,
         how=contest.how,
         methods=methods,
-        evaluation=data.evaluation(contest),
+        evaluation=evaluation,
         map_curve=data.map_curve(fitted),
         panels=data.panels(contest, segments),
         panel_kind=data.panel_kind,
@@ -193,6 +198,7 @@ def _report(data: ReportData, contest: Contest, segments: Any, words: PageWords)
         recipes=() if fitted is None else recipes_for(fitted, words.score_name, words.saved_as),
         fitted=fitted,
         level=contest.level,
+        caution=bool(headline),
     )
 
 
@@ -211,7 +217,7 @@ def _methods(data: ReportData, contest: Contest) -> tuple[Method, ...]:
         compared = ("gain", "gain_low", "gain_high", "auc_change")
         methods.append(
             Method(
-                name=AS_THEY_ARE if before else row.name,
+                name=data.before if before else row.name,
                 log_loss=row.log_loss,
                 brier=row.brier,
                 curve=curves[row.name],

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from calibrant.metrics.notes import CHANGE, topic_of
 from calibrant.reports.charts import map_picture, reliability, small, swatch
 from calibrant.reports.markup import Markup, element, join, script_json
 from calibrant.reports.page_tables import leaderboard, measures, panel_table, points, tiles
@@ -39,7 +38,7 @@ def to_html(report: Report) -> str:
     script = _resource("page.js")
     body = element(
         "body",
-        None,
+        {"class": "caution" if report.caution else None},
         _header(report),
         element("main", None, *sections),
         element("div", {"id": "tip", "role": "status", "hidden": True}),
@@ -152,8 +151,8 @@ def _advice(report: Report) -> Markup:
 
 def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
     told = (
-        "Smaller losses are better; ± are standard errors. The gain is the log loss of the scores "
-        "as they are minus the method's own, on the same rows: right of the line is better. "
+        "Smaller losses are better; ± are standard errors. The gain is the log loss of the "
+        f"{report.raw.name} minus the method's own, on the same rows: right of the line is better. "
         "Values are the different probabilities that the scores become."
     )
     about = element("p", {"class": "how"}, told)
@@ -226,9 +225,7 @@ def _gallery(report: Report, order: Sequence[int]) -> Markup:
 
 
 def _measures(report: Report) -> Markup:
-    # the change of log loss, row by row the same rows, is in the leaderboard
-    told = [note for note in report.evaluation.notes if topic_of(note) != CHANGE]
-    notes = [element("li", None, note) for note in told]
+    notes = [element("li", None, note) for note in report.evaluation.notes]
     below = element("ul", {"class": "how"}, *notes) if notes else Markup()
     return _section("measures", "Measures", measures(report), below)
 

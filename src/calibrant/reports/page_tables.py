@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from calibrant.metrics import Evaluation
-from calibrant.metrics.evaluation_words import SAME_AUC
-from calibrant.metrics.measure import Measure
 from calibrant.reports.charts import forest, swatch
 from calibrant.reports.markup import Markup, element, join
 from calibrant.reports.report_value import Method, Panel, Report
-from calibrant.result_tables import counted, short_value, shown_value
+from calibrant.result_tables import counted, short_value, shown_percent, shown_value
 
 __all__ = ["leaderboard", "measures", "panel_table", "points", "tiles"]
 
@@ -164,27 +162,16 @@ def measures(report: Report) -> Markup:
         cells: list[Any] = [title, measure.better]
         if before is None:
             cells.append(_with_span(after[name], new.get(name)))
+        elif name not in before:
+            cells += ["–", _with_span(after[name], new.get(name)), ""]
         else:
-            word = _verdict(measure, before, after, shown_value)
-            if measure.ranks and abs(report.chosen.auc_change or 0.0) < SAME_AUC:
-                word = "same"  # within folds; maps of different folds are not to be compared
+            word = e.verdict(name)
             was = _with_span(before[name], old.get(name))
             cells += [was, _with_span(after[name], new.get(name)), Word(word, word)]
         rows.append(cells)
     level = getattr(e, "level", None)
     told = f", with {100 * level:g} % intervals" if level is not None and new else ""
     return _table(columns, rows, f"Measures{told}")
-
-
-def _verdict(
-    measure: Measure,
-    before: Mapping[str, float],
-    after: Mapping[str, float],
-    show: Callable[[float], str],
-) -> str:
-    """Better, worse, or the same where what is shown is, or the ranking is kept."""
-    kept = SAME_AUC if measure.ranks else 0.0
-    return measure.verdict(before[measure.name], after[measure.name], show=show, same_within=kept)
 
 
 #: figures at a glance
@@ -194,21 +181,18 @@ TILES = 3
 def tiles(report: Report) -> Markup:
     """A few figures at a glance, before and after."""
     e = report.evaluation
-    after, before = dict(e.after), None if e.before is None else dict(e.before)
+    after, before = e.after, e.before
     new = _intervals(report, "intervals")
-    if before is not None and report.raw.auc is not None and report.chosen.auc is not None:
-        # within folds, as in the leaderboard: maps of different folds are not compared
-        before["auc"], after["auc"] = report.raw.auc, report.chosen.auc
     cells = []
     known = [m for m in e._measures.values() if m.headline and m.name in after]
     for measure in known[:TILES]:
         name = measure.name
         parts: list[Any] = [element("dt", None, measure.headline)]
-        if before is None:
+        if before is None or name not in before:
             value: Any = short_value(after[name])
         else:
             was = element("span", {"class": "was"}, short_value(before[name]))
-            word = _verdict(measure, before, after, short_value)
+            word = e.verdict(name)
             arrow = element("span", {"class": "to", "aria-label": "to"}, " → ")
             value = join((was, arrow, element("b", {"class": word}, short_value(after[name]))))
         parts.append(element("dd", None, value))
@@ -219,8 +203,8 @@ def tiles(report: Report) -> Markup:
         cells.append(element("div", None, *parts))
     parts = [element("dt", None, "Rows (weight)"), element("dd", None, counted(e.weight))]
     if isinstance(e, Evaluation):
-        share = 100 * e.positive_weight / e.weight
-        parts.append(element("dd", {"class": "range"}, f"{share:.3g} % events"))
+        share = shown_percent(e.positive_weight / e.weight)
+        parts.append(element("dd", {"class": "range"}, f"{share} events"))
     cells.append(element("div", None, *parts))
     return element("dl", {"class": "tiles"}, *cells)
 

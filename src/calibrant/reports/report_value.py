@@ -134,6 +134,9 @@ class Report(Frozen):
         The chosen map as a value: ``cal.save(report.fitted, "calibrator.json")``.
     level : float
         Of all intervals.
+    caution : bool
+        Whether the verdict is about the scores themselves (one class, their direction, that they
+        say nothing, or too few rows): then nothing on the page is green.
     """
 
     title: str
@@ -149,6 +152,7 @@ class Report(Frozen):
     recipes: tuple[Recipe, ...] = ()
     fitted: Fitted | None = None
     level: float = 0.95
+    caution: bool = False
 
     def __post_init__(self) -> None:
         for name in ("methods", "panels", "advice", "recipes"):

@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import math
 
-from calibrant.metrics.evaluation_words import SAME_AUC, from_to
+from calibrant.metrics import Evaluation, MulticlassEvaluation
+from calibrant.metrics.evaluation_words import from_to
+from calibrant.metrics.measure import SAME_ORDER, Verdict
 from calibrant.reports.report_value import Method
 from calibrant.result_tables import short_value
 
-__all__ = ["verdict_of"]
+__all__ = ["AS_THEY_ARE", "under", "verdict_of", "word_of"]
+
+#: what the page calls the scores without a calibrator
+AS_THEY_ARE = "scores as they are"
+
+
+def word_of(evaluation: Evaluation | MulticlassEvaluation) -> Verdict | None:
+    """What the table of measures says of the log loss; None where there is nothing to compare."""
+    known = evaluation.before is not None and "log_loss" in evaluation.before
+    return evaluation.verdict("log_loss") if known else None
+
+
+def under(
+    headline: str, found: tuple[str, str], methods: tuple[Method, ...], *, useless: bool
+) -> tuple[str, str]:
+    """The verdict where a headline comes before it; of ``useless`` scores only the figures."""
+    if not useless:
+        return headline, " ".join(found)
+    raw, chosen = methods[0], next(m for m in methods if m.chosen)
+    if chosen is raw:
+        return headline, f"The log loss of the {raw.name} is {short_value(raw.log_loss)}."
+    losses = f"log loss {from_to(raw.log_loss, chosen.log_loss)}"
+    return headline, f"What was fitted all the same is {chosen.name} ({losses})."
 
 
 def verdict_of(
@@ -17,21 +41,25 @@ def verdict_of(
     level: float = 0.95,
     where: str = "On rows it had not seen",
     single: bool = True,
+    word: Verdict | None = None,
 ) -> tuple[str, str]:
     """Two sentences on the chosen method against the scores as they are: what to do, and why.
 
     The first of the methods is the scores as they are. With ``single`` the chosen one stands there
     because nothing else was asked about; else it was preferred to them, and so is to be used.
+    ``word`` is what the table of measures says of the log loss; without it the gain decides.
     """
     raw, chosen = methods[0], next(m for m in methods if m.chosen)
     if chosen is raw:
         return _keep(raw, methods[1:], level, where)
-    facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}"
-    certain = _certain(chosen)
+    over = "" if raw.name == AS_THEY_ARE else f", against {raw.name}"
+    facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}{over}"
+    certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
     to_do = _LIKELY if certain == 0 and not single else _TO_DO[certain]
     return to_do.format(chosen.name), f"{where}, {facts}; {_order(raw, chosen)}."
 
 
+_CERTAIN = {"better": 1, "worse": -1}
 _TO_DO = {
     1: "Calibrate these scores with {} before using them as probabilities.",
     0: "Keep the scores as they are: {} shows no gain beyond noise.",
@@ -83,6 +111,6 @@ def _gained(method: Method, level: float) -> str:
 def _order(raw: Method, chosen: Method) -> str:
     if raw.auc is None or chosen.auc is None:
         return "the ranking cannot be judged"
-    if abs(raw.auc - chosen.auc) < SAME_AUC:
+    if abs(raw.auc - chosen.auc) < SAME_ORDER:
         return f"the ranking is kept (AUC {chosen.auc:.3f})"
     return f"AUC moved {from_to(raw.auc, chosen.auc)}"

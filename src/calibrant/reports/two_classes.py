@@ -13,11 +13,13 @@ from sklearn.base import clone
 
 from calibrant.advice import advise_table
 from calibrant.advice.segment_checks import segment_gaps
+from calibrant.advice.table_checks import SAID_FIRST
 from calibrant.auto import AutoCalibrator
 from calibrant.auto.folds import Fold, parts_of_table, table_cv
-from calibrant.auto.scoring import Judged, judge, judge_maps, sample_of
+from calibrant.auto.scoring import Judged, judge, judge_maps, pairs_of, sample_of
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.labels import plain, read_classes
+from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.segment_column import read_segments, segment_names
 from calibrant.data.validation import Rows, check_lengths, read_binary, read_probabilities
@@ -29,13 +31,15 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.table_folds import HeldOutCells
 from calibrant.maps import Identity, VectorMap
-from calibrant.metrics import Evaluation, evaluate
-from calibrant.metrics.out_of_fold import within_folds
+from calibrant.metrics import Evaluation
+from calibrant.metrics.first_look import LabelNames, first_look
+from calibrant.metrics.out_of_fold import evaluate_held_out
 from calibrant.reports.contest import FOLDS, Contest, Entrants, ReportData
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import segment_panels
 from calibrant.reports.report_value import Panel
-from calibrant.result_tables import counted
+from calibrant.reports.sentences import AS_THEY_ARE
+from calibrant.result_tables import counted, shown_percent
 
 __all__ = ["TwoClasses", "contest_behind"]
 
@@ -81,6 +85,13 @@ class TwoClasses(ReportData):
         """Which of the two classes is the positive one."""
         return 0 if plain(self.classes[0]) == plain(self.pos_label) else 1
 
+    @property
+    def before(self) -> str:
+        kind = kind_of(self.table)
+        if kind == "points":  # which stand for no probability
+            return "points (one rate for all rows)"
+        return f"{AS_THEY_ARE} (divided by 100)" if kind == "percentages" else AS_THEY_ARE
+
     # --- judging --------------------------------------------------------------------------------
 
     def automatic(self, auto: AutoCalibrator) -> Contest:
@@ -116,6 +127,7 @@ class TwoClasses(ReportData):
             fitted={name: replace(one.to_fitted(), **labels) for name, one in calibrators.items()},
             folds=len(parts),
             calibrators=calibrators,
+            pairs=pairs_of({name: trial.judged for name, trial in trials.items()}, parts),
         )
 
     def judge_given(self, named: Mapping[str, Any]) -> Entrants:
@@ -127,7 +139,8 @@ class TwoClasses(ReportData):
         for name, p in outputs.items():
             judged[name], tables[name] = _judged(p, whole, ranks=name == BEFORE)
         distinct = {name: len(table) for name, table in tables.items()}
-        return Entrants(judged, sample_of([whole]), tables, distinct, maps, None, maps)
+        pairs = pairs_of(judged, [whole])
+        return Entrants(judged, sample_of([whole]), tables, distinct, maps, None, maps, pairs)
 
     def _all_held(self, *, by_rows: bool) -> Fold:
         """All scores as one fold that is held out: row by row, or as the table has them."""
@@ -177,18 +190,21 @@ class TwoClasses(ReportData):
     def evaluation(self, contest: Contest) -> Evaluation:
         raw = None
         tables, chosen = contest.predictions, contest.chosen
+        pair = contest.pairs[chosen]
         if chosen != BEFORE:  # a splitter may leave rows out
             same = np.isclose(tables[BEFORE].total, self.table.total, rtol=1e-9)
-            raw = self.table if same else tables[BEFORE]
-        # as the gain has it: a row of weight 100 is one observation
-        made: Evaluation = evaluate(
-            tables[chosen], raw=raw, level=contest.level, weights="importance"
-        )
-        if contest.folds is None:
-            return made
+            raw = self.table if same else pair.scored()
         standing = {row.name: row for row in contest.standings}
-        aucs = (standing[BEFORE].auc, standing[chosen].auc)
-        return within_folds(made, *aucs, scores=len(self.table), values=standing[chosen].distinct)
+        # as the gain has it: a row of weight 100 is one observation
+        return evaluate_held_out(
+            tables[chosen],
+            raw,
+            pair,
+            level=contest.level,
+            aucs=None if contest.folds is None else (standing[BEFORE].auc, standing[chosen].auc),
+            scores=len(self.table),
+            values=standing[chosen].distinct,
+        )
 
     def map_curve(self, fitted: Fitted | None) -> MapCurve | None:
         if fitted is None or fitted.map == Identity():
@@ -213,8 +229,14 @@ class TwoClasses(ReportData):
             )
         return segment_panels(self.table, self.rows, segments, contest.fitted.map, contest.level)
 
+    def headline(self, label_name: str) -> tuple[str, bool]:
+        look = first_look(self.table)
+        names = LabelNames.of(self.classes, self.pos_label, label_name, "page")
+        return look.headline(names), look.useless
+
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
-        found = list(advise_table(self.table, contest.calibrator))
+        known = advise_table(self.table, contest.calibrator)
+        found = [one for one in known if one.code not in SAID_FIRST.values()]  # the verdict has it
         rows, fitted = self.rows, contest.fitted
         if segments is not None and rows is not None and fitted is not None:
             values, codes = read_segments(segments)
@@ -228,14 +250,14 @@ class TwoClasses(ReportData):
             plain(self.classes[column])
             for column in (self.positive_column, 1 - self.positive_column)
         )
-        share = 100 * table.total_positive / table.total
+        share = shown_percent(table.total_positive / table.total)
         facts = {"score": score_name, "label": f"{label_name}: {positive!r} against {negative!r}"}
         if self.rows is not None:
             facts["rows"] = counted(self.rows.count)
         if self.rows is None or self.rows.weight is not None:
             facts["weight"] = counted(table.total)
             facts["effective rows"] = f"{table.effective_size:,.0f}"
-        facts[f"of them {positive!r}"] = f"{counted(table.total_positive)} ({share:.3g} %)"
+        facts[f"of them {positive!r}"] = f"{counted(table.total_positive)} ({share})"
         if table.error:
             moved = f"no score was moved by more than {table.error:.2g}"
             facts["scores"] = f"{len(table):,} of {table.made}; {moved}"
@@ -261,4 +283,12 @@ def contest_behind(auto: AutoCalibrator) -> Contest:
     # seconds differ from run to run; the page must not
     facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
     fitted = replace(fitted, provenance=facts)
-    return Contest(board.rows, auto.oof_, fitted, board.folds, board.level, auto.calibrator_)
+    return Contest(
+        board.rows,
+        auto.oof_,
+        fitted,
+        board.folds,
+        board.level,
+        auto.calibrator_,
+        pairs=auto.pairs_,
+    )

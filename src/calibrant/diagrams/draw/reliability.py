@@ -219,7 +219,7 @@ def _comparison(
         names = ("predictions" if both.before is None else "calibrated", "before")
     if isinstance(names, str) or len(names) != 2:
         raise ParameterError(f"names must be two strings, but {names!r} came.")
-    before = f"{names[1]}, through σ" if both.linked else names[1]
+    before = f"{names[1]}, {both.reading}" if both.reading else names[1]
     looks = looks_of((names[0], before), used)[: len(both.curves)]
     frame = frame_of(both.curves)
     return _Drawing(both.curves, looks, frame, *_line(both, fitted_map, frame))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -125,7 +126,8 @@ def fit(
         title = f"fitting {len(tables.by_key):,} segments"
         result = run_with_status(lambda: segment_jobs.fit(tables, many, cv), title, json)
     else:
-        calibrator = method_names.make_calibrator(method, param or [])
+        make = functools.partial(method_names.make_calibrator, method, param or [])
+        calibrator = run_with_status(make, f"preparing {method}", json)
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns)
             read = jobs.read_files(opened, files, columns, cells=options.read_cells(cells))

@@ -10,6 +10,7 @@ from benchmarks import (
     binning,
     bls,
     boosting,
+    cold_start,
     combine,
     drift,
     elite,
@@ -29,6 +30,7 @@ from benchmarks import (
 )
 
 MEASUREMENTS = {
+    "cold_start": cold_start.run,
     "fit": fit.run,
     "binning": binning.run,
     "bls": bls.run,

@@ -768,3 +768,21 @@ def test_which_score_has_a_probability(tmp_path, run):
     assert json.loads(run(*show, 0.3, "--json")[1])["score"] == 0.25
     code, _, err = run(*show, 0.95)
     assert (code, "no score" in err) == (2, True)
+
+
+def test_a_person_is_told_that_kernels_are_compiled_once(monkeypatch):
+    import io
+
+    from calibrant.cli import console
+
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(console, "PATIENCE", 0.0)
+    for compiling in (True, False):
+        screen = Screen()
+        monkeypatch.setattr("sys.stderr", screen)
+        monkeypatch.setattr(console, "is_compiling", lambda now=compiling: now)
+        console.run_with_status(lambda: time.sleep(0.7), "fitting elite")
+        assert ("compiling, once" in screen.getvalue()) is compiling

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 from calibrant.background import off_main_thread
 from calibrant.errors import InputError, MissingExtraError, ParameterError
+from calibrant.kernels.compiling import is_compiling
 
 __all__ = [
     "Bar",
@@ -131,7 +132,8 @@ def _in_one_line(error: BaseException) -> str:
 
 def run_with_status(work: Callable[[], T], title: str, quiet: bool = False) -> T:
     """The result of long work. Ctrl-C works at once, and after two seconds a line on stderr says
-    what is going on and for how long (on a terminal only)."""
+    what is going on and for how long (on a terminal only). While kernels are compiled, it says that
+    this is done once."""
     started = time.monotonic()
     with ExitStack() as shown:
         status: Any = None
@@ -143,7 +145,8 @@ def run_with_status(work: Callable[[], T], title: str, quiet: bool = False) -> T
                 return
             if status is None:
                 status = shown.enter_context(Console(stderr=True).status(title))
-            status.update(f"{title}: {seconds:.0f} s")
+            now = "compiling, once" if is_compiling() else title
+            status.update(f"{now}: {seconds:.0f} s")
 
         return off_main_thread(work, meanwhile=show, every=0.5)
 

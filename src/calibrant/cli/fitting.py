@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -188,7 +189,8 @@ def _fit_one(
     """A calibrator of one score."""
     from calibrant.cli.column_roles import complete_roles
 
-    calibrator = method_names.make_calibrator(asked.method, asked.param)
+    make = functools.partial(method_names.make_calibrator, asked.method, asked.param)
+    calibrator = run_with_status(make, f"preparing {asked.method}", asked.json)
     with options.engine_for("reading", asked.json, place) as opened:
         columns = complete_roles(opened, files, columns)
         read = jobs.read_files(opened, files, columns, cells=asked.cells)

@@ -1,4 +1,9 @@
-"""The one place that knows how kernels are compiled."""
+"""The one place that knows how kernels are compiled.
+
+Compiling takes CPU time at the first use, so a kernel is as little code as can be: loops over
+float64 and integer arrays that its caller has made. Allocating, slicing, sums and array expressions
+are NumPy's work, outside: inside, each of them would be compiled again for every kernel.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,12 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["jit"]
+__all__ = ["jit", "part"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+PART_OPTIONS = {**OPTIONS, "no_cpython_wrapper": True}
 
 
 def jit(function: F) -> F:
@@ -20,3 +26,8 @@ def jit(function: F) -> F:
         return numba.njit(function, cache=True, **OPTIONS)  # type: ignore[no-any-return]
     except RuntimeError:  # neither the package's folder nor the home is writeable
         return numba.njit(function, **OPTIONS)  # type: ignore[no-any-return]
+
+
+def part(function: F) -> F:
+    """A function that only kernels call: it becomes a part of them, and Python cannot call it."""
+    return numba.njit(function, **PART_OPTIONS)  # type: ignore[no-any-return]

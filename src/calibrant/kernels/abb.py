@@ -18,12 +18,13 @@ for which four numbers per gap are enough: ∫F̄B̄, ∫θF̄B̄, ∫θF̄ and 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.kernels._jit import jit
+from calibrant.kernels._jit import jit, part
 
 __all__ = ["chain_moments", "gauss_legendre", "log_evidence", "posterior_rows", "quadrature"]
 
@@ -40,7 +41,6 @@ HEAVIEST = 1e8
 MANY, AWAY = 1000, 60.0
 
 
-@jit
 def gauss_legendre(n: int) -> tuple[Array, Array]:
     """Nodes and weights of Gauss–Legendre quadrature on (0, 1), by Newton's method in the angle.
 
@@ -48,7 +48,14 @@ def gauss_legendre(n: int) -> tuple[Array, Array]:
     the few nodes next to the ends.
     """
     theta, weight = np.empty(n), np.empty(n)
-    size = _size_of_legendre(n) if n > MANY else 1.0
+    # 4/π · Π j/(j + ½) up to n
+    size = 4.0 / math.pi * math.exp(-math.fsum(np.log1p(0.5 / np.arange(1, n + 1))))
+    _find_nodes(n, size, theta, weight)
+    return theta, weight
+
+
+@jit
+def _find_nodes(n: int, size: float, theta: Array, weight: Array) -> None:
     for k in range((n + 1) // 2):
         phi = math.pi * (k + 0.75) / (n + 0.5)
         slope = 1.0  # of P_n(cos φ)
@@ -69,22 +76,9 @@ def gauss_legendre(n: int) -> tuple[Array, Array]:
         theta[k], theta[n - 1 - k] = s * s, 1.0 - s * s
         weight[k] = 1.0 / (slope * slope)
         weight[n - 1 - k] = weight[k]
-    return theta, weight
 
 
-@jit
-def _size_of_legendre(n: int) -> float:
-    """4/π · Π j/(j + ½) up to n, by a compensated sum of logarithms."""
-    total, lost = 0.0, 0.0
-    for j in range(1, n + 1):
-        term = -math.log1p(0.5 / j) - lost
-        new = total + term
-        lost = (new - total) - term
-        total = new
-    return 4.0 / math.pi * math.exp(total)
-
-
-@jit
+@part
 def _legendre(n: int, phi: float, size: float) -> tuple[float, float]:
     """P_n(cos φ) and its slope in φ, by Stieltjes' series: the error is at most twice the first
     term left out."""
@@ -102,61 +96,82 @@ def _legendre(n: int, phi: float, size: float) -> tuple[float, float]:
     return value, slope
 
 
-@jit
-def _likelihood(n0: float, n1: float, nodes: Array, scratch: Array) -> tuple[Array, float]:
-    """θ^{n₁}(1−θ)^{n₀} at the nodes, and ln of the factor by which large powers are scaled down.
+@part
+def _likelihood(n0: float, n1: float, nodes: Array) -> tuple[int, float]:
+    """The row of ``nodes`` with θ^{n₁}(1−θ)^{n₀}, and ln of the factor that scales it down.
 
-    nodes: θ, 1−θ, ln θ, ln(1−θ).
+    nodes: θ, 1−θ, ln θ, ln(1−θ), and a row to write to.
     """
     if n0 == 0.0 and n1 == 1.0:
-        return nodes[0], 0.0
+        return 0, 0.0
     if n0 == 1.0 and n1 == 0.0:
-        return nodes[1], 0.0
+        return 1, 0.0
     if n0 + n1 <= FEW and n0 == math.floor(n0) and n1 == math.floor(n1):
-        scratch[:] = 1.0
-        for k, times in ((0, int(n1)), (1, int(n0))):
-            factor = nodes[k]
-            for _ in range(times):
-                for j in range(len(scratch)):
-                    scratch[j] *= factor[j]
-        return scratch, 0.0
+        for j in range(nodes.shape[1]):
+            power = 1.0
+            for _ in range(int(n1)):
+                power *= nodes[0, j]
+            for _ in range(int(n0)):
+                power *= nodes[1, j]
+            nodes[4, j] = power
+        return 4, 0.0
     top = 0.0
     if n0 > 0.0 and n1 > 0.0:
         top = n0 * math.log(n0 / (n0 + n1)) + n1 * math.log(n1 / (n0 + n1))
-    for j in range(len(scratch)):
-        scratch[j] = math.exp(n1 * nodes[2, j] + n0 * nodes[3, j] - top)
-    return scratch, top
+    for j in range(nodes.shape[1]):
+        nodes[4, j] = math.exp(n1 * nodes[2, j] + n0 * nodes[3, j] - top)
+    return 4, top
 
 
-@jit
+def _with_room(nodes: Array) -> Array:
+    """The nodes, with a row that `_likelihood` may write to."""
+    return np.concatenate((nodes, np.empty((1, nodes.shape[1]))))
+
+
 def log_evidence(n0: Array, n1: Array, gaps: Array, nodes: Array, weight: Array) -> float:
     """ln of the sum over all binnings of prior times marginal likelihood."""
-    return _forward(n0, n1, gaps, nodes, weight, len(n0))[2]
+    return _walk(n0, n1, gaps, _with_room(nodes), weight, len(n0))[2]
 
 
-@jit
-def _forward(
+def _walk(
     n0: Array, n1: Array, gaps: Array, nodes: Array, weight: Array, outer: int
 ) -> tuple[Array, Array, float]:
     """Masses ∫F_i, the rows F at every outer-th cell, and the log evidence."""
-    size = len(n0)
-    mass, kept = np.empty(size), np.empty(((size + outer - 1) // outer, len(weight)))
-    row, scratch = np.ones(len(weight)), np.empty(len(weight))
-    total = 0.0
-    for i in range(size):
-        keep = math.exp(-gaps[i - 1]) / mass[i - 1] if i else 0.0
-        leave = -math.expm1(-gaps[i - 1]) if i else 1.0
-        factor, top = _likelihood(n0[i], n1[i], nodes, scratch)
-        for j in range(len(row)):
-            row[j] = (keep * row[j] + leave) * factor[j]
-        mass[i] = np.dot(weight, row)
-        total += math.log(mass[i]) + top
-        if i % outer == 0:
-            kept[i // outer] = row
+    mass, kept = np.empty(len(n0)), np.empty((-(-len(n0) // outer), len(weight)))
+    total = _forward(n0, n1, gaps, nodes, weight, outer, mass, kept, np.ones(len(weight)))
     return mass, kept, total
 
 
 @jit
+def _forward(
+    n0: Array,
+    n1: Array,
+    gaps: Array,
+    nodes: Array,
+    weight: Array,
+    outer: int,
+    mass: Array,
+    kept: Array,
+    row: Array,
+) -> float:
+    """Write the masses and the rows to keep; the log evidence."""
+    total = keep = 0.0
+    leave = 1.0
+    for i in range(len(n0)):
+        if i > 0:
+            keep, leave = math.exp(-gaps[i - 1]) / mass[i - 1], -math.expm1(-gaps[i - 1])
+        k, top = _likelihood(n0[i], n1[i], nodes)
+        for j in range(len(row)):
+            row[j] = (keep * row[j] + leave) * nodes[k, j]
+        mass[i] = np.dot(weight, row)
+        total += math.log(mass[i]) + top
+        if i % outer == 0:
+            for j in range(len(row)):
+                kept[i // outer, j] = row[j]
+    return total
+
+
+@part
 def _replay(
     first: int,
     last: int,
@@ -167,25 +182,22 @@ def _replay(
     gaps: Array,
     mass: Array,
     nodes: Array,
-    scratch: Array,
 ) -> None:
     """Write F_{first + k·every} into rows[k], up to before ``last``; F_first is in rows[0]."""
-    row = rows[0].copy()
+    source = 0
     for i in range(first + 1, last):
         keep, leave = math.exp(-gaps[i - 1]) / mass[i - 1], -math.expm1(-gaps[i - 1])
-        factor, _ = _likelihood(n0[i], n1[i], nodes, scratch)
-        if every == 1:
-            source, target = rows[i - first - 1], rows[i - first]
-            for j in range(len(row)):
-                target[j] = (keep * source[j] + leave) * factor[j]
+        k, _ = _likelihood(n0[i], n1[i], nodes)
+        target = (i - first + every - 1) // every  # the rows on the way are written there, too
+        if target == source:  # apart, both loops use vector instructions
+            for j in range(nodes.shape[1]):
+                rows[target, j] = (keep * rows[target, j] + leave) * nodes[k, j]
         else:
-            for j in range(len(row)):
-                row[j] = (keep * row[j] + leave) * factor[j]
-            if (i - first) % every == 0:
-                rows[(i - first) // every] = row
+            for j in range(nodes.shape[1]):
+                rows[target, j] = (keep * rows[source, j] + leave) * nodes[k, j]
+        source = target
 
 
-@jit
 def chain_moments(
     n0: Array, n1: Array, gaps: Array, nodes: Array, weight: Array
 ) -> tuple[Array, float]:
@@ -193,99 +205,158 @@ def chain_moments(
 
     Time O(D·G) for G nodes: one pass forward, and one backward that computes the forward rows again
     from rows kept at two spacings. Memory O(D + √D·G). The backward row includes the quadrature
-    weights, and sums over nodes are taken for INNER cells at a time.
+    weights.
     """
     size, g = len(n0), len(weight)
-    outer = INNER * max(1, int(math.sqrt(size)) // INNER)
-    mass, kept, evidence = _forward(n0, n1, gaps, nodes, weight, outer)
+    outer = INNER * max(1, math.isqrt(size) // INNER)
+    nodes = _with_room(nodes)
+    mass, kept, evidence = _walk(n0, n1, gaps, nodes, weight, outer)
     moments, back_mass = np.zeros((4, size)), np.ones(size + 1)
-    middle, rows = np.empty((outer // INNER, g)), np.empty((INNER, g))
-    ones, scratch, back = np.ones(g), np.empty(g), np.zeros(g)
-    theta, weight_theta = nodes[0], weight * nodes[0]
-    for block in range(len(kept) - 1, -1, -1):
-        low, high = block * outer, min((block + 1) * outer, size)
-        middle[0] = kept[block]
-        _replay(low, high, INNER, middle, n0, n1, gaps, mass, nodes, scratch)
-        for part in range((high - low - 1) // INNER, -1, -1):
-            begin = low + part * INNER
-            end = min(begin + INNER, high)
-            rows[0] = middle[part]
-            _replay(begin, end, 1, rows, n0, n1, gaps, mass, nodes, scratch)
-            for i in range(end - 1, begin - 1, -1):
-                now = rows[i - begin]
-                if i == size - 1 or not _tells_mean(n0[i + 1], n1[i + 1], gaps[i]):
-                    moments[2, i] = np.dot(weight_theta, now) / mass[i]
-                if i < size - 1 and not _tells_mean(n0[i], n1[i], gaps[i]):
-                    moments[3, i] = np.dot(theta, back) / back_mass[i + 1]
-                keep = math.exp(-gaps[i]) / back_mass[i + 1] if i < size - 1 else 0.0
-                leave = -math.expm1(-gaps[i]) if i < size - 1 else 1.0
-                factor, _ = _likelihood(n0[i], n1[i], nodes, scratch)
-                for j in range(g):
-                    now[j] *= back[j]
-                    back[j] = (keep * back[j] + leave * weight[j]) * factor[j]
-                back_mass[i] = np.dot(ones, back)
-            inner = rows[: end - begin]
-            moments[0, begin:end] = np.dot(inner, ones)
-            moments[1, begin:end] = np.dot(inner, theta)
-    for i in range(size - 1):
-        moments[0, i] /= mass[i] * back_mass[i + 1]
-        moments[1, i] /= mass[i] * back_mass[i + 1]
-        if _tells_mean(n0[i + 1], n1[i + 1], gaps[i]):
-            moments[2, i] = _mean_told(mass[i + 1], n1[i + 1], gaps[i])
-        if _tells_mean(n0[i], n1[i], gaps[i]):
-            moments[3, i] = _mean_told(back_mass[i], n1[i], gaps[i])
+    middle, rows = np.empty((outer // INNER + 1, g)), np.empty((INNER, g))
+    # whether a single row across the gap tells the mean; this saves a sum over the nodes
+    left, right = np.zeros(size, np.bool_), np.ones(size, np.bool_)
+    left[:-1] = _tells_mean(n0[1:], n1[1:], gaps)
+    right[:-1] = _tells_mean(n0[:-1], n1[:-1], gaps)
+    arguments: list[Any] = [n0, n1, gaps, nodes, weight, weight * nodes[0], np.ones(g), mass, kept]
+    arguments += [moments, back_mass, left, right, middle, rows]
+    arguments += [np.array([INNER, 1]), *np.zeros((2, g))]
+    _backward(*arguments)
+    moments[:2, :-1] /= mass[:-1] * back_mass[1:-1]
+    left, right = left[:-1], right[:-1]
+    moments[2, :-1][left] = _mean_told(mass[1:][left], n1[1:][left], gaps[left])
+    moments[3, :-1][right] = _mean_told(back_mass[:-2][right], n1[:-1][right], gaps[right])
     return moments, evidence
 
 
-@jit
-def _tells_mean(n0: float, n1: float, gap: float) -> bool:
+def _tells_mean(n0: Array, n1: Array, gap: Array) -> NDArray[np.bool_]:
     """Whether the cell across the gap is a single row, and likely of the same bin."""
-    return n0 + n1 == 1.0 and (n0 == 1.0 or n1 == 1.0) and gap < 0.5
+    return np.asarray((n0 + n1 == 1.0) & ((n0 == 1.0) | (n1 == 1.0)) & (gap < 0.5))
 
 
-@jit
-def _mean_told(mass: float, n1: float, gap: float) -> float:
-    """∫θF̄, from the mass of a single row across the gap; this saves a sum over the nodes.
+def _mean_told(mass: Array, n1: Array, gap: Array) -> Array:
+    """∫θF̄, from the mass of a single row across the gap.
 
     The mass is e^{−h}·∫θF̄ + ½(1 − e^{−h}) if the row is positive, else 1 less that.
     """
-    mean = (mass + 0.5 * math.expm1(-gap)) / math.exp(-gap)
-    return mean if n1 == 1.0 else 1.0 - mean
+    mean = (mass + 0.5 * np.expm1(-gap)) / np.exp(-gap)
+    return np.where(n1 == 1.0, mean, 1.0 - mean)
 
 
 @jit
+def _backward(
+    n0: Array,
+    n1: Array,
+    gaps: Array,
+    nodes: Array,
+    weight: Array,
+    weight_theta: Array,
+    ones: Array,
+    mass: Array,
+    kept: Array,
+    moments: Array,
+    back_mass: Array,
+    left: NDArray[np.bool_],
+    right: NDArray[np.bool_],
+    middle: Array,
+    rows: Array,
+    spacings: Index,
+    back: Array,
+    back_theta: Array,
+) -> None:
+    """Write the moments that are sums over the nodes, and the masses ∫B_i."""
+    size, outer = len(n0), INNER * (len(middle) - 1)
+    for block in range(len(kept) - 1, -1, -1):
+        low, high = block * outer, min((block + 1) * outer, size)
+        for j in range(len(back)):
+            middle[0, j] = kept[block, j]
+        _replay(low, high, spacings[0], middle, n0, n1, gaps, mass, nodes)
+        for section in range((high - low - 1) // INNER, -1, -1):
+            begin = low + section * INNER
+            end = min(begin + INNER, high)
+            for j in range(len(back)):
+                rows[0, j] = middle[section, j]
+            _replay(begin, end, spacings[1], rows, n0, n1, gaps, mass, nodes)
+            for i in range(end - 1, begin - 1, -1):
+                now = rows[i - begin]
+                if not left[i]:
+                    moments[2, i] = np.dot(weight_theta, now) / mass[i]
+                if not right[i]:
+                    moments[3, i] = np.dot(ones, back_theta) / back_mass[i + 1]
+                moments[0, i] = np.dot(now, back)
+                moments[1, i] = np.dot(now, back_theta)
+                last = i == size - 1
+                keep = 0.0 if last else math.exp(-gaps[i]) / back_mass[i + 1]
+                leave = 1.0 if last else -math.expm1(-gaps[i])
+                _step_back(n0[i], n1[i], keep, leave, nodes, weight, back, back_theta)
+                back_mass[i] = np.dot(ones, back)
+
+
+@part
+def _step_back(
+    n0: float,
+    n1: float,
+    keep: float,
+    leave: float,
+    nodes: Array,
+    weight: Array,
+    back: Array,
+    back_theta: Array,
+) -> None:
+    """Bring B and θB, which include the weights, from one cell to the one below."""
+    k, _ = _likelihood(n0, n1, nodes)
+    for j in range(len(back)):
+        back[j] = (keep * back[j] + leave * weight[j]) * nodes[k, j]
+        back_theta[j] = back[j] * nodes[0, j]
+
+
 def posterior_rows(
     n0: Array, n1: Array, gaps: Array, nodes: Array, weight: Array, at: Index
 ) -> Array:
     """The posterior mass of θ at the nodes, for some of the scores (by ascending indices)."""
+    g = len(weight)
+    result, ones = np.empty((len(at), g)), np.ones(g)
+    rows = ones, ones.copy(), np.zeros(g)
+    _posterior(n0, n1, gaps, _with_room(nodes), weight, at, *rows, result)
+    return np.asarray(result / result.sum(axis=1, keepdims=True))
+
+
+@jit
+def _posterior(
+    n0: Array,
+    n1: Array,
+    gaps: Array,
+    nodes: Array,
+    weight: Array,
+    at: Index,
+    ones: Array,
+    row: Array,
+    back: Array,
+    result: Array,
+) -> None:
+    """Write the products of the forward and the backward rows."""
     size, g = len(n0), len(weight)
-    result = np.empty((len(at), g))
-    row, ones, scratch = np.ones(g), np.ones(g), np.empty(g)
     mass, k = 1.0, 0
     for i in range(size):
         keep = math.exp(-gaps[i - 1]) / mass if i else 0.0
         leave = -math.expm1(-gaps[i - 1]) if i else 1.0
-        factor, _ = _likelihood(n0[i], n1[i], nodes, scratch)
+        power, _ = _likelihood(n0[i], n1[i], nodes)
         for j in range(g):
-            row[j] = (keep * row[j] + leave) * factor[j]
+            row[j] = (keep * row[j] + leave) * nodes[power, j]
         mass = np.dot(weight, row)
         if k < len(at) and at[k] == i:
-            result[k] = row
+            for j in range(g):
+                result[k, j] = row[j] / mass
             k += 1
-    back, mass, k = np.zeros(g), 1.0, len(at) - 1
+    mass, k = 1.0, len(at) - 1
     for i in range(size - 1, -1, -1):
         keep = math.exp(-gaps[i]) / mass if i < size - 1 else 0.0
         leave = -math.expm1(-gaps[i]) if i < size - 1 else 1.0
         if k >= 0 and at[k] == i:
             for j in range(g):
                 result[k, j] *= keep * back[j] + leave * weight[j]
-            result[k] /= result[k].sum()
             k -= 1
-        factor, _ = _likelihood(n0[i], n1[i], nodes, scratch)
-        for j in range(g):
-            back[j] = (keep * back[j] + leave * weight[j]) * factor[j]
+        _step_back(n0[i], n1[i], keep, leave, nodes, weight, back, row)
         mass = np.dot(ones, back)
-    return result
 
 
 def quadrature(total: float, whole: bool, tol: float, share: float = 1.0) -> tuple[Array, Array]:

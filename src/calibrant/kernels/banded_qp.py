@@ -3,10 +3,13 @@ of every row."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpbsv
 
-from calibrant.kernels._jit import jit
+from calibrant.kernels._jit import jit, part
 
 __all__ = ["least_squares", "row_values", "settled", "solve_rows"]
 
@@ -23,7 +26,10 @@ TRACE = 1e-13
 START = 0.1
 
 
-@jit
+# --- linear systems -----------------------------------------------------------------------------
+
+
+@part
 def largest(v: Array) -> float:
     """max |v|, NaN if any is."""
     top = 0.0
@@ -34,9 +40,9 @@ def largest(v: Array) -> float:
     return top
 
 
-@jit
-def factor(band: Array, sign: Array) -> None:
-    """M = L D Lᵀ in place, band[i, k] = M[i, i−k], D of the given signs.
+@part
+def factor(plain: Array, sign: Array, band: Array) -> None:
+    """M = L D Lᵀ with plain[i, k] = M[i, i−k], written to band; D has the given signs.
 
     No pivoting: M is quasi-definite, so that only rounding can spoil a pivot. Such a pivot is moved
     away from zero, and refinement corrects for it.
@@ -45,11 +51,11 @@ def factor(band: Array, sign: Array) -> None:
     for i in range(n):
         for k in range(min(i, width - 1), 0, -1):
             j = i - k
-            value = band[i, k]
+            value = plain[i, k]
             for m in range(1, min(j, width - 1 - k) + 1):
                 value -= band[i, k + m] * band[j, m]
             band[i, k] = value  # L[i, j]·D[j] for now
-        pivot, size = band[i, 0], abs(band[i, 0])
+        pivot, size = plain[i, 0], abs(plain[i, 0])
         for k in range(1, min(i, width - 1) + 1):
             value = band[i, k] / band[i - k, 0]
             pivot -= value * band[i, k]
@@ -59,7 +65,7 @@ def factor(band: Array, sign: Array) -> None:
         band[i, 0] = pivot if pivot * sign[i] > least else least * sign[i]
 
 
-@jit
+@part
 def substitute(band: Array, b: Array) -> None:
     """Solve L D Lᵀ b ← b in place."""
     n, width = band.shape
@@ -72,189 +78,54 @@ def substitute(band: Array, b: Array) -> None:
             b[i] -= band[i + k, k] * b[i + k]
 
 
-@jit
-def refined(plain: Array, band: Array, b: Array) -> None:
-    """Solve M b ← b in place by the factors of M, with one step of iterative refinement."""
-    n, width = plain.shape
-    right, spare = b.copy(), np.empty(n)
-    substitute(band, b)
-    for i in range(n):
-        spare[i] = right[i] - plain[i, 0] * b[i]
-    for i in range(n):
-        for k in range(1, min(i, width - 1) + 1):
-            spare[i] -= plain[i, k] * b[i - k]
-            spare[i - k] -= plain[i, k] * b[i]
-    substitute(band, spare)
-    if largest(spare) < 0.1 * largest(b):  # else the factors are of another matrix
-        b += spare
-
-
-@jit
-def places(n: int, coef: Array, start: Index) -> tuple[Index, Index, int]:
-    """The order of unknowns and rows in which each row follows the last unknown that it uses, and
-    the half-width of the band in that order."""
-    rows, wide = coef.shape
-    last = np.empty(rows, np.intp)
-    after = np.zeros(n + 1, np.intp)
-    for r in range(rows):
-        last[r] = start[r]
-        for k in range(wide):
-            if coef[r, k] != 0.0:
-                last[r] = start[r] + k
-        after[last[r] + 1] += 1
-    of_f, of_row = np.empty(n, np.intp), np.empty(rows, np.intp)
-    for i in range(n):
-        after[i + 1] += after[i]
-        of_f[i] = i + after[i]
-    half = 1
-    taken = np.zeros(n, np.intp)
-    for r in range(rows):
-        taken[last[r]] += 1
-        of_row[r] = of_f[last[r]] + taken[last[r]]
-        half = max(half, of_row[r] - of_f[start[r]])
-    for i in range(1, n):
-        half = max(half, of_f[i] - of_f[i - 1])
-    return of_f, of_row, half
-
-
-@jit
-def assemble(
-    hess: Array, coef: Array, start: Index, slack: Array, of_f: Index, of_row: Index, out: Array
-) -> None:
-    """out = [H Rᵀ; R −diag(slack)] as a lower band, in the order of places."""
-    out[:] = 0.0
-    for i in range(len(hess)):
-        for k in range(min(i, hess.shape[1] - 1) + 1):
-            if hess[i, k] != 0.0:
-                out[of_f[i], of_f[i] - of_f[i - k]] = hess[i, k]
-    for r in range(len(start)):
-        out[of_row[r], 0] = -slack[r]
-        for k in range(coef.shape[1]):
-            if coef[r, k] != 0.0:
-                out[of_row[r], of_row[r] - of_f[start[r] + k]] = coef[r, k]
-
-
-@jit
-def residuals(
-    hess: Array,
-    grad: Array,
-    coef: Array,
-    start: Index,
-    f: Array,
-    y: Array,
-    dual: Array,
-    rows: Array,
-) -> None:
-    """dual = Hf − g + Rᵀy and rows = Rf."""
-    for i in range(len(f)):
-        dual[i] = hess[i, 0] * f[i] - grad[i]
-    for i in range(len(f)):
-        for k in range(1, min(i, hess.shape[1] - 1) + 1):
-            dual[i] += hess[i, k] * f[i - k]
-            dual[i - k] += hess[i, k] * f[i]
-    for r in range(len(start)):
-        rows[r] = 0.0
-        for k in range(coef.shape[1]):
-            if coef[r, k] != 0.0:
-                rows[r] += coef[r, k] * f[start[r] + k]
-                dual[start[r] + k] += coef[r, k] * y[r]
-
-
-@jit
-def longest(value: Array, step: Array, sign: float) -> float:
-    """How much of the step keeps all values positive."""
-    share = np.inf
-    for i in range(len(value)):
-        if sign * step[i] < 0.0 and value[i] < np.inf:
-            share = min(share, -value[i] / (sign * step[i]))
-    return share
-
-
-@jit
-def begin(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
-    """Where to begin: prices in the middle of their range, and parts of the rows that make all
-    products of part and room equal."""
-    rows = len(low)
-    y, up, down = np.empty(rows), np.empty(rows), np.zeros(rows)
-    first = START * energy / max(rows, 1)
-    for r in range(rows):
-        if low[r] < np.inf:
-            y[r] = 0.5 * (high[r] - low[r])
-            down[r] = first / (low[r] + y[r])
-        else:
-            y[r] = high[r] - np.sqrt(first)
-        up[r] = first / (high[r] - y[r])
-    return y, up, down
-
-
-@jit
-def products(
-    up: Array,
-    down: Array,
-    room_up: Array,
-    room_down: Array,
-    steps: tuple[Array, Array, Array],
-    share: float,
-) -> float:
-    """Σ part · room, the complementarity gap, after a share of the step."""
-    step_up, step_down, step_y = steps
-    total = 0.0
-    for r in range(len(up)):
-        total += (up[r] + share * step_up[r]) * (room_up[r] - share * step_y[r])
-        if room_down[r] < np.inf:
-            total += (down[r] + share * step_down[r]) * (room_down[r] + share * step_y[r])
-    return total
-
-
-@jit
-def direction(
-    parts: tuple[Array, Array, Array, Array],
-    system: tuple[Array, Array, Index, Index],
-    errors: tuple[Array, Array],
-    steps: tuple[Array, Array, Array],
-    target: float,
-    second: float,
-    both: Array,
-) -> float:
-    """The Newton step towards products equal to the target, and how much of it may be taken.
-
-    The step is written to ``both`` and ``steps``. With second = 1, Mehrotra's corrector adds the
-    products of the step before.
-    """
-    up, down, room_up, room_down = parts
-    plain, band, of_f, of_row = system
-    dual, miss = errors
-    step_up, step_down, step_y = steps
-    flow, shift = np.empty(len(up)), np.zeros(len(up))
-    for i in range(len(dual)):
-        both[of_f[i]] = -dual[i]
-    for r in range(len(up)):
-        move = second * step_y[r]
-        flow[r] = (target + step_up[r] * move) / room_up[r] - up[r]
-        if room_down[r] < np.inf:
-            shift[r] = (target - step_down[r] * move) / room_down[r] - down[r]
-        both[of_row[r]] = flow[r] - shift[r] - miss[r]
-    refined(plain, band, both)
-    for r in range(len(up)):
-        step_y[r] = both[of_row[r]]
-        step_up[r] = flow[r] + up[r] / room_up[r] * step_y[r]
-        step_down[r] = 0.0
-        if room_down[r] < np.inf:
-            step_down[r] = shift[r] - down[r] / room_down[r] * step_y[r]
-    share = min(longest(up, step_up, 1.0), longest(down, step_down, 1.0))
-    return min(share, longest(room_up, step_y, -1.0), longest(room_down, step_y, 1.0))
-
-
-@jit
 def least_squares(hess: Array, grad: Array) -> Array:
     """f of Hf = g."""
-    band, f = hess.copy(), grad.copy()
-    factor(band, np.ones(len(grad)))
-    substitute(band, f)
-    return f
+    band = np.zeros(hess.shape[::-1])
+    for k in range(len(band)):
+        band[k, : len(hess) - k] = hess[k:, k]
+    _, f, failed = dpbsv(band, grad, lower=1)
+    if failed:  # rounding has spoilt a pivot
+        band[0] *= 1.0 + TRACE * 100.0
+        _, f, failed = dpbsv(band, grad, lower=1)
+    return np.asarray(f)
 
 
-@jit
+def row_values(coef: Array, start: Index, f: Array) -> Array:
+    """R f."""
+    at = start[:, None] + np.arange(coef.shape[1])
+    return np.asarray((coef * f.take(at, mode="clip")).sum(axis=1))
+
+
+# --- rows of known signs ------------------------------------------------------------------------
+
+
+def settled(
+    hess: Array, grad: Array, coef: Array, start: Index, low: Array, high: Array, signs: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """f if the rows have the given signs, and which of the rows really have them.
+
+    With known signs every price is at a bound, and f solves a linear system. H is tridiagonal. A
+    row of sign 0 must be a step f_{i+1} − f_i: it is held at zero by making the two one unknown.
+    """
+    held, at = signs == 0.0, start[:, None] + np.arange(coef.shape[1])
+    price = np.where(held, 0.0, np.where(signs > 0.0, high, -low))
+    pull = np.bincount(at.ravel(), (coef * price[:, None]).ravel(), minlength=len(grad))
+    right, joined = grad - pull[: len(grad)], start[held] + 1
+    if len(joined):
+        first = np.delete(np.arange(len(grad)), joined)  # the first unknown of each group
+        size = hess[:, 0].copy()
+        size[joined] += 2.0 * hess[joined, 1]
+        small = np.column_stack((np.add.reduceat(size, first), hess[first, 1]))
+        values = least_squares(small, np.add.reduceat(right, first))
+        f = np.repeat(values, np.diff(np.append(first, len(grad))))
+    else:
+        f = least_squares(hess, right)
+    return f, (row_values(coef, start, f) * signs > 0.0) | held
+
+
+# --- the programme ------------------------------------------------------------------------------
+
+
 def solve_rows(
     hess: Array,
     grad: Array,
@@ -273,94 +144,231 @@ def solve_rows(
     ``tol`` times the objective with ½·square added. Also returned are the two parts (Rf)⁺ and
     (Rf)⁻, and the distance of each price from its nearer bound. O(K) per iteration.
     """
-    n, rows = len(grad), len(start)
-    of_f, of_row, half = places(n, coef, start)
-    half = max(half, hess.shape[1] - 1)
-    plain, both = np.empty((n + rows, half + 1)), np.empty(n + rows)
-    sign = np.full(n + rows, -1.0)
-    for i in range(n):
-        sign[of_f[i]] = 1.0
     f = least_squares(hess, grad)
-    energy = max(np.dot(grad, f), 1e-12 * np.sum(hess[:, 0]))
+    energy = max(float(grad @ f), 1e-12 * float(hess[:, 0].sum()))
     y, up, down = begin(low, high, energy)
     room_up, room_down = high - y, low + y  # kept beside y: near a bound they would round to zero
-    parts = (up, down, room_up, room_down)
-    dual, miss = np.empty(n), np.empty(rows)
-    steps = (np.zeros(rows), np.zeros(rows), np.zeros(rows))
-    count = max(rows + int(np.sum(low < np.inf)), 1)
-    for rounds in range(MOST):
-        residuals(hess, grad, coef, start, f, y, dual, miss)
-        miss += down - up
-        gap = products(up, down, room_up, room_down, steps, 0.0)
-        objective = 0.5 * (square + np.dot(f, dual - grad))
-        enough = tol * max(objective, 1e-8 * energy)
-        wrong = max(largest(dual / hess[:, 0]), largest(miss))
-        if gap <= enough and (wrong <= 1e-11 or gap <= 1e-2 * enough):
-            break
-        assemble(hess, coef, start, up / room_up + down / room_down, of_f, of_row, plain)
-        band = plain.copy()
-        factor(band, sign)
-        system = (plain, band, of_f, of_row)
-        share = min(direction(parts, system, (dual, miss), steps, 0.0, 0.0, both), 1.0)
-        left = products(up, down, room_up, room_down, steps, share)
-        lively = rounds < LIVELY
-        centre = (max(left, 0.0) / gap) ** 3 if lively else 0.2
-        target = centre * gap / count
-        second = 1.0 if lively else 0.0
-        share = direction(parts, system, (dual, miss), steps, target, second, both)
-        share = min(1.0, 0.995 * share)
-        if not (share > 1e-12 and largest(both) < np.inf):
-            break  # no more progress than rounding
-        for i in range(n):
-            f[i] += share * both[of_f[i]]
-        up += share * steps[0]
-        down += share * steps[1]
-        y += share * steps[2]
-        room_up -= share * steps[2]
-        room_down += share * steps[2]
+    unknowns, rows, band = system(hess, coef, start)
+    arguments: list[Any] = [hess, grad, coef, start, unknowns, rows, band, np.empty_like(band)]
+    arguments += [*np.zeros((4, len(band))), *np.zeros((2, len(y)))]
+    arguments += [f, y, up, down, room_up, room_down, square, tol, energy]
+    _iterate(*arguments)
     return f, y, up, down, np.minimum(room_up, room_down)
 
 
-@jit
-def row_values(coef: Array, start: Index, f: Array) -> Array:
-    """R f."""
-    out = np.zeros(len(start))
-    for r in range(len(start)):
-        for k in range(coef.shape[1]):
-            if coef[r, k] != 0.0:
-                out[r] += coef[r, k] * f[start[r] + k]
-    return out
+def system(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
+    """The places of unknowns and of rows in one system, and [H Rᵀ; R 0] there as a lower band.
 
-
-@jit
-def settled(
-    hess: Array, grad: Array, coef: Array, start: Index, low: Array, high: Array, signs: Array
-) -> tuple[Array, NDArray[np.bool_]]:
-    """f if the rows have the given signs, and which of the rows really have them.
-
-    With known signs every price is at a bound, and f solves a linear system. H is tridiagonal. A
-    row of sign 0 must be a step f_{i+1} − f_i: it is held at zero by making the two one unknown.
+    Each row follows the last unknown that it uses.
     """
-    n = len(grad)
-    group, right = np.zeros(n, np.intp), grad.copy()
-    joined = np.zeros(n, np.bool_)
-    for r in range(len(start)):
-        if signs[r] == 0.0:
-            joined[start[r] + 1] = True
-            continue
-        price = high[r] if signs[r] > 0.0 else -low[r]
+    n = len(hess)
+    rows, columns = np.nonzero(coef)
+    last = np.empty(len(coef), np.intp)
+    last[rows] = start[rows] + columns  # of each row the last one stays
+    order = np.argsort(np.concatenate((np.arange(n), last)), kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    row, unknown = place[n:][rows], place[start[rows] + columns]
+    up, low = place[: n - 1], place[1:n]
+    half = max((row - unknown).max(initial=1), (low - up).max(initial=1))
+    band = np.zeros((len(place), max(half + 1, hess.shape[1])))
+    band[row, row - unknown] = coef[rows, columns]
+    for k in range(hess.shape[1]):
+        band[place[k:n], place[k:n] - place[: n - k]] = hess[k:, k]
+    return place[:n], place[n:], band
+
+
+def begin(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
+    """Where to begin: prices in the middle of their range, and parts of the rows that make all
+    products of part and room equal. Without a lower bound there is no lower part."""
+    first = START * energy / max(len(low), 1)
+    y = np.where(low < np.inf, 0.5 * (high - low), high - np.sqrt(first))
+    return y, first / (high - y), first / (low + y)
+
+
+@part
+def errors(
+    hess: Array,
+    grad: Array,
+    coef: Array,
+    start: Index,
+    unknowns: Index,
+    rows: Index,
+    f: Array,
+    y: Array,
+    up: Array,
+    down: Array,
+    out: Array,
+) -> None:
+    """g − Hf − Rᵀy at the places of the unknowns, and up − down − Rf at those of the rows."""
+    for i in range(len(f)):
+        out[unknowns[i]] = grad[i] - hess[i, 0] * f[i]
+        for k in range(1, min(i, hess.shape[1] - 1) + 1):
+            out[unknowns[i]] -= hess[i, k] * f[i - k]
+            out[unknowns[i - k]] -= hess[i, k] * f[i]
+    for r in range(len(y)):
+        out[rows[r]] = up[r] - down[r]
         for k in range(coef.shape[1]):
             if coef[r, k] != 0.0:
-                right[start[r] + k] -= coef[r, k] * price
-    for i in range(1, n):
-        group[i] = group[i - 1] + (0 if joined[i] else 1)
-    small, sums = np.zeros((group[-1] + 1, 2)), np.zeros(group[-1] + 1)
+                out[rows[r]] -= coef[r, k] * f[start[r] + k]
+                out[unknowns[start[r] + k]] -= coef[r, k] * y[r]
+
+
+@part
+def aim(
+    rows: Index,
+    up: Array,
+    down: Array,
+    room_up: Array,
+    room_down: Array,
+    step_up: Array,
+    step_down: Array,
+    target: float,
+    second: float,
+    error: Array,
+    step: Array,
+    right: Array,
+) -> None:
+    """The right-hand side of the Newton step towards products of part and room equal to the target.
+
+    With second = 1, Mehrotra's corrector adds the products of the step before.
+    """
+    for i in range(len(error)):
+        right[i] = error[i]
+    for r in range(len(rows)):
+        move = second * step[rows[r]]
+        step_up[r] = (target + step_up[r] * move) / room_up[r] - up[r]
+        step_down[r] = (target - step_down[r] * move) / room_down[r] - down[r]
+        right[rows[r]] += step_up[r] - step_down[r]
+    for i in range(len(error)):
+        step[i] = right[i]
+
+
+@part
+def refine(plain: Array, band: Array, right: Array, step: Array, rest: Array) -> None:
+    """One step of iterative refinement of M·step = right."""
+    n, width = plain.shape
     for i in range(n):
-        small[group[i], 0] += hess[i, 0] + (2.0 * hess[i, 1] if joined[i] else 0.0)
-        small[group[i], 1] += 0.0 if joined[i] else hess[i, 1]
-        sums[group[i]] += right[i]
-    values = least_squares(small, sums)
-    f = np.empty(n)
-    for i in range(n):
-        f[i] = values[group[i]]
-    return f, (row_values(coef, start, f) * signs > 0.0) | (signs == 0.0)
+        rest[i] = right[i] - plain[i, 0] * step[i]
+        for k in range(1, min(i, width - 1) + 1):
+            rest[i] -= plain[i, k] * step[i - k]
+            rest[i - k] -= plain[i, k] * step[i]
+    substitute(band, rest)
+    if largest(rest) < 0.1 * largest(step):  # else the factors are of another matrix
+        for i in range(n):
+            step[i] += rest[i]
+
+
+@part
+def longest(
+    rows: Index,
+    up: Array,
+    down: Array,
+    room_up: Array,
+    room_down: Array,
+    step_up: Array,
+    step_down: Array,
+    step: Array,
+) -> tuple[float, float]:
+    """How much of the step keeps all parts and rooms positive, and the sum of the products of steps
+    of parts and rooms."""
+    share, cross = np.inf, 0.0
+    for r in range(len(rows)):
+        move = step[rows[r]]
+        step_up[r] += up[r] / room_up[r] * move
+        step_down[r] -= down[r] / room_down[r] * move
+        cross += (step_down[r] - step_up[r]) * move
+        if step_up[r] < 0.0:
+            share = min(share, -up[r] / step_up[r])
+        if step_down[r] < 0.0:
+            share = min(share, -down[r] / step_down[r])
+        if move > 0.0:
+            share = min(share, room_up[r] / move)
+        if move < 0.0:
+            share = min(share, -room_down[r] / move)
+    return share, cross
+
+
+@jit
+def _iterate(
+    hess: Array,
+    grad: Array,
+    coef: Array,
+    start: Index,
+    unknowns: Index,
+    rows: Index,
+    plain: Array,
+    band: Array,
+    error: Array,
+    right: Array,
+    rest: Array,
+    step: Array,
+    step_up: Array,
+    step_down: Array,
+    f: Array,
+    y: Array,
+    up: Array,
+    down: Array,
+    room_up: Array,
+    room_down: Array,
+    square: float,
+    tol: float,
+    energy: float,
+) -> None:
+    """Move f, the prices, the parts and their rooms to the optimum."""
+    for rounds in range(MOST):
+        errors(hess, grad, coef, start, unknowns, rows, f, y, up, down, error)
+        objective, wrong, gap, count = 0.5 * square, 0.0, 0.0, 0
+        for i in range(len(f)):
+            wrong = max(wrong, abs(error[unknowns[i]] / hess[i, 0]))
+            objective -= 0.5 * f[i] * (error[unknowns[i]] + grad[i])
+            rest[unknowns[i]] = 1.0  # the sign of the pivot
+        for r in range(len(y)):
+            wrong = max(wrong, abs(error[rows[r]]))
+            plain[rows[r], 0] = -up[r] / room_up[r] - down[r] / room_down[r]
+            rest[rows[r]] = -1.0
+            gap, count = gap + up[r] * room_up[r], count + 1
+            if room_down[r] < np.inf:
+                gap, count = gap + down[r] * room_down[r], count + 1
+        enough = tol * max(objective, 1e-8 * energy)
+        if gap <= enough and (wrong <= 1e-11 or gap <= 1e-2 * enough):
+            break
+        factor(plain, rest, band)
+        target, second, share = 0.0, 0.0, 1.0
+        for corrector in range(2):
+            aim(
+                rows,
+                up,
+                down,
+                room_up,
+                room_down,
+                step_up,
+                step_down,
+                target,
+                second,
+                error,
+                step,
+                right,
+            )
+            substitute(band, step)
+            if corrector:  # the predictor only says how far a step could go
+                refine(plain, band, right, step, rest)
+            share, cross = longest(rows, up, down, room_up, room_down, step_up, step_down, step)
+            if not corrector:
+                share = min(share, 1.0)
+                left = (1.0 - share) * gap + share * share * cross
+                lively = rounds < LIVELY
+                centre = (max(left, 0.0) / gap) ** 3 if lively else 0.2
+                target, second = centre * gap / max(count, 1), 1.0 if lively else 0.0
+        share = min(1.0, 0.995 * share)
+        if not (share > 1e-12 and largest(step) < np.inf):
+            break  # no more progress than rounding
+        for i in range(len(f)):
+            f[i] += share * step[unknowns[i]]
+        for r in range(len(y)):
+            move = share * step[rows[r]]
+            up[r] += share * step_up[r]
+            down[r] += share * step_down[r]
+            y[r] += move
+            room_up[r] -= move
+            room_down[r] += move

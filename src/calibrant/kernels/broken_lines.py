@@ -186,9 +186,8 @@ class _Trial:
             level = float(np.ptp(f[j : k + 1])) <= LEVEL
             if not level or not (where[j:k] >= 0).any():
                 continue
-            ends = (self.u[j], self.u[k])
-            first, last = self.at[j], self.at[k]
-            if bounded(p.x, p.w, p.z, first, last, f[j], before[j], ends, self.lam, self.mu):
+            stretch = self.at[j], self.at[k], f[j], before[j], self.u[j], self.u[k]
+            if bounded(p.x, p.w, p.z, *stretch, self.lam, self.mu):
                 where[j:k], worst[j:k] = -1, 0.0
             else:
                 self.open[j:k] = True

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels._jit import jit
+from calibrant.kernels._jit import jit, part
 
 __all__ = ["PathBins", "Tree", "bins_at", "merge_path", "pool_equal"]
 
@@ -62,47 +62,60 @@ class Tree(NamedTuple):
     parent: Index
 
 
-@jit
-def _pool(n0: Array, n1: Array) -> tuple[Index, Array, Array]:
-    size = len(n0)
-    first, s, w = np.empty(size, np.int32), np.empty(size), np.empty(size)
-    k, sum1, weight = -1, 0.0, 0.0
-    for i in range(size):
-        mine = n0[i] + n1[i]
-        ours, theirs = sum1 * mine, n1[i] * weight
-        if k >= 0 and abs(ours - theirs) <= SAME_VALUE * ours:
-            sum1 += n1[i]
-            weight += mine
-        else:
-            k += 1
-            first[k], sum1, weight = i, n1[i], mine
-        s[k], w[k] = sum1, weight
-    return first[: k + 1].copy(), s[: k + 1].copy(), w[: k + 1].copy()
+def _joined(lambda_: float, value: Array, first: Index, s: Array, w: Array) -> PathBins:
+    """The bins at λ, where neighbours of equal value are one."""
+    value, first, s, w = value.copy(), first.copy(), s.copy(), w.copy()
+    d = np.zeros(len(s), np.int8)
+    n = _join(value, first, s, w, d)
+    return PathBins(lambda_, first[:n].copy(), s[:n].copy(), w[:n].copy(), d[:n].copy())
 
 
 @jit
-def _directions(value: Array) -> NDArray[np.int8]:
-    """d of every bin: a violation on its left lifts it, one on its right lowers it."""
-    d = np.zeros(len(value), np.int8)
-    for i in range(len(value) - 1):
-        if value[i] > value[i + 1]:
-            d[i] -= 1
-            d[i + 1] += 1
-    return d
+def _join(value: Array, first: Index, s: Array, w: Array, d: NDArray[np.int8]) -> int:
+    """Bring the columns to the bins, in place; their number.
+
+    A violation on its left lifts a bin, one on its right lowers it.
+    """
+    k = 0
+    for i in range(1, len(s)):
+        if abs(value[i] - value[k]) <= SAME_VALUE * abs(value[k]):
+            s[k] += s[i]
+            w[k] += w[i]
+            continue
+        k += 1
+        value[k] = value[i]
+        first[k] = first[i]
+        s[k] = s[i]
+        w[k] = w[i]
+        if value[k - 1] > value[k]:
+            d[k - 1] -= 1
+            d[k] += 1
+    return k + 1
 
 
 def pool_equal(n0: Array, n1: Array) -> PathBins:
     """The bins at λ = 0: neighbouring cells of equal rate are one."""
-    first, s, w = _pool(n0, n1)
-    return PathBins(0.0, first, s, w, _directions(s / w))
+    w = n0 + n1
+    return _joined(0.0, n1 / w, np.arange(len(w), dtype=np.int32), n1, w)
 
 
 # --- one λ ----------------------------------------------------------------------------------------
 
 
+def bins_at(bins: PathBins, lambda_: float) -> PathBins:
+    """The bins at a λ above that of the given ones. O(K)."""
+    size = len(bins.s)
+    low, value = np.empty((2, size))
+    x, bend = np.empty((2, 2 * size + 2))
+    _solve(bins.s, bins.w, lambda_, low, value, x, bend)
+    return _joined(lambda_, value, bins.first, bins.s, bins.w)
+
+
 @jit
-def _solve(s: Array, w: Array, lambda_: float) -> Array:
-    """The values at λ, by messages from left to right.
+def _solve(
+    s: Array, w: Array, lambda_: float, low: Array, high: Array, x: Array, bend: Array
+) -> None:
+    """Write the values at λ to ``high``, by messages from left to right.
 
     The derivative of the least cost of all bins up to i, as a function g_i of the value of bin i,
     is piecewise linear and rising; the next bin sees clip(g_i, −λ, 0). Its kinks are a queue of
@@ -110,8 +123,6 @@ def _solve(s: Array, w: Array, lambda_: float) -> Array:
     loses no digits.
     """
     size = len(s)
-    low, high = np.empty(size), np.empty(size)
-    x, bend = np.empty(2 * size + 2), np.empty(2 * size + 2)
     head = tail = size + 1
     for i in range(size):
         a, c = w[i], -s[i]
@@ -123,54 +134,40 @@ def _solve(s: Array, w: Array, lambda_: float) -> Array:
             head += 1
         low[i] = -c / a
         head -= 1
-        x[head], bend[head] = low[i], a
+        x[head] = low[i]
+        bend[head] = a
         a, c = w[i], -s[i]
         while tail > head and a * x[tail - 1] + c >= 0.0:
             tail -= 1
             a -= bend[tail]
             c += bend[tail] * x[tail]
         high[i] = -c / a
-        x[tail], bend[tail] = high[i], -a
+        x[tail] = high[i]
+        bend[tail] = -a
         tail += 1
     value = high[size - 1]
     for i in range(size - 1, -1, -1):
         value = min(max(value, low[i]), high[i])
         high[i] = value
-    return high
-
-
-@jit
-def _regroup(
-    first: Index, s: Array, w: Array, value: Array
-) -> tuple[Index, Array, Array, NDArray[np.int8]]:
-    """Bins of equal value become one."""
-    size = len(s)
-    to, sums, weights = np.empty(size, np.int32), np.empty(size), np.empty(size)
-    kept = np.empty(size)
-    k = -1
-    for i in range(size):
-        if k >= 0 and abs(value[i] - kept[k]) <= SAME_VALUE * abs(kept[k]):
-            sums[k] += s[i]
-            weights[k] += w[i]
-        else:
-            k += 1
-            to[k], sums[k], weights[k], kept[k] = first[i], s[i], w[i], value[i]
-    n = k + 1
-    return to[:n].copy(), sums[:n].copy(), weights[:n].copy(), _directions(kept[:n])
-
-
-def bins_at(bins: PathBins, lambda_: float) -> PathBins:
-    """The bins at a λ above that of the given ones. O(K)."""
-    value = _solve(bins.s, bins.w, lambda_)
-    return PathBins(lambda_, *_regroup(bins.first, bins.s, bins.w, value))
 
 
 # --- every λ --------------------------------------------------------------------------------------
 
 
-@jit
+def _meetings(bins: PathBins) -> Array:
+    """The λ at which neighbours are of one value; infinite if they never are (eq. 8)."""
+    s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
+    ours, theirs = s[:-1] * w[1:], s[1:] * w[:-1]
+    den = d[1:] * w[:-1] - d[:-1] * w[1:]
+    same = np.abs(ours - theirs) <= SAME_VALUE * ours
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        met = np.maximum((ours - theirs) / den, bins.lambda_)
+    return np.where(den != 0.0, met, np.where(same, bins.lambda_, np.inf))
+
+
+@part
 def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float) -> float:
-    """The λ at which neighbours a, b are of one value; infinite if they never are (eq. 8)."""
+    """`_meetings` of neighbours a and b."""
     ours, theirs = s[a] * w[b], s[b] * w[a]
     den = d[b] * w[a] - d[a] * w[b]
     if den != 0.0:
@@ -178,44 +175,50 @@ def _meeting(a: int, b: int, s: Array, w: Array, d: NDArray[np.int8], now: float
     return now if abs(ours - theirs) <= SAME_VALUE * ours else np.inf
 
 
-@jit
-def _push(key: Array, left: Index, right: Index, count: int, lam: float, a: int, b: int) -> int:
-    """Add a meeting to the heap, if it ever comes; the new size."""
-    if lam == np.inf:
-        return count
+@part
+def _push(key: Array, left: Index, right: Index, count: int, lam: float, a: int, b: int) -> None:
+    """Add a meeting to the heap of this many."""
     at = count
     while at > 0:
         up = (at - 1) >> 1
         if key[up] <= lam:
             break
-        key[at], left[at], right[at] = key[up], left[up], right[up]
+        key[at] = key[up]
+        left[at] = left[up]
+        right[at] = right[up]
         at = up
-    key[at], left[at], right[at] = lam, a, b
-    return count + 1
+    key[at] = lam
+    left[at] = a
+    right[at] = b
 
 
-@jit
-def _drop(key: Array, left: Index, right: Index, count: int) -> int:
-    """Take the first meeting off the heap; the new size."""
-    count -= 1
+@part
+def _drop(key: Array, left: Index, right: Index, count: int) -> None:
+    """Take the first meeting off the heap, in which this many remain."""
     lam, a, b = key[count], left[count], right[count]
-    at = 0
-    while True:
-        down = 2 * at + 1
-        if down >= count:
-            break
+    at, down = 0, 1
+    while down < count:
         if down + 1 < count and key[down + 1] < key[down]:
             down += 1
         if key[down] >= lam:
             break
-        key[at], left[at], right[at] = key[down], left[down], right[down]
-        at = down
-    key[at], left[at], right[at] = lam, a, b
-    return count
+        key[at] = key[down]
+        left[at] = left[down]
+        right[at] = right[down]
+        at, down = down, 2 * down + 1
+    key[at] = lam
+    left[at] = a
+    right[at] = b
 
 
 @jit
 def _merge(
+    key: Array,
+    left: Index,
+    right: Index,
+    count: int,
+    before: Index,
+    after: Index,
     lambdas: Array,
     df: Index,
     first: Index,
@@ -225,42 +228,43 @@ def _merge(
     birth: Index,
     death: Index,
     parent: Index,
-    bins: int,
     now: float,
     end: float,
 ) -> tuple[int, int]:
-    """Fill the tree after its first ``bins`` entries; the numbers of models and of bins.
+    """Fill the tree after its first bins; the numbers of models and of bins.
 
     A merge takes one meeting off the heap and adds at most two.
     """
-    before, after = np.empty(2 * bins, np.int32), np.empty(2 * bins, np.int32)
-    left, right, key = np.empty_like(before), np.empty_like(before), np.empty(2 * bins)
-    count, model, new, alive, last = 0, -1, bins, bins, now
-    before[0] = after[bins - 1] = -1
-    for i in range(bins - 1):
-        before[i + 1], after[i] = i, i + 1
-        count = _push(key, left, right, count, _meeting(i, i + 1, s, w, d, now), i, i + 1)
+    bins = len(lambdas)
+    model, new, last = -1, bins, now
     while count > 0 and key[0] <= end:
         lam, a, b = key[0], left[0], right[0]
-        count = _drop(key, left, right, count)
+        count -= 1
+        _drop(key, left, right, count)
         if parent[a] >= 0 or parent[b] >= 0:
             continue  # one of the two has become part of another bin
         if lam > last * (1.0 + SAME_LAMBDA):
             model += 1
             lambdas[model] = last = lam
-        alive -= 1
-        df[model] = alive  # before the first model, −1 writes to the unused last place
+        df[model] = 2 * bins - new - 1  # before the first model, −1 writes to the unused last place
         first[new], birth[new] = first[a], model
         s[new], w[new], d[new] = s[a] + s[b], w[a] + w[b], d[a] + d[b]
-        death[a], death[b], parent[a], parent[b] = model, model, new, new
+        death[a] = death[b] = model
+        parent[a] = parent[b] = new
         low, high = before[a], after[b]
         before[new], after[new] = low, high
         if low >= 0:
             after[low] = new
-            count = _push(key, left, right, count, _meeting(low, new, s, w, d, lam), low, new)
         if high >= 0:
             before[high] = new
-            count = _push(key, left, right, count, _meeting(new, high, s, w, d, lam), new, high)
+        for side in range(2):
+            one, other = low, new
+            if side == 1:
+                one, other = new, high
+            met = _meeting(one, other, s, w, d, lam) if min(one, other) >= 0 else np.inf
+            if met < np.inf:
+                _push(key, left, right, count, met, one, other)
+                count += 1
         new += 1
     return model + 1, new
 
@@ -276,12 +280,31 @@ def merge_path(bins: PathBins, end: float = np.inf) -> Tree:
     for column, given in zip(columns, bins[1:], strict=True):
         column[:n] = given
     birth, death, parent = (np.full(size, -1, np.int32) for _ in range(3))
-    lambdas, df = np.empty(n), np.empty(n, np.int32)
     columns += [birth, death, parent]
-    arguments = [lambdas, df, *columns, n, bins.lambda_, float(end)]
+    lambdas, df = np.empty(n), np.empty(n, np.int32)
+    before, after = np.arange(-1, size - 1, dtype=np.int32), np.arange(1, size + 1, dtype=np.int32)
+    after[n - 1] = -1
+    heap = _first_heap(bins)
+    arguments = [*heap, before, after, lambdas, df, *columns, bins.lambda_, float(end)]
     models, used = _merge(*arguments)
     if not models:
         lambdas[0], df[0], models = bins.lambda_, 2 * n - used, 1
     death[:used][parent[:used] < 0] = models
     trimmed = [column[:used] for column in columns]
     return Tree(bins.lambda_, end, lambdas[:models].copy(), df[:models].copy(), *trimmed)
+
+
+def _first_heap(bins: PathBins) -> tuple[Array, Index, Index, int]:
+    """The meetings of neighbours with their left and right bins, ascending, and their number.
+
+    There is room for all meetings to come.
+    """
+    met = _meetings(bins)
+    order = np.argsort(met, kind="stable")
+    count = int(np.count_nonzero(met < np.inf))
+    key = np.empty(2 * len(bins.s))
+    left, right = np.empty((2, len(key)), np.int32)
+    key[:count] = met[order[:count]]
+    left[:count] = order[:count]
+    right[:count] = order[:count] + 1
+    return key, left, right, count

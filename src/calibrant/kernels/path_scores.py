@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels._jit import jit
+from calibrant.kernels._jit import jit, part
 from calibrant.kernels.near_isotonic import PathBins, Tree, bins_at
 
 __all__ = ["PathPart", "average_leaves", "log_likelihoods", "part_that_matters", "score_models"]
@@ -41,7 +41,40 @@ HALVINGS = 4
 PROBES = 32
 
 
-@jit
+# --- log-likelihoods ----------------------------------------------------------------------------
+
+
+def log_likelihoods(
+    s: Array, w: Array, d: NDArray[np.int8], low: Index, high: Index, lambdas: Array
+) -> Array:
+    """The log-likelihood at ascending λ; bin i exists at the λ of indices low[i] to high[i] − 1.
+
+    In practice O((K + T) log T) for K bins and T values of λ; memory O(T).
+    """
+    s, w = np.require(s, requirements="W"), np.require(w, requirements="W")
+    d = np.require(d, requirements="W")  # frozen arrays would be compiled for once more
+    offset, centre, half = _blocks(lambdas)
+    series, result = np.zeros((offset[-1], TERMS)), np.zeros(len(lambdas))
+    _add_bins(s, w, d, low, high, lambdas, offset, centre, half, series, result)
+    _add_series(series, lambdas, offset, centre, half, np.empty(TERMS), result)
+    return result
+
+
+def _blocks(lambdas: Array) -> tuple[Index, Array, Array]:
+    """Where each level's blocks begin in one list, and every block's centre and half width."""
+    size, width, offset, ends = len(lambdas), 1 << THREE, [0], []
+    while True:
+        first = np.arange(0, size, width)
+        offset.append(offset[-1] + len(first))
+        ends.append(lambdas[np.array((first, np.minimum(first + width, size) - 1))])
+        if width >= size:
+            break
+        width *= 2
+    low, high = np.concatenate(ends, axis=1)
+    return np.array(offset), 0.5 * (low + high), 0.5 * (high - low)
+
+
+@part
 def _term(s: float, w: float, d: int, lambda_: float) -> float:
     """A bin's part of the log-likelihood at one λ."""
     up, down, result = s + lambda_ * d, (w - s) - lambda_ * d, 0.0
@@ -52,53 +85,76 @@ def _term(s: float, w: float, d: int, lambda_: float) -> float:
     return result
 
 
-@jit
+@part
 def _converges(s: float, w: float, d: int, centre: float, half: float) -> bool:
     up, down = s + centre * d, (w - s) - centre * d
     return (s == 0.0 or half <= REACH * up) and (w - s == 0.0 or half <= REACH * down)
 
 
 @jit
-def _add_series(
-    series: Array, block: int, s: float, w: float, d: int, centre: float, half: float
+def _add_bins(
+    s: Array,
+    w: Array,
+    d: NDArray[np.int8],
+    low: Index,
+    high: Index,
+    lambdas: Array,
+    offset: Index,
+    centre: Array,
+    half: Array,
+    series: Array,
+    result: Array,
 ) -> None:
-    """Add a bin's Taylor coefficients in (λ − centre)/half to those of a block."""
-    series[block, 0] += _term(s, w, d, centre)
-    if d == 0:
-        return
-    a = d * half / (s + centre * d) if s > 0.0 else 0.0
-    b = -d * half / (w - s - centre * d) if w - s > 0.0 else 0.0
-    powers_a, powers_b = -s, -(w - s)
-    for k in range(1, TERMS):
-        powers_a *= -a
-        powers_b *= -b
-        series[block, k] += (powers_a + powers_b) / k
+    """Add every bin's Taylor coefficients in (λ − centre)/half to the blocks that it fills, and its
+    terms to the single models in between."""
+    size = len(lambdas)
+    for i in range(len(s)):
+        at = low[i]
+        while at < high[i]:
+            level = -1  # of the largest block from here on that the bin fills and converges in
+            while level + 1 < len(offset) - 1:
+                width = 1 << (THREE + level + 1)
+                if at & (width - 1) or min(at + width, size) > high[i]:
+                    break
+                level += 1
+            while level >= 0 and d[i] != 0:
+                block = offset[level] + (at >> (THREE + level))
+                if _converges(s[i], w[i], d[i], centre[block], half[block]):
+                    break
+                level -= 1
+            where = lambdas[at]
+            block = 0
+            if level >= 0:
+                block = offset[level] + (at >> (THREE + level))
+                where = centre[block]
+            term = _term(s[i], w[i], d[i], where)
+            if level < 0:
+                result[at] += term
+                at += 1
+                continue
+            series[block, 0] += term
+            at += 1 << (THREE + level)
+            a, b = d[i] * half[block], -d[i] * half[block]
+            a = a / (s[i] + where * d[i]) if s[i] > 0.0 else 0.0
+            b = b / (w[i] - s[i] - where * d[i]) if w[i] - s[i] > 0.0 else 0.0
+            powers_a, powers_b = -s[i], -(w[i] - s[i])
+            for k in range(1, TERMS if d[i] != 0 else 1):
+                powers_a *= -a
+                powers_b *= -b
+                series[block, k] += (powers_a + powers_b) / k
 
 
 @jit
-def _blocks(lambdas: Array) -> tuple[Index, Array, Array]:
-    """Where each level's blocks begin in one list, and every block's centre and half width."""
-    size, levels, total = len(lambdas), 1, 0
-    while (1 << (THREE + levels - 1)) < size:
-        levels += 1
-    offset = np.zeros(levels + 1, np.intp)
-    for level in range(levels):
-        total += (size + (1 << (THREE + level)) - 1) >> (THREE + level)
-        offset[level + 1] = total
-    centre, half = np.empty(total), np.empty(total)
-    for level in range(levels):
-        for block in range(offset[level + 1] - offset[level]):
-            low = lambdas[block << (THREE + level)]
-            high = lambdas[min((block + 1) << (THREE + level), size) - 1]
-            centre[offset[level] + block] = 0.5 * (low + high)
-            half[offset[level] + block] = 0.5 * (high - low)
-    return offset, centre, half
-
-
-@jit
-def _push_down(series: Array, offset: Index, centre: Array, half: Array) -> None:
-    """Give every block's polynomial to its two halves."""
-    moved = np.empty(TERMS)
+def _add_series(
+    series: Array,
+    lambdas: Array,
+    offset: Index,
+    centre: Array,
+    half: Array,
+    moved: Array,
+    result: Array,
+) -> None:
+    """Give every block's polynomial to its two halves, and the lowest ones to their models."""
     for level in range(len(offset) - 2, 0, -1):
         for block in range(offset[level + 1] - offset[level]):
             at = offset[level] + block
@@ -118,89 +174,13 @@ def _push_down(series: Array, offset: Index, centre: Array, half: Array) -> None
                 for k in range(TERMS):
                     series[to, k] += moved[k] * power
                     power *= scale
-
-
-@jit
-def log_likelihoods(
-    s: Array, w: Array, d: NDArray[np.int8], low: Index, high: Index, lambdas: Array
-) -> Array:
-    """The log-likelihood at ascending λ; bin i exists at the λ of indices low[i] to high[i] − 1.
-
-    In practice O((K + T) log T) for K bins and T values of λ; memory O(T).
-    """
-    size = len(lambdas)
-    offset, centre, half = _blocks(lambdas)
-    series, result = np.zeros((offset[-1], TERMS)), np.zeros(size)
-    for i in range(len(s)):
-        at = low[i]
-        while at < high[i]:
-            level = -1  # of the largest block from here on that the bin fills and converges in
-            while level + 1 < len(offset) - 1:
-                width = 1 << (THREE + level + 1)
-                if at & (width - 1) or min(at + width, size) > high[i]:
-                    break
-                level += 1
-            while level >= 0:
-                block = offset[level] + (at >> (THREE + level))
-                if d[i] == 0 or _converges(s[i], w[i], d[i], centre[block], half[block]):
-                    break
-                level -= 1
-            if level >= 0:
-                block = offset[level] + (at >> (THREE + level))
-                _add_series(series, block, s[i], w[i], d[i], centre[block], half[block])
-                at += 1 << (THREE + level)
-            else:
-                result[at] += _term(s[i], w[i], d[i], lambdas[at])
-                at += 1
-    _push_down(series, offset, centre, half)
-    for t in range(size):
+    for t in range(len(lambdas)):
         block = t >> THREE
         x = (lambdas[t] - centre[block]) / half[block] if half[block] > 0.0 else 0.0
-        value = series[block, TERMS - 1]
-        for k in range(TERMS - 2, -1, -1):
+        value = 0.0
+        for k in range(TERMS - 1, -1, -1):
             value = value * x + series[block, k]
         result[t] += value
-    return result
-
-
-def average_leaves(tree: Tree, weights: Array, pseudo: float) -> Array:
-    """For each bin, Σ weight · value over its models and those of all bins that it becomes part of.
-
-    For the first bins this is the average over all models. ``pseudo`` of each class is added to
-    every bin.
-    """
-    bins = tree.s, tree.w, tree.d, tree.birth, tree.death, tree.parent
-    return _average(*bins, tree.lambdas, weights, pseudo)
-
-
-@jit
-def _average(
-    s: Array,
-    w: Array,
-    d: NDArray[np.int8],
-    birth: Index,
-    death: Index,
-    parent: Index,
-    lambdas: Array,
-    weights: Array,
-    pseudo: float,
-) -> Array:
-    """`average_leaves` in O(K).
-
-    With PW and PL the prefix sums of weight and of weight · λ, a bin that exists in the models b to
-    e − 1 adds ((S + a)·ΔPW + d·ΔPL)/(W + 2a). Sums are passed on from parent to child.
-    """
-    sums, moments = np.zeros(len(lambdas) + 1), np.zeros(len(lambdas) + 1)
-    for t in range(len(lambdas)):
-        sums[t + 1] = sums[t] + weights[t]
-        moments[t + 1] = moments[t] + weights[t] * lambdas[t]
-    result = np.empty(len(s))
-    for i in range(len(s) - 1, -1, -1):
-        b, e = max(birth[i], 0), max(death[i], 0)
-        share, moment = sums[e] - sums[b], moments[e] - moments[b]
-        own = ((s[i] + pseudo) * share + d[i] * moment) / (w[i] + 2.0 * pseudo)
-        result[i] = own + (result[parent[i]] if parent[i] >= 0 else 0.0)
-    return result
 
 
 @jit
@@ -209,6 +189,36 @@ def _log_likelihood(s: Array, w: Array, d: NDArray[np.int8], lambda_: float) -> 
     for i in range(len(s)):
         total += _term(s[i], w[i], d[i], lambda_)
     return total
+
+
+# --- averages -----------------------------------------------------------------------------------
+
+
+def average_leaves(tree: Tree, weights: Array, pseudo: float) -> Array:
+    """For each bin, Σ weight · value over its models and those of all bins that it becomes part of.
+
+    For the first bins this is the average over all models. ``pseudo`` of each class is added to
+    every bin. With PW and PL the prefix sums of weight and of weight · λ, a bin that exists in the
+    models b to e − 1 adds ((S + a)·ΔPW + d·ΔPL)/(W + 2a). Sums are passed on from parent to child.
+    O(K).
+    """
+    sums, moments = (np.append(0.0, np.cumsum(v)) for v in (weights, weights * tree.lambdas))
+    begin, end = np.maximum(tree.birth, 0), np.maximum(tree.death, 0)
+    share, moment = sums[end] - sums[begin], moments[end] - moments[begin]
+    result = ((tree.s + pseudo) * share + tree.d * moment) / (tree.w + 2.0 * pseudo)
+    _pass_on(tree.parent, result)
+    return np.asarray(result)
+
+
+@jit
+def _pass_on(parent: Index, sums: Array) -> None:
+    """Add to each bin the sum of its parent."""
+    for i in range(len(sums) - 1, -1, -1):
+        if parent[i] >= 0:
+            sums[i] += sums[parent[i]]
+
+
+# --- the part that matters ----------------------------------------------------------------------
 
 
 class PathPart(NamedTuple):
@@ -242,7 +252,7 @@ class _PathPoint(NamedTuple):
 
 def _meetings(bins: PathBins) -> Array:
     """The λ at which neighbours meet, for about a thousand pairs of them, ascending."""
-    at = np.unique(np.linspace(0, len(bins.s) - 2, 1001).astype(np.intp))
+    at = np.arange(0, len(bins.s) - 1, (len(bins.s) + 998) // 1000)
     s, w, d = bins.s, bins.w, bins.d.astype(np.float64)
     den = d[at + 1] * w[at] - d[at] * w[at + 1]
     at, den = at[den != 0.0], den[den != 0.0]

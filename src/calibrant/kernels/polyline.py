@@ -13,27 +13,36 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-@jit
 def spread(x: Array, least: float) -> Index:
     """First indices of groups of ascending x; all points of a group are within ``least`` of its
     first."""
-    out = np.empty(len(x), np.intp)
-    out[0] = 0
+    out = np.arange(len(x))
+    if np.diff(x).min(initial=np.inf) >= least:
+        return out
+    return out[: _spread(x, least, out)]
+
+
+@jit
+def _spread(x: Array, least: float, out: Index) -> int:
     count = 1
     for i in range(1, len(x)):
         if x[i] - x[out[count - 1]] >= least:
             out[count] = i
             count += 1
-    return out[:count]
+    return count
 
 
-@jit
 def line_values(x: Array, at: Index, value: Array) -> Array:
     """p at all points of the line through (x[at], value)."""
     out = np.full(len(x), value[0])
+    _draw(x, at, value, out)
+    return out
+
+
+@jit
+def _draw(x: Array, at: Index, value: Array, out: Array) -> None:
     for j in range(len(at) - 1):
         a, b = at[j], at[j + 1]
         slope = (value[j + 1] - value[j]) / (x[b] - x[a])
         for i in range(a, b + 1):
             out[i] = value[j] + slope * (x[i] - x[a])
-    return out

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels._jit import jit
+from calibrant.kernels._jit import jit, part
 
 __all__ = ["best_binning", "log_factorials"]
 
@@ -38,7 +38,7 @@ def log_factorials(total: float) -> Array:
     return np.asarray(gammaln(np.arange(2.0, total + 4.0) - 1.0))
 
 
-@jit
+@part
 def _factorial(n: float, table: Array) -> float:
     """ln n!, looked up where n is whole and the table reaches that far."""
     if len(table):
@@ -46,13 +46,13 @@ def _factorial(n: float, table: Array) -> float:
     return math.lgamma(n + 1.0)
 
 
-@jit
+@part
 def _marginal(n0: float, n1: float, table: Array) -> float:
     """Eq. 2.4: ln n₀! n₁! / (n+1)!."""
     return _factorial(n0, table) + _factorial(n1, table) - _factorial(n0 + n1 + 1.0, table)
 
 
-@jit
+@part
 def _likelihood(n0: float, n1: float) -> float:
     """MLL: ln of the largest likelihood, n₀ ln(n₀/n) + n₁ ln(n₁/n)."""
     if n0 <= 0.0 or n1 <= 0.0:
@@ -115,7 +115,7 @@ def best_binning(
     return cuts[:bins][::-1].copy(), best - prefix
 
 
-@jit
+@part
 def _search(
     u: int,
     guess: int,
@@ -158,7 +158,7 @@ def _search(
     return best, where
 
 
-@jit
+@part
 def _try_leaf(
     leaf: int,
     best: float,
@@ -181,7 +181,7 @@ def _try_leaf(
     return best, where
 
 
-@jit
+@part
 def _close(
     u: int,
     leaf: int,

@@ -19,27 +19,14 @@ Index = NDArray[np.intp]
 BLOCK = 32
 
 
-@jit
 def block_sums(x: Array, w: Array, z: Array) -> Array:
     """Per block of points: Σw, Σwd, Σwd², Σwz, Σwzd with d the distance from its first point."""
-    blocks = (len(x) + BLOCK - 1) // BLOCK
-    out = np.zeros((blocks, 5))
-    for k in range(blocks):
-        first = k * BLOCK
-        s0, s1, s2, t0, t1 = 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(first, min(first + BLOCK, len(x))):
-            d = x[i] - x[first]
-            wd, wz = w[i] * d, w[i] * z[i]
-            s0 += w[i]
-            s1 += wd
-            s2 += wd * d
-            t0 += wz
-            t1 += wz * d
-        out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4] = s0, s1, s2, t0, t1
-    return out
+    first = np.arange(0, len(x), BLOCK)
+    d, wz = x - np.repeat(x[first], BLOCK)[: len(x)], w * z
+    columns = w, w * d, w * d * d, wz, wz * d
+    return np.column_stack([np.add.reduceat(column, first) for column in columns])
 
 
-@jit
 def interval_moments(
     x: Array, w: Array, z: Array, sums: Array, at: Index, old: Index, known: Array
 ) -> Array:
@@ -49,42 +36,52 @@ def interval_moments(
     among the old ones are copied. Inside the others, whole blocks are taken from their sums.
     """
     out = np.empty((len(at) - 1, 5))
+    _add_moments(x, w, z, sums, at, old, known, out)
+    return out
+
+
+@jit
+def _add_moments(
+    x: Array, w: Array, z: Array, sums: Array, at: Index, old: Index, known: Array, out: Array
+) -> None:
     k = 0
     for j in range(len(at) - 1):
         a, b = at[j], at[j + 1]
         while k < len(old) - 1 and old[k] < a:
             k += 1
         if k < len(old) - 1 and old[k] == a and old[k + 1] == b and b < len(x) - 1:
-            out[j] = known[k]
+            for m in range(5):
+                out[j, m] = known[k, m]
             continue
-        width = x[b] - x[a]
+        unit = 1.0 / (x[b] - x[a])
         h00, h01, h11, g0, g1 = 0.0, 0.0, 0.0, 0.0, 0.0
         i, end = a, b + 1 if j == len(at) - 2 else b
         while i < end:
-            if i % BLOCK == 0 and i + BLOCK <= end:
-                s = sums[i // BLOCK]
-                t, unit = (x[i] - x[a]) / width, 1.0 / width
-                r = (x[b] - x[i]) / width
-                first, second = s[1] * unit, s[2] * unit * unit
-                h00 += r * r * s[0] - 2.0 * r * first + second
-                h01 += r * t * s[0] + (r - t) * first - second
-                h11 += t * t * s[0] + 2.0 * t * first + second
-                g0 += r * s[3] - s[4] * unit
-                g1 += t * s[3] + s[4] * unit
-                i += BLOCK
-            else:
-                t, r = (x[i] - x[a]) / width, (x[b] - x[i]) / width
-                h00 += w[i] * r * r
-                h01 += w[i] * r * t
-                h11 += w[i] * t * t
-                g0 += w[i] * z[i] * r
-                g1 += w[i] * z[i] * t
-                i += 1
-        out[j, 0], out[j, 1], out[j, 2], out[j, 3], out[j, 4] = h00, h01, h11, g0, g1
-    return out
+            t, r = (x[i] - x[a]) * unit, (x[b] - x[i]) * unit
+            s0, t0 = w[i], w[i] * z[i]
+            block = i // BLOCK
+            i += 1
+            if block * BLOCK == i - 1 and block * BLOCK + BLOCK <= end:
+                i += BLOCK - 1
+                s0, t0 = sums[block, 0], sums[block, 3]
+                s1, s2 = sums[block, 1] * unit, sums[block, 2] * unit * unit
+                h00 += s2 - 2.0 * r * s1
+                h01 += (r - t) * s1 - s2
+                h11 += s2 + 2.0 * t * s1
+                g0 -= sums[block, 4] * unit
+                g1 += sums[block, 4] * unit
+            h00 += s0 * r * r
+            h01 += s0 * r * t
+            h11 += s0 * t * t
+            g0 += t0 * r
+            g1 += t0 * t
+        out[j, 0] = h00
+        out[j, 1] = h01
+        out[j, 2] = h11
+        out[j, 3] = g0
+        out[j, 4] = g1
 
 
-@jit
 def programme(
     x: Array, at: Index, moments: Array, lam: float, mu: float
 ) -> tuple[Array, Array, Array, Index, Array, Array]:
@@ -94,29 +91,44 @@ def programme(
     the chord of its neighbours lies above it: so no coefficient exceeds 1, however close they are.
     """
     n = len(at)
-    hess, grad = np.zeros((n, 2)), np.zeros(n)
-    for j in range(n - 1):
-        hess[j, 0] += moments[j, 0]
-        hess[j + 1, 1] = moments[j, 1]
-        hess[j + 1, 0] += moments[j, 2]
-        grad[j] += moments[j, 3]
-        grad[j + 1] += moments[j, 4]
-    rows = n - 2 + (n - 1 if mu > 0.0 else 0)
-    coef, start = np.zeros((rows, 3)), np.empty(rows, np.intp)
-    low, high = np.empty(rows), np.empty(rows)
-    for j in range(n - 2):
-        a, b = x[at[j + 1]] - x[at[j]], x[at[j + 2]] - x[at[j + 1]]
-        coef[j, 0], coef[j, 1], coef[j, 2] = b / (a + b), -1.0, a / (a + b)
-        start[j] = j
-        low[j] = high[j] = lam * (1.0 / a + 1.0 / b)
-    for j in range(n - 2, rows):
-        start[j] = j - (n - 2)
-        coef[j, 0], coef[j, 1] = -1.0, 1.0
-        low[j], high[j] = mu, 0.0
+    bends = n - 2
+    rows = bends + (n - 1 if mu > 0.0 else 0)
+    hess, coef, start = np.zeros((n, 2)), np.zeros((rows, 3)), np.arange(rows)
+    grad, low, high = np.zeros(n), np.full(rows, mu), np.zeros(rows)
+    _write_programme(x, at, moments, lam, hess, grad, coef, low, high)
+    if mu > 0.0:
+        start[bends:] -= bends
+        coef[bends:, 0], coef[bends:, 1] = -1.0, 1.0
     return hess, grad, coef, start, low, high
 
 
 @jit
+def _write_programme(
+    x: Array,
+    at: Index,
+    moments: Array,
+    lam: float,
+    hess: Array,
+    grad: Array,
+    coef: Array,
+    low: Array,
+    high: Array,
+) -> None:
+    """All but the rows of steps."""
+    for j in range(len(at) - 1):
+        hess[j, 0] += moments[j, 0]
+        hess[j + 1, 1] = moments[j, 1]
+        hess[j + 1, 0] = moments[j, 2]
+        grad[j] += moments[j, 3]
+        grad[j + 1] = moments[j, 4]
+        if j < len(at) - 2:
+            a, b = x[at[j + 1]] - x[at[j]], x[at[j + 2]] - x[at[j + 1]]
+            coef[j, 0] = b / (a + b)
+            coef[j, 1] = -1.0
+            coef[j, 2] = a / (a + b)
+            low[j] = high[j] = lam * (1.0 / a + 1.0 / b)
+
+
 def sweep(
     x: Array,
     w: Array,
@@ -134,7 +146,25 @@ def sweep(
     is chosen so that u has its known value at both ends. A block in which |u| cannot reach λ is
     passed over in one step.
     """
-    where, worst = np.full(len(at) - 1, -1, np.intp), np.zeros(len(at) - 1)
+    where, worst = np.full(len(at) - 1, -1), np.zeros(len(at) - 1)
+    _sweep(x, w, z, sums, at, moments, f, u, lam, where, worst)
+    return where, worst
+
+
+@jit
+def _sweep(
+    x: Array,
+    w: Array,
+    z: Array,
+    sums: Array,
+    at: Index,
+    moments: Array,
+    f: Array,
+    u: Array,
+    lam: float,
+    where: Index,
+    worst: Array,
+) -> None:
     for j in range(len(at) - 1):
         a, b = at[j], at[j + 1]
         if b - a < 2:
@@ -149,16 +179,18 @@ def sweep(
         i = a + 1
         while i < b:
             if i % BLOCK == 0 and i + BLOCK <= b:
-                s = sums[i // BLOCK]
+                block = i // BLOCK
+                weight, wz = sums[block, 0], sums[block, 3]
                 reach = x[i + BLOCK - 1] - before
                 # q can rise by Σw(z − p)⁺ ≤ Σwz(1 − p) and fall by Σw(p − z)⁺ ≤ Σw(1 − z)p
-                turn = max(s[3] * (1.0 - least), (s[0] - s[3]) * most)
+                turn = max(wz * (1.0 - least), (weight - wz) * most)
                 if not plain:
-                    turn = s[3] + max(abs(least), abs(most)) * s[0]
+                    turn = wz + max(abs(least), abs(most)) * weight
                 if abs(price) + reach * (abs(q) + turn) <= lam:
                     value = f[j] + slope * (x[i] - x[a])
-                    pull = s[3] - value * s[0] - slope * s[1]  # Σw(z − p)
-                    lever = s[4] - value * s[1] - slope * s[2]  # Σw(z − p)d
+                    pull = wz - value * weight - slope * sums[block, 1]  # Σw(z − p)
+                    lever = sums[block, 4] - value * sums[block, 1] - slope * sums[block, 2]
+                    # and Σw(z − p)d is the lever
                     price += reach * q + (x[i + BLOCK - 1] - x[i]) * pull - lever
                     q += pull
                     before = x[i + BLOCK - 1]
@@ -172,7 +204,6 @@ def sweep(
                 if abs(price) > lam:
                     where[j] = i
             i += 1
-    return where, worst
 
 
 @jit
@@ -184,7 +215,8 @@ def bounded(
     b: int,
     p: float,
     q: float,
-    ends: tuple[float, float],
+    begin: float,
+    end: float,
     lam: float,
     mu: float,
 ) -> bool:
@@ -192,9 +224,9 @@ def bounded(
 
     On a flat stretch each fall has a price v of its own in [−μ, 0], and u_{i+1} = u_i +
     (x_{i+1} − x_i)(q_i + v_i). The question is whether some choice of v leads from u_a to u_b
-    within [−λ, λ]. q is Σw(z − p) of the points before a.
+    (begin and end) within [−λ, λ]. q is Σw(z − p) of the points before a.
     """
-    low, high = ends[0], ends[0]
+    low, high = begin, begin
     slack = 1e-9 * lam
     for i in range(a, b):
         q += w[i] * (z[i] - p)
@@ -203,7 +235,7 @@ def bounded(
         low = max(low + step * (q - mu), -lam) if mu < np.inf else -lam
         if low > high + slack:
             return False
-    return low - slack <= ends[1] <= high + slack
+    return low - slack <= end <= high + slack
 
 
 @jit

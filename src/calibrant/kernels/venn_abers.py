@@ -16,40 +16,44 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels._jit import jit
+from calibrant.kernels._jit import jit, part
 
 __all__ = ["venn_abers"]
 
 Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+Index = NDArray[np.intp]
 
 
-@jit
 def venn_abers(negative: Array, positive: Array) -> tuple[Array, Array]:
     """F⁰ and F¹: the isotonic fit at every score, with a negative or a positive added there."""
-    points = np.zeros((len(negative) + 1, 4))
-    _sum_up(negative, points[:, 0], points[:, 1])
-    _sum_up(positive, points[:, 2], points[:, 3])
-    after = _hull_after(points)
-    return _bridges(points, after, 0.0), _bridges(points, after, 1.0)
+    size = len(negative)
+    points, found = np.zeros((size + 1, 4)), np.empty((2, size))
+    after, corner = np.empty(size + 1, np.intp), np.empty(size, np.intp)
+    _sum_up(negative, positive, points)
+    _hull_after(points, after)
+    for label in (0, 1):
+        _bridges(points, after, float(label), corner, found[label])
+    return found[0], found[1]
 
 
 @jit
-def _sum_up(weight: Array, total: Array, rest: Array) -> None:
-    """Sums of the first k weights, and what rounding has left out of them.
+def _sum_up(negative: Array, positive: Array, points: Array) -> None:
+    """Sums of the first k weights of each class, and what rounding has left out of them.
 
     The weight of a block is a difference of two sums. Where the sums are large and the block is
     small, their own digits would not be enough.
     """
-    for i in range(len(weight)):
-        before, w = total[i], weight[i]
-        now = before + w
-        part = now - before
-        total[i + 1] = now
-        rest[i + 1] = rest[i] + ((before - (now - part)) + (w - part))
+    for i in range(len(negative)):
+        for column in range(0, 4, 2):
+            before, w = points[i, column], positive[i] if column else negative[i]
+            now = before + w
+            added = now - before
+            lost = (before - (now - added)) + (w - added)
+            points[i + 1, column] = now
+            points[i + 1, column + 1] = points[i, column + 1] + lost
 
 
-@jit
+@part
 def _slope(points: Array, a: int, b: int, label: float, added: float) -> float:
     """The frequency of positives among the cells a+1 … b and the added weight."""
     q = (points[b, 0] - points[a, 0]) + (points[b, 1] - points[a, 1])
@@ -59,26 +63,24 @@ def _slope(points: Array, a: int, b: int, label: float, added: float) -> float:
 
 
 @jit
-def _hull_after(points: Array) -> Index:
+def _hull_after(points: Array, after: Index) -> None:
     """For each k, the next corner of the convex minorant of the points from k on."""
     last = len(points) - 1
-    after = np.empty(last + 1, np.int64)
     after[last] = last
     for k in range(last - 1, -1, -1):
         b = k + 1
         while b < last and _slope(points, k, b, 0.0, 0.0) >= _slope(points, b, after[b], 0.0, 0.0):
             b = after[b]
         after[k] = b
-    return after
 
 
 @jit
-def _bridges(points: Array, after: Index, label: float) -> Array:
-    """F_1 … F_D for an added case with this label."""
+def _bridges(points: Array, after: Index, label: float, corner: Index, value: Array) -> None:
+    """F_1 … F_D for an added case with this label.
+
+    ``corner`` holds corners of the minorant of the points before i, from the bridge's lower end on.
+    """
     size = len(points) - 1
-    value = np.empty(size)
-    # corners of the minorant of the points before i, from the bridge's lower end on
-    corner = np.empty(size, np.int64)
     first, last = 0, -1
     b, height = 0, 0.0
     for i in range(1, size + 1):
@@ -103,4 +105,3 @@ def _bridges(points: Array, after: Index, label: float) -> Array:
             first += 1
         height = max(height, slope)  # rounding may cross neighbours by one bit
         value[i - 1] = height
-    return value

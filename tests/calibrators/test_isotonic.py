@@ -151,7 +151,7 @@ def test_falling_maps_are_saved_and_exported(kind, tmp_path):
 
 def test_falling_candidates_and_chains():
     s, y, _ = falling_sample(3000)
-    with pytest.warns(cal.errors.AdviceWarning, match=r"Isotonic\(increasing=False\)"):
+    with pytest.warns(cal.errors.AdviceWarning, match="run the wrong way"):
         auto = cal.AutoCalibrator(
             candidates=[cal.Isotonic(increasing=False, smoothing="laplace")]
         ).fit(s, y)

@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.data.score_kinds import kind_of, percent_ends
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.weighing import table_in_rows
 from calibrant.estimators.base import Calibrator
 from calibrant.maps import Identity, Logistic, Map, Piecewise
 
@@ -49,5 +50,6 @@ class Uncalibrated(Calibrator):
             ends = np.array(percent_ends(table))
             return Piecewise.linear(ends, ends / 100.0)
         if kind == "points":
-            return Piecewise.constant(table.total_positive / table.total)
+            rows = table_in_rows(table, "importance")  # equal weights are no weights, to the bit
+            return Piecewise.constant(rows.total_positive / rows.total)
         return Identity() if kind == "probabilities" else Logistic(0.0, (("x", 1.0),))

@@ -139,6 +139,7 @@ def test_a_truth_that_falls():
     assert "falling_truth" in codes(cal.advise(20 * (s - 0.5), y))
 
 
+@pytest.mark.full
 def test_falls_are_rarely_seen_where_there_are_none():
     found = 0
     for seed in range(60):

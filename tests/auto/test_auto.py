@@ -175,7 +175,7 @@ def test_what_is_clearly_wrong_is_mended():
     assert auto.refused_ is None
     assert auto.chosen_ == "BLS"
     assert auto.leaderboard_.chosen.gain_low > 0
-    assert "BLS was chosen" in auto.explain()
+    assert "smooth curve (BLS) was chosen" in auto.explain()
     assert isinstance(auto.calibrator_, cal.BLS)
 
 
@@ -593,6 +593,6 @@ def test_the_page_runs_as_it_stands(root, capsys):
     for block in blocks:
         exec(compile(block, "choosing.md", "exec"), namespace)
     printed = capsys.readouterr().out
-    assert "BLS was chosen" in printed
+    assert "smooth curve (BLS) was chosen" in printed
     assert "The scores are kept as they are" in printed
     assert "auc_lost" in printed

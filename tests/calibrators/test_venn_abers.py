@@ -168,6 +168,7 @@ def test_values_by_hand(s, y, q, bounds):
     assert band.upper(q).tolist() == pytest.approx(bounds[1])
 
 
+@pytest.mark.full
 def test_the_one_of_the_true_label_is_calibrated():
     """Over draws of calibration set and case, P(Y = 1 | p_Y = v) = v: here E(Y − p_Y) g(p_Y) = 0.
 

@@ -86,8 +86,8 @@ def test_fit_says_what_improved_where_it_is_and_how_to_go_on(run, scores):
     code, out, err = run("fit", scores / "scores.csv", "--score", "score", "--label", "churned")
     assert (code, err) == (0, "")
     assert out.startswith("AutoCalibrator fitted to 4,000 rows of scores.csv: ")
-    assert "BLS was chosen." in out
-    assert "predicted →  what came ↑  (o before, x after, * both)" in out
+    assert "smooth curve (BLS) was chosen." in out
+    assert "→ predicted   ↑ share of positives   (o before, x after, * both)" in out
     assert re.search(r"Log loss fell from 0\.\d+ to 0\.\d+ \(−\d+ %\)", out)
     assert "out of fold (5 folds)" in out
     assert "Apply it: calibrant apply calibrator.json NEW.csv -o OUT.csv" in out
@@ -317,6 +317,7 @@ def test_json_is_all_there_is_on_stdout(run, scores, calibrator):
         "plot": ("plot", "o.csv", "-p", "probability", "-l", "churned", "-o", "p.png"),
         "export": ("export", calibrator, "--to", "python", "-o", "c.py"),
         "check": ("check", path, "-c", calibrator),
+        "monitor": ("monitor", "state.json", path, "-c", calibrator),
         "methods": ("methods",),
         "show": ("show", calibrator),
         "demo": ("demo", "d"),

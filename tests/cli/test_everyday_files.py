@@ -336,6 +336,7 @@ def shell(command: str, folder: Path, **options) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+@pytest.mark.full
 def test_a_pipe_from_fit_to_evaluate(tmp_path, text):
     (tmp_path / "s.csv").write_text(text)
     done = shell("calibrant fit - -o - -m platt --cv 0 < s.csv > c.json 2> words.txt", tmp_path)
@@ -353,6 +354,7 @@ def test_a_pipe_from_fit_to_evaluate(tmp_path, text):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 @pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.full
 def test_a_signal_removes_the_copy_of_standard_input(tmp_path, stop, code):
     (tmp_path / "spill").mkdir()
     process = subprocess.Popen(

@@ -284,3 +284,23 @@ def test_a_class_and_a_method_that_is_no_text_are_refused(tmp_path):
     half = cal.Fitted(Piecewise.constant(0.5), (0, 1), 1, "\ud800")
     cal.save(half, tmp_path / "c.json")
     assert cal.load(tmp_path / "c.json") == half
+
+
+@pytest.mark.parametrize("kind", ["one score", "several classes", "rows"])
+def test_a_loaded_calibrator_is_told_in_five_lines(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    s = rng.random(60)
+    y = np.array(["<no>", "yes"])[(rng.random(60) < s).astype(int)]
+    made = {
+        "one score": lambda: cal.Isotonic().fit(s, y),
+        "several classes": lambda: cal.VectorScaling().fit(rng.random((60, 9)), np.arange(60) % 9),
+        "rows": lambda: cal.SimilarityBinning().fit(s, y, features=rng.random((60, 2))),
+    }[kind]()
+    cal.save(made, tmp_path / "c.json")
+    loaded = cal.load(tmp_path / "c.json")
+    assert 3 <= len(repr(loaded).splitlines()) <= 5
+    assert max(map(len, repr(loaded).splitlines())) <= 165
+    assert "60 rows" in repr(loaded)
+    page = loaded._repr_html_()
+    assert page.startswith("<div><b>")
+    assert "<no>" not in page

@@ -89,14 +89,14 @@ def test_new_ties_are_noted_with_the_auc():
     e = metrics.evaluate(Y, Q, raw=P)
     before, after = metrics.auc(Y, P), metrics.auc(Y, Q)
     assert e.notes == (
-        f"300 distinct scores became {e.distinct} distinct predictions: ties are new, AUC moved "
+        f"300 different scores became {e.distinct} predictions: some now share one, AUC moved "
         f"from {before:.4g} to {after:.4g}",
     )
 
 
 def test_new_ties_that_cost_nothing_are_noted_without_the_auc():
     e = metrics.evaluate([0, 0, 1], [0.2, 0.2, 0.7], raw=[0.1, 0.2, 0.7], level=None)
-    assert e.notes == ("3 distinct scores became 2 distinct predictions: ties are new",)
+    assert e.notes == ("3 different scores became 2 predictions: some now share one",)
 
 
 def test_infinite_log_loss_is_noted_without_a_warning():
@@ -194,7 +194,7 @@ def test_plain_text_is_aligned():
         assert line == line.rstrip()
     assert table[0].split() == ["measure", "good", "is", "before", "after", "change"]
     assert {line.split()[-1] for line in table[2:]} <= {"lower", "higher", "same"}
-    assert lines[-1].startswith("note: 300 distinct scores became")
+    assert lines[-1].startswith("note: 300 different scores became")
 
 
 def test_plain_text_with_intervals_fits_a_hundred_columns():
@@ -260,7 +260,7 @@ def test_rich_table():
     for measure in MEASURES.values():
         assert measure.label in text
     assert "unclear" in text
-    assert "300 distinct scores became" in text
+    assert "300 different scores became" in text
 
 
 def test_html_is_escaped_and_complete():

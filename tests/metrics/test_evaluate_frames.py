@@ -189,11 +189,11 @@ def test_one_side_from_cells_and_the_other_exact(monkeypatch):
     assert e.after == plain.after
     assert e.distinct == plain.distinct == len(np.unique(P.round(1)))
     same(e.before, plain.before, doubt(e, "before"))
-    assert any(f"became {e.distinct} distinct predictions: ties are new" in n for n in e.notes)
+    assert any(f"became {e.distinct:,} predictions: some now share one" in n for n in e.notes)
     back = metrics.evaluate(frame.lazy(), "p", label="y", raw="q", level=None)
     same(back.after, plain.before, doubt(back, "after"))
     assert back.before == plain.after
-    assert not any("ties are new" in note for note in back.notes)
+    assert not any("share one" in note for note in back.notes)
 
 
 # --- cells that are divided ---------------------------------------------------------------------

@@ -674,6 +674,7 @@ def test_against_an_isotonic_map_only_the_intercept_is_tested():
     assert len(cal.check_drift(platt, table).tests) == 3
 
 
+@pytest.mark.full
 def test_an_isotonic_map_raises_no_more_false_alarms_than_promised():
     rng = np.random.default_rng(22)
     alarms = 0

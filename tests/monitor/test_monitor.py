@@ -92,6 +92,7 @@ def test_evidence_is_the_mean_over_all_beginnings():
         assert evidence.best[k] == pytest.approx(max(sums))
 
 
+@pytest.mark.full
 def test_right_probabilities_rarely_raise_an_alarm():
     rng = np.random.default_rng(1)
     alarms = 0

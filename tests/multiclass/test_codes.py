@@ -97,6 +97,7 @@ def test_random_codes_are_valid_and_reproducible(k, kind, seed, data):
         assert (code.matrix != 0).all()
 
 
+@pytest.mark.full
 def test_random_codes_are_well_separated():
     assert ecoc(10).row_separation >= 12  # half of 34 columns on average
     assert ecoc(10).column_separation >= 1

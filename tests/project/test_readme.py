@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import warnings
 
-import numpy as np
 import pytest
+
+from calibrant.errors import AdviceWarning
 
 
 def blocks(root, language):
@@ -15,54 +17,48 @@ def blocks(root, language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-def test_python_examples_run(root, tmp_path, monkeypatch):
-    from sklearn.naive_bayes import GaussianNB
-
+def test_python_examples_run_as_pasted(root, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 4)) + rng.normal(size=(600, 1))
-    y = (rng.random(600) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
-    p = GaussianNB().fit(X, y).predict_proba(X)[:, 1]
-    names = {
-        "GaussianNB": GaussianNB,
-        "X": X,
-        "y": y,
-        "scores": p,
-        "new_scores": p[:5],
-        "y_test": y,
-        "test_scores": p,
-    }
-    for code in blocks(root, "python"):
-        exec(code, names)
+    names: dict[str, object] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdviceWarning)
+        for code in blocks(root, "python"):
+            exec(code, names)
+    printed = capsys.readouterr().out
+    shown = re.search(r"```\n(A smooth.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    assert shown is not None
+    assert shown[1] in printed
     assert (tmp_path / "diagram.png").stat().st_size > 10_000
     assert (tmp_path / "calibrator.json").exists()
+    assert (tmp_path / "report.html").exists()
 
 
 @pytest.mark.full
-def test_command_lines_run(root, tmp_path):
-    rng = np.random.default_rng(0)
-    lines = ["id,score,outcome"]
-    for i, s in enumerate(rng.random(400)):
-        lines.append(f"{i:05d},{s},{'bad' if rng.random() < s**2 else 'good'}")
-    (tmp_path / "scores.csv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "new.csv").write_text("\n".join(lines[:50]) + "\n")
-    commands = [
-        line
-        for block in blocks(root, "sh")
-        for line in block.splitlines()
-        if line.startswith("calibrant ")
-    ]
-    assert len(commands) == 9
-    for command in commands:
+def test_command_lines_run_as_pasted(root, tmp_path):
+    folder, commands = tmp_path, 0
+    for line in "".join(blocks(root, "sh")).splitlines():
+        words = line.partition("#")[0].split()
+        if words[:1] == ["cd"]:
+            folder = folder / words[1]
+        if words[:1] != ["calibrant"]:
+            continue
         done = subprocess.run(
-            [sys.executable, "-m", "calibrant.cli", *command.split()[1:]],
-            cwd=tmp_path,
+            [
+                sys.executable,
+                "-m",
+                "calibrant.cli",
+                *words[1:],
+                *(["--force"] * (words[1] == "demo")),
+            ],
+            cwd=folder,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, (command, done.stderr)
-    assert (tmp_path / "calibrated.csv").read_text().splitlines()[1].startswith("00000,")
+        assert done.returncode == 0, (line, done.stderr)
+        commands += 1
+    assert commands == 5
+    assert (folder / "out.csv").read_text().startswith("customer,region,months,score,churned,prob")
 
 
 def test_links_lead_somewhere(root):

@@ -240,6 +240,18 @@ def test_nothing_runs_out_of_the_page(browser, file, width):
     page.close()
 
 
+def test_wide_tables_scroll_in_their_frame_with_a_shadow(browser, file):
+    page = browser.open(file, width=390, height=800)
+    wide = page.run(
+        "Array.from(document.querySelectorAll('.scroll'))"
+        ".filter(e => e.scrollWidth > e.clientWidth)"
+        ".map(e => [e.clientWidth, getComputedStyle(e).backgroundImage.split('gradient').length])"
+    )
+    assert wide
+    assert all(inside <= 390 and parts == 5 for inside, parts in wide)
+    page.close()
+
+
 def test_it_prints_well(browser, file):
     page = browser.open(file, dark=True)
     page.media("print", dark=True)

@@ -85,7 +85,9 @@ def test_one_calibrator_is_judged_out_of_fold(data):
 
 def test_the_verdict_says_what_to_do_and_how_much_better(data):
     first, second = calibration_report(*data, calibrator=cal.Platt()).verdict
-    assert first == "Calibrate these scores with Platt before using them as probabilities."
+    assert (
+        first == "Calibrate these scores with a sigmoid (Platt) before using them as probabilities."
+    )
     assert re.fullmatch(
         r"On rows it had not seen, log loss fell from 0\.\d+ to 0\.\d+, 0\.\d+ better \(95 % "
         r"interval 0\.\d+ to 0\.\d+\); the ranking is kept \(AUC 0\.\d+\)\.",
@@ -163,10 +165,10 @@ def test_the_order_is_that_within_folds(data):
     assert e.distinct == e.distinct_before
     for spans, values in ((e.intervals, e.after), (e.intervals_before, e.before)):
         assert spans["auc"][0] < values["auc"] < spans["auc"][1]
-    assert not any("ties are new" in note for note in e.notes)
+    assert not any("share one" in note for note in e.notes)
     steps = calibration_report(*data, calibrator=cal.Histogram(bins=5)).evaluation
     assert steps.distinct == 5
-    assert any("become 5 distinct" in note for note in steps.notes)
+    assert any("become 5 predictions" in note for note in steps.notes)
 
 
 def test_what_was_judged_already_is_not_judged_again(data, monkeypatch):
@@ -392,7 +394,7 @@ def test_it_is_a_value(many):
 
 def test_notebooks_show_the_verdict_and_the_measures(many):
     short = many._repr_html_()
-    assert "Calibrate these scores with Platt" in short
+    assert "Calibrate these scores with a sigmoid (Platt)" in short
     assert "<table>" in short
     assert len(short) < 20_000
 

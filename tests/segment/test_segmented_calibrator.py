@@ -361,6 +361,7 @@ def test_floats_that_cannot_tell_segments_apart_are_refused():
             c.map_([0.5] * len(floats), floats)
 
 
+@pytest.mark.full
 def test_thousands_of_segments():
     rng = np.random.default_rng(0)
     g = rng.integers(0, 4000, 60_000)

@@ -361,7 +361,7 @@ class AutoCalibrator(OneOrMany):
         >>> rng = np.random.default_rng(0)
         >>> p = rng.random(1000)
         >>> print(AutoCalibrator().fit(p, p > 0.5).explain().split(".")[0])
-        BLS was chosen
+        A smooth curve (BLS) was chosen
         """
         check_is_fitted(self, "map_")
         first = ""

@@ -6,6 +6,7 @@ import math
 
 from calibrant.auto.leaderboard import Leaderboard, Standing
 from calibrant.estimators.named_methods import BEFORE
+from calibrant.estimators.registry import in_plain_words
 from calibrant.result_tables import shown_percent
 
 __all__ = ["explanation", "refusal"]
@@ -39,7 +40,8 @@ def explanation(
         parts = [refused]
     else:
         gained = f"{_gained(chosen, board, scores_are)}{_share(chosen, before)}"
-        parts = [f"{chosen.name} was chosen. {_how(board)}, it {gained}."]
+        name = in_plain_words(chosen.name)
+        parts = [f"{name[:1].upper()}{name[1:]} was chosen. {_how(board)}, it {gained}."]
     parts.append(_order(chosen))
     if before.certain and refused is None:
         parts.append(

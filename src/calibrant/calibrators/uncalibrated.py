@@ -50,6 +50,7 @@ class Uncalibrated(Calibrator):
             ends = np.array(percent_ends(table))
             return Piecewise.linear(ends, ends / 100.0)
         if kind == "points":
-            rows = table_in_rows(table, "importance")  # equal weights are no weights, to the bit
+            # equal weights are no weights, and counts are repetitions, to the bit
+            rows = table if table.is_whole else table_in_rows(table, "importance")
             return Piecewise.constant(rows.total_positive / rows.total)
         return Identity() if kind == "probabilities" else Logistic(0.0, (("x", 1.0),))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -294,7 +295,11 @@ def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
     if not best:
         return f"No column is surely that of the {what}: name it with --{option} COL."
     names = " or ".join(repr(look.name) for look in best[:5])
-    return f"The column of {what} may be {names}: name it with --{option} COL."
+    several = ""
+    if option != "label" and len(best) > 2:
+        each = " ".join(f"--{option} {shlex.quote(look.name)}" for look in best[:3])
+        several = f" If they are of several classes, name them all: {each} …"
+    return f"The column of {what} may be {names}: name it with --{option} COL.{several}"
 
 
 def _words(found: Mapping[str, ColumnLook], columns: ColumnRoles) -> str:

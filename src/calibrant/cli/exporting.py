@@ -138,7 +138,7 @@ def export(
     given = {option: value for option, value in asked.items() if value not in (None, [])}
     _check_options(to, given)
     if to == "onnx" and output is None:
-        raise ParameterError("ONNX is no text: name a file with --output FILE.")
+        raise ParameterError("ONNX is a binary format: name a file with --output FILE.")
     if json and output is None:
         raise ParameterError("--json says what was written: name a file with --output FILE.")
     check_places({"--output": OutputOption(output)}, [calibrator, *_files_of(model, output)])

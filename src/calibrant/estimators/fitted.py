@@ -18,6 +18,7 @@ from calibrant.data.segment_column import NewSegments
 from calibrant.data.to_numpy import like_series, to_column, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
+from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_label, check_labels, label_array
 from calibrant.maps import Map, Segmented, VectorMap, map_from_dict
 from calibrant.maps.inverse import ScoreAt, score_at
@@ -150,7 +151,7 @@ def read_column_scores(scores: Any, columns: int, labels: Any) -> NDArray[Any]:
     return read_scores(matrix)[:, None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fitted(Frozen):
     """A fitted calibrator as a plain value: what `load` returns and `save` writes.
 
@@ -281,6 +282,12 @@ class Fitted(Frozen):
         best = self._applied.predict(scores, segments, on_range)
         labels: NDArray[Any] = best if best.ndim == 2 else label_array(self.classes)[best]
         return labels
+
+    def __repr__(self) -> str:
+        return "\n  ".join(in_lines(self, f"map: {self.map!r}"))
+
+    def _repr_html_(self) -> str:
+        return as_html(in_lines(self, f"map: {self.map!r}"))
 
     def to_fitted(self) -> Fitted:
         """Itself: what `save` asks of everything it is given."""

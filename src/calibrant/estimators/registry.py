@@ -16,6 +16,7 @@ __all__ = [
     "calibrator_class",
     "calibrator_of",
     "calibrators_of",
+    "in_plain_words",
     "method_name",
 ]
 
@@ -61,6 +62,37 @@ OF_MORE: dict[str, str] = {
     "similarity-binning": "SimilarityBinning",
     "acp": "ACP",
 }
+
+
+#: what a method draws, in words that need no name
+PLAIN: dict[str, str] = {
+    "BLS": "a smooth curve",
+    "Platt": "a sigmoid",
+    "Isotonic": "rising steps",
+    "VennAbers": "rising steps",
+    "Beta": "a curve of three numbers",
+    "Quadratic": "a bent sigmoid",
+    "Spline": "a smooth curve",
+    "Histogram": "a few bins",
+    "BBQ": "an average of bins",
+    "SBB": "the best bins",
+    "ABB": "an average of bins",
+    "ENIR": "an average of steps",
+    "ELiTE": "an average of broken lines",
+    "Temperature": "one factor for all",
+    "mixture": "an average of several methods",
+}
+
+
+def in_plain_words(name: str) -> str:
+    """A method as everyone reads it: what it draws, with its name in brackets.
+
+    >>> in_plain_words("BLS"), in_plain_words("one-vs-rest BLS"), in_plain_words("mine")
+    ('a smooth curve (BLS)', 'one-vs-rest BLS', 'mine')
+    """
+    known = {_bare(cls): words for cls, words in PLAIN.items()}
+    words = known.get(_bare(name))
+    return name if words is None else f"{words} ({name})"
 
 
 def method_name(given: str) -> str:

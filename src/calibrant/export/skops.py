@@ -31,6 +31,7 @@ TYPES = {
     "calibrators.venn_abers": "VennAbers",
     "classifier.calibrated_classifier": "CalibratedClassifier",
     "classifier.fitted_member": "Member",
+    "data.score_matrix": "ScoreMatrix",
     "data.score_range": "ScoreRange",
     "data.score_table": "ScoreTable",
     "local.acp": "ACP IntervalsOfModel",

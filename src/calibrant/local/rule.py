@@ -18,6 +18,7 @@ from calibrant.data.to_numpy import like_series, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import check_header, document_of, fields_of
+from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_labels, label_array
 
 __all__ = ["FORMAT", "LocalFitted", "RowInputs", "Rule", "check_two", "read_columns"]
@@ -90,7 +91,7 @@ def check_two(classes: int) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalFitted(Frozen):
     """A fitted local calibrator as a plain value: what `load` returns for it.
 
@@ -181,6 +182,12 @@ class LocalFitted(Frozen):
         )
         labels: NDArray[Any] = label_array(self.classes)[np.argmax(p, axis=1)]
         return labels
+
+    def __repr__(self) -> str:
+        return "\n  ".join(in_lines(self, f"rule: {self.rule!r}"))
+
+    def _repr_html_(self) -> str:
+        return as_html(in_lines(self, f"rule: {self.rule!r}"))
 
     def to_fitted(self) -> LocalFitted:
         """Itself: what `save` asks of everything it is given."""

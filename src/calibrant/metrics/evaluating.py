@@ -197,9 +197,9 @@ def evaluate(
     calibration loss  smaller  0.1191  0.0175  lower
     miscalibration    smaller  0.1191  0.0175  lower
     discrimination    larger   0.2500  0.1250  lower
-    weight 4, of it 2 positive; 3 distinct predictions, 4 before
+    4 rows, 2 of them positive; 3 different predictions, 4 before
     note: raw scores lie outside [0, 1] and were read as margins, through the sigmoid
-    note: 4 distinct scores became 3 distinct predictions: ties are new, AUC moved from 1 to 0.875
+    note: 4 different scores became 3 predictions: some now share one, AUC moved from 1 to 0.875
     >>> p = np.linspace(0.05, 0.95, 400).round(2)
     >>> y = np.arange(400) * 37 % 100 < 100 * p**2
     >>> print(evaluate(y, p**2, raw=p))
@@ -216,7 +216,7 @@ def evaluate(
     calibration loss  smaller  0.0339  7.05e-04  0.0000 to 0.0042  better   −0.0530 to −0.0129
     miscalibration    smaller  0.0356    0.0024  0.0000 to 0.0064  better   −0.0574 to −0.0083
     discrimination    larger   0.0753    0.0753  0.0475 to 0.0956  same      −0.0125 to 0.0126
-    weight 400, of it 132 positive; 91 distinct predictions, 91 before
+    400 rows, 132 of them positive; 91 different predictions, 91 before
     >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
     >>> print(evaluate(["ape", "bee", "cat", "bee"], p, level=0.9))
     measure         good is   value     90 % interval

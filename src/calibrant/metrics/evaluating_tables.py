@@ -107,8 +107,8 @@ def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:
         notes = [f"raw scores {read}", *notes]
     if not new.counted or len(new.table) >= len(old.ranked):
         return notes
-    many = f"{'' if old.counted else 'at least '}{len(old.ranked)}"
-    ties = f"{many} distinct scores became {len(new.table)} distinct predictions: ties are new"
+    many = f"{'' if old.counted else 'at least '}{len(old.ranked):,}"
+    ties = f"{many} different scores became {len(new.table):,} predictions: some now share one"
     before, after = old.values.get("auc"), new.values.get("auc")
     if before is not None and after is not None and before != after:
         ties = f"{ties}, AUC moved from {before:.4g} to {after:.4g}"

@@ -184,12 +184,23 @@ class Evaluation(EvaluationTable):
         return MEASURES
 
     def _below(self) -> list[str]:
-        distinct = f"{self.distinct} distinct prediction{'s' if self.distinct != 1 else ''}"
+        distinct = f"{self.distinct:,} different prediction{'s' if self.distinct != 1 else ''}"
         if self.distinct_before is not None:
-            distinct += f", {self.distinct_before} before"
-        weights = f"weight {self.weight:.10g}, of it {self.positive_weight:.10g} positive"
+            distinct += f", {self.distinct_before:,} before"
+        weights = sizes_in_words(self.weight, self.positive_weight)
         first = [self.look.headline()] if self.look is not None and self.look.useless else []
         return [f"{weights}; {distinct}", *(f"note: {note}" for note in [*first, *self.notes])]
+
+
+def sizes_in_words(weight: float, positive: float) -> str:
+    """How many rows there are, and positives among them; weights where those are not whole.
+
+    >>> sizes_in_words(2000.0, 477.0), sizes_in_words(10.5, 2.25)
+    ('2,000 rows, 477 of them positive', 'rows of weight 10.5 in all, positive ones of weight 2.25')
+    """
+    if float(weight).is_integer() and float(positive).is_integer():
+        return f"{weight:,.0f} row{'s' * (weight != 1)}, {positive:,.0f} of them positive"
+    return f"rows of weight {weight:.10g} in all, positive ones of weight {positive:.10g}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -102,7 +102,7 @@ def calibration_report(
     >>> r
     Report('Calibration of score', 1 method, 'Platt' chosen)
     >>> r.verdict[0]
-    'Calibrate these scores with Platt before using them as probabilities.'
+    'Calibrate these scores with a sigmoid (Platt) before using them as probabilities.'
     """
     words = PageWords(title or "", score_name, label_name, saved_as, source)
     if output is not None:

@@ -168,7 +168,7 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     figure = element(
         "figure",
         {"class": "large"},
-        element("figcaption", None, "Does it come as often as predicted?"),
+        element("figcaption", None, "When 30 % is predicted, does it happen 30 % of the time?"),
         _toggles(report.methods, order),
         _radios("axes", "Axes", (("plain", "Probability"), ("odds", "Log-odds"))),
         element("div", {"class": "axes-plain"}, plain),

@@ -73,7 +73,9 @@ def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
         others = "Put duckdb, postgres, spark, bigquery or another for DIALECT."
         return Recipe("SQL", writes, f"This command writes it. {note} {others}")
     return Recipe(
-        "SQL", query, f"For DuckDB. {note} Put your table for scores. For others: {writes}"
+        "SQL",
+        query,
+        f"For DuckDB. {note} Write the name of your table in place of scores. For others: {writes}",
     )
 
 

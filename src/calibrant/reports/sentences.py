@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from calibrant.estimators.registry import in_plain_words
 from calibrant.metrics import Evaluation, MulticlassEvaluation
 from calibrant.metrics.evaluation_words import from_to
 from calibrant.metrics.measure import SAME_ORDER, Verdict
@@ -56,7 +57,8 @@ def verdict_of(
     facts = f"log loss {_went(raw.log_loss, chosen.log_loss)}{_gained(chosen, level)}{over}"
     certain = _certain(chosen) if word is None else _CERTAIN.get(word, 0)
     to_do = _LIKELY if certain == 0 and not single else _TO_DO[certain]
-    return to_do.format(chosen.name), f"{where}, {facts}; {_order(raw, chosen)}."
+    name = in_plain_words(chosen.name) if to_do.startswith("Calibrate") else chosen.name
+    return to_do.format(name), f"{where}, {facts}; {_order(raw, chosen)}."
 
 
 _CERTAIN = {"better": 1, "worse": -1}

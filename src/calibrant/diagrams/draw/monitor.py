@@ -27,11 +27,12 @@ from calibrant.diagrams.draw.figures import (
     wrapped,
 )
 from calibrant.errors import InputError, import_extra
-from calibrant.monitor.monitor import Monitor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from calibrant.monitor.monitor import Monitor
 
 __all__ = ["monitor_diagram"]
 
@@ -68,8 +69,10 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     >>> monitor = Monitor()
     >>> _ = monitor.update([0, 1, 0, 1], [0.2, 0.6, 0.4, 0.7])
     >>> [axes.get_ylabel() for axes in monitor_diagram(monitor).axes]
-    ['share of positives', 'evidence']
+    ['evidence', 'share of positives']
     """
+    from calibrant.monitor.monitor import Monitor
+
     if not isinstance(monitor, Monitor) or not monitor.windows:
         came = "an empty one" if isinstance(monitor, Monitor) else type(monitor).__name__
         raise InputError(f"a Monitor with at least one batch must come, but {came} came.")

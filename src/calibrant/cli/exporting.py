@@ -188,8 +188,8 @@ def _print(text: str) -> None:
         text.encode(encoding)
     except UnicodeEncodeError as wrong:
         raise ParameterError(
-            f"the text has letters, such as {text[wrong.start]!a}, that {encoding} has not, in "
-            "which output is printed here. Name a file with --output FILE: it will be UTF-8."
+            f"output is printed in {encoding} here, which does not have some letters of the text, "
+            f"such as {text[wrong.start]!a}. Name a file with --output FILE: it will be UTF-8."
         ) from wrong
     sys.stdout.write(text)
 

@@ -324,7 +324,7 @@ def _check_table(table: Any, name: str) -> None:
     if not isinstance(table, ScoreTable):
         raise InputError(
             f"{name} must be a ScoreTable, but {type(table).__name__} came. Make one by "
-            "ScoreTable.from_arrays(scores, y), or by calibrant.table of a frame or of files."
+            "ScoreTable.from_arrays(scores, y), or by calibrant.score_table of a frame or of files."
         )
     if not table:
         raise InputError(f"the {name} table must hold at least one score, but it is empty.")

@@ -59,8 +59,7 @@ def explanation(
 
 def _how(board: Leaderboard) -> str:
     return (
-        f"Judged out of fold ({board.folds} fold{'s' * (board.folds != 1)}, weight "
-        f"{board.weight:.10g})"
+        f"Judged out of fold ({board.folds} fold{'s' * (board.folds != 1)}, {_rows(board.weight)})"
     )
 
 
@@ -113,3 +112,8 @@ def _number(value: float) -> str:
         return "∞" if value > 0 else "−∞"
     text = f"{value:.4f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
     return text.replace("-", "−")
+
+
+def _rows(weight: float) -> str:
+    """How much there was to judge by: rows, or their weight where that is not whole."""
+    return f"{weight:,.0f} rows" if float(weight).is_integer() else f"rows of weight {weight:.10g}"

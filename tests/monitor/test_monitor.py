@@ -384,6 +384,20 @@ def test_damaged_states_are_refused(tmp_path):
         Monitor.load(path)
 
 
+@pytest.mark.parametrize("rate", [0.002, 0.17, 0.6])
+def test_the_diagram_says_the_numbers_that_it_shows(rate):
+    rng = np.random.default_rng(16)
+    monitor = Monitor()
+    for _ in range(30):
+        p = rng.beta(5 * rate, 5 * (1 - rate), 400)
+        monitor.update(rng.random(400) < p, p)
+    figure = cal.diagrams.monitor_diagram(monitor)
+    figure.canvas.draw()
+    axes = next(axes for axes in figure.axes if axes.get_ylabel() == "share of positives")
+    for value, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True):
+        assert float(label.get_text().removesuffix(" %")) == pytest.approx(100 * value, abs=1e-6)
+
+
 def test_the_page_runs_as_it_stands(root, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (root / "docs" / "monitor.md").read_text(encoding="utf-8")

@@ -109,11 +109,8 @@ def _rates(ax: Axes, monitor: Monitor) -> None:
     ax.plot(middle, rate, "o", color=BLUE, ms=2.6, zorder=3, label="came")
     ax.set_ylabel("share of positives", fontsize=SMALL)
     ax.set_ylim(max(0.0, ax.get_ylim()[0]), min(1.0, ax.get_ylim()[1]))
-    ax.yaxis.set_major_formatter(
-        import_extra("matplotlib.ticker", extra="cli").PercentFormatter(
-            1.0, decimals=0, symbol=" %"
-        )
-    )
+    ticker = import_extra("matplotlib.ticker", extra="cli")
+    ax.yaxis.set_major_formatter(ticker.PercentFormatter(1.0, symbol=" %"))
     _mark_alarm(ax, monitor)
     plain_ticks(ax)
 

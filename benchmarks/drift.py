@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from benchmarks.harness import RESULTS, cpu, setting, write
+from benchmarks.harness import add, cpu, setting, write_page
 from calibrant import BLS, Isotonic, Platt, ScoreTable
 from calibrant.errors import InputError
 from calibrant.maps import Identity
@@ -231,31 +231,19 @@ def run(sizes: list[int]) -> None:
     load = os.getloadavg()[0]
     tables: dict[str, list[dict[str, object]]] = {name: [] for name in HEADINGS}
     for name in WORLDS:
-        _add(tables["drift_alarms"], alarms(name))
+        add(tables["drift_alarms"], alarms(name))
     for name in MOVED:
-        _add(tables["drift_moved"], moved(name))
+        add(tables["drift_moved"], moved(name))
     low, by_map = World(LOW, LOW), World(LOW, LOW, reference=Identity())
     for name in CHANGES:
         for line in searches(name, low):
-            _add(tables["drift_found"], line)
+            add(tables["drift_found"], line)
         for line in searches(name, by_map):
-            _add(tables["drift_found_by_map"], line)
+            add(tables["drift_found_by_map"], line)
     for n in COSTS:
-        _add(tables["drift_cost"], costs(n))
-    pages = []
-    for name, rows in tables.items():
-        write(name, rows, HEADINGS[name])
-        page = RESULTS / f"{name}.md"
-        pages.append(page.read_text(encoding="utf-8"))
-        page.unlink()
+        add(tables["drift_cost"], costs(n))
     made = f"{setting(['calibrant', 'numpy', 'scipy'])}. Load average at the start: {load:.1f}."
-    head = f"# Drift\n\n{made} Made by `python -m benchmarks drift`.\n"
-    (RESULTS / "drift.md").write_text("\n".join([head, *pages]), encoding="utf-8")
-
-
-def _add(rows: list[dict[str, object]], line: dict[str, object]) -> None:
-    print(line, flush=True)
-    rows.append(line)
+    write_page("drift", "Drift", tables, HEADINGS, made)
 
 
 HEADINGS = {

@@ -78,3 +78,27 @@ def write(name: str, rows: list[dict[str, object]], heading: str) -> None:
     lines = [heading, "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(row[c]) for c in columns) + " |" for row in rows]
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def add(rows: list[dict[str, object]], line: dict[str, object]) -> None:
+    """One more row, which is also printed: long work shows how far it is."""
+    print(line, flush=True)
+    rows.append(line)
+
+
+def write_page(
+    name: str,
+    title: str,
+    tables: dict[str, list[dict[str, object]]],
+    headings: dict[str, str],
+    made: str,
+) -> None:
+    """Several tables, each as CSV of its own, and all of them on one page of Markdown."""
+    pages = []
+    for own, rows in tables.items():
+        write(own, rows, headings[own])
+        page = RESULTS / f"{own}.md"
+        pages.append(page.read_text(encoding="utf-8"))
+        page.unlink()
+    head = f"# {title}\n\n{made} Made by `python -m benchmarks {name}`.\n"
+    (RESULTS / f"{name}.md").write_text("\n".join([head, *pages]), encoding="utf-8")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from benchmarks.harness import RESULTS, setting, write
+from benchmarks.harness import add, setting, write_page
 from calibrant import Monitor, Platt, ScoreTable
 from calibrant.maps import Identity
 from calibrant.monitor import check_drift
@@ -147,26 +147,14 @@ def run(sizes: list[int]) -> None:
     load = os.getloadavg()[0]
     tables: dict[str, list[dict[str, object]]] = {name: [] for name in HEADINGS}
     for name, (begin, years) in watchers().items():
-        _add(tables["monitor_alarms"], false_alarms(name, begin, years))
+        add(tables["monitor_alarms"], false_alarms(name, begin, years))
     anytime = {name: begin for name, (begin, _) in watchers().items() if "onitor" in name}
     anytime.pop("Monitor, of Platt fitted to 20,000 rows")
     for change in CHANGES:
         for name, begin in anytime.items():
-            _add(tables["monitor_delays"], delays(name, begin, change, SLOW))
-    pages = []
-    for name, rows in tables.items():
-        write(name, rows, HEADINGS[name])
-        page = RESULTS / f"{name}.md"
-        pages.append(page.read_text(encoding="utf-8"))
-        page.unlink()
+            add(tables["monitor_delays"], delays(name, begin, change, SLOW))
     made = f"{setting(['calibrant', 'numpy', 'scipy', 'probcal'])}. Load at the start: {load:.1f}."
-    head = f"# A year of daily batches\n\n{made} Made by `python -m benchmarks monitor`.\n"
-    (RESULTS / "monitor.md").write_text("\n".join([head, *pages]), encoding="utf-8")
-
-
-def _add(rows: list[dict[str, object]], line: dict[str, object]) -> None:
-    print(line, flush=True)
-    rows.append(line)
+    write_page("monitor", "A year of daily batches", tables, HEADINGS, made)
 
 
 HEADINGS = {

@@ -54,7 +54,7 @@ def main() -> None:
         subprocess.run(command, check=True, capture_output=True)
         picture = Image.open(shot).convert("RGB")
         small = picture.resize((SHOWN, round(SHOWN * picture.height / picture.width)), 1)
-        small.quantize(192, Image.Quantize.MAXCOVERAGE, dither=0).save(PICTURE, optimize=True)
+        small.save(PICTURE, optimize=True)  # a palette would lose some of the colours
 
 
 if __name__ == "__main__":

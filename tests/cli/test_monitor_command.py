@@ -1,3 +1,4 @@
+# ruff: noqa: F811  (fixtures of another file)
 """calibrant monitor: a nightly job whose state is a file."""
 
 from __future__ import annotations
@@ -9,22 +10,7 @@ import numpy as np
 import pytest
 
 import calibrant as cal
-from calibrant.cli import main
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run the command line in an empty folder: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def go(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return left.value.code or 0, out, err
-
-    return go
+from cli.test_commands import plain_terminal, run  # noqa: F401
 
 
 def day(number: int, shift: float = 0.0, rows: int = 400) -> str:

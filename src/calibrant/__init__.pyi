@@ -66,6 +66,7 @@ from calibrant.multiclass.coded_calibrator import CodedCalibrator as CodedCalibr
 from calibrant.multiclass.coded_classifier import CodedClassifier as CodedClassifier
 from calibrant.multiclass.multilabel import MultiLabelCalibrator as MultiLabelCalibrator
 from calibrant.reports.make import calibration_report as calibration_report
+from calibrant.reports.monitor_make import monitor_report as monitor_report
 from calibrant.scaling.dirichlet import Dirichlet as Dirichlet
 from calibrant.scaling.matrix import MatrixScaling as MatrixScaling
 from calibrant.scaling.structured import StructuredScaling as StructuredScaling

@@ -25,7 +25,12 @@ from calibrant.metrics.arguments import check_number, check_word, read_rows, rea
 from calibrant.monitor.common_cells import through
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift, map_of_one_score
-from calibrant.monitor.monitor_reading import MonitorReading, reading_of
+from calibrant.monitor.monitor_reading import (
+    MonitorReading,
+    SegmentReading,
+    reading_of,
+    segment_readings,
+)
 from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows
 from calibrant.monitor.monitor_windows import Window, joined
 from calibrant.monitor.reference_band import ReferenceBand
@@ -328,6 +333,11 @@ class Monitor:
     def reading(self) -> MonitorReading:
         """What the monitor says now."""
         return reading_of(self._state)
+
+    @property
+    def segments(self) -> tuple[SegmentReading, ...]:
+        """What is said of each segment now; empty without ``by_segment``."""
+        return segment_readings(self._state)
 
     def drift(self) -> Drift:
         """What `check_drift` says of the rows since the likeliest change began.

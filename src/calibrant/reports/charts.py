@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +31,7 @@ from calibrant.reports.svg_parts import (
     told_points,
 )
 
-__all__ = ["forest", "map_picture", "reliability", "small"]
+__all__ = ["common_axis", "forest", "map_picture", "reliability", "small"]
 
 Array = NDArray[np.float64]
 
@@ -126,9 +126,15 @@ def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
 # --- small pictures -----------------------------------------------------------------------------
 
 
-def small(curves: Sequence[tuple[Curve, int]], name: str) -> Markup:
-    """Curves in a small square, for one method, segment or class."""
-    axis = probability_axis([c for curve, _ in curves for c in (curve.mean_p, curve.fraction)])
+def common_axis(curves: Iterable[Curve]) -> PageAxis:
+    """An axis that holds the points of all curves."""
+    return probability_axis([c for curve in curves for c in (curve.mean_p, curve.fraction)])
+
+
+def small(curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None = None) -> Markup:
+    """Curves in a small square, for one method, segment, class or time; by default on an axis of
+    their own."""
+    axis = axis or common_axis(curve for curve, _ in curves)
     place = PlotArea(34, 6, 160, 160, axis, axis)
     shown = PageAxis(axis.low, axis.high, (axis.low, axis.high))
     series = []

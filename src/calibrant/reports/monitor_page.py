@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from calibrant.diagrams.monitor_curve import MonitorCurve, time_words
-from calibrant.reports.charts import small
+from calibrant.reports.charts import common_axis, small
 from calibrant.reports.markup import Markup, element
 from calibrant.reports.monitor_value import MonitorReport, Period
 from calibrant.reports.page_parts import (
@@ -105,6 +105,7 @@ def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
 
 def _periods(periods: Sequence[Period], counted_as: str) -> Markup:
     several = any(period.changed for period in periods)
+    axis = common_axis(period.curve for period in periods)
     figures, rows = [], []
     for period in periods:
         title = batch_words(period.first, period.last)
@@ -113,7 +114,7 @@ def _periods(periods: Sequence[Period], counted_as: str) -> Markup:
         look = 0 if several and not period.changed else 1
         caption = element("figcaption", None, words)
         figures.append(
-            element("figure", {"class": "few"}, caption, small([(period.curve, look)], name))
+            element("figure", {"class": "few"}, caption, small([(period.curve, look)], name, axis))
         )
         came, expected = shown_percent(period.came), shown_percent(period.expected)
         rows.append((words, period.time or "–", counted(period.weight), expected, came))

@@ -32,7 +32,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         Keep the calibrator, or fit another to new rows.
     classes : tuple of labels
     drifts : tuple of Drift
-        The check of each class against the rest; one that was found is at Holm's level for it.
+        The check of each class against the rest, each at the level that Holm's method gives it.
     adjusted : tuple of float
         Holm's p-value of each class.
     level : float
@@ -155,15 +155,16 @@ def check_class_drift(
     Notes
     -----
     If the calibrator is right, class c comes with probability p_c among rows of any p_c, however
-    the scores move. So each class is checked against the rest by `check_drift`, its p_c against
-    what came, with the calibrator's own error from the weight of the class in its fit. Holm's
-    step-down holds ``level`` for all classes together, however they depend on each other. Old rows
-    are no reference here: what one column means depends on the others, so that scores which only
-    moved would raise an alarm. O(n log n) for each class.
+    the scores move. So `check_drift` compares the p_c of each class with how often that class came.
+    The calibrator has an error of its own, which is known from the weight of the class in its fit.
+    Holm's step-down holds ``level`` for all classes together, however they depend on each other.
+    Old rows are no reference here: what one column means depends on the others, so that scores
+    which only moved would raise an alarm. O(n log n) for each class.
 
-    The error of the calibrator is allowed for as if new rows were like those of its fit. Simulated
-    at the level 0.05 with vector and matrix scaling, 150 to 300 runs each: alarms in 4 to 8 % with
-    as many new rows as the fit had, in 9 to 11 % with four times as many and scores that moved far.
+    The error of the calibrator is allowed for as if new rows were like those of its fit. This was
+    simulated at the level 0.05 with vector and matrix scaling, 150 to 300 runs each. There were
+    alarms in 4 to 8 % of the runs with as many new rows as the fit had. With four times as many,
+    and scores that moved far, there were alarms in 9 to 11 %.
 
     Examples
     --------

@@ -24,8 +24,8 @@ class MonitorReading:
     alarm : Alarm, or None
         The batch at which the alarm was raised; it stays.
     evidence : float
-        How many times its stake a bet against the probabilities is worth now, at best 1 on average
-        if they are right.
+        How many times its stake a bet against the probabilities is worth now. If they are right,
+        this is 1 on average at most.
     p_value : float
         The chance that the evidence ever gets as large as it has been, if the probabilities are
         right. It may be looked at whenever you like.

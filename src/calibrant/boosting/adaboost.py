@@ -99,9 +99,10 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Start with F = 0. In each round the rows have weights ∝ s·exp(−yF), or s·1/(1+exp(yF)) for the
     log loss [2]_, where y = ±1 and s is the sample weight. They are computed from F anew, in
     logarithms, so that nothing overflows. The learner gets them scaled to the sum of the sample
-    weights. Of the total, W_c = Σ w(1+yh)/2 is right and W_e = Σ w(1−yh)/2 is wrong. If W_c ≤ W_e the learner is
-    no better than chance: it is dropped and boosting stops, with a `CalibrationWarning`. If that is
-    the first one, F = 0 and all probabilities are ½. Otherwise F grows by αh with
+    weights. Of the total, W_c = Σ w(1+yh)/2 is right and W_e = Σ w(1−yh)/2 is wrong. If W_c ≤ W_e
+    the learner is no better than chance: it is dropped and boosting stops, with a
+    `CalibrationWarning`. If that is the first one, F = 0 and all probabilities are ½. Otherwise F
+    grows by αh with
 
     - hard votes: α = ½ ln(W_c / W_e). For a perfect learner (W_e = 0) it is ½ ln((1+ε)/ε) with
       ε = 1/(2n), where n is the sum of the sample weights, but at least 1;

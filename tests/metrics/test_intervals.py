@@ -15,6 +15,7 @@ from calibrant import ScoreTable, metrics
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.metrics import interval_formulas
+from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.redrawn_tables import RedrawnTable, chance_of
 from calibrant.metrics.registry import MEASURES, REDRAWN
 
@@ -216,7 +217,7 @@ def every(e):
 def test_every_measure_has_an_interval_that_holds_it():
     e = metrics.evaluate(Y, P, raw=Q, **FAST)
     for spans, values in ((e.intervals, e.after), (e.intervals_before, e.before)):
-        assert list(spans) == list(MEASURES)
+        assert list(spans) == list(chosen_records(MEASURES))
         for name, (low, high) in spans.items():
             assert 0 <= low <= values[name] <= high
     for name, (difference, low, high) in e.change.items():
@@ -313,7 +314,7 @@ def test_too_little_data_is_said():
     assert "no intervals: 1 rows are too few" in one.notes
     few = metrics.evaluate([0] * 30 + [1] * 9, np.linspace(0.1, 0.9, 39))
     assert set(few.after) - set(few.intervals) == set(REDRAWN)
-    assert "it takes 10 positives or more, and 9 came" in few.notes[0]
+    assert any("it takes 10 positives or more, and 9 came" in note for note in few.notes)
     enough = metrics.evaluate([0] * 30 + [1] * 10, np.linspace(0.1, 0.9, 40))
     assert set(enough.intervals) == set(enough.after)
 

@@ -88,9 +88,12 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
         known = MEASURES[word]
         if larger_is_better not in (None, known.better == "larger"):
             raise ParameterError(
-                f"larger_is_better must be left out for {word!r}, of which {known.better} is "
-                f"better, but {larger_is_better!r} came."
+                f"larger_is_better must be left out for {word!r}, of which {known.good} is "
+                f"good, but {larger_is_better!r} came."
             )
+        if known.better == "closer":  # a mean of values on both sides of the target says nothing
+            label = f"|{known.label} − {known.target:g}|" if known.target else f"|{known.label}|"
+            return Judge(label, "smaller", lambda table: known.badness(_value(known, table)))
         return Judge(known.label, known.better, partial(_value, known), ranks=known.ranks)
     if not callable(measure):
         allowed = ", ".join(repr(name) for name in MEASURES)

@@ -30,12 +30,15 @@ from calibrant.metrics.multiclass import (
     top_label_mce,
 )
 from calibrant.metrics.multilabel import MultilabelMeasures, multilabel_measures
+from calibrant.metrics.net_benefit import NetBenefit, net_benefit
 from calibrant.metrics.paired_losses import LossDifference, loss_difference
 from calibrant.metrics.proper import brier, log_loss, rmse
 from calibrant.metrics.ranking import accuracy, auc
+from calibrant.metrics.smooth_errors import ICI, ici
 
 __all__ = [
     "ECCE",
+    "ICI",
     "Corp",
     "Cox",
     "DeGrootFienberg",
@@ -47,6 +50,7 @@ __all__ = [
     "MulticlassEvaluation",
     "MultilabelMeasures",
     "Murphy",
+    "NetBenefit",
     "Profit",
     "SmoothECE",
     "Spiegelhalter",
@@ -66,11 +70,13 @@ __all__ = [
     "evaluate",
     "flach_matsubara",
     "hosmer_lemeshow",
+    "ici",
     "log_loss",
     "loss_difference",
     "mce",
     "multilabel_measures",
     "murphy",
+    "net_benefit",
     "profit",
     "rmse",
     "smooth_ece",

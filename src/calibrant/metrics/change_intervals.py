@@ -229,6 +229,18 @@ class RowChangeIntervals(ChangeIntervals):
         half = normal(self.level) * self.rows.error(new.pull - old.pull)
         return max(new.pure - old.full - half, -1.0), min(new.full - old.pure + half, 1.0)
 
+    def moved(self, name: str, pull: Callable[[RowPredictions], Array]) -> Span | None:
+        """Of a measure that each row moves by its weight · ``pull`` / Σw; normal.
+
+        None where that leaves the floats.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            half = normal(self.level) * self.rows.error(pull(self.after) - pull(self.before))
+        if not math.isfinite(half):
+            return None
+        change = self.after.intervals.values[name] - self.before.intervals.values[name]
+        return change - half, change + half
+
     def curve(
         self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
     ) -> Span | None:

@@ -11,7 +11,13 @@ from scipy.special import softmax
 from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix, row_blocks
 from calibrant.errors import InputError
-from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
+from calibrant.metrics.all_measures import (
+    Records,
+    chosen_records,
+    interval_fields,
+    measure_all,
+    merge_notes,
+)
 from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
 from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation
 from calibrant.metrics.intervals import IntervalOptions, weight_note
@@ -30,17 +36,19 @@ def evaluate_classes(
     sample_weight: Any,
     classes: Any,
     options: IntervalOptions | None,
+    records: Records | None = None,
 ) -> MulticlassEvaluation:
-    """All measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
+    """The measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
     seen = read_classes(y, p, sample_weight, classes)
     matrix = seen.matrix
     facts = ClassFacts(matrix, bins)
-    values, notes = measure_all(CLASS_MEASURES, facts)
+    wanted = chosen_records(CLASS_MEASURES) if records is None else records
+    values, notes = measure_all(wanted, facts)
     found = None if options is None else ClassIntervals(matrix, values, bins, options)
     old_values = before = changes = None
     if raw is not None:
         old, linked = _raw_classes(y, seen, raw, sample_weight, classes)
-        old_values, old_notes = measure_all(CLASS_MEASURES, ClassFacts(old, bins))
+        old_values, old_notes = measure_all(wanted, ClassFacts(old, bins))
         notes = merge_notes(old_notes, notes)
         if linked:
             read = "raw scores are no distributions and were read as logits, through softmax"

@@ -23,10 +23,10 @@ from calibrant.data.passes import Steps, together
 from calibrant.data.score_kinds import kind_between
 from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
-from calibrant.metrics.all_measures import measure_all
+from calibrant.metrics.all_measures import Records, chosen_records, measure_all
 from calibrant.metrics.binned import Groups
 from calibrant.metrics.change_intervals import PairedCells
-from calibrant.metrics.evaluating_tables import OF_ORDER, Measured, evaluation_of, measured
+from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
@@ -79,9 +79,14 @@ def evaluate_rows(
     bins: int,
     options: IntervalOptions | None,
     cells: CellsOption = "auto",
+    records: Records | None = None,
 ) -> Evaluation:
-    """The evaluation of rows whose scores are probabilities, and of raw scores if they came."""
-    after = rows, _measuring(rows, _start(rows, cells), bins, probabilities=True)
+    """The evaluation of rows whose scores are probabilities, and of raw scores if they came.
+
+    It has the measures of the records, or the standard ones.
+    """
+    wanted = chosen_records(MEASURES) if records is None else records
+    after = rows, _measuring(rows, _start(rows, cells), bins, wanted, probabilities=True)
     if raw is None:
         (new,) = together(after)
         return evaluation_of(new, None, bins, options)
@@ -90,7 +95,7 @@ def evaluate_rows(
         percent = kind_between(*_extent(raw)) == "percentages"
         if percent:
             scored, start = _divided(raw), Cells(start.count)
-    new, old = together(after, (scored, _measuring(scored, start, bins, percent=percent)))
+    new, old = together(after, (scored, _measuring(scored, start, bins, wanted, percent=percent)))
     pair = None
     if options is not None and new.counted and old.counted:
         pair = _pairs(rows, raw)
@@ -139,11 +144,12 @@ def _measuring(
     rows: LazyRows,
     start: Grouped | Cells,
     bins: int,
+    records: Records,
     *,
     probabilities: bool = False,
     percent: bool = False,
 ) -> Steps[Measured]:
-    """All measures of one column; ``percent``: its scores were divided by 100.
+    """The measures of one column; ``percent``: its scores were divided by 100.
 
     OutsideError if the column must hold ``probabilities`` and does not.
     """
@@ -151,7 +157,7 @@ def _measuring(
         x = start.columns["x"]
         if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
             refuse_outside(rows)
-        return measured(start.table(), bins)
+        return measured(start.table(), bins, records)
     fine = bins * max(math.ceil(FINE / bins), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
     search = zoomed(start)
@@ -165,7 +171,7 @@ def _measuring(
         asked = CellSums.of(rows, closer, fine, probabilities)
     groups = Sums.of(grouped.cells, grouped.columns, fine)
     hull = yield from hull_of(grouped, groups)
-    values, notes = _measures(groups, hull, fine, bins)
+    values, notes = measure_all(records, _facts(groups, hull, fine, bins))
     notes.append(
         f"rows were grouped into {grouped.cells} ({len(groups.x):,} in use): they were counted in "
         "place of distinct predictions, and intervals are from their means"
@@ -177,7 +183,7 @@ def _measuring(
     low, high = np.nanmin(grouped.columns["low"]), np.nanmax(grouped.columns["high"])
     ends = unit * float(low), unit * float(high)
     if kind_between(*ends) == "points":
-        values = {name: value for name, value in values.items() if name in OF_ORDER}
+        values = {name: value for name, value in values.items() if records[name].ranks}
         notes = [note for note in notes if not note.startswith("log loss")]
     return Measured(values, notes, table, ranked, False, ends)
 
@@ -185,14 +191,14 @@ def _measuring(
 # --- all measures --------------------------------------------------------------------------------
 
 
-def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, float], list[str]]:
-    """All measures but those that need the table, in order, and notes on them."""
+def _facts(g: Sums, hull: Hull, fine: int, bins: int) -> GroupFacts:
+    """What all measures but those that need the table are made of."""
     parts, order, hidden = hull
     total = float(g.n.sum())
     rest = 1.0 - g.c
     square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
     upper = g.f >= fine // 2
-    facts = GroupFacts(
+    return GroupFacts(
         ranked=order,
         hidden_area=hidden,
         log_loss=float(g.loss.sum()) / total + 0.0,
@@ -203,7 +209,6 @@ def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, floa
         hull=parts,
         base_rate=float(g.n1.sum()) / total,
     )
-    return measure_all(MEASURES, facts)
 
 
 def _bins(g: Sums, fine: int, bins: int) -> Groups:

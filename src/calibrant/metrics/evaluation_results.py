@@ -100,7 +100,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
     def _rows(self) -> dict[str, tuple[str, ...]]:
         """The cells of the table by measure: label, which way is good, values, the verdict."""
         return {
-            name: (measure.label, measure.better, *self._cells(measure))
+            name: (measure.label, measure.good, *self._cells(measure))
             for name, measure in self._measures.items()
             if name in self.after
         }
@@ -162,8 +162,9 @@ class Evaluation(EvaluationTable):
     Notes
     -----
     Smaller is better for ``log_loss``, ``brier``, ``ece``, ``mce``, ``rmse``, ``calbin``,
-    ``calibration_loss`` and ``miscalibration``; larger is better for ``auc``, ``accuracy`` and
-    ``discrimination``.
+    ``calibration_loss``, ``miscalibration``, ``ici``, ``e50``, ``e90`` and ``emax``; larger is
+    better for ``auc``, ``accuracy`` and ``discrimination``. ``observed_expected`` and
+    ``calibration_slope`` are best at 1, ``line_intercept`` and ``calibration_in_the_large`` at 0.
     """
 
     after: dict[str, float]

@@ -26,6 +26,7 @@ __all__ = [
     "brier_losses",
     "class_columns",
     "clopper_pearson",
+    "cubes",
     "gap_interval",
     "gap_parts",
     "largest_gap_interval",
@@ -132,18 +133,18 @@ def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Mom
     r0, r1 = v0 - mean, v1 - mean
     size = total**2 / float(q0.sum() + q1.sum())
     seen2 = float(q0 @ r0**2 + q1 @ r1**2) * size / (size - 1.0)
-    seen3 = float(_cubes(n0, q0) @ r0**3 + _cubes(n1, q1) @ r1**3)
+    seen3 = float(cubes(n0, q0) @ r0**3 + cubes(n1, q1) @ r1**3)
     chance = p * (1.0 - p)
     with np.errstate(invalid="ignore"):
         apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
     expected2 = float(q @ (chance * apart**2))
-    expected3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * p) * apart**3))
+    expected3 = float(cubes(n, q) @ (chance * (1.0 - 2.0 * p) * apart**3))
     second, third = (seen2, seen3) if seen2 >= expected2 else (expected2, expected3)
     skew = third / second / math.sqrt(second) if second > 0 else 0.0  # (1e-260)^1.5 would be 0
     return Moments(mean, math.sqrt(second) / total, skew, size)
 
 
-def _cubes(n: Array, q: Array) -> Array:
+def cubes(n: Array, q: Array) -> Array:
     """Σw³ of each cell, if its weights are equal."""
     return np.divide(q**2, n, out=np.zeros_like(q), where=n > 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -137,7 +137,9 @@ class ReportData(ABC):
         """The table whose reliability curve stands for a method."""
 
     @abstractmethod
-    def evaluation(self, contest: Contest) -> Evaluation | MulticlassEvaluation:
+    def evaluation(
+        self, contest: Contest, measures: Sequence[str] | None = None
+    ) -> Evaluation | MulticlassEvaluation:
         """All measures of the chosen method, beside those of the scores as they are."""
 
     @abstractmethod

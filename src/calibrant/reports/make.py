@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,6 +18,8 @@ from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.named_methods import BEFORE
+from calibrant.metrics.all_measures import chosen_records
+from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.outputs import find_target, keep_apart
 from calibrant.reports.axes import PageAxis, logit_axis, probability_axis
 from calibrant.reports.contest import Contest, ReportData, contest_of
@@ -48,6 +51,7 @@ def calibration_report(
     source: Any = None,
     saved_as: str = "calibrator.json",
     output: str | os.PathLike[str] | None = None,
+    measures: str | Sequence[str] | None = None,
 ) -> Report:
     """Which calibrator, are we better off, and how sure are we: the answers on one page.
 
@@ -78,6 +82,8 @@ def calibration_report(
         The name of the calibrator's file in the lines that tell how to apply it.
     output : path, optional
         Where to write the page; none of the files that ``source`` names.
+    measures : str or list of str, optional
+        Measures beside the standard ones, by name or group, as in `evaluate`: ``"clinical"``, say.
 
     Returns
     -------
@@ -109,11 +115,13 @@ def calibration_report(
         find_target(output)
         keep_apart({"the output": output}, source_files(source))
     data: ReportData
-    if not isinstance(scores, ScoreTable) and _columns(scores) > 2:
+    several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
+    shown = _measures_shown(measures, several=several)
+    if several:
         data = SeveralClasses.read(scores, y, sample_weight, classes, segments)
     else:
         data = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
-    made = _report(data, contest_of(calibrator, data), segments, words)
+    made = _report(data, contest_of(calibrator, data), segments, words, shown)
     if output is not None:
         made.save(output)
     return made
@@ -128,6 +136,7 @@ def report_of(
     label_name: str = "label",
     source: Any = None,
     saved_as: str = "calibrator.json",
+    measures: str | Sequence[str] | None = None,
 ) -> Report:
     """The report of an `AutoCalibrator` that is fitted to this table already: nothing is fitted.
 
@@ -144,7 +153,7 @@ def report_of(
     words = PageWords(title or "", score_name, label_name, saved_as, source)
     labels = tuple(plain(label) for label in auto.classes_)
     data = TwoClasses(table, labels, plain(auto.pos_label_))
-    return _report(data, contest_behind(auto), None, words)
+    return _report(data, contest_behind(auto), None, words, _measures_shown(measures))
 
 
 @dataclass(frozen=True)
@@ -165,14 +174,23 @@ class PageWords:
         source_facts(self.source)  # refused before anything is fitted
 
 
+def _measures_shown(measures: Any, *, several: bool = False) -> list[str]:
+    """The names of the standard measures and of those asked for, which must be known."""
+    records = CLASS_MEASURES if several else MEASURES
+    asked = {} if measures is None else chosen_records(records, measures)
+    return [*chosen_records(records), *asked]
+
+
 def _columns(scores: Any) -> int:
     shape = to_matrix(scores, "scores").shape
     return shape[1] if len(shape) == 2 else 1
 
 
-def _report(data: ReportData, contest: Contest, segments: Any, words: PageWords) -> Report:
+def _report(
+    data: ReportData, contest: Contest, segments: Any, words: PageWords, measures: list[str]
+) -> Report:
     methods, fitted = _methods(data, contest), contest.fitted
-    evaluation = data.evaluation(contest)
+    evaluation = data.evaluation(contest, measures)
     headline, useless = data.headline(words.label_name)
     found = verdict_of(
         methods,

@@ -118,7 +118,7 @@ def measures(report: Report) -> Markup:
         if name not in after:
             continue
         title = join((measure.label, element("br"), small_text(measure.meaning)))
-        cells: list[Any] = [title, measure.better]
+        cells: list[Any] = [title, measure.good]
         if before is None:
             cells.append(_with_span(after[name], new.get(name)))
         elif name not in before:

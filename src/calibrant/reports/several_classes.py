@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -173,7 +173,9 @@ class SeveralClasses(ReportData):
     def curve_table(self, prediction: Any) -> ScoreTable:
         return top_table(prediction)
 
-    def evaluation(self, contest: Contest) -> Evaluation | MulticlassEvaluation:
+    def evaluation(
+        self, contest: Contest, measures: Sequence[str] | None = None
+    ) -> Evaluation | MulticlassEvaluation:
         before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
         return evaluate(
             self.classes[after.codes],
@@ -183,6 +185,7 @@ class SeveralClasses(ReportData):
             classes=self.classes,
             level=contest.level,
             weights="importance",
+            measures=measures,
         )
 
     def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -187,7 +187,7 @@ class TwoClasses(ReportData):
         table: ScoreTable = prediction
         return table
 
-    def evaluation(self, contest: Contest) -> Evaluation:
+    def evaluation(self, contest: Contest, measures: Sequence[str] | None = None) -> Evaluation:
         raw = None
         tables, chosen = contest.predictions, contest.chosen
         pair = contest.pairs[chosen]
@@ -204,6 +204,7 @@ class TwoClasses(ReportData):
             aucs=None if contest.folds is None else (standing[BEFORE].auc, standing[chosen].auc),
             scores=len(self.table),
             values=standing[chosen].distinct,
+            measures=measures,
         )
 
     def map_curve(self, fitted: Fitted | None) -> MapCurve | None:

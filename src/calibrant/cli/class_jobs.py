@@ -28,6 +28,7 @@ from calibrant.metrics.probability_matrix import top_table
 if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
     from calibrant.metrics import MulticlassEvaluation
+    from calibrant.metrics.all_measures import Records
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
@@ -195,6 +196,7 @@ def _measured(
     classes: Sequence[Any],
     bins: int = 10,
     options: IntervalOptions | None = None,
+    records: Records | None = None,
 ) -> MulticlassEvaluation:
     from calibrant.metrics.evaluating_classes import evaluate_classes
 
@@ -206,14 +208,19 @@ def _measured(
         after.weight,
         list(classes),
         options,
+        records,
     )
 
 
 def evaluate(
-    read: FileMatrix, *, bins: int, intervals: IntervalOptions | None
+    read: FileMatrix,
+    *,
+    bins: int,
+    intervals: IntervalOptions | None,
+    records: Records | None = None,
 ) -> MulticlassEvaluation:
-    """All measures of columns of probabilities."""
-    return _measured(read.matrix, read.raw, read.classes, bins, intervals)
+    """The measures of columns of probabilities."""
+    return _measured(read.matrix, read.raw, read.classes, bins, intervals, records)
 
 
 def candidates(methods: Sequence[str]) -> Mapping[str, Any]:

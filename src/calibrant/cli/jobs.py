@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import RowsOfFiles
     from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
+    from calibrant.metrics.all_measures import Records
     from calibrant.metrics.change_intervals import PairedCells
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
@@ -252,10 +253,11 @@ def report_read(
     *,
     title: str | None = None,
     saved_as: Path | None = None,
+    measures: Sequence[str] | None = None,
 ) -> Report:
     """The page on the scores of files: the automatic choice among some methods."""
     auto = compare_read(read, methods or REPORTED, folds)
-    return page_of(auto, read, title=title, saved_as=saved_as)
+    return page_of(auto, read, title=title, saved_as=saved_as, measures=measures)
 
 
 def page_of(
@@ -264,6 +266,7 @@ def page_of(
     *,
     title: str | None = None,
     saved_as: Path | None = None,
+    measures: Sequence[str] | None = None,
 ) -> Report:
     """The page on a calibrator that was fitted to a table of files."""
     from calibrant.metrics.first_look import first_look
@@ -273,6 +276,7 @@ def page_of(
     source = {"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"}
     names = {"score_name": read.facts["score_column"], "label_name": read.facts["label_column"]}
     options: dict[str, Any] = {"title": title, "source": source, "saved_as": name, **names}
+    options["measures"] = measures
     if too_few(read.table):
         first = first_look(read.table).headline(names_of(read))
         raise InputError(f"{first} A report needs at least two rows of each class.".strip())
@@ -317,6 +321,7 @@ def measure_files(
     cells: CellsOption,
     bins: int,
     intervals: IntervalOptions | None,
+    records: Records | None = None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The measures of a column of probabilities, and what is worth knowing of the files."""
     from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
@@ -324,7 +329,7 @@ def measure_files(
     asked = rows_of(engine, files, columns, probabilities=True, raw=raw)
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
-        found = evaluate_rows(*rows.apart(), bins, intervals, cells)
+        found = evaluate_rows(*rows.apart(), bins, intervals, cells, records)
         return found, rows.look().rows if columns.weight else round(found.weight)
 
     try:

@@ -34,6 +34,7 @@ __all__ = [
     "LabelColumn",
     "Level",
     "Master",
+    "Measures",
     "MemoryLimit",
     "MissingRows",
     "PosLabel",
@@ -139,6 +140,14 @@ Level = Annotated[
     float, typer.Option(min=0, max=1, help="Confidence of the intervals; 0: no intervals.")
 ]
 Replicates = Annotated[int, typer.Option(min=100, help="Tables drawn for intervals that need it.")]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measures",
+        metavar="NAME",
+        help="Which measures: names or groups (standard, clinical, all); may be repeated.",
+    ),
+]
 Weighing = Annotated[
     str,
     typer.Option(

@@ -100,6 +100,12 @@ def report(
     pos_label: options.PosLabel = None,
     cv: Held = 5,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Measures beside the standard ones, such as clinical; repeatable."
+        ),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
     ] = None,
@@ -116,6 +122,7 @@ def report(
     Examples:
       calibrant report scores.csv --score p --label y -o report.html
       calibrant report scores.csv -s p -l y -m platt -m isotonic -o report.html --save c.json
+      calibrant report scores.csv -o report.html --measures clinical
 
     The page needs no network and no other file.
     """
@@ -129,7 +136,7 @@ def report(
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
-        class_columns.refuse_beside(pos_label=pos_label)
+        class_columns.refuse_beside(pos_label=pos_label, measures=measures)
         chosen = method or method_names.REPORTED_CLASSES
         methods = method_names.check_methods(chosen, several=True)
         roles = class_reading.ClassRoles(score or [], options.named_label(label), weight)
@@ -147,7 +154,11 @@ def report(
             read = jobs.read_files(opened, files, columns)
         what = f"judging {len(read.table):,} distinct scores"
         page = run_with_status(
-            lambda: jobs.report_read(read, methods, cv, title=title, saved_as=save), what, json
+            lambda: jobs.report_read(
+                read, methods, cv, title=title, saved_as=save, measures=measures
+            ),
+            what,
+            json,
         )
     page.save(output)
     if save is not None:

@@ -23,6 +23,7 @@ from calibrant.local.rule import LocalFitted
 from calibrant.maps.inverse import ScoreAt
 from calibrant.metrics import Evaluation
 from calibrant.metrics.evaluation_words import in_words
+from calibrant.metrics.measure import Measure
 from calibrant.metrics.registry import MEASURES
 from calibrant.outputs import write_whole
 from calibrant.result_tables import (
@@ -98,9 +99,12 @@ def _of_segments(result: FitResult) -> str:
     return f"{said}.{f' The others have that of all rows ({listed}).' if listed else ''}"
 
 
-def segment_table(found: Mapping[str, Evaluation], column: str) -> Any:
-    """The measures of segments as a table."""
-    shown = [measure for measure in MEASURES.values() if measure.brief]
+def segment_table(
+    found: Mapping[str, Evaluation], column: str, records: Mapping[str, Measure] | None = None
+) -> Any:
+    """The measures of segments as a table: those of the records, or the brief ones."""
+    known = [measure for measure in MEASURES.values() if measure.brief]
+    shown = known if records is None else list(records.values())
     titles = ("weight", "positive", *(measure.label for measure in shown))
     columns = [TableColumn(column, "left"), *map(TableColumn, titles)]
     rows = []

@@ -91,7 +91,9 @@ def fit(tables: Tables, calibrator: SegmentedCalibrator, folds: int) -> FitResul
     return replace(result, folds=dealt, evaluation=evaluation, before=read.table, after=after)
 
 
-def evaluate_each(tables: Mapping[Any, ScoreTable], bins: int) -> dict[str, Evaluation]:
+def evaluate_each(
+    tables: Mapping[Any, ScoreTable], bins: int, measures: Sequence[str] | None = None
+) -> dict[str, Evaluation]:
     """The measures of each segment, the largest first."""
     from calibrant.data.segment_column import segment_names
     from calibrant.metrics import evaluate
@@ -99,6 +101,6 @@ def evaluate_each(tables: Mapping[Any, ScoreTable], bins: int) -> dict[str, Eval
     keys = sorted(tables, key=lambda key: -tables[key].total)
     names = segment_names(keys)
     return {
-        name: evaluate(tables[key], bins=bins, level=None)
+        name: evaluate(tables[key], bins=bins, level=None, measures=measures)
         for name, key in zip(names, keys, strict=True)
     }

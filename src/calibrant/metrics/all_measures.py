@@ -56,7 +56,7 @@ def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[st
         value, note = measure.found(facts)
         if value is not None:
             values[name] = value
-        if note:
+        if note and note not in notes:
             notes.append(note)
     return values, notes
 

@@ -230,16 +230,16 @@ class RowChangeIntervals(ChangeIntervals):
         return max(new.pure - old.full - half, -1.0), min(new.full - old.pure + half, 1.0)
 
     def moved(self, name: str, pull: Callable[[RowPredictions], Array]) -> Span | None:
-        """Of a measure that each row moves by its weight · ``pull`` / Σw; normal.
+        """Of a measure that each row moves by its weight · ``pull`` / Σw: Student's, as for means.
 
         None where that leaves the floats.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            half = normal(self.level) * self.rows.error(pull(self.after) - pull(self.before))
-        if not math.isfinite(half):
-            return None
         change = self.after.intervals.values[name] - self.before.intervals.values[name]
-        return change - half, change + half
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = row_moments(pull(self.after) - pull(self.before), self.rows)
+        if not math.isfinite(found.error + found.skew):
+            return None
+        return mean_interval(found._replace(mean=change), self.level)
 
     def curve(
         self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""

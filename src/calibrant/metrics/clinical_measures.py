@@ -50,7 +50,7 @@ def _ratio_pull(side: RowPredictions) -> Array:
 def _of_line(name: str, which: int, facts: TableFacts) -> Found:
     line = facts.line
     if line.known:
-        return _said(name, line.value(which), facts)
+        return _said(line.value(which), facts)
     if reason := one_class(facts.table, name):
         return ValueWithNote(None, reason)
     if math.isinf(line.slope):
@@ -61,21 +61,21 @@ def _of_line(name: str, which: int, facts: TableFacts) -> Found:
 def _in_the_large(facts: TableFacts) -> Found:
     name, value = "calibration_in_the_large", facts.offset.value
     if math.isfinite(value):
-        return _said(name, value, facts)
+        return _said(value, facts)
     if reason := one_class(facts.table, name):
         return ValueWithNote(None, reason)
     return ValueWithNote(None, f"{name} needs both classes at predictions between 0 and 1")
 
 
-def _said(name: str, value: float, facts: TableFacts) -> Found:
-    """The value, with a note where some predictions have no log-odds."""
+def _said(value: float, facts: TableFacts) -> Found:
+    """The value, with a note where some predictions have no log-odds: one for all such measures."""
     if not facts.certain:
         return value
-    share = facts.certain / facts.table.total
+    share = 100.0 * facts.certain / facts.table.total
     return ValueWithNote(
         value,
-        f"{name} is of predictions between 0 and 1: {100 * share:.3g} % are exactly 0 or 1, and "
-        "have no log-odds",
+        f"calibration slope and intercepts leave out predictions of exactly 0 or 1, {share:.3g} % "
+        "of all, which have no log-odds",
     )
 
 

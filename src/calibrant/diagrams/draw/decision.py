@@ -28,7 +28,7 @@ from calibrant.diagrams.draw.figures import (
     wrapped,
 )
 from calibrant.diagrams.draw.learning import DASHES, LOOKS
-from calibrant.errors import InputError
+from calibrant.errors import InputError, import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,6 +124,9 @@ def _panel(ax: Axes, curve: DecisionCurve) -> None:
     seen = [curve.net_benefit, curve.treat_all, *([] if curve.upper is None else [curve.upper])]
     top = max(1.05 * max(float(part.max()) for part in seen), 1e-9)
     ax.set_ylim(-BELOW * top, top)
+    ticker = import_extra("matplotlib.ticker", extra="cli")
+    ax.yaxis.set_major_locator(ticker.MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("threshold", fontsize=SMALL)
     ax.set_ylabel("net benefit (larger is better)", fontsize=SMALL)
     plain_ticks(ax)

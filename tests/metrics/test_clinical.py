@@ -106,6 +106,19 @@ def test_the_curve_is_that_of_a_general_minimiser(weight, ties):
     assert found.curve(places) == pytest.approx([curve(b) for b in places], abs=2e-7)
 
 
+@pytest.mark.parametrize("slope", [1.0, 0.6, 1.5])
+def test_figures_are_near_those_of_r(slope):
+    """Its knots and quantiles lie between rows; loess is another smoother altogether."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(-0.7, 1.3, 1500)
+    y, p = (rng.random(1500) < expit(slope * x)).astype(int), expit(x)
+    found = ici(y, p)
+    ours = [getattr(found, name) for name in CURVE]
+    assert ours == pytest.approx(twin.errors_in_r(y, p), abs=1e-3)
+    loess = twin.errors_by_loess(y, p)
+    assert ours[:3] == pytest.approx(loess[:3], abs=0.01)
+
+
 @given(
     rows(TAME_PROBABILITIES, st.one_of(WHOLE, REAL), min_size=12, max_size=40, both_classes=True)
 )

@@ -62,12 +62,12 @@ def basis(z, knots):
     return [1.0, z, *(term / (end - first) ** 2 for term in terms)]
 
 
-def spline_curve(y, p, w):
+def spline_curve(y, p, w, knots=None):
     """The fitted curve as a function of p, by a general minimiser on rows."""
     rows = [row for row in present(y, p, w) if 0.0 < row[1] < 1.0]
     z = [(float(logit(b)), c) for _, b, c in rows]
     distinct = len({b for _, b, _ in rows})
-    for shares in (*SHARES, ()):
+    for shares in (*SHARES, ()) if knots is None else ():
         knots = [reached(z, share) for share in shares]
         if len(set(knots)) == len(knots) and distinct >= max(len(knots), 2):
             break
@@ -84,6 +84,36 @@ def spline_curve(y, p, w):
     found = minimize(loss, np.zeros(u.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-10})
     theta = np.linalg.solve(back, found.x)
     return lambda b: float(expit(np.array(basis(float(logit(b)), knots)) @ theta))
+
+
+def errors_in_r(y, p):
+    """ICI, E50, E90 and Emax as R's packages have them, of rows without weights.
+
+    The spline of `CalibrationCurves` (smooth="rcs") has its knots at R's default quantiles, and so
+    have the distances theirs.
+    """
+    knots = np.quantile(logit(p), SHARES[0]).tolist()
+    curve = spline_curve(y, p, np.ones(len(p)), knots)
+    return summed_up(np.array([abs(b - curve(b)) for b in p]))
+
+
+def errors_by_loess(y, p, span=0.75):
+    """The same by R's loess(y ~ p): local parabolas, tricube weights, as Austin and Steyerberg."""
+    near = math.floor(len(p) * span + 1e-5)
+    gaps = []
+    for b in p:
+        far = np.abs(p - b)
+        weight = np.clip(1 - (far / np.sort(far)[near - 1]) ** 3, 0, None) ** 3
+        root = np.sqrt(weight)
+        u = np.vander(p - b, 3, increasing=True)
+        level = np.linalg.lstsq(u * root[:, None], y * root, rcond=None)[0][0]
+        gaps.append(abs(b - min(max(level, 0.0), 1.0)))
+    return summed_up(np.array(gaps))
+
+
+def summed_up(gaps):
+    """Mean, median, 90 % quantile and largest."""
+    return gaps.mean(), *np.quantile(gaps, (0.5, 0.9)), gaps.max()
 
 
 def curve_errors(y, p, w):

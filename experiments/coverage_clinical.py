@@ -143,7 +143,7 @@ data: {runs} Chance alone moves a figure by one standard deviation, {noise}.
 *Calibrated*: the log-odds of the predictions are normal with mean −1 and standard deviation 1.3
 (31 % positives), and they are right. *Overconfident*: the true log-odds are 0.6 times those
 predicted − 0.2. *Skewed*: predictions are beta(1, 9), mean 10 %, and the true probability is
-p^0.7, which bends (19 % positives). *Importance*: each row has a weight around 100, lognormal and
+p^0.7, which bends (18 % positives). *Importance*: each row has a weight around 100, lognormal and
 larger for larger predictions. The truth of ICI, E50, E90 and Emax is that of the spline fitted to
 endless data, for Emax over the range of the predictions that came. *Change* is from predictions
 whose log-odds are 1.5 times those + 0.3. *Words* is how often no wrong word was said: better where

@@ -232,8 +232,8 @@ def evaluate(
     calibration loss   smaller  0.0339  7.05e-04  0.0000 to 0.0042  better   −0.0530 to −0.0129
     miscalibration     smaller  0.0356    0.0024  0.0000 to 0.0064  better   −0.0574 to −0.0083
     discrimination     larger   0.0753    0.0753  0.0475 to 0.0956  same      −0.0125 to 0.0126
-    observed/expected  near 1   0.6600    1.0382  0.9202 to 1.1650  better     0.3290 to 0.4274
-    calibration slope  near 1   1.2314    0.9525  0.7257 to 1.1793  unclear  −0.3320 to −0.2258
+    observed/expected  near 1   0.6600    1.0382  0.9202 to 1.1650  better     0.3288 to 0.4275
+    calibration slope  near 1   1.2314    0.9525  0.7257 to 1.1793  unclear  −0.3251 to −0.2186
     400 rows, 132 of them positive; 91 different predictions, 91 before
     >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
     >>> print(evaluate(["ape", "bee", "cat", "bee"], p, level=0.9))

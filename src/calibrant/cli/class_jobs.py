@@ -28,6 +28,7 @@ from calibrant.metrics.probability_matrix import top_table
 if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
     from calibrant.metrics import MulticlassEvaluation
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
@@ -193,7 +194,7 @@ def _measured(
     after: ScoreMatrix,
     before: ScoreMatrix | None,
     classes: Sequence[Any],
-    bins: int = 10,
+    bins: Bins = 10,
     options: IntervalOptions | None = None,
 ) -> MulticlassEvaluation:
     from calibrant.metrics.evaluating_classes import evaluate_classes
@@ -210,7 +211,7 @@ def _measured(
 
 
 def evaluate(
-    read: FileMatrix, *, bins: int, intervals: IntervalOptions | None
+    read: FileMatrix, *, bins: Bins, intervals: IntervalOptions | None
 ) -> MulticlassEvaluation:
     """All measures of columns of probabilities."""
     return _measured(read.matrix, read.raw, read.classes, bins, intervals)
@@ -274,7 +275,7 @@ def draw(
     classes: Sequence[Any],
     *,
     format: str = "png",
-    bins: int = 10,
+    bins: Bins = 10,
     title: str | None = None,
 ) -> bytes:
     """A reliability diagram of the top label and of each class, the heaviest of many."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import RowsOfFiles
     from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.metrics.change_intervals import PairedCells
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
@@ -315,7 +316,7 @@ def measure_files(
     raw: str | None,
     *,
     cells: CellsOption,
-    bins: int,
+    bins: Bins,
     intervals: IntervalOptions | None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The measures of a column of probabilities, and what is worth knowing of the files."""
@@ -368,7 +369,7 @@ def draw(
     before: ScoreTable | None = None,
     *,
     format: str = "png",
-    bins: int = 10,
+    bins: Bins = 10,
     fitted_map: Fitted | None = None,
     title: str | None = None,
 ) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from calibrant.cli.first_words import label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
+
+if TYPE_CHECKING:
+    from calibrant.metrics.bin_sweep import Bins
 
 __all__ = ["evaluate", "plot"]
 
@@ -26,7 +29,7 @@ def evaluate(
     raw: options.RawColumn = None,
     segment: options.SegmentColumn = None,
     pos_label: options.PosLabel = None,
-    bins: options.Bins = 10,
+    bins: options.BinsWord = "10",
     level: options.Level = 0.95,
     replicates: options.Replicates = 1000,
     weights: options.Weighing = "importance",
@@ -59,7 +62,7 @@ def evaluate(
     columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segment)
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    wanted = options.read_cells(cells)
+    wanted, count = options.read_cells(cells), options.read_bins(bins)
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
@@ -67,7 +70,7 @@ def evaluate(
     elif segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
-        _each_segment(files, columns, place, wanted, bins, json)
+        _each_segment(files, columns, place, wanted, count, json)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
     evaluation: Any
@@ -75,14 +78,14 @@ def evaluate(
         named = options.named_label(label)
         roles = class_reading.ClassRoles(prob or [], named, weight, raw or (), "--prob")
         matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        evaluation = class_jobs.evaluate(matrix, bins=bins, intervals=intervals)
+        evaluation = class_jobs.evaluate(matrix, bins=count, intervals=intervals)
         read = jobs.file_facts(matrix)
     else:
         before = jobs.one_raw_column(raw)
         with options.engine_for("measuring", json, place) as opened:
             columns = complete_roles(opened, files, columns, probabilities=True, besides=before)
             evaluation, read = jobs.measure_files(
-                opened, files, columns, before, cells=wanted, bins=bins, intervals=intervals
+                opened, files, columns, before, cells=wanted, bins=count, intervals=intervals
             )
     if json:
         say_json({**evaluation.to_dict(), **read})
@@ -105,7 +108,7 @@ def _each_segment(
     columns: jobs.ColumnRoles,
     place: options.EngineOptions,
     cells: Any,
-    bins: int,
+    bins: Bins,
     json: bool,
 ) -> None:
     """Print the measures of each segment."""
@@ -136,7 +139,7 @@ def plot(
     weight: options.WeightColumn = None,
     raw: options.RawColumn = None,
     pos_label: options.PosLabel = None,
-    bins: options.Bins = 10,
+    bins: options.BinsWord = "10",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
     decimal: options.DecimalMark = None,
     missing: options.MissingRows = "error",
@@ -158,7 +161,7 @@ def plot(
     only = class_columns.only_column(prob or [""], files, (label, weight))
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    kind = output.suffix[1:].lower()
+    kind, count = output.suffix[1:].lower(), options.read_bins(bins)
     read: Any
     if only is None:
         from calibrant.cli import class_jobs, class_reading
@@ -167,7 +170,7 @@ def plot(
         named = options.named_label(label)
         roles = class_reading.ClassRoles(prob or [], named, weight, option="--prob")
         read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        picture = class_jobs.draw(read.matrix, read.classes, format=kind, bins=bins, title=title)
+        picture = class_jobs.draw(read.matrix, read.classes, format=kind, bins=count, title=title)
     else:
         columns, scores = (
             jobs.ColumnRoles(only, label or "", weight, pos_label),
@@ -176,7 +179,7 @@ def plot(
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns, probabilities=True, besides=scores)
             read, before = jobs.evaluate_files(opened, files, columns, scores)
-        picture = jobs.draw(read.table, before, format=kind, bins=bins, title=title)
+        picture = jobs.draw(read.table, before, format=kind, bins=count, title=title)
     write_whole(output, picture)
     if json:
         say_json({"output": str(output), **read.facts})

@@ -1,6 +1,6 @@
 """Measures of probabilities: every function takes labels and probabilities, or a score table."""
 
-from calibrant.metrics.binned import ece, mce
+from calibrant.metrics.binned_errors import ece, mce
 from calibrant.metrics.calbin_windows import calbin
 from calibrant.metrics.cox import Cox, cox
 from calibrant.metrics.cumulative import ECCE, ecce

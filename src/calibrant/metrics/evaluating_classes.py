@@ -12,6 +12,7 @@ from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix, row_blocks
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
+from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
 from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation
 from calibrant.metrics.intervals import IntervalOptions, weight_note
@@ -26,7 +27,7 @@ def evaluate_classes(
     y: Any,
     p: Any,
     raw: Any,
-    bins: int,
+    bins: Bins,
     sample_weight: Any,
     classes: Any,
     options: IntervalOptions | None,
@@ -36,6 +37,8 @@ def evaluate_classes(
     matrix = seen.matrix
     facts = ClassFacts(matrix, bins)
     values, notes = measure_all(CLASS_MEASURES, facts)
+    if isinstance(bins, str):
+        notes.append(bins_note(len(facts.top.weight), "top-label ECE is"))
     found = None if options is None else ClassIntervals(matrix, values, bins, options)
     old_values = before = changes = None
     if raw is not None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from calibrant.data.score_kinds import kind_of, probability_of, reading_between
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
+from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.change_intervals import PairedCells, RowChangeIntervals, RowPredictions
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.first_look import first_look
@@ -42,18 +43,20 @@ class Measured(NamedTuple):
         """The smallest and the largest score that came."""
         return self.extent or (float(self.ranked.scores[0]), float(self.ranked.scores[-1]))
 
-    def intervals(self, bins: int, options: IntervalOptions) -> TableIntervals:
+    def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
         """The intervals of the measures."""
         redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
         return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn)
 
 
-def measured(ranked: ScoreTable, bins: int) -> Measured:
+def measured(ranked: ScoreTable, bins: Bins) -> Measured:
     """All measures of a table, in order. Percentages and margins are read as probabilities; of
     points only the order is measured."""
     facts = TableFacts(ranked, bins)
     values, notes = measure_all(MEASURES if kind_of(ranked) != "points" else OF_ORDER, facts)
     table = facts.table
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(facts.groups.weight)))
     if table.error:
         notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
     return Measured(values, notes, table, ranked)
@@ -62,7 +65,7 @@ def measured(ranked: ScoreTable, bins: int) -> Measured:
 def evaluation_of(
     new: Measured,
     old: Measured | None,
-    bins: int,
+    bins: Bins,
     options: IntervalOptions | None,
     pair: PairedCells | None = None,
     apart: str = "two tables do not tell which rows belong together",

@@ -15,6 +15,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole, check_word
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.interval_formulas import (
     Binned,
     Moments,
@@ -94,7 +95,7 @@ class MeasureIntervals:
     largest_square = 1.0
 
     def __init__(
-        self, values: dict[str, float], size: float, bins: int, options: IntervalOptions
+        self, values: dict[str, float], size: float, bins: Bins, options: IntervalOptions
     ) -> None:
         self.values, self.size, self.bins, self.options = values, size, bins, options
         self.level = options.level
@@ -147,7 +148,7 @@ class TableIntervals(MeasureIntervals):
         table: ScoreTable,
         ranked: ScoreTable,
         values: dict[str, float],
-        bins: int,
+        bins: Bins,
         options: IntervalOptions,
         redrawn: Mapping[str, OfRedrawn],
     ) -> None:
@@ -176,7 +177,7 @@ class TableIntervals(MeasureIntervals):
 
     @cached_property
     def binned(self) -> Binned:
-        """The sums of each bin of equal width."""
+        """The sums of each bin."""
         return width_bins(self.sample, self.bins)
 
     def ece(self) -> Span:

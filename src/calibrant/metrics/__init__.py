@@ -22,6 +22,7 @@ from calibrant.metrics.hull import (
     corp,
     flach_matsubara,
 )
+from calibrant.metrics.kernel_calibration import SKCETest, skce, skce_test
 from calibrant.metrics.kernel_smoothed import SmoothECE, smooth_ece
 from calibrant.metrics.multiclass import (
     classwise_ece,
@@ -48,6 +49,7 @@ __all__ = [
     "MultilabelMeasures",
     "Murphy",
     "Profit",
+    "SKCETest",
     "SmoothECE",
     "Spiegelhalter",
     "accuracy",
@@ -73,6 +75,8 @@ __all__ = [
     "murphy",
     "profit",
     "rmse",
+    "skce",
+    "skce_test",
     "smooth_ece",
     "spiegelhalter",
     "top_label_ece",

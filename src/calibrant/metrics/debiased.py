@@ -77,7 +77,8 @@ def _gaps(table: ScoreTable, rule: ErrorRule) -> tuple[Array, Array, Array]:
 
     A row that a border divides counts in each bin with its part of the weight. With such weights a
     and d = y − p, (Σad)² − Σa²d² has the expectation ((Σa)² − Σa²)·(E d)²: from that the variance
-    is unbiased (and may be below 0 where weights differ). A bin of one row tells nothing of it, so its square is taken for chance.
+    is unbiased (and may be below 0 where weights differ). A bin of one row tells nothing of it:
+    the square of its gap is taken for chance.
     """
     places, sample = Places(table, rule.bins, rule.binning), table_for_test(table, rule.weights)
     weight, apart = places.sums(sample.weight), places.sums(residuals(sample))

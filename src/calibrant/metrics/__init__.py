@@ -1,5 +1,7 @@
 """Measures of probabilities: every function takes labels and probabilities, or a score table."""
 
+from typing import TYPE_CHECKING
+
 from calibrant.metrics.binned_errors import ece, mce
 from calibrant.metrics.calbin_windows import calbin
 from calibrant.metrics.cox import Cox, cox
@@ -34,6 +36,7 @@ from calibrant.metrics.multilabel import MultilabelMeasures, multilabel_measures
 from calibrant.metrics.paired_losses import LossDifference, loss_difference
 from calibrant.metrics.proper import brier, log_loss, rmse
 from calibrant.metrics.ranking import accuracy, auc
+from calibrant.other_words import our_measure
 
 __all__ = [
     "ECCE",
@@ -82,3 +85,9 @@ __all__ = [
     "top_label_ece",
     "top_label_mce",
 ]
+
+if not TYPE_CHECKING:  # else type checkers would take every name for one of ours
+
+    def __getattr__(name: str) -> object:
+        hint = "" if name.startswith("_") else our_measure(name, __all__)
+        raise AttributeError(f"module 'calibrant.metrics' has no attribute {name!r}.{hint}")

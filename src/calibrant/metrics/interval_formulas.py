@@ -24,6 +24,7 @@ __all__ = [
     "Span",
     "area_interval",
     "area_span",
+    "bin_sums",
     "brier_losses",
     "class_columns",
     "clopper_pearson",
@@ -36,7 +37,6 @@ __all__ = [
     "normal",
     "row_moments",
     "share_interval",
-    "width_bins",
     "without_chance",
 ]
 
@@ -230,7 +230,7 @@ class Binned(NamedTuple):
     together: float  # standard error of Σ|gap|
 
 
-def width_bins(sample: ScoreTable, bins: Bins) -> Binned:
+def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
     """The sums of each bin, of equal width or those of ``"auto"``."""
     starts = group_starts(sample, bins)
     p, total = sample.scores, sample.total
@@ -283,7 +283,7 @@ class GapParts(NamedTuple):
 
 def gap_parts(sample: ScoreTable, p: Array, positive: NDArray[np.bool_], bins: Bins) -> GapParts:
     """What the ECE of rows is made of; ``sample`` is their table."""
-    b = width_bins(sample, bins)
+    b = bin_sums(sample, bins)
     borders = sample.scores[group_starts(sample, bins)[1:]]
     sign = np.sign(b.gap)[np.searchsorted(borders, p, side="right")]
     pure = float(without_chance(b.gap, b.error).sum())

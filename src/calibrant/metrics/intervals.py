@@ -21,6 +21,7 @@ from calibrant.metrics.interval_formulas import (
     Moments,
     Span,
     area_interval,
+    bin_sums,
     brier_losses,
     class_columns,
     gap_interval,
@@ -29,7 +30,6 @@ from calibrant.metrics.interval_formulas import (
     mean_interval,
     moments,
     share_interval,
-    width_bins,
 )
 from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
 
@@ -178,7 +178,7 @@ class TableIntervals(MeasureIntervals):
     @cached_property
     def binned(self) -> Binned:
         """The sums of each bin."""
-        return width_bins(self.sample, self.bins)
+        return bin_sums(self.sample, self.bins)
 
     def ece(self) -> Span:
         """From the normal distribution of the bins' gaps."""

@@ -787,3 +787,23 @@ def test_a_person_is_told_that_kernels_are_compiled_once(monkeypatch):
         monkeypatch.setattr(console, "is_compiling", lambda now=compiling: now)
         console.run_with_status(lambda: time.sleep(0.7), "fitting elite")
         assert ("compiling, once" in screen.getvalue()) is compiling
+
+
+def test_bins_that_the_data_choose(run):
+    rows = "".join(f"{i / 400},{int(i * 37 % 400 < i)}\n" for i in range(400))
+    Path("p.csv").write_text("p,y\n" + rows)
+    words = ("evaluate", "p.csv", "-p", "p", "-l", "y", "--level", 0)
+    code, out, err = run(*words, "--bins", "auto")
+    assert (code, err) == (0, "")
+    assert 'bins="auto": ECE and MCE are over' in out
+    p, y = np.arange(400) / 400, np.arange(400) * 37 % 400 < np.arange(400)
+    found = json.loads(run(*words, "--bins", "auto", "--json")[1])["after"]
+    assert found["ece"] == pytest.approx(cal.metrics.ece(y, p, bins="auto"))
+    assert json.loads(run(*words, "--bins", 4, "--json")[1])["after"]["ece"] == pytest.approx(
+        cal.metrics.ece(y, p, bins=4)
+    )
+    assert run("plot", "p.csv", "-p", "p", "-l", "y", "--bins", "auto", "-o", "r.png")[0] == 0
+    for wrong in ("many", "0", "-3"):
+        code, _, err = run(*words, "--bins", wrong)
+        assert code == 2
+        assert "whole number of at least 1" in err

@@ -120,7 +120,7 @@ def test_chance_is_never_taken_off_too_little(gap):
 
 
 def test_the_error_of_an_ece_is_that_of_signed_rows():
-    b = interval_formulas.width_bins(sample(Y, Q), 10)
+    b = interval_formulas.bin_sums(sample(Y, Q), 10)
     place = np.minimum((Q * 10).astype(int), 9)
     gaps = np.array([(Q - Y)[place == i].sum() / 400 for i in range(10)])
     np.testing.assert_allclose(b.gap, gaps, atol=1e-15)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
     from calibrant.metrics import MulticlassEvaluation
     from calibrant.metrics.all_measures import Records
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
@@ -194,7 +195,7 @@ def _measured(
     after: ScoreMatrix,
     before: ScoreMatrix | None,
     classes: Sequence[Any],
-    bins: int = 10,
+    bins: Bins = 10,
     options: IntervalOptions | None = None,
     records: Records | None = None,
 ) -> MulticlassEvaluation:
@@ -215,7 +216,7 @@ def _measured(
 def evaluate(
     read: FileMatrix,
     *,
-    bins: int,
+    bins: Bins,
     intervals: IntervalOptions | None,
     records: Records | None = None,
 ) -> MulticlassEvaluation:
@@ -281,7 +282,7 @@ def draw(
     classes: Sequence[Any],
     *,
     format: str = "png",
-    bins: int = 10,
+    bins: Bins = 10,
     title: str | None = None,
 ) -> bytes:
     """A reliability diagram of the top label and of each class, the heaviest of many."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
     from calibrant.metrics.all_measures import Records
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.metrics.change_intervals import PairedCells
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
@@ -319,7 +320,7 @@ def measure_files(
     raw: str | None,
     *,
     cells: CellsOption,
-    bins: int,
+    bins: Bins,
     intervals: IntervalOptions | None,
     records: Records | None = None,
 ) -> tuple[Evaluation, dict[str, Any]]:
@@ -373,7 +374,7 @@ def draw(
     before: ScoreTable | None = None,
     *,
     format: str = "png",
-    bins: int = 10,
+    bins: Bins = 10,
     fitted_map: Fitted | None = None,
     title: str | None = None,
 ) -> bytes:

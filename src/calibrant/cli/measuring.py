@@ -18,6 +18,7 @@ from calibrant.outputs import write_whole
 
 if TYPE_CHECKING:
     from calibrant.metrics.all_measures import Records
+    from calibrant.metrics.bin_sweep import Bins
 
 __all__ = ["evaluate", "plot"]
 
@@ -31,7 +32,7 @@ def evaluate(
     segment: options.SegmentColumn = None,
     pos_label: options.PosLabel = None,
     measures: options.Measures = None,
-    bins: options.Bins = 10,
+    bins: options.BinsWord = "10",
     level: options.Level = 0.95,
     replicates: options.Replicates = 1000,
     weights: options.Weighing = "importance",
@@ -67,7 +68,7 @@ def evaluate(
     columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segment)
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    wanted = options.read_cells(cells)
+    wanted, count = options.read_cells(cells), options.read_bins(bins)
     records = chosen_records(CLASS_MEASURES if only is None else MEASURES, measures)
     if only is None:
         from calibrant.cli import class_jobs, class_reading
@@ -76,7 +77,7 @@ def evaluate(
     elif segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
-        _each_segment(files, columns, place, wanted, bins, records if measures else None, json)
+        _each_segment(files, columns, place, wanted, count, records if measures else None, json)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
     evaluation: Any
@@ -84,7 +85,7 @@ def evaluate(
         named = options.named_label(label)
         roles = class_reading.ClassRoles(prob or [], named, weight, raw or (), "--prob")
         matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        evaluation = class_jobs.evaluate(matrix, bins=bins, intervals=intervals, records=records)
+        evaluation = class_jobs.evaluate(matrix, bins=count, intervals=intervals, records=records)
         read = jobs.file_facts(matrix)
     else:
         before = jobs.one_raw_column(raw)
@@ -96,7 +97,7 @@ def evaluate(
                 columns,
                 before,
                 cells=wanted,
-                bins=bins,
+                bins=count,
                 intervals=intervals,
                 records=records,
             )
@@ -121,7 +122,7 @@ def _each_segment(
     columns: jobs.ColumnRoles,
     place: options.EngineOptions,
     cells: Any,
-    bins: int,
+    bins: Bins,
     records: Records | None,
     json: bool,
 ) -> None:
@@ -162,7 +163,7 @@ def plot(
             metavar="LOW:HIGH", help="Of a decision curve, such as 0.05:0.5; default: 0.01:0.99."
         ),
     ] = None,
-    bins: options.Bins = 10,
+    bins: options.BinsWord = "10",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
     decimal: options.DecimalMark = None,
     missing: options.MissingRows = "error",
@@ -191,7 +192,7 @@ def plot(
     only = class_columns.only_column(prob or [""], files, (label, weight))
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    suffix = output.suffix[1:].lower()
+    suffix, count = output.suffix[1:].lower(), options.read_bins(bins)
     read: Any
     if only is None:
         from calibrant.cli import class_jobs, class_reading
@@ -200,7 +201,7 @@ def plot(
         named = options.named_label(label)
         roles = class_reading.ClassRoles(prob or [], named, weight, option="--prob")
         read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        picture = class_jobs.draw(read.matrix, read.classes, format=suffix, bins=bins, title=title)
+        picture = class_jobs.draw(read.matrix, read.classes, format=suffix, bins=count, title=title)
     else:
         columns, scores = (
             jobs.ColumnRoles(only, label or "", weight, pos_label),
@@ -213,7 +214,7 @@ def plot(
             tables = {columns.score: read.table} | ({scores: before} if scores and before else {})
             picture = decision_plot.draw(tables, places, format=suffix, title=title)
         else:
-            picture = jobs.draw(read.table, before, format=suffix, bins=bins, title=title)
+            picture = jobs.draw(read.table, before, format=suffix, bins=count, title=title)
     write_whole(output, picture)
     if json:
         say_json({"output": str(output), **read.facts})

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
     from calibrant.engines.files.read_options import ReadOptions
     from calibrant.engines.open_engine import Engine
+    from calibrant.metrics.bin_sweep import Bins
 
 __all__ = [
-    "Bins",
+    "BinsWord",
     "CalibratorFile",
     "Cells",
     "DecimalMark",
@@ -49,6 +50,7 @@ __all__ = [
     "WeightColumn",
     "engine_for",
     "named_label",
+    "read_bins",
     "read_cells",
     "read_options",
 ]
@@ -122,7 +124,13 @@ PosLabel = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help="What a high score means; default: the larger label."),
 ]
-Bins = Annotated[int, typer.Option(min=1, help="Bins of equal width for ECE and MCE.")]
+BinsWord = Annotated[
+    str,
+    typer.Option(
+        metavar="N|auto",
+        help="Bins of equal width; auto: of equal weight, as many as keep frequencies rising.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, show_default=False, help="Cores to use; default: all.")
@@ -245,6 +253,13 @@ def read_cells(word: str) -> CellsOption:
     cells: Any = int(word) if word.isdecimal() else word
     check_cells(cells)
     return cells  # type: ignore[no-any-return]
+
+
+def read_bins(word: str) -> Bins:
+    """The option --bins as the library takes it."""
+    from calibrant.metrics.bin_sweep import check_bin_count
+
+    return check_bin_count(int(word) if word.isdecimal() else word)
 
 
 def named_label(label: str | None) -> str:

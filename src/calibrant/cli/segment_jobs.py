@@ -26,6 +26,7 @@ from calibrant.estimators.registry import DEFAULT
 if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
     from calibrant.metrics import Evaluation
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.segment import SegmentedCalibrator
 
 __all__ = ["Tables", "evaluate_each", "fit", "make", "read"]
@@ -92,7 +93,7 @@ def fit(tables: Tables, calibrator: SegmentedCalibrator, folds: int) -> FitResul
 
 
 def evaluate_each(
-    tables: Mapping[Any, ScoreTable], bins: int, measures: Sequence[str] | None = None
+    tables: Mapping[Any, ScoreTable], bins: Bins, measures: Sequence[str] | None = None
 ) -> dict[str, Evaluation]:
     """The measures of each segment, the largest first."""
     from calibrant.data.segment_column import segment_names

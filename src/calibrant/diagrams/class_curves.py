@@ -17,6 +17,7 @@ from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curves import curve_of
 from calibrant.diagrams.panels import Panels
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
     class_table,
@@ -40,7 +41,7 @@ def class_reliability(
     show: Any = None,
     top_label: bool = True,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,

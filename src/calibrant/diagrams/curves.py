@@ -15,6 +15,7 @@ from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.predictions import read_raw
 from calibrant.diagrams.shapes import shape_of
 from calibrant.metrics.arguments import read_table
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 __all__ = ["ComparedCurves", "Curve", "compare_curves", "curve_of", "reliability_curve"]
@@ -26,7 +27,7 @@ def reliability_curve(
     p: Any = None,
     *,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
@@ -50,8 +51,10 @@ def reliability_curve(
     curve : {"binned", "isotonic", "smooth"}, default="binned"
         Predictions grouped in bins; the isotonic (CORP) curve, which needs no choice of bins; or
         a moving average.
-    bins : int, default=10
+    bins : int or "auto", default=10
         How many bins; those without predictions vanish. Only for ``"binned"``, like ``binning``.
+        ``"auto"``: the bins of ``ece(bins="auto")``, of equal weight and as many as let fractions
+        rise from bin to bin; ``binning`` plays no part then.
     binning : {"width", "mass"}, default="width"
         Bins of equal width on [0, 1], or of equal weight.
     band : {"auto", "exact", "bootstrap", "consistency", "confidence"} or None, default="auto"

@@ -14,6 +14,7 @@ from calibrant.diagrams.curves import Curve, curve_of
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.diagrams.predictions import read_several
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 __all__ = ["Panels", "boosting_panels", "panels_of", "reliability_panels"]
@@ -88,7 +89,7 @@ def reliability_panels(
     *,
     maps: Mapping[str, Any] | None = None,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
@@ -168,7 +169,7 @@ def boosting_panels(
     *,
     steps: Sequence[int] | None = None,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,

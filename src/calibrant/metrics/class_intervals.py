@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.weighing import table_in_rows
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.change_intervals import (
     ChangeIntervals,
     Losses,
@@ -51,7 +52,7 @@ class ClassIntervals(MeasureIntervals):
         self,
         matrix: ScoreMatrix,
         values: dict[str, float],
-        bins: int,
+        bins: Bins,
         options: IntervalOptions,
     ) -> None:
         self.matrix, self.columns = matrix, matrix.n_classes

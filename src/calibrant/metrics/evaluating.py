@@ -13,12 +13,12 @@ from calibrant.data.validation import Labels, Rows, check_lengths, read_scores
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.arguments import (
-    check_whole,
     positive_column,
     read_rows,
     read_table,
     refuse_positive,
 )
+from calibrant.metrics.bin_sweep import Bins, check_bin_count
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.evaluating_classes import evaluate_classes
 from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
@@ -38,7 +38,7 @@ def evaluate(
     p: None = None,
     *,
     raw: Any = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: None = None,
     pos_label: None = None,
     classes: None = None,
@@ -57,7 +57,7 @@ def evaluate(
     *,
     label: str,
     raw: str | None = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: str | None = None,
     pos_label: Any = None,
     classes: Any = None,
@@ -77,7 +77,7 @@ def evaluate(
     *,
     label: None = None,
     raw: Any = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: Any = None,
     pos_label: Any = None,
     classes: Any = None,
@@ -96,7 +96,7 @@ def evaluate(
     *,
     label: str | None = None,
     raw: Any = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: Any = None,
     pos_label: Any = None,
     classes: Any = None,
@@ -129,8 +129,9 @@ def evaluate(
         as margins, through σ (of k ≥ 3 classes: logits, through softmax); from 0 to more than 10
         and at most 100 as percentages. Of points (further from 0 than 100) only the order is
         judged. A note says so.
-    bins : int, default=10
-        Bins of equal width for all kinds of ECE and MCE.
+    bins : int or "auto", default=10
+        Bins of equal width for all kinds of ECE and MCE; ``"auto"``: of equal weight, as many as
+        let frequencies rise from bin to bin (see `ece`). A note tells how many.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
@@ -253,7 +254,7 @@ def evaluate(
     largest ECE of a class: 0.3500, 'bee'
     note: calbin has no interval for several classes
     """
-    bins = check_whole("bins", bins, 1)
+    bins = check_bin_count(bins)
     options = read_interval_options(level, replicates, weights, random_state)
     if label is not None:
         wanted = chosen_records(MEASURES, measures)

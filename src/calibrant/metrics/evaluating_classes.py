@@ -18,6 +18,7 @@ from calibrant.metrics.all_measures import (
     measure_all,
     merge_notes,
 )
+from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
 from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation
 from calibrant.metrics.intervals import IntervalOptions, weight_note
@@ -32,7 +33,7 @@ def evaluate_classes(
     y: Any,
     p: Any,
     raw: Any,
-    bins: int,
+    bins: Bins,
     sample_weight: Any,
     classes: Any,
     options: IntervalOptions | None,
@@ -44,6 +45,8 @@ def evaluate_classes(
     facts = ClassFacts(matrix, bins)
     wanted = chosen_records(CLASS_MEASURES) if records is None else records
     values, notes = measure_all(wanted, facts)
+    if isinstance(bins, str) and "top_label_ece" in values:
+        notes.append(bins_note(len(facts.top.weight), "top-label ECE is"))
     found = None if options is None else ClassIntervals(matrix, values, bins, options)
     old_values = before = changes = None
     if raw is not None:

@@ -24,7 +24,8 @@ from calibrant.data.score_kinds import kind_between
 from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import Records, chosen_records, measure_all
-from calibrant.metrics.binned import Groups
+from calibrant.metrics.bin_sweep import Bins, bins_note
+from calibrant.metrics.binned import Groups, group, group_starts
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation
@@ -76,7 +77,7 @@ def refuse_frames(y: Any, p: Any, cells: Any) -> None:
 def evaluate_rows(
     rows: LazyRows,
     raw: LazyRows | None,
-    bins: int,
+    bins: Bins,
     options: IntervalOptions | None,
     cells: CellsOption = "auto",
     records: Records | None = None,
@@ -143,7 +144,7 @@ def _divided(rows: LazyRows) -> LazyRows:
 def _measuring(
     rows: LazyRows,
     start: Grouped | Cells,
-    bins: int,
+    bins: Bins,
     records: Records,
     *,
     probabilities: bool = False,
@@ -158,7 +159,8 @@ def _measuring(
         if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
             refuse_outside(rows)
         return measured(start.table(), bins, records)
-    fine = bins * max(math.ceil(FINE / bins), 1)
+    whole = 1 if isinstance(bins, str) else bins
+    fine = whole * max(math.ceil(FINE / whole), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
     search = zoomed(start)
     asked = CellSums.of(rows, next(search), fine, probabilities)
@@ -185,13 +187,15 @@ def _measuring(
     if kind_between(*ends) == "points":
         values = {name: value for name, value in values.items() if records[name].ranks}
         notes = [note for note in notes if not note.startswith("log loss")]
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(group_starts(table, bins))))
     return Measured(values, notes, table, ranked, False, ends)
 
 
 # --- all measures --------------------------------------------------------------------------------
 
 
-def _facts(g: Sums, hull: Hull, fine: int, bins: int) -> GroupFacts:
+def _facts(g: Sums, hull: Hull, fine: int, bins: Bins) -> GroupFacts:
     """What all measures but those that need the table are made of."""
     parts, order, hidden = hull
     total = float(g.n.sum())
@@ -211,8 +215,10 @@ def _facts(g: Sums, hull: Hull, fine: int, bins: int) -> GroupFacts:
     )
 
 
-def _bins(g: Sums, fine: int, bins: int) -> Groups:
-    """The sums of each bin of equal width."""
+def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
+    """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
+    if isinstance(bins, str):
+        return group(g.at(g.mean), bins)
     number = np.clip(g.f, 0, fine - 1) // (fine // bins)
     order = np.argsort(number, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(number[order]) > 0))

@@ -14,6 +14,7 @@ from calibrant.metrics.all_measures import (
     measure_all,
     merge_notes,
 )
+from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.change_intervals import PairedCells, RowChangeIntervals, RowPredictions
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.first_look import first_look
@@ -45,14 +46,14 @@ class Measured(NamedTuple):
         """The smallest and the largest score that came."""
         return self.extent or (float(self.ranked.scores[0]), float(self.ranked.scores[-1]))
 
-    def intervals(self, bins: int, options: IntervalOptions) -> TableIntervals:
+    def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
         """The intervals of the measures."""
         redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
         curves = {name: of for name, of in OF_CURVE.items() if name in self.values}
         return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
 
 
-def measured(ranked: ScoreTable, bins: int, records: Records | None = None) -> Measured:
+def measured(ranked: ScoreTable, bins: Bins, records: Records | None = None) -> Measured:
     """Measures of a table, in order: those of the records, or the standard ones.
 
     Percentages and margins are read as probabilities; of points only the order is measured.
@@ -63,6 +64,8 @@ def measured(ranked: ScoreTable, bins: int, records: Records | None = None) -> M
         wanted = {name: measure for name, measure in wanted.items() if measure.ranks}
     values, notes = measure_all(wanted, facts)
     table = facts.table
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(facts.groups.weight)))
     if table.error:
         notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
     return Measured(values, notes, table, ranked)
@@ -71,7 +74,7 @@ def measured(ranked: ScoreTable, bins: int, records: Records | None = None) -> M
 def evaluation_of(
     new: Measured,
     old: Measured | None,
-    bins: int,
+    bins: Bins,
     options: IntervalOptions | None,
     pair: PairedCells | None = None,
     apart: str = "two tables do not tell which rows belong together",

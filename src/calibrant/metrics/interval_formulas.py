@@ -14,6 +14,7 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import weight_in_rows
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import group_starts
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Span",
     "area_interval",
     "area_span",
+    "bin_sums",
     "brier_losses",
     "class_columns",
     "clopper_pearson",
@@ -36,7 +38,6 @@ __all__ = [
     "normal",
     "row_moments",
     "share_interval",
-    "width_bins",
     "without_chance",
 ]
 
@@ -230,9 +231,9 @@ class Binned(NamedTuple):
     together: float  # standard error of Σ|gap|
 
 
-def width_bins(sample: ScoreTable, bins: int) -> Binned:
-    """The sums of each bin of equal width."""
-    starts = group_starts(sample, bins, "width")
+def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
+    """The sums of each bin, of equal width or those of ``"auto"``."""
+    starts = group_starts(sample, bins)
     p, total = sample.scores, sample.total
     n0, n1, q0, q1 = class_columns(sample)
 
@@ -281,10 +282,10 @@ class GapParts(NamedTuple):
     bins: Binned
 
 
-def gap_parts(sample: ScoreTable, p: Array, positive: NDArray[np.bool_], bins: int) -> GapParts:
+def gap_parts(sample: ScoreTable, p: Array, positive: NDArray[np.bool_], bins: Bins) -> GapParts:
     """What the ECE of rows is made of; ``sample`` is their table."""
-    b = width_bins(sample, bins)
-    borders = sample.scores[group_starts(sample, bins, "width")[1:]]
+    b = bin_sums(sample, bins)
+    borders = sample.scores[group_starts(sample, bins)[1:]]
     sign = np.sign(b.gap)[np.searchsorted(borders, p, side="right")]
     pure = float(without_chance(b.gap, b.error).sum())
     return GapParts(float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (p - positive), b)

@@ -15,12 +15,14 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole, check_word
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.cox_line import CoxLine, OffsetIntercept, cox_line, offset_intercept
 from calibrant.metrics.interval_formulas import (
     Binned,
     Moments,
     Span,
     area_interval,
+    bin_sums,
     brier_losses,
     class_columns,
     gap_interval,
@@ -29,7 +31,6 @@ from calibrant.metrics.interval_formulas import (
     mean_interval,
     moments,
     share_interval,
-    width_bins,
 )
 from calibrant.metrics.measure import OfCurve
 from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
@@ -97,7 +98,7 @@ class MeasureIntervals:
     largest_square = 1.0
 
     def __init__(
-        self, values: dict[str, float], size: float, bins: int, options: IntervalOptions
+        self, values: dict[str, float], size: float, bins: Bins, options: IntervalOptions
     ) -> None:
         self.values, self.size, self.bins, self.options = values, size, bins, options
         self.level = options.level
@@ -151,7 +152,7 @@ class TableIntervals(MeasureIntervals):
         table: ScoreTable,
         ranked: ScoreTable,
         values: dict[str, float],
-        bins: int,
+        bins: Bins,
         options: IntervalOptions,
         redrawn: Mapping[str, OfRedrawn],
         of_curve: Mapping[str, OfCurve] | None = None,
@@ -186,8 +187,8 @@ class TableIntervals(MeasureIntervals):
 
     @cached_property
     def binned(self) -> Binned:
-        """The sums of each bin of equal width."""
-        return width_bins(self.sample, self.bins)
+        """The sums of each bin."""
+        return bin_sums(self.sample, self.bins)
 
     def ece(self) -> Span:
         """From the normal distribution of the bins' gaps."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import Groups, group
 from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
 from calibrant.metrics.cox_line import (
@@ -33,7 +34,7 @@ class TableFacts:
 
     hidden_area = 0.0
 
-    def __init__(self, ranked: ScoreTable, bins: int) -> None:
+    def __init__(self, ranked: ScoreTable, bins: Bins) -> None:
         self.ranked = ranked
         self.bins = bins
 
@@ -105,7 +106,7 @@ class GroupFacts:
     square : float
         Mean (y − p)².
     groups : Groups
-        The sums of each bin of equal width.
+        The sums of each bin.
     share_correct : float
         The share of right decisions at p ≥ ½.
     hull : FlachMatsubara
@@ -149,7 +150,7 @@ class ClassColumns(NamedTuple):
 class ClassFacts:
     """The facts of a matrix of probabilities, each computed when it is first asked for."""
 
-    def __init__(self, matrix: ScoreMatrix, bins: int) -> None:
+    def __init__(self, matrix: ScoreMatrix, bins: Bins) -> None:
         self.matrix = matrix
         self.bins = bins
 

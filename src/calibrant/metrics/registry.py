@@ -133,7 +133,7 @@ RECORDS = (
     Measure(
         "ece",
         "ECE",
-        "mean |prediction − frequency| over bins of equal width",
+        "mean |prediction − frequency| over bins",
         "smaller",
         headline="Calibration error",
         brief=True,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.class_curves import class_reliability
 from calibrant.diagrams.draw.panels import panel_diagram
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def class_diagram(
     show: Any = None,
     top_label: bool = True,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,

@@ -16,7 +16,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from calibrant.cli.jobs import ColumnRoles, Files
+from calibrant.cli.asked_columns import ColumnRoles, positive_in_words
+from calibrant.cli.jobs import Files
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.number_spelling import SPELLINGS
 from calibrant.engines.files.spelled_labels import classes_of, typed_present
@@ -304,19 +305,19 @@ def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
 
 def _words(found: Mapping[str, ColumnLook], columns: ColumnRoles) -> str:
     said = ", ".join(
-        f"{option} = `{look.name}`{_positive(look, columns.pos_label) if option == 'label' else ''}"
+        f"{option} = `{look.name}`{_positive(look, columns) if option == 'label' else ''}"
         for option, look in found.items()
     )
     others = "others" if len(found) > 1 else "another"
     return f"{said}; name {others} with {', '.join(f'--{option}' for option in found)}"
 
 
-def _positive(look: ColumnLook, asked: str | None) -> str:
+def _positive(look: ColumnLook, columns: ColumnRoles) -> str:
     """Which label is positive, where both are known."""
     with suppress(InputError):
         text = all(isinstance(value, str) for value in look.distinct)
         values = typed_present(look.distinct) if text else {v: v for v in look.distinct}
-        coding = classes_of(values, look.name, asked)
-        other = next(label for label in coding.classes if label != coding.pos_label)
-        return f" ({coding.pos_label}/{other}, {coding.pos_label} is positive)"
+        coding = classes_of(values, look.name, columns.positive)
+        asked = columns.pos_label is not None
+        return f" ({positive_in_words(coding.classes, coding.pos_label, asked=asked)})"
     return ""

@@ -119,7 +119,10 @@ WeightColumn = Annotated[
 ]
 PosLabel = Annotated[
     str | None,
-    typer.Option(metavar="LABEL", help="What a high score means; default: the larger label."),
+    typer.Option(
+        metavar="LABEL",
+        help="What a high score means; default: yes rather than no, else the larger.",
+    ),
 ]
 Bins = Annotated[int, typer.Option(min=1, help="Bins of equal width for ECE and MCE.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

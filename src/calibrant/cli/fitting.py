@@ -154,7 +154,7 @@ def _fit_classes(
     from calibrant.cli import class_jobs, class_reading
 
     calibrator = method_names.make_class_calibrator(asked.method, asked.param)
-    roles = class_reading.ClassRoles(score, options.named_label(columns.label), columns.weight)
+    roles = class_reading.ClassRoles(score, columns.label, columns.weight)
     matrix = class_reading.open_and_read(files, roles, place, asked.json)
     title = f"fitting {asked.method} to {matrix.facts['rows']:,} rows"
     return run_with_status(

@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli import class_columns, jobs, options
 from calibrant.cli.console import say, say_json, show, tell
-from calibrant.cli.first_words import label_names, tell_first
+from calibrant.cli.first_words import class_names, label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
@@ -71,12 +71,12 @@ def evaluate(
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
     evaluation: Any
+    names: Any
     if only is None:
-        named = options.named_label(label)
-        roles = class_reading.ClassRoles(prob or [], named, weight, raw or (), "--prob")
+        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
         matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
         evaluation = class_jobs.evaluate(matrix, bins=bins, intervals=intervals)
-        read = jobs.file_facts(matrix)
+        read, names = jobs.file_facts(matrix), class_names(matrix)
     else:
         before = jobs.one_raw_column(raw)
         with options.engine_for("measuring", json, place) as opened:
@@ -84,14 +84,13 @@ def evaluate(
             evaluation, read = jobs.measure_files(
                 opened, files, columns, before, cells=wanted, bins=bins, intervals=intervals
             )
+        names = label_names(read)
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
-    first, look = "", getattr(evaluation, "look", None)
-    if look is not None:
-        first = tell_first(look, label_names(read))
-        evaluation = replace(evaluation, look=None)
-    show(evaluation, colour=not first)
+    look = evaluation.look
+    first = tell_first(look, names)
+    show(replace(evaluation, look=None), colour=not first)
     if look is None or not look.useless:
         tell(in_words(evaluation))
 
@@ -151,6 +150,7 @@ def plot(
     Examples:
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
+      calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
     """
     from calibrant.cli.column_roles import complete_roles
 
@@ -163,11 +163,12 @@ def plot(
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
-        class_columns.refuse_beside(pos_label=pos_label, raw=raw)
-        named = options.named_label(label)
-        roles = class_reading.ClassRoles(prob or [], named, weight, option="--prob")
+        class_columns.refuse_beside(pos_label=pos_label)
+        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
         read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        picture = class_jobs.draw(read.matrix, read.classes, format=kind, bins=bins, title=title)
+        picture = class_jobs.draw(
+            read.matrix, read.classes, format=kind, bins=bins, title=title, raw=read.raw
+        )
     else:
         columns, scores = (
             jobs.ColumnRoles(only, label or "", weight, pos_label),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli.console import Bar, note
-from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
@@ -47,7 +46,6 @@ __all__ = [
     "Weighing",
     "WeightColumn",
     "engine_for",
-    "named_label",
     "read_cells",
     "read_options",
 ]
@@ -239,10 +237,3 @@ def read_cells(word: str) -> CellsOption:
     cells: Any = int(word) if word.isdecimal() else word
     check_cells(cells)
     return cells  # type: ignore[no-any-return]
-
-
-def named_label(label: str | None) -> str:
-    """The column of labels, which must be named where scores are of several classes."""
-    if not label:
-        raise ParameterError("with several columns of scores, name that of labels: --label COL.")
-    return label

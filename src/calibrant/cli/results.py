@@ -239,7 +239,8 @@ def _argument(value: Any) -> str:
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
     fitted, evaluation = result.fitted, result.evaluation
-    look, names = result.look, result.names
+    look: Any = result.look
+    names = result.names
     board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},

@@ -13,13 +13,14 @@ from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix, row_bloc
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
 from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
-from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation
+from calibrant.metrics.class_look import class_look
+from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation, with_look
 from calibrant.metrics.intervals import IntervalOptions, weight_note
 from calibrant.metrics.prediction_facts import ClassFacts
 from calibrant.metrics.probability_matrix import LabelledMatrix, read_classes
 from calibrant.metrics.registry import CLASS_MEASURES
 
-__all__ = ["evaluate_classes"]
+__all__ = ["evaluate_classes", "read_raw_classes"]
 
 
 def evaluate_classes(
@@ -39,7 +40,7 @@ def evaluate_classes(
     found = None if options is None else ClassIntervals(matrix, values, bins, options)
     old_values = before = changes = None
     if raw is not None:
-        old, linked = _raw_classes(y, seen, raw, sample_weight, classes)
+        old, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
         old_values, old_notes = measure_all(CLASS_MEASURES, ClassFacts(old, bins))
         notes = merge_notes(old_notes, notes)
         if linked:
@@ -50,7 +51,7 @@ def evaluate_classes(
             changes = ClassChangeIntervals(found, before)
     if found is not None:
         notes += _interval_notes(found)
-    return MulticlassEvaluation(
+    made = MulticlassEvaluation(
         values,
         old_values,
         _by_class(facts),
@@ -59,6 +60,8 @@ def evaluate_classes(
         tuple(notes),
         *interval_fields(CLASS_MEASURES, found, before, changes),
     )
+    weights = "importance" if options is None else options.weights
+    return with_look(made, class_look(matrix, weights))
 
 
 def _by_class(facts: ClassFacts) -> Columns:
@@ -82,7 +85,7 @@ def _interval_notes(of: ClassIntervals) -> list[str]:
 # --- the scores before --------------------------------------------------------------------------
 
 
-def _raw_classes(
+def read_raw_classes(
     y: Any, seen: LabelledMatrix, raw: Any, sample_weight: Any, classes: Any
 ) -> tuple[ScoreMatrix, bool]:
     """The raw scores as distributions, and whether they had to be made into such."""

@@ -478,7 +478,7 @@ def test_an_evaluation_is_a_value_and_prints():
     assert lines[0].split() == words.split()
     assert max(map(len, lines[: 2 + len(e.after)])) <= 100
     assert len(lines) == 2 + len(e.after) + 2 + len(e.notes)
-    assert f"weight 300; 4 classes, from {min(e.by_class['weight']):g} to" in str(e)
+    assert f"300 rows; 4 classes, from {min(e.by_class['weight']):g} to" in str(e)
     worst = names[int(np.argmax(e.by_class["ece"]))]
     assert f"largest ECE of a class: {max(e.by_class['ece']):.4f}, {str(worst)!r}" in str(e)
     page = e._repr_html_()

@@ -99,7 +99,7 @@ def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
     told = {
         "percentages": f"{ends} and look like percentages: as they are they were judged as score / "
         "100. If they are something else, the figures before mean nothing.",
-        "points": f"{ends}: they are points, not probabilities. As they are only their order can "
+        "points": f"{ends}: they are points, not probabilities. As they are, only their order can "
         "be judged.",
     }
     if kind in told:

@@ -18,7 +18,9 @@ Methods = Annotated[
     list[str] | None,
     typer.Option("--method", "-m", metavar="NAME", help="May be repeated; see: calibrant methods."),
 ]
-Held = Annotated[int, typer.Option(min=2, help="How often rows are held out.")]
+Held = Annotated[
+    int, typer.Option(min=2, help="Folds: parts of the rows that are held out in turn.")
+]
 
 
 def compare(

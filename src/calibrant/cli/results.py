@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from calibrant.local.rule import LocalFitted
 from calibrant.maps.inverse import ScoreAt
 from calibrant.metrics import Evaluation
 from calibrant.metrics.evaluation_words import in_words
-from calibrant.metrics.registry import MEASURES
+from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.outputs import write_whole
 from calibrant.result_tables import (
     ResultTable,
@@ -114,7 +114,8 @@ def segment_table(found: Mapping[str, Evaluation], column: str) -> Any:
 
 def _how(result: FitResult) -> str:
     folds = f"{result.folds} fold{'s' * (result.folds != 1)}"
-    return f"After is out of fold ({folds}): no row was judged by a calibrator that had seen it."
+    seen = "no row was judged by a calibrator that had seen it"
+    return f"The figures after are out of fold ({folds}): {seen}."
 
 
 def apply_command(calibrator: Path | None) -> str:
@@ -141,7 +142,7 @@ def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
     shown = {
         "method": fitted.method or "(not said)",
         "parameters": ", ".join(f"{k}={_argument(v)}" for k, v in given.items()) or "none",
-        "labels": " and ".join(repr(label) for label in fitted.classes),
+        "labels": _listed(repr(label) for label in fitted.classes),
     }
     if fitted.pos_label is not None:
         shown["probability of"] = repr(fitted.pos_label)
@@ -210,10 +211,17 @@ def _measured(measures: Any) -> dict[str, str]:
         how += f", {measures['folds']} folds"
     lines = {"measured": how} if how else {}
     for name, value in new.items():
-        label = MEASURES[name].label if name in MEASURES else name.replace("_", " ")
+        known = MEASURES.get(name) or CLASS_MEASURES.get(name)
+        label = name.replace("_", " ") if known is None else known.label
         was = f"{_figure(before[name])} before, " if name in before else ""
         lines[f"  {label}"] = f"{was}{_figure(value)} after" if was else _figure(value)
     return lines
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Words in a row, the last after an "and"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _figure(value: Any) -> str:

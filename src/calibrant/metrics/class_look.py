@@ -52,16 +52,17 @@ class ClassNames(NamedTuple):
         """The column of a class."""
         if self.columns:
             return f"`{self.columns[number]}`"
-        return f"column {number} (that of {self.named(number)})"
+        return f"the column of {self.named(number)}"
 
     @property
     def order(self) -> str:
         """How to say which column is which."""
         typed = "Say which is which: --score CLASS=COLUMN."
         written = "Columns must be in the sorted order of the classes."
+        on_terminal = "On the command line, --score CLASS=COLUMN says which is which."
         if self.face == "check":
             return "Are these the columns that the calibrator was fitted to?"
-        both = {"command line": typed, "python": written, "page": f"{written} ({typed})"}
+        both = {"command line": typed, "python": written, "page": f"{written} {on_terminal}"}
         return both[self.face]
 
 
@@ -212,8 +213,7 @@ def class_look(matrix: ScoreMatrix, weights: str = "importance") -> ClassLook:
     >>> class_look(ScoreMatrix(p, y)).headline()
     ''
     >>> class_look(ScoreMatrix(p[:, [1, 0, 2]], y)).headline(ClassNames.of("abc")).split(".")[0]
-    "Columns look swapped: column 0 (that of 'a') goes with 'b', column 1 (that of 'b') goes with \
-'a'"
+    "Columns look swapped: the column of 'a' goes with 'b', the column of 'b' goes with 'a'"
     >>> class_look(ScoreMatrix(rng.dirichlet([1, 1, 1], 2000), y)).found
     'nothing'
     """

@@ -20,6 +20,7 @@ from calibrant.result_tables import (
     TableColumn,
     TableRow,
     json_ready,
+    rows_in_words,
     shown_value,
 )
 
@@ -34,8 +35,8 @@ __all__ = [
 
 #: why a change is not called better
 NO_PRAISE = (
-    "changes are called lower or higher here, not better or worse: something is wrong with the "
-    "scores themselves, and even one constant for all rows would have smaller losses"
+    "no change is called better here, only lower or higher: something is wrong with the scores "
+    "themselves, and even one constant for all rows would have smaller losses"
 )
 
 Spans = dict[str, tuple[float, float]]
@@ -73,8 +74,8 @@ class EvaluationTable(PrintsAsTable, Frozen):
         """Which way a measure went: "better", "worse", "unclear" or "same".
 
         "unclear" is what may be chance: the interval of the change holds 0 or, where the change has
-        none, the intervals before and after overlap. Where no intervals were wanted, or nothing is
-        to be praised, it is "lower" or "higher".
+        none, the intervals before and after overlap. Where no intervals were wanted it is "lower"
+        or "higher", and so is what is not to be praised (``praise``).
         """
         if self.before is None or name not in self.before or name not in self.after:
             raise InputError(f"{name} must be known before and after to have changed.")
@@ -86,7 +87,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
             sides=None if old is None or new is None else (old, new),
             judged=self.level is not None,
         )
-        if self.praise or word not in ("better", "worse"):
+        if self.praise or word != "better":
             return word
         return "lower" if self.after[name] < self.before[name] else "higher"
 
@@ -185,7 +186,7 @@ class Evaluation(EvaluationTable):
         Whether the predictions say anything, and which way they run.
     praise : bool
         Whether a change may be called better. Scores that are worth nothing have smaller losses as
-        a constant, and nothing is won: the word is then "lower" or "higher".
+        a constant, and nothing is won: the word is then "lower" or "higher", not "better".
 
     Notes
     -----
@@ -288,7 +289,9 @@ class MulticlassEvaluation(EvaluationTable):
     def _below(self) -> list[str]:
         sizes = [value for value in self.by_class["weight"] if value is not None]
         spread = f"from {min(sizes):.10g} to {max(sizes):.10g} each"
-        lines = [f"weight {self.weight:.10g}; {len(self.labels)} classes, {spread}"]
+        whole = all(float(value).is_integer() for value in (self.weight, *sizes))
+        total = rows_in_words(self.weight) if whole else f"weight {self.weight:.10g}"
+        lines = [f"{total}; {len(self.labels)} classes, {spread}"]
         errors = [value for value in self.by_class["ece"] if value is not None]
         worst = int(np.argmax(errors))
         lines.append(f"largest ECE of a class: {errors[worst]:.4f}, {self.labels[worst]!r}")

@@ -204,7 +204,7 @@ def tiles(report: Report) -> Markup:
     parts = [element("dt", None, "Rows (weight)"), element("dd", None, counted(e.weight))]
     if isinstance(e, Evaluation):
         share = shown_percent(e.positive_weight / e.weight)
-        parts.append(element("dd", {"class": "range"}, f"{share} events"))
+        parts.append(element("dd", {"class": "range"}, f"{share} positive"))
     cells.append(element("div", None, *parts))
     return element("dl", {"class": "tiles"}, *cells)
 

@@ -306,7 +306,9 @@ def without_praise(given: E) -> E:
     made: Any = given
     if made.before is None or not made.praise:
         return given
-    return replace(made, praise=False, notes=(*made.notes, NO_PRAISE))  # type: ignore[no-any-return]
+    praised = any(made.verdict(name) == "better" for name in made.before.keys() & made.after.keys())
+    notes = (*made.notes, NO_PRAISE) if praised else made.notes
+    return replace(made, praise=False, notes=notes)  # type: ignore[no-any-return]
 
 
 def with_look(given: E, look: Any) -> E:

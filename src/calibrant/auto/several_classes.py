@@ -31,8 +31,8 @@ from calibrant.scaling.temperature import Temperature
 
 __all__ = [
     "MIXTURE",
+    "HeldOutClasses",
     "HeldOutMatrix",
-    "HeldOutRows",
     "as_they_came",
     "count_distinct",
     "judge_classes",
@@ -180,7 +180,7 @@ def judge_classes(
     return {**trials, **others}, sample
 
 
-class HeldOutRows(NamedTuple):
+class HeldOutClasses(NamedTuple):
     """The distributions of rows that were held out before and after calibration, AUC of both, the
     number of folds, and the places of the rows."""
 

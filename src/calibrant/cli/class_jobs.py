@@ -29,7 +29,7 @@ from calibrant.metrics.probability_matrix import top_table
 
 if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
-    from calibrant.auto.several_classes import HeldOutRows
+    from calibrant.auto.several_classes import HeldOutClasses
     from calibrant.metrics import MulticlassEvaluation
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
@@ -63,7 +63,7 @@ class ClassFitResult(FitResult):
     behind them.
     """
 
-    unseen: HeldOutRows | None = None
+    unseen: HeldOutClasses | None = None
 
     @property
     def sizes(self) -> str:
@@ -156,18 +156,18 @@ def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
     )
 
 
-def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> HeldOutRows:
+def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> HeldOutClasses:
     """The predictions of rows held out; an automatic choice has made them already."""
     from sklearn.base import clone
 
-    from calibrant.auto.several_classes import HeldOutMatrix, HeldOutRows, row_splits
+    from calibrant.auto.several_classes import HeldOutClasses, HeldOutMatrix, row_splits
 
     pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
         oof, aucs = calibrator.oof_, (board[BEFORE].auc, board.chosen.auc)
         places = np.concatenate([test for _, test in pairs])
-        return HeldOutRows(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds, places)
+        return HeldOutClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds, places)
     parts = []
     for train, test in pairs:
         rest = matrix.take(train)
@@ -178,7 +178,7 @@ def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
     both = held.before, np.concatenate(parts)
     before, after = (ScoreMatrix(p, rows.codes, rows.weight) for p in both)
     first, second = (held.judged(p).auc for p in both)
-    return HeldOutRows(before, after, (first, second), len(pairs), held.rows)
+    return HeldOutClasses(before, after, (first, second), len(pairs), held.rows)
 
 
 def _measured(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.auto.several_classes import HeldOutRows
+from calibrant.auto.several_classes import HeldOutClasses
 from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
@@ -125,7 +125,7 @@ def report_of(
     calibrator: Any,
     data: ScoreTable | ScoreMatrix,
     *,
-    unseen: HeldOutRows | None = None,
+    unseen: HeldOutClasses | None = None,
     title: str | None = None,
     score_name: str = "score",
     label_name: str = "label",

@@ -16,8 +16,8 @@ from calibrant.auto.calibrator import KINDS
 from calibrant.auto.held_out_means import Sample
 from calibrant.auto.scoring import Judged
 from calibrant.auto.several_classes import (
+    HeldOutClasses,
     HeldOutMatrix,
-    HeldOutRows,
     count_distinct,
     row_splits,
     unchanged,
@@ -87,7 +87,7 @@ class SeveralClasses(ReportData):
             auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
         return contest_behind(auto)
 
-    def behind(self, calibrator: Any, unseen: HeldOutRows) -> Entrants:
+    def behind(self, calibrator: Any, unseen: HeldOutClasses) -> Entrants:
         """A calibrator that is fitted to these rows already, judged on rows that were held out."""
         (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator", taken=BEFORE)
         fitted = {BEFORE: self._fitted("Identity", unchanged(self.matrix))}

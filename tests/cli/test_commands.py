@@ -145,7 +145,10 @@ def test_folds_are_given_by_their_own_option(run, scores):
 def test_fit_says_how_many_folds_there_were(run):
     rows = "".join(f"{i / 50},{int(i in (30, 45))}\n" for i in range(50))
     Path("two.csv").write_text("s,y\n" + rows)
-    assert "After is out of fold (2 folds)" in run("fit", "two.csv", "-s", "s", "-l", "y")[1]
+    assert (
+        "The figures after are out of fold (2 folds)"
+        in run("fit", "two.csv", "-s", "s", "-l", "y")[1]
+    )
 
 
 def test_apply_needs_no_column_and_keeps_the_rows(run, scores, calibrator):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant.cli.asked_columns import ColumnRoles, note_positive
 from calibrant.cli.first_words import names_of
 from calibrant.cli.fit_result import FitResult
 from calibrant.cli.method_names import ALWAYS, REPORTED, make_calibrator
@@ -71,23 +72,6 @@ LEVEL = 0.95
 # --- jobs ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ColumnRoles:
-    """The names of the columns to read, which label is positive, and which roles were guessed."""
-
-    score: str
-    label: str
-    weight: str | None = None
-    pos_label: str | None = None
-    segment: str | None = None
-    guessed: tuple[str, ...] = ()
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What is worth remembering of how the columns were found."""
-        return {"guessed": list(self.guessed)} if self.guessed else {}
-
-
 def read_files(
     engine: Engine,
     files: Files,
@@ -99,7 +83,8 @@ def read_files(
 ) -> FileTable:
     """The score table of files; rows must have a value in the column ``raw``, too."""
     rows = rows_of(engine, files, columns, probabilities=probabilities, raw=raw)
-    read = read_rows(rows, cells=cells, pos_label=columns.pos_label)
+    read = read_rows(rows, cells=cells, pos_label=columns.positive)
+    note_positive(engine, columns, read.classes, read.pos_label)
     return read._replace(facts=read.facts | columns.facts)
 
 
@@ -334,10 +319,11 @@ def measure_files(
         return found, rows.look().rows if columns.weight else round(found.weight)
 
     try:
-        (evaluation, count), coding = asked.ask(ask, columns.pos_label)
+        (evaluation, count), coding = asked.ask(ask, columns.positive)
     except OutsideError:
         asked.refuse_outside()  # which row it is, if that can be told
         raise
+    note_positive(engine, columns, coding.classes, coding.pos_label)
     labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
     return evaluation, {**asked.facts(count), **columns.facts, **labels}
 

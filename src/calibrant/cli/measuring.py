@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli import class_columns, decision_plot, jobs, options
 from calibrant.cli.console import say, say_json, show, tell
-from calibrant.cli.first_words import label_names, tell_first
+from calibrant.cli.first_words import class_names, label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
 from calibrant.data.validation import check_word
 from calibrant.errors import ParameterError
@@ -81,12 +81,12 @@ def evaluate(
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
     evaluation: Any
+    names: Any
     if only is None:
-        named = options.named_label(label)
-        roles = class_reading.ClassRoles(prob or [], named, weight, raw or (), "--prob")
+        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
         matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
         evaluation = class_jobs.evaluate(matrix, bins=count, intervals=intervals, records=records)
-        read = jobs.file_facts(matrix)
+        read, names = jobs.file_facts(matrix), class_names(matrix)
     else:
         before = jobs.one_raw_column(raw)
         with options.engine_for("measuring", json, place) as opened:
@@ -101,14 +101,13 @@ def evaluate(
                 intervals=intervals,
                 records=records,
             )
+        names = label_names(read)
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
-    first, look = "", getattr(evaluation, "look", None)
-    if look is not None:
-        first = tell_first(look, label_names(read))
-        evaluation = replace(evaluation, look=None)
-    show(evaluation, colour=not first)
+    look = evaluation.look
+    first = tell_first(look, names)
+    show(replace(evaluation, look=None), colour=not first)
     if (look is None or not look.useless) and (said := in_words(evaluation)):
         tell(said)
 
@@ -181,6 +180,7 @@ def plot(
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
       calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
+      calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
     """
     from calibrant.cli.column_roles import complete_roles
 
@@ -197,11 +197,12 @@ def plot(
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
-        class_columns.refuse_beside(pos_label=pos_label, raw=raw, kind=kind == "decision")
-        named = options.named_label(label)
-        roles = class_reading.ClassRoles(prob or [], named, weight, option="--prob")
+        class_columns.refuse_beside(pos_label=pos_label, kind=kind == "decision")
+        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
         read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        picture = class_jobs.draw(read.matrix, read.classes, format=suffix, bins=count, title=title)
+        picture = class_jobs.draw(
+            read.matrix, read.classes, format=suffix, bins=count, title=title, raw=read.raw
+        )
     else:
         columns, scores = (
             jobs.ColumnRoles(only, label or "", weight, pos_label),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli.console import Bar, note
-from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
@@ -49,7 +48,6 @@ __all__ = [
     "Weighing",
     "WeightColumn",
     "engine_for",
-    "named_label",
     "read_bins",
     "read_cells",
     "read_options",
@@ -60,8 +58,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="CSV, TSV, JSON lines (also .gz), Parquet or .xlsx; several, globs in quotes, or - "
-        "for standard input.",
+        help="CSV, TSV, JSON lines (all also .gz), Parquet or .xlsx. Several names, a pattern in "
+        "quotes ('day-*.csv'), or - for standard input.",
     ),
 ]
 CalibratorFile = Annotated[
@@ -73,8 +71,8 @@ ScoreColumn = Annotated[
         "--score",
         "-s",
         metavar="COL",
-        help="Column of scores of any kind, default: a guess; of several classes one for each: "
-        "repeat it, or 'p_*', or CLASS=COL.",
+        help="Column of scores; guessed if left out. With several classes one for each: repeat the "
+        "option, or give 'p_*' or CLASS=COL.",
     ),
 ]
 FittedScore = Annotated[
@@ -83,7 +81,7 @@ FittedScore = Annotated[
         "--score",
         "-s",
         metavar="COL",
-        help="Column of scores; of several classes one for each; default: as in the fit.",
+        help="Column of scores, with several classes one for each; default: as in the fit.",
     ),
 ]
 LabelColumn = Annotated[
@@ -92,7 +90,7 @@ LabelColumn = Annotated[
         "--label",
         "-l",
         metavar="COL",
-        help="Column of labels, two values or several classes; default: a guess.",
+        help="Column of labels; guessed if left out.",
     ),
 ]
 FittedLabel = Annotated[
@@ -105,8 +103,8 @@ ProbColumn = Annotated[
         "--prob",
         "-p",
         metavar="COL",
-        help="Column of probabilities, default: a guess; of several classes one for each: repeat "
-        "it, or 'p_*', or CLASS=COL.",
+        help="Column of probabilities; guessed if left out. With several classes one for each: "
+        "repeat the option, or give 'p_*' or CLASS=COL.",
     ),
 ]
 RawColumn = Annotated[
@@ -114,7 +112,8 @@ RawColumn = Annotated[
     typer.Option(
         "--raw",
         metavar="COL",
-        help="Column of scores before calibration, to compare; of several classes one for each.",
+        help="Column of the scores before calibration, to compare with; with several classes "
+        "one for each.",
     ),
 ]
 WeightColumn = Annotated[
@@ -122,7 +121,10 @@ WeightColumn = Annotated[
 ]
 PosLabel = Annotated[
     str | None,
-    typer.Option(metavar="LABEL", help="What a high score means; default: the larger label."),
+    typer.Option(
+        metavar="LABEL",
+        help="The label that a high score means; default: yes rather than no, else the larger.",
+    ),
 ]
 BinsWord = Annotated[
     str,
@@ -137,17 +139,21 @@ Threads = Annotated[
 ]
 MemoryLimit = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Such as 2GB; what does not fit is spilled to disk."),
+    typer.Option(
+        metavar="SIZE", help="Most memory to use, such as 2GB; what does not fit goes to disk."
+    ),
 ]
 Folds = Annotated[
-    int, typer.Option(min=0, help="Folds of the estimate for new rows; 0: no estimate.")
+    int, typer.Option(min=0, help="Folds for the estimate of how new rows will fare; 0 for none.")
 ]
 
 
 Level = Annotated[
-    float, typer.Option(min=0, max=1, help="Confidence of the intervals; 0: no intervals.")
+    float, typer.Option(min=0, max=1, help="Confidence of the intervals; 0 for none.")
 ]
-Replicates = Annotated[int, typer.Option(min=100, help="Tables drawn for intervals that need it.")]
+Replicates = Annotated[
+    int, typer.Option(min=100, help="Random draws, for intervals that need them.")
+]
 Measures = Annotated[
     list[str] | None,
     typer.Option(
@@ -159,7 +165,8 @@ Measures = Annotated[
 Weighing = Annotated[
     str,
     typer.Option(
-        metavar="importance|counts", help="To intervals a weight is one row, or so many rows."
+        metavar="importance|counts",
+        help="Whether a weight says how much a row matters, or how many rows it stands for.",
     ),
 ]
 
@@ -170,18 +177,24 @@ EngineName = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Of Spark; default: all cores of this machine (local[*])."),
+    typer.Option(
+        metavar="URL", help="Address of Spark; default: all cores of this machine (local[*])."
+    ),
 ]
 Cells = Annotated[
     str,
     typer.Option(
         metavar="auto|exact|N",
-        help="Keep scores one by one, or put them into N cells; auto: cells beyond a million.",
+        help="Keep every score, or group them into N cells; auto: group beyond a million.",
     ),
 ]
 SegmentColumn = Annotated[
     str | None,
-    typer.Option("--segment", metavar="COL", help="Column of segments: a map for each of them."),
+    typer.Option(
+        "--segment",
+        metavar="COL",
+        help="Column of segments, such as countries: each is treated on its own.",
+    ),
 ]
 FittedSegment = Annotated[
     str | None,
@@ -191,18 +204,20 @@ FittedSegment = Annotated[
 
 DecimalMark = Annotated[
     str | None,
-    typer.Option("--decimal", metavar=".|,", help="Mark before decimals; default: as it looks."),
+    typer.Option("--decimal", metavar=".|,", help="Decimal mark; found out if left out."),
 ]
 MissingRows = Annotated[
     str,
-    typer.Option("--missing", metavar="error|drop", help="What to do with rows without a value."),
+    typer.Option(
+        "--missing", metavar="error|drop", help="Stop at rows without a value, or drop them."
+    ),
 ]
 StreamFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="csv|tsv|jsonl|parquet|xlsx",
-        help="What standard input (-) is, and standard output; default: csv.",
+        help="Format of standard input and output (-); default: csv.",
     ),
 ]
 
@@ -260,10 +275,3 @@ def read_bins(word: str) -> Bins:
     from calibrant.metrics.bin_sweep import check_bin_count
 
     return check_bin_count(int(word) if word.isdecimal() else word)
-
-
-def named_label(label: str | None) -> str:
-    """The column of labels, which must be named where scores are of several classes."""
-    if not label:
-        raise ParameterError("with several columns of scores, name that of labels: --label COL.")
-    return label

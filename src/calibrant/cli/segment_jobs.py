@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant.cli.asked_columns import note_positive
 from calibrant.cli.first_words import names_of
 from calibrant.cli.jobs import (
     LEVEL,
@@ -61,7 +62,8 @@ def read(
 ) -> Tables:
     """The tables of segments, by one GROUP BY."""
     rows = rows_of(engine, files, columns, probabilities=probabilities)
-    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), columns.pos_label)
+    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), columns.positive)
+    note_positive(engine, columns, coding.classes, coding.pos_label)
     tables = grouped.tables()
     whole = ScoreTable.gather(tables.values())
     if probabilities and not whole.looks_like_probabilities:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.frozen import Frozen
-from calibrant.data.score_kinds import as_probabilities, kind_of
+from calibrant.data.score_kinds import IN_SHORT, as_probabilities, kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.axes_view import cells_over, span_of
 from calibrant.diagrams.bins import histogram_of
@@ -223,7 +223,4 @@ def compare_curves(
         return ComparedCurves(curve_of(after, rule), None, linked, ends)
     common = span_of([after, read], rule.axes)
     curves = curve_of(after, rule, common), curve_of(read, rule, common)
-    return ComparedCurves(*curves, linked, ends, _READINGS.get(kind, ""))
-
-
-_READINGS = {"margins": "through σ", "percentages": "divided by 100"}
+    return ComparedCurves(*curves, linked, ends, IN_SHORT.get(kind, ""))

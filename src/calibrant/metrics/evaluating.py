@@ -250,7 +250,7 @@ def evaluate(
     AUC             larger   1.0000  0.4964 to 1.0000
     accuracy        larger   0.7500  0.3562 to 0.9421
     CalBin          smaller  0.2667                 –
-    weight 4; 3 classes, from 1 to 2 each
+    4 rows; 3 classes, from 1 to 2 each
     largest ECE of a class: 0.3500, 'bee'
     note: calbin has no interval for several classes
     """

@@ -20,13 +20,14 @@ from calibrant.metrics.all_measures import (
 )
 from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
-from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation
+from calibrant.metrics.class_look import class_look
+from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation, with_look
 from calibrant.metrics.intervals import IntervalOptions, weight_note
 from calibrant.metrics.prediction_facts import ClassFacts
 from calibrant.metrics.probability_matrix import LabelledMatrix, read_classes
 from calibrant.metrics.registry import CLASS_MEASURES
 
-__all__ = ["evaluate_classes"]
+__all__ = ["evaluate_classes", "read_raw_classes"]
 
 
 def evaluate_classes(
@@ -50,7 +51,7 @@ def evaluate_classes(
     found = None if options is None else ClassIntervals(matrix, values, bins, options)
     old_values = before = changes = None
     if raw is not None:
-        old, linked = _raw_classes(y, seen, raw, sample_weight, classes)
+        old, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
         old_values, old_notes = measure_all(wanted, ClassFacts(old, bins))
         notes = merge_notes(old_notes, notes)
         if linked:
@@ -61,7 +62,7 @@ def evaluate_classes(
             changes = ClassChangeIntervals(found, before)
     if found is not None:
         notes += _interval_notes(found)
-    return MulticlassEvaluation(
+    made = MulticlassEvaluation(
         values,
         old_values,
         _by_class(facts),
@@ -70,6 +71,8 @@ def evaluate_classes(
         tuple(notes),
         *interval_fields(CLASS_MEASURES, found, before, changes),
     )
+    weights = "importance" if options is None else options.weights
+    return with_look(made, class_look(matrix, weights))
 
 
 def _by_class(facts: ClassFacts) -> Columns:
@@ -93,7 +96,7 @@ def _interval_notes(of: ClassIntervals) -> list[str]:
 # --- the scores before --------------------------------------------------------------------------
 
 
-def _raw_classes(
+def read_raw_classes(
     y: Any, seen: LabelledMatrix, raw: Any, sample_weight: Any, classes: Any
 ) -> tuple[ScoreMatrix, bool]:
     """The raw scores as distributions, and whether they had to be made into such."""

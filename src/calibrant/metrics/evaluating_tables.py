@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from calibrant.data.score_kinds import kind_of, probability_of, reading_between
@@ -16,7 +15,7 @@ from calibrant.metrics.all_measures import (
 )
 from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.change_intervals import PairedCells, RowChangeIntervals, RowPredictions
-from calibrant.metrics.evaluation_results import Evaluation
+from calibrant.metrics.evaluation_results import Evaluation, with_look
 from calibrant.metrics.first_look import first_look
 from calibrant.metrics.intervals import IntervalOptions, TableIntervals, weight_note
 from calibrant.metrics.notes import CHANGE, TIES, Note
@@ -110,7 +109,7 @@ def evaluation_of(
         *interval_fields(MEASURES, found, before, changes),
     )
     weights = "importance" if options is None else options.weights
-    return replace(made, look=first_look(new.ranked, weights))
+    return with_look(made, first_look(new.ranked, weights))
 
 
 def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:

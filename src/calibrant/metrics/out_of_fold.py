@@ -20,7 +20,7 @@ E = TypeVar("E", Evaluation, MulticlassEvaluation)
 
 #: bins as `evaluate` has them; tables drawn again are fewer, since people wait for a fit
 BINS, REPLICATES = 10, 400
-_HOW = "AUC after compares rows of one fold only, since each fold has a map of its own"
+_HOW = "AUC after is measured within each fold, because each fold has a calibrator of its own"
 
 
 def evaluate_held_out(
@@ -78,7 +78,8 @@ def _of_one_map(
     # ties of the folds' maps are not those of the one map
     notes = [note for note in made.notes if topic_of(note) != TIES]
     if values < scores:
-        said = f"{scores:,} different scores become {values:,} predictions: some then share one"
+        many = f"{values:,} prediction{'s' * (values != 1)}"
+        said = f"{scores:,} different scores become {many}, so that some scores share one"
         notes.append(Note(said, TIES))
     made = replace(made, distinct=values, distinct_before=scores, notes=tuple(notes))
     return with_auc_within_folds(made, old, new)

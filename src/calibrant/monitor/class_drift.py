@@ -12,12 +12,13 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of
 from calibrant.maps import Identity, VectorMap
 from calibrant.metrics.arguments import check_number
+from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
 from calibrant.metrics.multiplicity import holm_adjusted
 from calibrant.metrics.probability_matrix import class_table
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift
 from calibrant.monitor.drift_words import shown_p
-from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow
+from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow, json_ready
 
 __all__ = ["ClassDrift", "check_class_drift"]
 
@@ -37,6 +38,9 @@ class ClassDrift(PrintsAsTable, Frozen):
         Holm's p-value of each class.
     level : float
         The chance of an alarm in any class if nothing has changed.
+    look : ClassLook or None
+        Whether the calibrator's probabilities say anything of the new rows, and whether columns
+        look swapped.
     """
 
     recommendation: str
@@ -44,6 +48,7 @@ class ClassDrift(PrintsAsTable, Frozen):
     drifts: tuple[Drift, ...]
     adjusted: tuple[float, ...]
     level: float
+    look: ClassLook | None = None
 
     @property
     def found(self) -> tuple[Any, ...]:
@@ -51,8 +56,17 @@ class ClassDrift(PrintsAsTable, Frozen):
         pairs = zip(self.classes, self.adjusted, strict=True)
         return tuple(label for label, p in pairs if p <= self.level)
 
-    def in_words(self) -> tuple[str, str]:
-        """What was found, and what to do."""
+    def in_words(self, names: ClassNames | None = None) -> tuple[str, str]:
+        """What was found, and what to do; what is wrong with the scores themselves comes first."""
+        found, todo = self._changes()
+        if self.look is None or not self.look.useless:
+            return found, todo
+        first = self.look.headline(names or ClassNames.of(self.classes, face="check"))
+        if self.recommendation != "none":
+            todo = "Find out why before anything is fitted."
+        return f"{first} {found}", todo
+
+    def _changes(self) -> tuple[str, str]:
         k, changed = len(self.classes), self.found
         least = shown_p(min(self.adjusted))
         smallest = f"smallest p {'' if least.startswith('<') else '= '}{least}, by Holm's step-down"
@@ -76,6 +90,7 @@ class ClassDrift(PrintsAsTable, Frozen):
             "level": self.level,
             "correction": "holm",
             "found": list(self.found),
+            "look": None if self.look is None else json_ready(self.look),
             "by_class": [
                 {"class": label, "p_adjusted": p, **drift.to_dict()} for label, p, drift in rows
             ],
@@ -203,7 +218,9 @@ def check_class_drift(
             drifts[column] = checked(column, level / (len(drifts) - rank))
     pairs = zip(drifts, adjusted, strict=True)
     todo = any(p <= level and drift.recommendation != "none" for drift, p in pairs)
-    return ClassDrift("new map" if todo else "none", fitted.classes, tuple(drifts), adjusted, level)
+    recommendation = "new map" if todo else "none"
+    look = class_look(matrix, weights)
+    return ClassDrift(recommendation, fitted.classes, tuple(drifts), adjusted, level, look)
 
 
 def _reference(fitted: Fitted, column: int) -> Fitted:

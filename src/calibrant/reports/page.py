@@ -70,6 +70,8 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
         f"{report.raw.name} minus the method's own, on the same rows: right of the line is better. "
         "Values are the different probabilities that the scores become."
     )
+    if not report.evaluation.praise:
+        told += " A gain means little here: even one constant for all rows would have one."
     about = element("p", {"class": "how"}, told)
     return page_section("leaderboard", "Leaderboard", leaderboard(report, order), about)
 
@@ -95,8 +97,9 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
         caption = element("figcaption", None, f"The map: {report.chosen.name}")
         parts.append(element("figure", {"class": "large"}, caption, chart))
     told = (
-        "A calibrated model's points lie on the dashed diagonal. Each point is a tenth of the "
-        f"weight, its band a {100 * report.level:g} % interval; below: how predictions are spread."
+        "A calibrated model's points lie on the dashed diagonal. Each point is a tenth of the rows "
+        f"(by weight), its band a {100 * report.level:g} % interval; below it, how "
+        "predictions are spread."
     )
     table = element(
         "details",

@@ -158,7 +158,7 @@ def tiles(report: Report) -> Markup:
         cells.append((str(measure.headline), value, below))
     share = ""
     if isinstance(e, Evaluation):
-        share = f"{shown_percent(e.positive_weight / e.weight)} events"
+        share = f"{shown_percent(e.positive_weight / e.weight)} positive"
     return tile_row([*cells, ("Rows (weight)", counted(e.weight), share)])
 
 

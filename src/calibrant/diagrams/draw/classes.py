@@ -33,6 +33,7 @@ def class_diagram(
     replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
+    raw: Any = None,
     across: int | None = None,
     ax: Any = None,
     title: str | None = None,
@@ -41,7 +42,7 @@ def class_diagram(
 
     Parameters
     ----------
-    y, p, classes, show, top_label, sample_weight
+    y, p, classes, show, top_label, sample_weight, raw
         As in `class_reliability`, which computes what is drawn.
     curve, bins, binning, band, level, sigma, axes, replicates, random_state
         As in `reliability_curve`.
@@ -81,5 +82,6 @@ def class_diagram(
         replicates=replicates,
         random_state=random_state,
         sample_weight=sample_weight,
+        raw=raw,
     )
     return panel_diagram(panels, across=across, ax=ax, title=title)

@@ -233,7 +233,7 @@ def test_sections_and_what_points_say(browser, file, alarmed):
     came, expected = alarmed[1][0]
     assert lines[:3] == [
         "batch 1 (day 1)",
-        f"came {100 * came:.3g} %",
+        f"observed {100 * came:.3g} %",
         f"expected {100 * expected:.3g} %",
     ]
     assert page.run("getComputedStyle(document.body).getPropertyValue('--good')") == page.run(

@@ -54,7 +54,8 @@ When = Annotated[
     str, typer.Option(metavar="TEXT", help="A name for these rows, such as their day.")
 ]
 ChartFile = Annotated[
-    Path | None, typer.Option(metavar="PNG", help="Draw what came and the evidence.")
+    Path | None,
+    typer.Option(metavar="PNG", help="Draw the shares observed and expected, and the evidence."),
 ]
 PageFile = Annotated[
     Path | None,

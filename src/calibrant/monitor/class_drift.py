@@ -97,7 +97,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         }
 
     def _table(self) -> ResultTable:
-        titles = ("expected", "came", "shift", "p-value", "Holm's p")
+        titles = ("expected", "observed", "shift", "p-value", "Holm's p")
         columns = [TableColumn("class", "left"), *map(TableColumn, titles)]
         columns.append(TableColumn("change", "left"))
         rows = zip(self.classes, self.drifts, self.adjusted, strict=True)

@@ -115,7 +115,7 @@ def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
     places = 3 if curve.histogram_edges[-1] - curve.histogram_edges[0] > 0.2 else 5
     words = [
         f"predicted {curve.mean_p[i]:.{places}f}",
-        f"came {curve.fraction[i]:.{places}f}",
+        f"observed {curve.fraction[i]:.{places}f}",
     ]
     if curve.lower is not None and curve.upper is not None and curve.level is not None:
         ends = f"{curve.lower[i]:.{places}f} to {curve.upper[i]:.{places}f}"

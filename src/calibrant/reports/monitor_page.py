@@ -81,16 +81,16 @@ def _tiles(report: MonitorReport) -> Markup:
 
 def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
     charts = (
-        ("Does as much come as was expected?", share_chart(curve, counted_as)),
-        ("How much speaks against the probabilities?", evidence_chart(curve)),
+        ("Share of positives, expected and observed", share_chart(curve, counted_as)),
+        ("Evidence against the probabilities", evidence_chart(curve)),
     )
     figures = (
         element("figure", {"class": "large"}, element("figcaption", None, title), chart)
         for title, chart in charts
     )
     told = (
-        "Dots are what came in each window. The grey line is what was expected, and its band "
-        "holds 95 of 100 windows if the probabilities are right and rows have the same weight: "
+        "Dots are the shares observed in each window. The grey line is the share expected, and "
+        "its band holds 95 of 100 windows if the probabilities are right and rows have the same weight: "
         "some always lie outside. The evidence adds up over all windows, and decides."
     )
     if curve.alarm is not None:
@@ -123,10 +123,10 @@ def _periods(periods: Sequence[Period], counted_as: str) -> Markup:
         ("when", "when"),
         (counted_as, "n"),
         ("expected", "n"),
-        ("came", "n"),
+        ("observed", "n"),
     ]
     told = (
-        "Across: the probability that was given; up: how often the event came. Points on the "
+        "Across: the probability that was given; up: how often the event happened. Points on the "
         "dashed diagonal are right; bands are 95 % intervals."
     )
     told += " Blue is since the change." if several else ""
@@ -184,7 +184,7 @@ def _batches(curve: MonitorCurve, counted_as: str) -> Markup:
         ("when", "when"),
         (counted_as, "n"),
         ("expected", "n"),
-        ("came", "n"),
+        ("observed", "n"),
         ("95 % of windows", "n"),
         ("", ""),
         ("evidence after it", "n"),

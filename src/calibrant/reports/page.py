@@ -79,7 +79,7 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
 def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     several = getattr(report.evaluation, "by_class", None) is not None
     across = "confidence of the top label" if several else "predicted probability"
-    up = "how often it was right" if several else "how often the event came"
+    up = "how often it was right" if several else "how often the event happened"
     words = (across, up, "weight")
     plain, odds = (reliability(report.methods, order, words, odds=odds) for odds in (False, True))
     figure = element(

@@ -170,7 +170,7 @@ def points(methods: Sequence[Method]) -> Markup:
     columns = [
         ("method", ""),
         ("predicted", "n"),
-        ("came", "n"),
+        ("observed", "n"),
         ("interval", "n"),
         ("weight", "n"),
     ]
@@ -191,7 +191,7 @@ def panel_table(panels: Sequence[Panel], kind: str, level: float) -> Markup:
     columns = [
         (kind, ""),
         ("weight", "n"),
-        (f"came, {100 * level:g} % interval", "n"),
+        (f"observed, {100 * level:g} % interval", "n"),
         ("predicted before", "n"),
         ("predicted after", "n"),
         ("", ""),

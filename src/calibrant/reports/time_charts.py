@@ -58,7 +58,7 @@ def share_chart(curve: MonitorCurve, counted_as: str) -> Markup:
             {
                 "class": f"series {look(1)}{' many' * (len(curve) > MANY)}",
                 "role": "group",
-                "aria-label": f"what came: {len(curve)} points",
+                "aria-label": f"shares observed: {len(curve)} points",
             },
             told_points(x, y, words, 0),
         ),
@@ -91,7 +91,7 @@ def window_words(curve: MonitorCurve, i: int, counted_as: str) -> tuple[str, ...
     ends = f"{shown_percent(float(curve.low[i]))} to {shown_percent(float(curve.high[i]))}"
     return (
         batch_words(int(curve.first[i]), int(curve.last[i])) + (f" ({time})" if time else ""),
-        f"came {shown_percent(float(curve.came[i]))}",
+        f"observed {shown_percent(float(curve.came[i]))}",
         f"expected {shown_percent(float(curve.expected[i]))}",
         f"95 % of windows: {ends}",
         f"{counted_as} {counted(float(curve.weight[i]))}",

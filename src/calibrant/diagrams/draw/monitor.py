@@ -92,7 +92,7 @@ def _rates(ax: Axes, curve: MonitorCurve) -> None:
         curve.edges, low, high, step="post", color=GREY, alpha=0.35, lw=0, label="95 % of windows"
     )
     ax.stairs(curve.expected, curve.edges, baseline=None, color=GREY, lw=1.1, label="expected")
-    ax.plot(curve.middle, curve.came, "o", color=BLUE, ms=2.6, zorder=3, label="came")
+    ax.plot(curve.middle, curve.came, "o", color=BLUE, ms=2.6, zorder=3, label="observed")
     ax.set_ylabel("share of positives", fontsize=SMALL)
     ax.set_ylim(max(0.0, ax.get_ylim()[0]), min(1.0, ax.get_ylim()[1]))
     ticker = import_extra("matplotlib.ticker", extra="cli")

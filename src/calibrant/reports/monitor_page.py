@@ -89,9 +89,9 @@ def _over_time(curve: MonitorCurve, counted_as: str) -> Markup:
         for title, chart in charts
     )
     told = (
-        "Dots are the shares observed in each window. The grey line is the share expected, and "
-        "its band holds 95 of 100 windows if the probabilities are right and rows have the same weight: "
-        "some always lie outside. The evidence adds up over all windows, and decides."
+        "Dots are the shares observed in each window. The grey line is the share expected. Its "
+        "band holds 95 of 100 windows if the probabilities are right and rows have the same "
+        "weight: some always lie outside. The evidence adds up over all windows, and decides."
     )
     if curve.alarm is not None:
         told += " The dotted line is where the change probably began, the full one the alarm."

@@ -359,7 +359,7 @@ def test_several_classes():
         for name, (low, high) in spans.items():
             assert 0 <= low <= values[name] <= high
     known = {name for name, (_, low, _) in e.change.items() if low is not None}
-    assert known == {"log_loss", "brier", "rmse", "top_label_ece", "accuracy"}
+    assert known == {"log_loss", "brier", "rmse", "top_label_ece", "auc", "accuracy"}
     order = RNG.permutation(400)
     other = metrics.evaluate(CODES[order], THREE[order], raw=sharp[order])
     for name, span in every(e).items():

@@ -41,7 +41,8 @@ def test_arrays_of_cupy_are_copied_once():
 
 
 def test_other_things_are_left_alone():
-    for thing in ([1, 2], (1,), "abc", None, {"a": 1}, 3.0, np.zeros(2)):
+    masked = np.ma.masked_array([1.0, 2.0], [False, True])
+    for thing in ([1, 2], (1,), "abc", None, {"a": 1}, 3.0, np.zeros(2), masked):
         assert on_host(thing) is thing
         assert library_of(thing) is None
 

@@ -37,14 +37,13 @@ def on_host(values: Any) -> Any:
         values = values.detach()
         if values.is_floating_point() and values.dtype.itemsize < 4:
             values = values.float()
-        values = values.cpu().numpy()
-    elif library == "cupy":
-        values = values.get()
-    elif library == "jax" and _is_narrow(values.dtype):
-        values = values.astype(np.float32)
-    if isinstance(values, np.ndarray) or library == "jax":
-        values = np.asarray(values)
-        return values.astype(np.float32) if _is_narrow(values.dtype) else values
+        return values.cpu().numpy()
+    if library == "cupy":
+        return values.get()
+    if library == "jax":
+        return np.asarray(values.astype(np.float32) if _is_narrow(values.dtype) else values)
+    if isinstance(values, np.ndarray) and _is_narrow(values.dtype):
+        return values.astype(np.float32)
     return values
 
 

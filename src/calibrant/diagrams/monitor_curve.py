@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
-from calibrant.monitor.monitor import Monitor
+
+if TYPE_CHECKING:
+    from calibrant.monitor.monitor import Monitor
 
 __all__ = ["MonitorCurve", "monitor_curve"]
 
@@ -105,6 +108,8 @@ def monitor_curve(monitor: Monitor) -> MonitorCurve:
     Windows are batches, and older ones joined. Each has Σwy/Σw, Σwp/Σw, and the deviation
     √Σwp(1 − p)/Σw of rows of one weight.
     """
+    from calibrant.monitor.monitor import Monitor
+
     if not isinstance(monitor, Monitor) or not monitor.windows:
         came = "an empty one" if isinstance(monitor, Monitor) else type(monitor).__name__
         raise InputError(f"a Monitor with at least one batch must come, but {came} came.")

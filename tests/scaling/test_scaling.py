@@ -654,7 +654,7 @@ def test_the_gate_works_in_chunks(name, monkeypatch):
 def test_a_rough_start_ends_at_the_same_temperature(monkeypatch):
     z, y = draw_rows(500, 4, 20)
     whole = cal.Temperature().fit(z, y)
-    monkeypatch.setattr("calibrant.scaling.temperature.ROUGH", 200)
+    monkeypatch.setattr("calibrant.scaling.base.ROUGH", 200)
     assert cal.Temperature().fit(z, y).temperature_ == pytest.approx(whole.temperature_, rel=1e-9)
 
 

@@ -127,6 +127,8 @@ class Family:
         """The fit of least objective. It begins at the best of the identity, the scores as they
         are, and ``start`` (by default a temperature)."""
         problem = self._problem(strength(self.total), self.source, self.total)
+        if self.tuned and start is None:  # the identity is the best temperature
+            return fit_softmax(problem, self.identity)
         warm = self._temperature(self.source) if start is None else start
         starts = [self.identity, self.unchanged, warm]
         return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))

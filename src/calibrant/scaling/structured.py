@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
-from calibrant.kernels.softmax import fit_temperature
 from calibrant.maps import VectorMap
 from calibrant.scaling.affine import AffineCalibrator
 from calibrant.scaling.affine_family import Family
@@ -115,7 +114,7 @@ class StructuredScaling(AffineCalibrator):
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read, k = reading(matrix, self.scale), matrix.n_classes
-        factor = fit_temperature(read.source(), smoothing=self.label_smoothing).factor
+        factor = read.temperature(smoothing=self.label_smoothing).factor
         self.temperature_ = 1.0 / factor
         full = self.structure == "matrix"
         family = Family(read, full=full, smoothing=self.label_smoothing, inner=factor, tuned=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import Advice, advise_table, warn_of
+from calibrant.auto.class_members import left_out
 from calibrant.auto.explain import explanation, refusal
 from calibrant.auto.folds import (
     Fold,
@@ -21,7 +22,13 @@ from calibrant.auto.folds import (
 )
 from calibrant.auto.leaderboard import Leaderboard
 from calibrant.auto.scoring import CandidateTrial, choose, judge, pairs_of, standings
-from calibrant.auto.several_classes import MIXTURE, count_distinct, judge_classes, row_splits
+from calibrant.auto.several_classes import (
+    MIXTURE,
+    count_distinct,
+    judge_classes,
+    row_splits,
+    rows_to_count,
+)
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_kinds import kind_of
@@ -307,6 +314,7 @@ class AutoCalibrator(OneOrMany):
         folds: int,
         count_values: Callable[[Map], int],
         notes: tuple[str, ...] = (),
+        out: tuple[str, ...] = (),
     ) -> None:
         judged = {name: trial.judged for name, trial in trials.items()}
         chosen, tied = choose(judged, sample)
@@ -320,7 +328,7 @@ class AutoCalibrator(OneOrMany):
             seconds={name: trial.seconds for name, trial in trials.items()},
         )
         self.chosen_ = chosen
-        self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes)
+        self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes, out)
         kept = chosen == BEFORE
         self.refused_ = refusal(self.leaderboard_, self.scores_are_) if kept else None
 
@@ -339,7 +347,9 @@ class AutoCalibrator(OneOrMany):
         trials, sample = judge_classes(
             named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
         )
-        self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(matrix.scores)))
+        some = rows_to_count(matrix.scores)
+        out = left_out(matrix.n_classes, len(matrix))
+        self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(some)), out=out)
         self.calibrator_ = trials[self.chosen_].calibrator
         held = matrix.take(np.concatenate([test for _, test in pairs]))
         self.oof_ = {

@@ -54,6 +54,8 @@ def explanation(
             f"{best.name} had the least log loss, {_number(best.log_loss)}, but was not ahead by "
             "more than two standard errors."
         )
+    if board.left_out:
+        parts.append(f"Left out: {'; '.join(board.left_out)}.")
     return " ".join(part for part in parts if part)
 
 

@@ -294,7 +294,12 @@ def spoilt(row, value):
 
 
 REFUSED = {
-    "NaN": (CODES, spoilt([17, 30], np.nan), {}, r"2 of 400 rows hold NaN.*first at row 17: NaN"),
+    "NaN": (
+        CODES,
+        spoilt([17, 30], np.nan),
+        {},
+        r"2 of 400 rows hold NaN.*first at row 17, column 0: NaN",
+    ),
     "infinity": (CODES, spoilt(5, np.inf), {}, "row 5: infinity"),
     "logits": (CODES, np.log(P), {}, "400 of 400 rows are not .first at row 0.*softmax"),
     "huge": (CODES, spoilt(9, 1.7e308), {}, "1 of 400 rows is not .first at row 9.*sum inf"),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibrant.errors import ConvergenceError
 from calibrant.kernels.blas_threads import one_thread
 from calibrant.kernels.descent import ENOUGH, descend, newton_step
+from calibrant.kernels.nearly_solved import Solve, by_pairs, by_rows
 
 __all__ = [
     "SoftmaxFit",
@@ -22,6 +23,7 @@ __all__ = [
     "TemperatureFit",
     "fit_softmax",
     "fit_temperature",
+    "forms_hessian",
     "objective",
     "row_losses",
     "spread",
@@ -37,8 +39,11 @@ FLATTEST = 1e-3
 #: precision of every parameter in units of the spread, per unit of weight (so that neither the
 #: scale of the weights nor repeated rows matter): it has no effect unless the classes separate
 RIDGE = 1e-7
-#: with more parameters than this, conjugate gradients find Newton's direction
-DENSE = 600
+#: with more parameters than this, conjugate gradients find Newton's direction: of a full matrix,
+#: and of factors and offsets, whose products with the Hessian are much cheaper than the Hessian
+DENSE, DENSE_VECTOR = 600, 80
+#: while conjugate gradients run, up to so many probabilities are kept
+SHARES_KEPT = 1 << 22
 #: conjugate gradients end where what is left is below this share of what ends the descent
 BELOW = 1e-3
 
@@ -165,6 +170,8 @@ class _SoftmaxPoint(NamedTuple):
     gradient: Array
     hessian: Array | None
     diagonal: Array
+    #: of factors and offsets: the Hessian's entry between those of one class
+    between: Array
 
 
 def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> SoftmaxFit:
@@ -172,17 +179,25 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
 
     Notes
     -----
-    With p parameters of k classes a step costs O(n·p²) up to 600 parameters, where the Hessian is
-    formed, and O(n·p) times the steps of conjugate gradients above.
+    With p parameters of k classes a step costs O(n·p²) where the Hessian is formed (see
+    `forms_hessian`), and else O(n·p) times the steps of conjugate gradients.
     """
-    dense = start.size <= DENSE
+    dense = forms_hessian(start.size, full=problem.full)
+    with one_thread():
+        moments = _moments(problem) if problem.full and not dense else None
 
     def at(theta: Array) -> _SoftmaxPoint:
         return _evaluate(problem, theta, dense)
 
     def step(here: _SoftmaxPoint) -> Array:
         if here.hessian is None:
-            return _conjugate(problem, here.theta, here)
+            curve = here.diagonal[:, -1] - problem.strength[:, -1]
+            nearly = (
+                by_pairs(here.diagonal, here.between)
+                if moments is None
+                else by_rows(moments, problem.strength, curve)
+            )
+            return _conjugate(problem, here, nearly)
         return newton_step(here.hessian, here.gradient)
 
     with one_thread():
@@ -192,10 +207,15 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
     return SoftmaxFit(found.theta, last.objective, gradient, found.steps)
 
 
+def forms_hessian(parameters: int, *, full: bool) -> bool:
+    """Whether a fit of so many parameters forms its Hessian."""
+    return parameters <= (DENSE if full else min(DENSE, DENSE_VECTOR))
+
+
 def _scores(theta: Array, x: Array, full: bool) -> Array:
     """η = W·x + b or v·x + b."""
-    eta = x @ theta[:, :-1].T if full else x * theta[:, 0]
-    eta += theta[:, -1]
+    eta = x @ theta[:, :-1].T if full else x * theta[:, 0].copy()
+    eta += theta[:, -1].copy()
     return np.asarray(eta)
 
 
@@ -244,25 +264,31 @@ def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoi
     loss = 0.5 * float((problem.strength * away * away).sum())
     gradient, diagonal = problem.strength * away, problem.strength.copy()
     hessian = np.diag(problem.strength.reshape(-1)) if dense else None
+    between = np.zeros(len(theta))
     for x, codes, w in problem.source():
         losses, e, total = _losses(problem, _scores(theta, x, full), codes)
         loss += float(w @ losses)
         if hessian is not None:
             hessian += _curvature(e / total[:, None], x, w, full)
         else:
-            diagonal += _own_curvature(e, x, w / total, total, full)
+            own, mixed = _own_curvature(e, x, w / total, total, full)
+            diagonal += own
+            between += mixed
         gradient += _slopes(problem, e, total, x, codes, w)
-    return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal)
+    return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal, between)
 
 
-def _own_curvature(e: Array, x: Array, share: Array, total: Array, full: bool) -> Array:
-    """Σ w·p(1 − p)·(∂η/∂θ)², the diagonal of the Hessian of a block; p = e / total."""
+def _own_curvature(
+    e: Array, x: Array, share: Array, total: Array, full: bool
+) -> tuple[Array, Array | float]:
+    """Σ w·p(1 − p)·(∂η/∂θ)², the diagonal of the Hessian of a block, p = e / total; and, of factors
+    and offsets, what is between the two of a class."""
     if full:
         spare = e * (1.0 - e / total[:, None])
-        return _collect(share, spare, x * x, full)
+        return _collect(share, spare, x * x, full), 0.0
     ex, squared = e * x, share / total
-    first = share @ (ex * x) - squared @ (ex * ex)
-    return np.column_stack((first, share @ e - squared @ (e * e)))
+    last, mixed = share @ e - squared @ (e * e), share @ ex - squared @ (ex * e)
+    return np.column_stack((share @ (ex * x) - squared @ (ex * ex), last)), mixed
 
 
 def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
@@ -285,42 +311,71 @@ def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
     return np.asarray(result)
 
 
+def _moments(problem: SoftmaxProblem) -> Array:
+    """The weighted mean of f·fᵀ, f = (x, 1)."""
+    k = len(problem.centre)
+    result = np.zeros((k + 1, k + 1))
+    for x, _, w in problem.source():
+        f = np.column_stack((x, np.ones(len(x))))
+        result += (f * w[:, None]).T @ f
+    return result / problem.total
+
+
 def _conjugate(
-    problem: SoftmaxProblem, theta: Array, here: _SoftmaxPoint, max_steps: int = 200
+    problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, max_steps: int = 200
 ) -> Array:
-    """The Newton direction by conjugate gradients on Hessian products, scaled by the diagonal.
+    """The Newton direction by conjugate gradients on Hessian products, helped by ``nearly``.
 
     It is the more exact the nearer the optimum is, so that the last steps are Newton's own; but
     what is far below the gain that `descend` looks for is not sought.
     """
-    norm = float(np.sqrt((here.gradient**2 / here.diagonal).sum()))
+    norm = float(np.sqrt((here.gradient * nearly(here.gradient)).sum()))
     wanted = norm * min(0.1, np.sqrt(norm / max(problem.total, 1.0)))
     wanted = max(wanted, min(BELOW * np.sqrt(ENOUGH * abs(here.objective)), 0.5 * norm))
-    direction, residual = np.zeros_like(theta), -here.gradient
-    scaled = residual / here.diagonal
+    shares = _shares(problem, here.theta)
+    direction, residual = np.zeros_like(here.theta), -here.gradient
+    scaled = nearly(residual)
     search, size = scaled, float((residual * scaled).sum())
     for _ in range(max_steps):
         if np.sqrt(size) <= wanted:
             break
-        product = _product(problem, theta, search)
+        product = _product(problem, here.theta, search, shares)
         length = size / float((search * product).sum())
         direction = direction + length * search
         residual = residual - length * product
-        scaled = residual / here.diagonal
+        scaled = nearly(residual)
         size, before = float((residual * scaled).sum()), size
         search = scaled + size / before * search
     return direction
 
 
-def _product(problem: SoftmaxProblem, theta: Array, v: Array) -> Array:
-    """Hessian times v."""
-    result = problem.strength * v
-    for x, _, w in problem.source():
+def _shares(problem: SoftmaxProblem, theta: Array) -> list[Array] | None:
+    """The probabilities of all blocks, if there is room for them."""
+    found: list[Array] = []
+    for x, _, _ in problem.source():
+        if sum(map(np.size, found)) + x.size > SHARES_KEPT:
+            return None
         e, _, total = _powers(_scores(theta, x, problem.full))
+        e /= total[:, None]
+        found.append(e)
+    return found
+
+
+def _product(
+    problem: SoftmaxProblem, theta: Array, v: Array, shares: list[Array] | None = None
+) -> Array:
+    """Hessian times v; ``shares`` are the probabilities of all blocks, where they are known."""
+    result = problem.strength * v
+    for i, (x, _, w) in enumerate(problem.source()):
         move = _scores(v, x, problem.full)
-        move -= (np.vecdot(e, move) / total)[:, None]
-        e *= move
-        result += _collect(w / total, e, x, problem.full)
+        total: Array | float = 1.0
+        if shares is None:
+            p, _, total = _powers(_scores(theta, x, problem.full))
+        else:
+            p = shares[i]
+        move -= (np.vecdot(p, move) / total)[:, None]
+        move *= p
+        result += _collect(w / total, move, x, problem.full)
     return result
 
 

@@ -55,7 +55,7 @@ class StructuredScaling(AffineCalibrator):
     Σ loss + λ_b·k·Σ b² + λ_v·k·Σ v² + λ_M·k(k−1)·Σ M² (structured matrix and vector scaling [1]_):
     the more parameters of a kind there are, the more each is shrunk. So few rows give nearly
     temperature scaling, and many nearly matrix scaling. Convex; Newton's method, O(n·k⁴) per step
-    up to 24 classes (vector: O(n·k²) up to 300), conjugate gradients above. A constant added to the
+    up to 24 classes (vector: O(n·k²) up to 40), conjugate gradients above. A constant added to the
     logits of a row changes nothing. Weights count in units of rows. Zero probabilities are read as
     half the smallest positive one.
 

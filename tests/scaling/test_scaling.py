@@ -408,9 +408,9 @@ def test_two_columns_are_two_classes():
     ("scores", "y", "options", "message"),
     [
         ([[0.1, np.nan, 1.0], [1, 2, 3]], [0, 1], {}, "1 of 2 rows hold NaN or infinity .first at"),
-        ([[1.0, 2.0, np.inf]], [0], {"classes": [0, 1, 2]}, "row 0: infinity"),
-        ([[1, 2, 3], [3, 2, 1]], [0, 1], {}, r"3 columns, but y holds 2 classes \(0, 1\)"),
-        ([[1, 2, 3], [3, 2, 1]], [1, 1], {}, "only one class, 1"),
+        ([[1.0, 2.0, np.inf]], [0], {"classes": [0, 1, 2]}, "row 0, column 2: infinity"),
+        ([[1, 2, 3], [3, 2, 1]], ["a", "b"], {}, "3 columns, but y holds 2 classes .'a', 'b'"),
+        ([[1, 2, 3], [3, 2, 1]], [3, 3], {}, "only one class, 3"),
         ([[1, 2, 3], [3, 2, 1]], [0, 7], {"classes": [0, 1, 2]}, "7 came"),
         ([[1, 2, 3]], [0], {"classes": [0, 1]}, "3 columns of the scores, but 2 came"),
         ([[1, 2, 3]], ["a"], {"classes": ["c", "a", "b"]}, "sorted order"),

@@ -13,7 +13,7 @@ from calibrant.scaling.ensemble_temperature import EnsembleTemperature
 from calibrant.scaling.structured import StructuredScaling
 from calibrant.scaling.temperature import Temperature
 
-__all__ = ["FEW_CLASSES", "HELD_NUMBERS", "left_out", "members_for", "single_part"]
+__all__ = ["FEW_CLASSES", "left_out", "members_for", "single_part"]
 
 #: up to so many classes, a calibrator is fitted to each of them
 FEW_CLASSES = 30
@@ -38,11 +38,9 @@ def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, 
             "structured": _structured(1.0, weights),
             "one-vs-rest BLS": CodedCalibrator(BLS(weights=weights)),
         }
-    members: dict[str, Any] = {
-        "temperature": Temperature(),
-        "ensemble temperature": EnsembleTemperature(),
-        "top-label BLS": TopLabelCalibrator(BLS(weights=weights)),
-    }
+    members: dict[str, Any] = {} if _is_large(k, rows) else {"temperature": Temperature()}
+    members["ensemble temperature"] = EnsembleTemperature()
+    members["top-label BLS"] = TopLabelCalibrator(BLS(weights=weights))
     if _fits_vector(k, rows):
         members["structured vector"] = _structured(1.0, weights, "vector")
     if _fits_matrix(k, rows):
@@ -61,6 +59,8 @@ def left_out(k: int, rows: int) -> tuple[str, ...]:
     if k <= FEW_CLASSES:
         return ()
     reasons = [f"one-vs-rest BLS, which fits a curve to each of the {k:,} classes"]
+    if _is_large(k, rows):
+        reasons.append("temperature scaling alone, which ensemble temperature holds as a part")
     few = f"since there are fewer rows ({rows:,}) than classes"
     if not _fits_vector(k, rows):
         reasons.append(f"structured vector scaling, {few}")
@@ -68,6 +68,11 @@ def left_out(k: int, rows: int) -> tuple[str, ...]:
         many = f"which would take too long with {k * (k + 1):,} parameters"
         reasons.append(f"structured matrix scaling, {many if _fits_vector(k, rows) else few}")
     return tuple(reasons)
+
+
+def _is_large(k: int, rows: int) -> bool:
+    """Whether fits to folds would take long."""
+    return rows * k > FOLDED_NUMBERS
 
 
 def _fits_vector(k: int, rows: int) -> bool:
@@ -93,6 +98,6 @@ def single_part(matrix: ScoreMatrix, count: int) -> int:
     """How many parts a large matrix of many classes is dealt into, of which one is held out; 0
     where ``count`` folds take no long time."""
     n, k = len(matrix), matrix.n_classes
-    if k <= FEW_CLASSES or n * k <= FOLDED_NUMBERS or count < 2:
+    if k <= FEW_CLASSES or not _is_large(k, n) or count < 2:
         return 0
     return max(count, n // max(HELD_NUMBERS // k, LEAST_HELD))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.auto.class_members import FEW_CLASSES, HELD_NUMBERS, members_for, single_part
+from calibrant.auto.class_members import FEW_CLASSES, members_for, single_part
 from calibrant.auto.held_out_means import Sample
 from calibrant.auto.scoring import CandidateTrial, Judged, Progress
 from calibrant.data.score_matrix import ScoreMatrix, row_blocks
@@ -48,6 +48,8 @@ Pairs = list[tuple[Index, Index]]
 MIXTURE = "mixture"
 #: distinct distributions are counted on at most so many rows
 MOST_COUNTED = 200_000
+#: and of many classes on rows of about so many scores
+COUNTED_NUMBERS = 1 << 19
 #: members see no probability below a floor: half the smallest that came, but within these limits
 LEAST_FLOOR, LARGEST_FLOOR = 1e-7, 1e-2
 #: folds hold out at most so many rows; candidates are fitted to all rows
@@ -175,6 +177,7 @@ class HeldOutMatrix:
 
     def __init__(self, matrix: ScoreMatrix, pairs: Pairs, weights: str) -> None:
         self.pairs = pairs
+        self._rest: tuple[ScoreMatrix, ScoreMatrix] | None = None
         self.rows = np.concatenate([test for _, test in pairs])
         self.fold = np.repeat(np.arange(len(pairs)), [len(test) for _, test in pairs])
         self.codes = matrix.codes[self.rows]
@@ -182,6 +185,16 @@ class HeldOutMatrix:
         size = weight_in_rows(matrix.weight, weights)
         self.weight = share if matrix.weight is None else matrix.weight[self.rows] * share
         self.size = share if size is None else size[self.rows] * share
+
+    def rests(self, matrix: ScoreMatrix) -> Iterator[ScoreMatrix]:
+        """The rows to learn from, fold after fold. A single part is taken once for all candidates,
+        since it may be large."""
+        if len(self.pairs) > 1:
+            yield from (matrix.take(train) for train, _ in self.pairs)
+            return
+        if self._rest is None or self._rest[0] is not matrix:
+            self._rest = matrix, matrix.take(self.pairs[0][0])
+        yield self._rest[1]
 
     def kept(self, p: Array) -> NDArray[Any]:
         """Predictions as they are kept: of many classes in float32, to save memory."""
@@ -215,7 +228,7 @@ def _tried(
     calibrator: Any, matrix: ScoreMatrix, held: HeldOutMatrix, bar: Progress
 ) -> CandidateTrial:
     """A candidate fitted to the other rows of each fold, and to all rows."""
-    rests = (matrix.take(train) for train, _ in held.pairs)
+    rests = held.rests(matrix)
     maps, fitted, seconds = bar.fit_all(lambda rest: _fit(calibrator, rest), rests, matrix)
     tests = (matrix.scores[test] for _, test in held.pairs)
     p = np.concatenate([own(scores) for own, scores in zip(maps, tests, strict=True)])
@@ -255,7 +268,7 @@ def _mix(inner: Mapping[str, CandidateTrial], held: HeldOutMatrix, view: View) -
 def rows_to_count(scores: NDArray[Any]) -> NDArray[Any]:
     """The rows that distributions are counted on: of many classes only some of them."""
     n, k = scores.shape
-    return scores if k <= FEW_CLASSES else scores[:: -(-n // max(HELD_NUMBERS // k, 1))]
+    return scores if k <= FEW_CLASSES else scores[:: -(-n // max(COUNTED_NUMBERS // k, 1))]
 
 
 def count_distinct(p: Array) -> int:

@@ -214,7 +214,8 @@ class Reading:
             for scores, codes, weight in matrix.blocks():
                 stop = start + len(codes)
                 x = reader.features(scores, None if totals is None else totals[start:stop])
-                x /= size
+                if size != 1.0:
+                    x /= size
                 start = stop
                 yield x, codes, weight
 

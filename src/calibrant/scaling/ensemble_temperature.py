@@ -80,7 +80,7 @@ class EnsembleTemperature(VectorCalibrator):
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = reading(matrix, self.scale)
         factor = read.temperature().factor
-        own = _own_probabilities(read, (factor, 1.0, 0.0))
+        own = _own_probabilities(read, factor)
         weight = np.ones(len(matrix)) if matrix.weight is None else matrix.weight
         found = mixture_weights(own, weight / weight.mean(), 0.0)
         shares = np.where(found < LEAST_SHARE, 0.0, found)
@@ -91,11 +91,12 @@ class EnsembleTemperature(VectorCalibrator):
         return VectorMixture(weights, tuple(read.map(f, none) for _, f in used))
 
 
-def _own_probabilities(read: Reading, factors: tuple[float, ...]) -> Array:
-    """The probability of each row's own class at each factor, shape (n, number of factors)."""
-    parts = []
+def _own_probabilities(read: Reading, factor: float) -> Array:
+    """The probability of each row's own class, by each of the three members, shape (n, 3)."""
+    parts, even = [], 1.0 / read.matrix.n_classes
     for x, codes, _ in read.source()():
         away = x - x[np.arange(len(x)), codes][:, None]  # p of the own class is 1 / Σ exp(away)
         with np.errstate(over="ignore"):
-            parts.append([1.0 / np.exp(f * away).sum(axis=1) for f in factors])
-    return np.concatenate([np.column_stack(part) for part in parts])
+            own = [1.0 / np.exp(f * away).sum(axis=1) for f in (factor, 1.0)]
+        parts.append(np.column_stack((*own, np.full(len(away), even))))
+    return np.concatenate(parts)

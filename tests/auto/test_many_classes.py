@@ -127,7 +127,7 @@ def test_hardly_a_row():
 
 @pytest.mark.full
 def test_memory_is_three_matrices_at_most():
-    z, y = draw(30_000, 200)  # more than is kept as features between passes
+    z, y = draw(30_000, 400)  # more than is kept as features between passes
     cal.AutoCalibrator().fit(z[:300], y[:300])  # what is made once is made
     tracemalloc.start()
     try:

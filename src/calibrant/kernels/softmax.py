@@ -183,6 +183,7 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
     `forms_hessian`), and else O(n·p) times the steps of conjugate gradients.
     """
     dense = forms_hessian(start.size, full=problem.full)
+    keeps = not dense and sum(x.size for x, _, _ in problem.source()) <= SHARES_KEPT
     with one_thread():
         moments = _moments(problem) if problem.full and not dense else None
 
@@ -197,7 +198,7 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
                 if moments is None
                 else by_rows(moments, problem.strength, curve)
             )
-            return _conjugate(problem, here, nearly)
+            return _conjugate(problem, here, nearly, keeps)
         return newton_step(here.hessian, here.gradient)
 
     with one_thread():
@@ -322,7 +323,7 @@ def _moments(problem: SoftmaxProblem) -> Array:
 
 
 def _conjugate(
-    problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, max_steps: int = 200
+    problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, keeps: bool, max_steps: int = 200
 ) -> Array:
     """The Newton direction by conjugate gradients on Hessian products, helped by ``nearly``.
 
@@ -332,7 +333,7 @@ def _conjugate(
     norm = float(np.sqrt((here.gradient * nearly(here.gradient)).sum()))
     wanted = norm * min(0.1, np.sqrt(norm / max(problem.total, 1.0)))
     wanted = max(wanted, min(BELOW * np.sqrt(ENOUGH * abs(here.objective)), 0.5 * norm))
-    shares = _shares(problem, here.theta)
+    shares = _shares(problem, here.theta) if keeps else None
     direction, residual = np.zeros_like(here.theta), -here.gradient
     scaled = nearly(residual)
     search, size = scaled, float((residual * scaled).sum())
@@ -349,12 +350,10 @@ def _conjugate(
     return direction
 
 
-def _shares(problem: SoftmaxProblem, theta: Array) -> list[Array] | None:
-    """The probabilities of all blocks, if there is room for them."""
-    found: list[Array] = []
+def _shares(problem: SoftmaxProblem, theta: Array) -> list[Array]:
+    """The probabilities of all blocks."""
+    found = []
     for x, _, _ in problem.source():
-        if sum(map(np.size, found)) + x.size > SHARES_KEPT:
-            return None
         e, _, total = _powers(_scores(theta, x, problem.full))
         e /= total[:, None]
         found.append(e)

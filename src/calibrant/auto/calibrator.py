@@ -46,11 +46,7 @@ from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Map
 from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.scaling.base import (
-    OneOrMany,
-    VectorCalibrator,
-    count_columns,
-)
+from calibrant.scaling.base import OneOrMany, VectorCalibrator, count_columns
 
 __all__ = ["AutoCalibrator"]
 
@@ -145,7 +141,8 @@ class AutoCalibrator(OneOrMany):
     Three or more classes: the members of the mixture see rows softened to the best temperature.
     Their shares are those that make the rows held out likeliest, with 0.3 pseudo-rows for each
     member; a fold is judged with shares found on the other folds. At most 50,000 rows are used to
-    judge.
+    judge. Above 30 classes, members take a few passes over the rows as they came, and of more than
+    a million scores a single part is held out; `explain` says what was left out, and why.
 
     Cost: O(N log N) for the table, and cv + 1 fits of each candidate.
 

@@ -22,7 +22,7 @@ MATRIX_WORK = 50_000_000
 #: many classes: folds are made of at most so many scores; of more, a single part is held out
 FOLDED_NUMBERS = 1 << 20
 #: many classes: that part holds about so many scores at most, but no fewer rows than the next
-HELD_NUMBERS, LEAST_HELD = 1 << 21, 500
+HELD_NUMBERS, LEAST_HELD = 1 << 20, 2000
 
 
 def members_for(k: int, weights: str = "importance", *, rows: int) -> dict[str, Any]:

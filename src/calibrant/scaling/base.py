@@ -98,7 +98,8 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
     weights : {"importance", "counts"}, default="importance"
         See `Calibrator`.
     classes : k labels in sorted order, default: those found in y
-        Column j of the scores is the j-th class. Needed where y may lack some of them.
+        Column j of the scores is the j-th class. Needed where y may lack some of them, unless
+        labels are whole numbers from 0 to k − 1.
 
     Attributes
     ----------

@@ -147,10 +147,20 @@ def monitor() -> dict[str, object]:
     return {"monitor": cal.diagrams.monitor_diagram(watch, title="A model of 60 days")}
 
 
+def decisions() -> dict[str, object]:
+    """An overconfident model before and after calibration: what acting on either is worth."""
+    y, p = simulate(6000, seed=1, sharpness=2.5)
+    platt = cal.Platt().fit(p[:3000], y[:3000])
+    y, p = y[3000:], p[3000:]
+    models = {"model": p, "after Platt": platt.calibrate(p)}
+    curve = cal.diagrams.decision_curve(y, models, thresholds=np.arange(2, 81) / 100)
+    return {"decision": cal.diagrams.decision_diagram(curve)}
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     known = (before_and_after, few_rows, rare_events, margins, learning, classes, boosting)
-    for draw in (*known, segments, monitor):
+    for draw in (*known, segments, monitor, decisions):
         for name, figure in draw().items():
             # without the version of matplotlib, an unchanged picture stays the same file
             figure.savefig(PICTURES / f"{name}.png", metadata={"Software": None})

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf, expit, logit
+from scipy.special import expit, logit
 
 import calibrant as cal
 from experiments import keep, say, table
@@ -96,6 +96,9 @@ TESTS: dict[str, Callable[..., float]] = {
             y, d.p, binning="mass", replicates=REPLICATES, random_state=r, **o
         ).p_value
     ),
+    "skce_test": lambda y, d, r, **o: (
+        cal.metrics.skce_test(y, d.p, replicates=REPLICATES, random_state=r, **o).p_value
+    ),
     "ecce, range": lambda y, d, r, **o: cal.metrics.ecce(y, d.p, **o).range_p_value,
     "ecce, maximum": lambda y, d, r, **o: cal.metrics.ecce(y, d.p, **o).maximum_p_value,
     "spiegelhalter": lambda y, d, r, **o: cal.metrics.spiegelhalter(y, d.p, **o).p_value,
@@ -109,6 +112,7 @@ TESTS: dict[str, Callable[..., float]] = {
 #: between which rates the false alarms at the 5 % level are stated to lie, from 50 rows on
 STATED = {
     "ece_test": (0.035, 0.05),
+    "skce_test": (0.04, 0.05),
     "ecce": (0.02, 0.055),
     "spiegelhalter": (0.045, 0.06),
     "hosmer_lemeshow": (0.04, 0.075),
@@ -173,33 +177,42 @@ def power(
 # --- the debiased ECE ---------------------------------------------------------------------------
 
 #: estimates of the ECE of the truth
-ESTIMATES = ("ece", "debiased", "bootstrap correction", "ece − expected", "smooth_ece")
+ESTIMATES = (
+    "ece",
+    "ece_test(…).debiased",
+    "ece(debias=True)",
+    "ece − expected",
+    'ece(bins="auto")',
+    "smooth_ece",
+)
+#: estimates of the root mean square
+ROOTS = ("ece(norm=2)", "ece(norm=2, debias=True)")
 
 
-def _bootstrap_correction(y: Array, p: Array, bins: int = 10) -> float:
-    """Kumar, Liang and Ma (2019): 2·ECE − E(ECE of normal frequencies around those seen)."""
-    place = np.minimum((p * bins).astype(int), bins - 1)
-    n = np.bincount(place, minlength=bins)
-    some = n > 0
-    rate, mean = (np.bincount(place, v, bins)[some] / n[some] for v in (y, p))
-    gap, sd = np.abs(rate - mean), np.sqrt(np.maximum(rate * (1 - rate), 1e-12) / n[some])
-    far = gap / sd / math.sqrt(2)
-    blurred = gap * erf(far) + sd * math.sqrt(2 / math.pi) * np.exp(-(far**2))
-    return float(n[some] @ (2 * gap - blurred) / len(p))
+class Bias(NamedTuple):
+    """Of estimates of the ECE, and of the root mean square, for one departure and one n."""
+
+    departure: str
+    n: int
+    true: tuple[float, float]
+    bias: Array
+    rmse: Array
 
 
-def bias(times: int, sizes: tuple[int, ...] = SIZES[1:], seed: int = 2) -> list[tuple[Any, ...]]:
-    """Per departure and number of rows: the true ECE, and bias and root mean squared error."""
-    rows = []
+def bias(times: int, sizes: tuple[int, ...] = SIZES[1:], seed: int = 2) -> list[Bias]:
+    """Per departure and number of rows: the true errors, and bias and root mean squared error."""
+    found = []
     fine = (np.arange(1_000_000) + 0.5) / 1_000_000
     for name, truth in {"none": lambda p: p, **DEPARTURES}.items():
-        gap = np.abs(np.add.reduceat(truth(fine) - fine, np.arange(0, 1_000_000, 100_000)))
-        true = float(gap.sum() / len(fine))
+        gap = np.add.reduceat(truth(fine) - fine, np.arange(0, 1_000_000, 100_000)) / 100_000
+        true = float(np.abs(gap).mean()), float(np.sqrt((gap**2).mean()))
+        each = np.repeat(true, (len(ESTIMATES), len(ROOTS)))
         for n in sizes:
             random = np.random.default_rng([seed, n])
-            off = np.array([_estimates(n, truth, random) for _ in range(times)]) - true
-            rows.append((name, n, true, off.mean(axis=0), np.sqrt((off**2).mean(axis=0))))
-    return rows
+            off = np.array([_estimates(n, truth, random) for _ in range(times)]) - each
+            rmse = np.sqrt((off**2).mean(axis=0))
+            found.append(Bias(name, n, true, off.mean(axis=0), rmse))
+    return found
 
 
 def _estimates(n: int, truth: Callable[[Array], Array], random: Random) -> tuple[float, ...]:
@@ -209,9 +222,12 @@ def _estimates(n: int, truth: Callable[[Array], Array], random: Random) -> tuple
     return (
         test.value,
         test.debiased,
-        _bootstrap_correction(y, p),
+        cal.metrics.ece(y, p, debias=True),
         test.value - test.expected,
+        cal.metrics.ece(y, p, bins="auto"),
         cal.metrics.smooth_ece(y, p).value,
+        cal.metrics.ece(y, p, norm=2),
+        cal.metrics.ece(y, p, norm=2, debias=True),
     )
 
 
@@ -233,12 +249,24 @@ def _statements() -> str:
     return table(("test", "in general", "rare positives"), spans)
 
 
-def _biases(rows: list[tuple[Any, ...]]) -> str:
-    cells = [
-        (name, f"{n:,}", f"{true:.4f}", *map("{:+.4f} ({:.4f})".format, off, rmse))
-        for name, n, true, off, rmse in rows
-    ]
-    return table(("departure", "n", "true ECE", *ESTIMATES), cells)
+def _biases(found: list[Bias]) -> str:
+    at = len(ESTIMATES)
+    parts = []
+    for title, names, which, part in (
+        ("true ECE", ESTIMATES, 0, slice(at)),
+        ("true root mean square", ROOTS, 1, slice(at, None)),
+    ):
+        rows = [
+            (
+                one.departure,
+                f"{one.n:,}",
+                f"{one.true[which]:.4f}",
+                *map("{:+.4f} ({:.4f})".format, one.bias[part], one.rmse[part]),
+            )
+            for one in found
+        ]
+        parts.append(table(("departure", "n", title, *names), rows))
+    return "\n\n".join(parts)
 
 
 def page(times: int, minutes: float, wrong: Any, found: Any, biased: Any) -> str:
@@ -267,7 +295,7 @@ Percentage of {times} simulations in which a test rejects at the 5 % level altho
 are right; chance alone moves a figure by ±{noise:.1f} (one standard deviation). For
 `loss_difference` the two predictions are the truth, moved on the logit scale by +½ and −½ or by −½
 and +½ at random in each row, so that both have the same expected loss. `ece_test` redraws 199
-times."""
+times, and so does `skce_test`."""
 
 STATED_TEXT = """Between these percentages the false alarms are stated to lie from 50 rows on; a
 slow test holds every case above to them."""
@@ -277,9 +305,10 @@ FOUND_TEXT = (
 )
 
 DEBIASED = """Bias and, in brackets, root mean squared error of estimates of the ECE of the truth
-(10 bins of equal width, p uniform, 500 simulations). *Bootstrap correction*: that of Kumar, Liang
-and Ma (2019). *ece − expected*: the ECE minus its mean under calibration. `smooth_ece` estimates
-another quantity and is there for comparison."""
+(10 bins of equal width, p uniform, 500 simulations). `ece(debias=True)` is the correction of Kumar,
+Liang and Ma (2019). *ece − expected*: the ECE minus its mean under calibration. `bins="auto"` takes
+bins of its own, and `smooth_ece` none: they estimate other quantities, which differ little from
+this one, and are there for comparison. Then the same for the root mean square of the gaps."""
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from calibrant.errors import ParameterError
 
-__all__ = ["METHODS_ALSO", "did_you_mean", "in_our_words", "our_parameter"]
+__all__ = ["METHODS_ALSO", "did_you_mean", "in_our_words", "our_measure", "our_parameter"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,6 +31,27 @@ PARAMETERS = {
 }
 #: and its words for their values
 VALUES = {"uniform": "width", "quantile": "mass", **METHODS_ALSO}
+#: what papers and other libraries call a measure, and how it is called here
+MEASURES = {
+    "ace": 'classwise_ece(y, p, binning="mass"), or ece(y, p, binning="mass") for two classes',
+    "adaptive_ece": 'ece(y, p, binning="mass")',
+    "adaptive_calibration_error": 'classwise_ece(y, p, binning="mass")',
+    "brier_score": "brier(y, p)",
+    "brier_score_loss": "brier(y, p)",
+    "confidence_ece": "top_label_ece(y, p)",
+    "debiased_ece": "ece(y, p, debias=True)",
+    "ece_sweep": 'ece(y, p, bins="auto")',
+    "expected_calibration_error": "ece(y, p)",
+    "kce": "skce(y, p)",
+    "marginal_calibration_error": "classwise_ece(y, p, norm=2)",
+    "maximum_calibration_error": "mce(y, p)",
+    "rms_calibration_error": "ece(y, p, norm=2)",
+    "rmsce": "ece(y, p, norm=2)",
+    "roc_auc_score": "auc(y, p)",
+    "sce": "classwise_ece(y, p)",
+    "smece": "smooth_ece(y, p)",
+    "static_calibration_error": "classwise_ece(y, p)",
+}
 
 
 def did_you_mean(word: Any, known: Iterable[Any]) -> str:
@@ -47,6 +68,16 @@ def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     said = word.lower().strip()
     near = [VALUES.get(said, said), *difflib.get_close_matches(said, words, n=1, cutoff=0.5)]
     return next((f" Did you mean {words[one]!r}?" for one in near if one in words), "")
+
+
+def our_measure(name: str, known: Iterable[str]) -> str:
+    """What to call instead of a measure of another name; or the known name that is nearest.
+
+    >>> our_measure("sce", ["classwise_ece"]), our_measure("brir", ["brier"])
+    (' Here it is classwise_ece(y, p).', " Did you mean 'brier'?")
+    """
+    ours = MEASURES.get(name.lower())
+    return f" Here it is {ours}." if ours else did_you_mean(name, known)
 
 
 def our_parameter(name: str, known: Iterable[str], value: Any = None) -> str:

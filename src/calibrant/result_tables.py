@@ -26,6 +26,7 @@ __all__ = [
     "frame_of",
     "json_ready",
     "rich_table",
+    "rows_in_words",
     "short_value",
     "shown_percent",
     "shown_value",
@@ -266,6 +267,17 @@ def worded(value: Any) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return counted(value)
     return str(value)
+
+
+def rows_in_words(weight: float) -> str:
+    """How many rows there are, or their weight where that is not whole.
+
+    >>> rows_in_words(2000.0), rows_in_words(10.5)
+    ('2,000 rows', 'rows of weight 10.5')
+    """
+    if float(weight).is_integer():
+        return f"{weight:,.0f} row{'s' * (weight != 1)}"
+    return f"rows of weight {weight:.10g}"
 
 
 def json_ready(value: Any) -> Any:

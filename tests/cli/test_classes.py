@@ -182,6 +182,76 @@ def test_fit_draws_and_writes_a_page(run):
     assert "3 classes" in page
 
 
+def counted_fits(monkeypatch, method):
+    fits = []
+    learn = method._fit
+    monkeypatch.setattr(method, "_fit", lambda self, rows: fits.append(1) or learn(self, rows))
+    return fits
+
+
+@pytest.mark.parametrize("method", ["auto", "vector"])
+def test_a_page_beside_a_fit_judges_nothing_again(run, monkeypatch, method):
+    kind = cal.VectorScaling if method == "vector" else cal.Temperature
+    fits = counted_fits(monkeypatch, kind)
+    assert run("fit", "old.csv", *ALL, "-m", method)[0] == 0
+    alone = len(fits)
+    code, out, _ = run("fit", "old.csv", *ALL, "-m", method, "--report", "r.html", "--json")
+    assert (code, len(fits)) == (0, 2 * alone)
+    after, page = json.loads(out)["evaluation"]["after"], Path("r.html").read_text()
+    for name in ("log_loss", "auc", "top_label_ece"):
+        assert f"{after[name]:.4f}"[:6] in page
+
+
+def test_auc_is_one_figure_everywhere(run):
+    _, out, _ = run("fit", "old.csv", *ALL, "--json")
+    found = json.loads(out)
+    p, y = animals(400)
+    whole = cal.evaluate(KINDS[y], p, level=None).after["auc"]
+    assert found["evaluation"]["before"]["auc"] == pytest.approx(whole, abs=1e-12)
+    rows = {row["name"]: row["auc"] for row in found["leaderboard"]["rows"]}
+    assert rows["uncalibrated"] == pytest.approx(whole, abs=1e-12)
+    assert found["evaluation"]["after"]["auc"] == pytest.approx(rows[found["chosen"]], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "old.csv", "-s", "p_*", "-m", "vector", "--cv", 0),
+        ("compare", "old.csv", "-s", "p_*", "-m", "vector"),
+        ("evaluate", "old.csv", "-p", "p_*", "--level", 0),
+        ("plot", "old.csv", "-p", "p_*", "-o", "r.png"),
+        ("report", "old.csv", "-s", "p_*", "-m", "vector", "-o", "r.html"),
+    ],
+)
+def test_the_labels_are_guessed_and_said_in_the_line_of_the_columns(run, words):
+    code, out, _ = run(*words)
+    assert code == 0
+    said = " ".join(out.split())
+    assert said.startswith(
+        "Columns: label = `kind`, p_ape is 'ape', p_bee is 'bee', p_cat is 'cat'. To name others: "
+        "--label COL, --"
+    )
+
+
+def test_labels_are_guessed_by_their_values_or_by_their_name(run):
+    p, y = animals(60)
+    rows = [
+        f"{','.join(map(str, a))},{KINDS[c]},{KINDS[(c + 1) % 3]}"
+        for a, c in zip(p, y, strict=True)
+    ]
+    head = "p_ape,p_bee,p_cat"
+    Path("g.csv").write_text("\n".join([f"{head},zoo,kind_predicted", *rows]))
+    _, out, _ = run("fit", "g.csv", "-s", "p_*", "-m", "vector", "--cv", 0, "--json")
+    assert json.loads(out)["provenance"]["label_column"] == "zoo"
+    assert json.loads(out)["provenance"]["guessed"] == ["label"]
+    Path("g.csv").write_text("\n".join([f"{head},zoo,place", *rows]))
+    said = refused(run, "fit", "g.csv", "-s", "p_*")
+    assert "The column of labels may be 'zoo' or 'place': name it with --label COL." in said
+    Path("g.csv").write_text("\n".join([f"{head},zoo,kind", *rows]))
+    _, out, _ = run("fit", "g.csv", "-s", "p_*", "-m", "vector", "--cv", 0, "--json")
+    assert json.loads(out)["provenance"]["label_column"] == "kind"
+
+
 def test_few_rows_of_a_class_are_said_first(run):
     lines = Path("old.csv").read_text().splitlines()
     cats = [line for line in lines if ",cat," in line]
@@ -398,9 +468,17 @@ def test_plot_draws_a_panel_for_each_class(run):
     assert code == 0
     assert json.loads(out)["score_columns"] == ["p_ape", "p_bee", "p_cat"]
     assert Path("r.png").read_bytes().startswith(b"\x89PNG")
-    assert "--raw is for one column" in refused(
-        run, "plot", "new.csv", "-p", "p_*", "--raw", "p_*", "-l", "kind", "-o", "r.png"
-    )
+
+
+def test_plot_draws_the_scores_before_beside(run):
+    assert run("apply", "c.json", "new.csv", "-o", "o.csv")[0] == 0
+    words = ("-p", "probability_*", "--raw", "p_*", "-l", "kind", "-o", "r.svg")
+    assert run("plot", "o.csv", *words)[0] == 0
+    picture = Path("r.svg").read_text()
+    assert "<!-- before -->" in picture
+    assert "<!-- calibrated -->" in picture
+    assert run("fit", "old.csv", *ALL, "-m", "vector", "--plot", "f.svg")[0] == 0
+    assert "<!-- before -->" in Path("f.svg").read_text()
 
 
 def test_compare_judges_methods_of_classes_beside_the_mixture(run):
@@ -469,6 +547,23 @@ def test_check_finds_the_class_that_changed(run):
     assert found["correction"] == "holm"
     assert "cat" in found["found"]
     assert len(found["by_class"]) == 3
+
+
+def test_swapped_columns_are_said_first_by_every_command(run):
+    text = Path("new.csv").read_text()
+    Path("mixed.csv").write_text(text.replace("p_cat,p_ape,p_bee", "p_ape,p_cat,p_bee"))
+    for words in (
+        ("fit", "mixed.csv", *ALL, "-m", "vector"),
+        ("compare", "mixed.csv", *ALL, "-m", "vector"),
+        ("report", "mixed.csv", *ALL, "-m", "vector", "-o", "r.html"),
+        ("evaluate", "mixed.csv", "-p", "p_*", "-l", "kind"),
+        ("check", "mixed.csv", "-c", "c.json"),
+    ):
+        code, out, _ = run(*words)
+        said = " ".join(out.split())
+        assert code == 0
+        assert said.count("Columns look swapped: ") == 1, words
+        assert "better" not in said.replace("no change is called better", "")
 
 
 def test_check_refuses_what_it_cannot_answer(run):

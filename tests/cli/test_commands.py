@@ -145,7 +145,10 @@ def test_folds_are_given_by_their_own_option(run, scores):
 def test_fit_says_how_many_folds_there_were(run):
     rows = "".join(f"{i / 50},{int(i in (30, 45))}\n" for i in range(50))
     Path("two.csv").write_text("s,y\n" + rows)
-    assert "After is out of fold (2 folds)" in run("fit", "two.csv", "-s", "s", "-l", "y")[1]
+    assert (
+        "The figures after are out of fold (2 folds)"
+        in run("fit", "two.csv", "-s", "s", "-l", "y")[1]
+    )
 
 
 def test_apply_needs_no_column_and_keeps_the_rows(run, scores, calibrator):
@@ -787,3 +790,23 @@ def test_a_person_is_told_that_kernels_are_compiled_once(monkeypatch):
         monkeypatch.setattr(console, "is_compiling", lambda now=compiling: now)
         console.run_with_status(lambda: time.sleep(0.7), "fitting elite")
         assert ("compiling, once" in screen.getvalue()) is compiling
+
+
+def test_bins_that_the_data_choose(run):
+    rows = "".join(f"{i / 400},{int(i * 37 % 400 < i)}\n" for i in range(400))
+    Path("p.csv").write_text("p,y\n" + rows)
+    words = ("evaluate", "p.csv", "-p", "p", "-l", "y", "--level", 0)
+    code, out, err = run(*words, "--bins", "auto")
+    assert (code, err) == (0, "")
+    assert 'bins="auto": ECE and MCE are over' in out
+    p, y = np.arange(400) / 400, np.arange(400) * 37 % 400 < np.arange(400)
+    found = json.loads(run(*words, "--bins", "auto", "--json")[1])["after"]
+    assert found["ece"] == pytest.approx(cal.metrics.ece(y, p, bins="auto"))
+    assert json.loads(run(*words, "--bins", 4, "--json")[1])["after"]["ece"] == pytest.approx(
+        cal.metrics.ece(y, p, bins=4)
+    )
+    assert run("plot", "p.csv", "-p", "p", "-l", "y", "--bins", "auto", "-o", "r.png")[0] == 0
+    for wrong in ("many", "0", "-3"):
+        code, _, err = run(*words, "--bins", wrong)
+        assert code == 2
+        assert "whole number of at least 1" in err

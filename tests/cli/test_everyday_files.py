@@ -464,3 +464,35 @@ def test_misspelt_methods_and_words_of_scikit_learn(run):
         "Scikit-learn's n_bins is called bins here: write bins=5." in run(*histogram, "n_bins=5")[2]
     )
     assert "write binning='mass'" in run(*histogram, "strategy=quantile")[2]
+
+
+# --- which word is positive ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pair", "said"),
+    [
+        (("ja", "nein"), "ja/nein, ja is positive"),
+        (("Oui", "Non"), "Oui/Non, Oui is positive"),
+        (("sí", "no"), "sí/no, sí is positive"),
+        (("j", "n"), "j/n, j is positive"),
+        (("да", "нет"), "да/нет, да is positive"),
+        (("bad", "good"), "good/bad, good is taken as positive; if bad is, add --pos-label bad"),
+        (("case", "control"), "control/case, control is taken as positive; if case is, add"),
+    ],
+)
+def test_the_yes_of_a_pair_of_words_is_positive(run, pair, said):
+    s, y = rows()
+    labels = [pair[0] if b else pair[1] for b in y]
+    Path("w.csv").write_text(columns_of(score=s, churned=labels), encoding="utf-8")
+    for words in ((), ("-s", "score", "-l", "churned")):
+        code, out, err = run("fit", "w.csv", *words, *FAST)
+        assert code == 0
+        if words and pair[0] in ("Oui", "sí"):
+            assert "positive" not in err  # as in English: nothing to add
+        else:
+            assert f"label = `churned` ({said}" in err
+        assert out.startswith("These scores run the wrong way") == (pair[0] in ("bad", "case"))
+    code, _, err = run("evaluate", "w.csv", "-p", "score", "-l", "churned", "--json")
+    assert code == 0
+    assert not err

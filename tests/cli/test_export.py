@@ -275,3 +275,24 @@ def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
     assert names["risk"].risk(0.7) == names["c"].calibrate([0.7])[0]
     assert names["both"].graph.output
     assert (tmp_path / "trees.onnx").stat().st_size > 10_000
+
+
+def test_a_threshold_writes_the_decision(run, fitted, scores):
+    wanted = (fitted.calibrate(scores) >= 0.3).astype(int).tolist()
+    asked = ("export", "calibrator.json", "--threshold", 0.3)
+    code, out, err = run(*asked, "--to", "sql", "--dialect", "sqlite")
+    assert (code, err) == (0, "")
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE t (score REAL)")
+        database.executemany("INSERT INTO t VALUES (?)", [(s,) for s in scores.tolist()])
+        assert [d for (d,) in database.execute(f"SELECT {out} FROM t ORDER BY rowid")] == wanted
+    code, out, _ = run(*asked, "--to", "python")
+    module = {}
+    exec(out, module)
+    assert [module["decide"](s) for s in scores.tolist()] == wanted
+    code, _, err = run(*asked, "--to", "onnx", "-o", "c.onnx")
+    assert code == 2
+    assert "--threshold is for sql and python" in err
+    code, _, err = run("export", "calibrator.json", "--to", "sql", "--threshold", 5)
+    assert code == 2
+    assert "threshold must be in [0, 1]" in err

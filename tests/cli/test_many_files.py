@@ -149,7 +149,7 @@ def test_segments_are_printed_for_people(run, days):
     code, out, err = run("fit", days, *COLUMNS, *words, "--plot", "r.png")
     assert (code, err) == (0, "")
     assert "4 segments, 4 of them with a map of their own" in out
-    assert "After is out of fold (5 folds)" in out
+    assert "The figures after are out of fold (5 folds)" in out
     assert Path("r.png").stat().st_size > 1000
     code, out, _ = run("show", "calibrator.json")
     assert "Segmented(4 segments of kind Logistic" in out

@@ -102,3 +102,32 @@ def test_what_goes_wrong_leaves_the_state(run):
     code, _, err = run("monitor", "day-1.csv", "day-1.csv", *named)
     assert code == 2
     assert Path("state.json").read_text() == before
+
+
+def test_a_page(run):
+    named = ("--prob", "p", "--label", "left", "--segment", "region", "--report", "page.html")
+    code, out, err = run("monitor", "state.json", day(1), *named, "--when", "monday")
+    assert code == 0, err
+    assert "The page: page.html" in out
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "No alarm" in page
+    assert "monday" in page
+    assert "calibrant monitor state.json NEW.csv --report monitor.html" in page
+    code, out, _ = run("monitor", "state.json", day(2), *named, "--json")
+    assert json.loads(out)["report"] == "page.html"
+    assert Path("page.html").read_text(encoding="utf-8") != page
+    code, _, err = run("monitor", "state.json", day(3), *named[:-1], "page.txt")
+    assert (code, "page.txt must end in .html or .htm" in err) == (2, True)
+
+
+def test_a_page_that_fails_leaves_the_state(run, monkeypatch):
+    named = ("--prob", "p", "--label", "left", "--report", "page.html")
+
+    def fail(*_, **__):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("calibrant.reports.monitor_make.monitor_report", fail)
+    code, _, _ = run("monitor", "state.json", day(1), *named)
+    assert code != 0
+    assert not Path("state.json").exists()
+    monkeypatch.undo()

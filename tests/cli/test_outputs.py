@@ -45,7 +45,7 @@ WRITERS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]] = {
     "monitor": (
         ("state.json", "a.csv", "b.csv", "--prob", "s", "-l", "y"),
         ("a.csv", "b.csv"),
-        {"--plot": ".png"},
+        {"--plot": ".png", "--report": ".html"},
     ),
     "export": (
         ("c.json", "--to", "onnx", "--model", "m.onnx"),

@@ -61,7 +61,10 @@ def slow_measure(name):
 # --- values -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", [m for m in MEASURES if m != "log_loss"])
+@pytest.mark.parametrize(
+    "measure",
+    [m for m, one in MEASURES.items() if m != "log_loss" and "clinical" not in one.groups],
+)
 @pytest.mark.parametrize("ties", [False, True])
 def test_values_are_those_of_a_slow_loop(measure, ties):
     scores, y = simulate(300, ties=ties)
@@ -246,7 +249,7 @@ def test_margins_are_read_through_the_sigmoid():
     options = {"sizes": [50], "repeats": 2, "random_state": 0}
     curve = learning_curve(cal.Isotonic(), z, y, **options)
     assert curve.linked
-    assert any("through σ" in note for note in curve.notes)
+    assert any("through the sigmoid" in note for note in curve.notes)
     shown = learning_curve(cal.Isotonic(), 1 / (1 + np.exp(-z)), y, **options)
     np.testing.assert_allclose(curve.values[0], shown.values[0], rtol=1e-12)
     # σ makes all of these 1, but they rank
@@ -256,6 +259,22 @@ def test_margins_are_read_through_the_sigmoid():
     )
     assert ranked.notes == ()
     assert not shown.linked
+
+
+def test_percentages_and_points_are_read_as_everywhere():
+    scores, y = simulate(300)
+    scores = scores.clip(0.01, 0.99).round(2)
+    options = {"sizes": [50], "repeats": 2, "random_state": 0}
+    shown = learning_curve(cal.Isotonic(), scores, y, **options)
+    percent = learning_curve(cal.Isotonic(), np.rint(100 * scores), y, **options)
+    np.testing.assert_allclose(percent.values, shown.values, rtol=1e-12)
+    assert "look like percentages and were divided by 100" in percent.notes[0]
+    assert percent.reading == "divided by 100"
+    points = learning_curve(cal.Isotonic(), np.rint(1000 * scores), y, **options)
+    rate = cal.evaluate(y, np.full(len(y), y.mean()), level=None).after["brier"]
+    np.testing.assert_allclose(points.values[0], rate, atol=0.02)
+    assert "only their order is judged" in points.notes[0]
+    assert points.reading == "one rate for all rows"
 
 
 def test_draws_of_one_class_are_kept_and_counted():

@@ -621,9 +621,9 @@ def study(root):
 
 
 def test_p_values_of_right_predictions_are_uniform(study):
-    """The redrawing test exactly, the others nearly so with 400 rows."""
+    """The redrawing tests exactly, the others nearly so with 400 rows."""
     rng = np.random.default_rng(19)
-    for name in ("ece_test, mass", "spiegelhalter", "loss_difference, brier"):
+    for name in ("ece_test, mass", "skce_test", "spiegelhalter", "loss_difference, brier"):
         values = []
         for _ in range(200):
             data = study.PREDICTIONS["uniform"](400, rng)

@@ -15,9 +15,11 @@ from rich.console import Console
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError
 from calibrant.metrics import calbin_windows as windows
+from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.registry import MEASURES
 
+STANDARD = chosen_records(MEASURES)
 RNG = np.random.default_rng(5)
 MARGIN = RNG.normal(0, 2, 300)
 P = 1 / (1 + np.exp(-MARGIN))
@@ -40,7 +42,11 @@ def test_values_are_those_of_the_functions():
         parts = metrics.corp(Y, p)
         assert values["miscalibration"] == pytest.approx(parts.miscalibration, abs=1e-14)
         assert values["discrimination"] == pytest.approx(parts.discrimination, abs=1e-14)
-        assert list(values) == list(MEASURES)
+        line = metrics.cox(Y, p)
+        assert values["calibration_slope"] == pytest.approx(line.slope, rel=1e-12)
+        ratio = line.observed_expected
+        assert values["observed_expected"] == pytest.approx(ratio, rel=1e-12)
+        assert list(values) == list(STANDARD)
     assert (e.weight, e.positive_weight) == (300, Y.sum())
     assert (e.distinct, e.distinct_before) == (300, len(np.unique(Q)))
     assert e.notes == ()
@@ -96,7 +102,10 @@ def test_new_ties_are_noted_with_the_auc():
 
 def test_new_ties_that_cost_nothing_are_noted_without_the_auc():
     e = metrics.evaluate([0, 0, 1], [0.2, 0.2, 0.7], raw=[0.1, 0.2, 0.7], level=None)
-    assert e.notes == ("3 different scores became 2 predictions: some now share one",)
+    assert e.notes == (
+        "calibration_slope was left out: a threshold tells the classes apart",
+        "3 different scores became 2 predictions: some now share one",
+    )
 
 
 def test_infinite_log_loss_is_noted_without_a_warning():
@@ -110,11 +119,12 @@ def test_infinite_log_loss_is_noted_without_a_warning():
 
 def test_what_the_data_do_not_allow_is_left_out_and_said():
     e = metrics.evaluate([1, 1], [0.5, 0.6], raw=[0.4, 0.5], sample_weight=[0.5, 1.0], level=None)
-    assert set(MEASURES) - set(e.after) == {"auc", "calbin"}
+    assert set(STANDARD) - set(e.after) == {"auc", "calbin", "calibration_slope"}
     assert set(e.before) == set(e.after)
     assert e.notes == (
         "auc needs both classes, but only positives came",
         "calbin needs whole weights (a window counts cases), but fractions came",
+        "calibration_slope needs both classes, but only positives came",
     )
     assert not any(math.isnan(value) for value in (*e.after.values(), *e.before.values()))
 
@@ -187,7 +197,7 @@ def test_plain_text_is_aligned():
     lines = str(metrics.evaluate(Y, Q, raw=P, level=None)).splitlines()
     rule = lines[1]
     starts = [i for i, c in enumerate(rule) if c == "─" and (i == 0 or rule[i - 1] == " ")]
-    table = lines[: 2 + len(MEASURES)]
+    table = lines[: 2 + len(STANDARD)]
     for line in table:
         padded = line.ljust(len(rule))
         assert all(padded[i - 2 : i] == "  " for i in starts[1:])
@@ -200,7 +210,7 @@ def test_plain_text_is_aligned():
 def test_plain_text_with_intervals_fits_a_hundred_columns():
     e = metrics.evaluate(Y, Q, raw=P, level=0.9)
     lines = str(e).splitlines()
-    table = lines[: 2 + len(MEASURES)]
+    table = lines[: 2 + len(STANDARD)]
     assert max(map(len, table)) <= 100
     words = "measure good is before after 90 % interval change by"
     assert table[0].split() == words.split()
@@ -213,13 +223,13 @@ def test_plain_text_with_intervals_fits_a_hundred_columns():
 
 
 def test_verdicts():
-    values = dict.fromkeys(MEASURES, 0.5)
-    up = dict.fromkeys(MEASURES, 0.6)
+    values = dict.fromkeys(STANDARD, 0.5)
+    up = dict.fromkeys(STANDARD, 0.6)
     rows = Evaluation(up, values, 9, 4, 3, 3)._rows()
     assert {row[-1] for row in rows.values()} == {"higher"}  # no intervals, so no judgement
-    sides = (dict.fromkeys(MEASURES, (0.58, 0.62)), dict.fromkeys(MEASURES, (0.4, 0.55)))
+    sides = (dict.fromkeys(STANDARD, (0.58, 0.62)), dict.fromkeys(STANDARD, (0.4, 0.55)))
     rows = Evaluation(up, values, 9, 4, 3, 3, (), 0.95, *sides)._rows()
-    for name, measure in MEASURES.items():
+    for name, measure in STANDARD.items():
         assert rows[name][-1] == ("worse" if measure.better == "smaller" else "better")
     sides[1]["auc"] = (0.4, 0.59)  # they overlap
     assert Evaluation(up, values, 9, 4, 3, 3, (), 0.95, *sides).verdict("auc") == "unclear"
@@ -257,7 +267,7 @@ def test_rich_table():
     Console(file=out, width=100, no_color=True).print(e)
     text = out.getvalue()
     assert "…" not in text
-    for measure in MEASURES.values():
+    for measure in STANDARD.values():
         assert measure.label in text
     assert "unclear" in text
     assert "300 different scores became" in text
@@ -271,5 +281,5 @@ def test_html_is_escaped_and_complete():
     assert "Brier score" in page
     assert "0.2500" in page
     full = metrics.evaluate(Y, Q, raw=P)._repr_html_()
-    assert full.count("<tr") == 1 + len(MEASURES)
-    assert full.count("<td") == 7 * len(MEASURES)
+    assert full.count("<tr") == 1 + len(STANDARD)
+    assert full.count("<td") == 7 * len(STANDARD)

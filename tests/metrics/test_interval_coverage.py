@@ -36,13 +36,21 @@ def check(tallies, runs, level=0.95):
 
 @pytest.mark.full
 def test_a_glance_at_the_coverage(study):
-    tallies = study.coverage("common", "none", 200, 60, 100)
-    assert {len(found) for found in tallies.values()} == {11, 9}
-    check(tallies, 60)
+    tallies = study.coverage("common", "none", 200, 120, 100)
+    assert {len(found) for found in tallies.values()} == {13, 11}
+    check(tallies, 120)
 
 
 def test_a_glance_at_importance_weights(study):
     check(study.coverage("common", "importance", 300, 40, 100), 40)
+
+
+@pytest.mark.parametrize("world", ["overconfident", "skewed"])
+def test_a_glance_at_the_clinical_measures(root, world):
+    clinical = experiment(root, "coverage_clinical")
+    tallies = clinical.coverage(world, "importance", 300, 30, 100)
+    assert [len(found) for found in tallies.values()] == [9, 4, 4]
+    check(tallies, 30)
 
 
 def test_weights_taken_for_rows_would_not_hold_the_truth(study, monkeypatch):

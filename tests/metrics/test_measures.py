@@ -35,7 +35,9 @@ FRAME = pl.DataFrame({"p": P, "q": Q, "y": Y})
 def test_a_record_says_all_there_is_to_know(record):
     assert record.label
     assert record.meaning
-    assert record.better in ("smaller", "larger")
+    assert record.better in ("smaller", "larger", "closer")
+    assert record.groups
+    assert record.target == 0.0 or record.better == "closer"
     assert record.range[0] < record.range[1]
     assert record.of is not None or record.of_classes is not None
 
@@ -46,7 +48,7 @@ def test_names_differ_and_every_value_and_interval_lies_in_its_range():
     softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     codes = RNG.integers(0, 3, 300)
     for e, known in (
-        (cal.evaluate(Y, P, replicates=100), MEASURES),
+        (cal.evaluate(Y, P, replicates=100, measures="all"), MEASURES),
         (cal.evaluate(codes, softmax), CLASS_MEASURES),
     ):
         assert list(e.after) == list(known)

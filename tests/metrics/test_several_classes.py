@@ -483,7 +483,7 @@ def test_an_evaluation_is_a_value_and_prints():
     assert lines[0].split() == words.split()
     assert max(map(len, lines[: 2 + len(e.after)])) <= 100
     assert len(lines) == 2 + len(e.after) + 2 + len(e.notes)
-    assert f"weight 300; 4 classes, from {min(e.by_class['weight']):g} to" in str(e)
+    assert f"300 rows; 4 classes, from {min(e.by_class['weight']):g} to" in str(e)
     worst = names[int(np.argmax(e.by_class["ece"]))]
     assert f"largest ECE of a class: {max(e.by_class['ece']):.4f}, {str(worst)!r}" in str(e)
     page = e._repr_html_()
@@ -673,3 +673,32 @@ def test_nothing_heavy_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# --- the change of AUC --------------------------------------------------------------------------
+
+
+def test_the_change_of_auc_is_paired():
+    """The interval of the change holds the truth about as often as it says, and is narrow."""
+    rng = np.random.default_rng(0)
+    k, n, inside, narrower = 3, 300, 0, 0
+
+    def both(count):
+        y = rng.integers(k, size=count)
+        z = rng.normal(size=(count, k))
+        z[np.arange(count), y] += 1.0
+        other = z + 0.5 * rng.normal(size=z.shape)
+        return y, softmax(other, axis=1), softmax(z, axis=1)
+
+    y, raw, p = both(200_000)
+    truth = metrics.auc(y, p) - metrics.auc(y, raw)
+    for _ in range(200):
+        y, raw, p = both(n)
+        made = metrics.evaluate(y, p, raw=raw, replicates=100)
+        difference, low, high = made.change["auc"]
+        assert low <= difference <= high
+        inside += low <= truth <= high
+        (a, b), (c, d) = made.intervals["auc"], made.intervals_before["auc"]
+        narrower += high - low < 0.7 * ((b - a) + (d - c))
+    assert 181 <= inside <= 199
+    assert narrower == 200

@@ -217,8 +217,11 @@ ONLY_SEVERAL = (
 CALLS = {
     name: getattr(metrics, name)
     for name in metrics.__all__
-    if name.islower() and name not in ("profit", "loss_difference", *ONLY_SEVERAL)
-} | {"profit": lambda y, p=None, **options: metrics.profit(y, p, benefit=2.0, cost=1.0, **options)}
+    if name.islower() and name not in ("profit", "net_benefit", "loss_difference", *ONLY_SEVERAL)
+} | {
+    "profit": lambda y, p=None, **options: metrics.profit(y, p, benefit=2.0, cost=1.0, **options),
+    "net_benefit": lambda y, p=None, **o: metrics.net_benefit(y, p, threshold=0.3, **o),
+}
 EACH = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 Y, P = np.array([0, 1] * 200), np.linspace(0.01, 0.99, 400)
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import calibrant as cal
 from calibrant.errors import ParameterError
+from calibrant.other_words import MEASURES
 
 Y, P = [0, 1, 0, 1], [0.1, 0.9, 0.2, 0.7]
 
@@ -49,6 +50,27 @@ ASKED = {
 def test_the_error_names_our_word(ask, words):
     with pytest.raises(ParameterError, match=words):
         ask()
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_names_that_papers_have_for_a_measure_lead_to_ours(name):
+    """Each call that the error names runs, and is not what the error was about."""
+    with pytest.raises(AttributeError, match="Here it is ") as caught:
+        getattr(cal.metrics, name)
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 30)
+    y = np.arange(30) % 3
+    call = str(caught.value).partition("Here it is ")[2].split(", or ")[0].rstrip(".")
+    if call.startswith("smooth_ece"):  # of two classes
+        y, p = y == 0, p[:, 0]
+    found = eval(call, {**vars(cal.metrics), "y": y, "p": p})
+    assert np.isfinite(getattr(found, "value", found))
+
+
+def test_a_measure_misspelt():
+    with pytest.raises(AttributeError, match="Did you mean 'spiegelhalter'"):
+        cal.metrics.spiegelhalte  # noqa: B018
+    assert not hasattr(cal.metrics, "__wrapped__")
 
 
 def test_words_of_scikit_learn_that_are_ours_too():

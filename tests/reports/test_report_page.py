@@ -115,7 +115,7 @@ def test_values_appear_under_the_mouse(page, made):
     assert lines[0] == "scores as they are"
     at = int(np.argmin(np.abs(curve.mean_p - float(lines[1].split()[-1]))))
     assert lines[1] == f"predicted {curve.mean_p[at]:.3f}"
-    assert lines[2] == f"came {curve.fraction[at]:.3f}"
+    assert lines[2] == f"observed {curve.fraction[at]:.3f}"
     assert lines[3] == f"95 % interval {curve.lower[at]:.3f} to {curve.upper[at]:.3f}"
     assert lines[4] == f"weight {curve.weight[at]:g}"
     page("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
+from statistics import NormalDist
 
 from scipy.stats import chi2
+
+NORMAL = NormalDist()
 
 
 def exact(y, p, w=None):
@@ -105,6 +108,82 @@ def ece(y, p, w=None, bins=10, binning="width", ties="together"):
 
 def mce(y, p, w=None, bins=10, binning="width", ties="together"):
     return float(max(gap for _, gap in gaps(bins_of(exact(y, p, w), bins, binning, ties))))
+
+
+def rms(y, p, w=None, bins=10, binning="width", ties="together"):
+    rows = exact(y, p, w)
+    mean = sum(n * gap**2 for n, gap in gaps(bins_of(rows, bins, binning, ties))) / total(rows)
+    return math.sqrt(mean)
+
+
+def parts_of_rows(rows, bins, binning):
+    """For each bin its rows as (weight, label − probability); a tie's rows are divided alike."""
+    found = [[] for _ in range(bins)]
+    if binning == "width":
+        for label, prob, weight in rows:
+            found[width_bin(prob, bins)].append((weight, label - prob))
+        return [members for members in found if members]
+    ends = [sum(group_sizes(rows, bins)[: g + 1]) for g in range(bins)]
+    for label, prob, weight in rows:
+        low = sum(v for _, q, v in rows if q < prob)
+        high = low + sum(v for _, q, v in rows if q == prob)
+        for members, end, begin in zip(found, ends, [0, *ends], strict=False):
+            inside = min(high, end) - max(low, begin)
+            if inside > 0:
+                members.append((weight * inside / (high - low), label - prob))
+    return [members for members in found if members]
+
+
+def debiased(y, p, w=None, bins=10, binning="width", norm=2):
+    """The mean over cases of the square, or of the distance, less what chance adds to it.
+
+    The square of a mean has an unbiased estimate: the mean product of two different rows.
+    """
+    rows = exact(y, p, w)
+    value = 0.0
+    for members in parts_of_rows(rows, bins, binning):
+        size = sum(a for a, _ in members)
+        mean = sum(a * d for a, d in members) / size
+        products = pairs = Fraction(0)
+        for i, (a, d) in enumerate(members):
+            for j, (b, e) in enumerate(members):
+                if i != j:
+                    products += a * b * d * e
+                    pairs += a * b
+        square = products / pairs if pairs else Fraction(0)
+        value += float(size / total(rows)) * (
+            float(square) if norm == 2 else less_chance(float(abs(mean)), float(mean**2 - square))
+        )
+    return max(value, 0.0)
+
+
+def less_chance(gap, variance):
+    """2·gap − E|gap + √variance·Z|, by a sum over a fine grid of Z."""
+    if variance <= 0:
+        return gap
+    steps = [(k + 0.5) / 2000 for k in range(2000)]
+    blurred = sum(abs(gap + math.sqrt(variance) * NORMAL.inv_cdf(u)) for u in steps) / len(steps)
+    return 2 * gap - blurred
+
+
+def sweep(y, p, w=None, most=1000):
+    """Bins of whole ties: B = 2, 3, … of equal mass until a frequency falls."""
+    ties = list(cells(exact(y, p, w)).values())
+    n = sum(a + b for a, b in ties)
+    found = [ties]
+    for bins in range(2, most + 1):
+        groups, members, mass, closed = [], [], Fraction(0), 0
+        for a, b in ties:
+            members.append((a, b))
+            mass += a + b
+            if mass * bins // n > closed:
+                groups.append(members)
+                members, closed = [], mass * bins // n
+        rate = [sum(b for _, b in group) / sum(a + b for a, b in group) for group in groups]
+        if any(after < before for before, after in pairwise(rate)):
+            break
+        found = groups
+    return [len(group) for group in found]
 
 
 # --- proper scores, order -----------------------------------------------------------------------

@@ -136,6 +136,48 @@ def spiegelhalter(y, p, w, weights):
     return z, 2 * norm.sf(abs(z)), brier, promised
 
 
+# --- kernel calibration error -------------------------------------------------------------------
+
+
+def total_variation(p, q):
+    return sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
+
+
+def median_distance(p):
+    """Of the distinct rows; 1 where there is one."""
+    rows = sorted(set(map(tuple, p)))
+    apart = sorted(total_variation(a, b) for i, a in enumerate(rows) for b in rows[:i])
+    if not apart:
+        return 1.0
+    return (apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
+
+
+def skce(codes, p, w, bandwidth):
+    """One pair of different rows after the other; p: a distribution for each row."""
+    products, pairs = [], []
+    for i, (c, q, v) in enumerate(zip(codes, p, w, strict=True)):
+        for j, (d, r, u) in enumerate(zip(codes, p, w, strict=True)):
+            if i != j:
+                near = math.exp(-total_variation(q, r) / bandwidth)
+                inner = sum(
+                    ((c == m) - a) * ((d == m) - b)
+                    for m, (a, b) in enumerate(zip(q, r, strict=True))
+                )
+                products.append(v * u * near * inner)
+                pairs.append(v * u)
+    return math.fsum(products) / math.fsum(pairs)
+
+
+def all_skce(p, w, bandwidth):
+    """[(chance, SKCE)] of all labels that could have come."""
+    outcomes = []
+    for labels in product(range(len(p[0])), repeat=len(p)):
+        chance = math.prod(row[label] for row, label in zip(p, labels, strict=True))
+        if chance:
+            outcomes.append((chance, skce(labels, p, w, bandwidth)))
+    return outcomes
+
+
 # --- differences --------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.base import too_few
 from calibrant.maps import Map
+from calibrant.metrics.class_look import ClassLook
 from calibrant.metrics.first_look import FEW, FirstLook, LabelNames
 from calibrant.metrics.ranking import area, one_class
 from calibrant.result_tables import shown_percent
@@ -42,6 +43,7 @@ SAID_FIRST = {
     "wrong way": "upside_down",
     "nothing": "no_separation",
     "no order": "no_order",
+    "swapped": "columns_swapped",
 }
 #: a smaller loss of AUC is not mentioned
 AUC_LOST = 1e-3
@@ -79,8 +81,11 @@ def separated(table: ScoreTable) -> Iterator[Advice]:
         )
 
 
-def said_first(look: FirstLook, names: LabelNames) -> Iterator[Advice]:
-    """One class, the wrong direction, or scores that say nothing."""
+def said_first(look: FirstLook | ClassLook, names: Any) -> Iterator[Advice]:
+    """One class, the wrong direction, swapped columns, or scores that say nothing.
+
+    ``names`` are `LabelNames`, or `ClassNames` of several classes.
+    """
     if look.found in SAID_FIRST:
         figures = {"auc": look.auc, "low": look.low, "high": look.high}
         known = {name: value for name, value in figures.items() if value is not None}
@@ -94,7 +99,7 @@ def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
     told = {
         "percentages": f"{ends} and look like percentages: as they are they were judged as score / "
         "100. If they are something else, the figures before mean nothing.",
-        "points": f"{ends}: they are points, not probabilities. As they are only their order can "
+        "points": f"{ends}: they are points, not probabilities. As they are, only their order can "
         "be judged.",
     }
     if kind in told:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import Advice, advise_table, warn_of
+from calibrant.advice.table_checks import said_first
 from calibrant.auto.class_members import left_out
 from calibrant.auto.explain import explanation, refusal
 from calibrant.auto.folds import (
@@ -44,6 +45,7 @@ from calibrant.estimators.named_methods import BEFORE, check_orientation, named_
 from calibrant.estimators.registry import calibrators_of
 from calibrant.estimators.splits import FOLDS
 from calibrant.maps import Map
+from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
 from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.scaling.base import OneOrMany, VectorCalibrator, count_columns
@@ -114,13 +116,14 @@ class AutoCalibrator(OneOrMany):
         Each candidate's predictions out of fold, with what happened.
     pairs_ : dict of name to PairedCells
         Two classes: each candidate's predictions out of fold beside the scores of the same rows.
-    look_ : FirstLook
-        Two classes: their direction, and whether they say anything (see `explain`).
+    look_ : FirstLook, of several classes ClassLook
+        The direction of the scores, and whether they say anything (see `explain`).
     scores_are_ : str
         What the scores look like: probabilities, percentages, margins or points. Points stand for
         no probability: ``"uncalibrated"`` is then one rate for all rows.
     advice_ : tuple of Advice
-        Two classes: what deserves a look (see `advise`); `fit` also warns of it.
+        What deserves a look (see `advise`); `fit` also warns of it. Several classes: only what is
+        wrong with the scores themselves.
 
     Notes
     -----
@@ -172,7 +175,7 @@ class AutoCalibrator(OneOrMany):
     leaderboard_: Leaderboard | None
     chosen_: str
     refused_: str | None
-    look_: FirstLook | None
+    look_: FirstLook | ClassLook | None
     scores_are_: str
 
     def __init__(
@@ -335,7 +338,7 @@ class AutoCalibrator(OneOrMany):
         self._refuse_pos_label()
         matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
         named = self._named(KINDS)
-        self.look_, self.scores_are_ = None, "distributions"
+        self.look_, self.scores_are_ = class_look(matrix, self.weights), "distributions"
         weight = read_weight(sample_weight, len(to_column(y, "y")))
         present = None if weight is None else weight > 0
         pairs, clusters = row_splits(matrix, classes, self.cv, groups, self.random_state, present)
@@ -352,18 +355,19 @@ class AutoCalibrator(OneOrMany):
         self.oof_ = {
             name: ScoreMatrix(trial.oof, held.codes, held.weight) for name, trial in trials.items()
         }
-        self.pairs_, self.advice_ = {}, ()
+        self.pairs_, self.advice_ = {}, tuple(said_first(self.look_, ClassNames.of(classes)))
         self._learn_rows(trials[self.chosen_].map, matrix, classes)
+        warn_of(self._warnings)
         return self
 
     # --- what came of it ------------------------------------------------------------------------
 
-    def explain(self, *, names: LabelNames | None = None) -> str:
+    def explain(self, *, names: LabelNames | ClassNames | None = None) -> str:
         """What was chosen and why, in plain words with the figures.
 
         What is wrong with the scores themselves comes first: one class only, the wrong direction,
-        or that they say nothing. ``names`` says how to call the labels, their column and the option
-        that names the positive one.
+        columns that look swapped, or that they say nothing. ``names`` says how to call the labels,
+        their column and the option that names the positive one.
 
         >>> rng = np.random.default_rng(0)
         >>> p = rng.random(1000)
@@ -372,8 +376,12 @@ class AutoCalibrator(OneOrMany):
         """
         check_is_fitted(self, "map_")
         first = ""
-        if self.look_ is not None:
-            first = self.look_.headline(names or LabelNames.of(self.classes_, self.pos_label_))
+        if isinstance(self.look_, ClassLook):
+            known = names if isinstance(names, ClassNames) else ClassNames.of(self.classes_)
+            first = self.look_.headline(known)
+        elif self.look_ is not None:
+            labels = names if isinstance(names, LabelNames) else None
+            first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
         useless = self.look_ is not None and self.look_.useless

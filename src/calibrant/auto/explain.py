@@ -7,7 +7,7 @@ import math
 from calibrant.auto.leaderboard import Leaderboard, Standing
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import in_plain_words
-from calibrant.result_tables import shown_percent
+from calibrant.result_tables import rows_in_words, shown_percent
 
 __all__ = ["explanation", "refusal"]
 
@@ -39,7 +39,7 @@ def explanation(
     if refused is not None:
         parts = [refused]
     else:
-        gained = f"{_gained(chosen, board, scores_are)}{_share(chosen, before)}"
+        gained = _gained(chosen, board, scores_are, _share(chosen, before))
         name = in_plain_words(chosen.name)
         parts = [f"{name[:1].upper()}{name[1:]} was chosen. {_how(board)}, it {gained}."]
     parts.append(_order(chosen))
@@ -51,8 +51,8 @@ def explanation(
     best = next(row for row in board.rows if row is chosen or not row.certain)
     if best is not chosen and refused is None:
         parts.append(
-            f"{best.name} had the least log loss, {_number(best.log_loss)}, but was not ahead by "
-            "more than two standard errors."
+            f"The log loss of {best.name} was smaller still, {_number(best.log_loss)}, but by less "
+            "than two standard errors."
         )
     if board.left_out:
         parts.append(f"Left out: {'; '.join(board.left_out)}.")
@@ -61,7 +61,8 @@ def explanation(
 
 def _how(board: Leaderboard) -> str:
     return (
-        f"Judged out of fold ({board.folds} fold{'s' * (board.folds != 1)}, {_rows(board.weight)})"
+        f"On rows it had not seen ({rows_in_words(board.weight)}, {board.folds} "
+        f"fold{'s' * (board.folds != 1)})"
     )
 
 
@@ -71,10 +72,10 @@ def _all_the_same(board: Leaderboard, refused: str | None) -> str:
     if refused is not None:
         return "The scores are kept as they are."
     losses = f"{_number(before.log_loss)} before, {_number(chosen.log_loss)} after"
-    return f"What was fitted all the same is {chosen.name} (log loss out of fold: {losses})."
+    return f"All the same, {chosen.name} was fitted (log loss on rows it had not seen: {losses})."
 
 
-def _gained(row: Standing, board: Leaderboard, scores_are: str) -> str:
+def _gained(row: Standing, board: Leaderboard, scores_are: str, share: str = "") -> str:
     before = board[BEFORE].log_loss
     if math.isinf(before):
         return (
@@ -85,7 +86,7 @@ def _gained(row: Standing, board: Leaderboard, scores_are: str) -> str:
     low, high = (_number(value) for value in (row.gain_low, row.gain_high))
     loss = f"log loss{_OVER.get(scores_are, '')}"
     return (
-        f"{word} {_number(abs(row.gain))} in {loss} ({_number(before)} → "
+        f"{word} {_number(abs(row.gain))} in {loss} ({share}{_number(before)} → "
         f"{_number(row.log_loss)}; {100 * board.level:g} % interval of the gain {low} to {high})"
     )
 
@@ -96,7 +97,7 @@ _OVER = {"points": " over one rate for all rows"}
 def _share(row: Standing, before: Standing) -> str:
     if not math.isfinite(row.gain) or before.log_loss <= 0:
         return ""
-    return f", {shown_percent(row.gain / before.log_loss, 2)}"
+    return f"{shown_percent(row.gain / before.log_loss, 2)}: "
 
 
 def _order(row: Standing) -> str:
@@ -114,8 +115,3 @@ def _number(value: float) -> str:
         return "∞" if value > 0 else "−∞"
     text = f"{value:.4f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
     return text.replace("-", "−")
-
-
-def _rows(weight: float) -> str:
-    """How much there was to judge by: rows, or their weight where that is not whole."""
-    return f"{weight:,.0f} rows" if float(weight).is_integer() else f"rows of weight {weight:.10g}"

@@ -15,6 +15,7 @@ from calibrant.result_tables import (
     TableRow,
     frame_of,
     json_ready,
+    rows_in_words,
     shown_value,
 )
 
@@ -96,7 +97,8 @@ class Leaderboard(PrintsAsTable):
     method  log loss     ±   Brier     ±          gain (95 %)     AUC  change  values      s
     ──────  ────────  ────  ──────  ────  ───────────────────  ──────  ──────  ──────  ─────
     BLS *     0.3100  0.01  0.1000  0.01  0.02 (0.01 to 0.03)  0.9000       0      50  0.200
-    * chosen; out of fold, 5 folds, weight 400; gain in log loss over uncalibrated, ± standard error
+    * chosen; judged out of fold (400 rows, 5 folds); gain: in log loss over uncalibrated; ±: \
+standard error
     """
 
     rows: tuple[Standing, ...]
@@ -181,8 +183,8 @@ class Leaderboard(PrintsAsTable):
 
     def _below(self) -> list[str]:
         how = (
-            f"* chosen; out of fold, {self.folds} fold{'s' * (self.folds != 1)}, weight "
-            f"{self.weight:.10g}; gain in log loss over {BEFORE}, ± standard error"
+            f"* chosen; judged out of fold ({rows_in_words(self.weight)}, {self.folds} "
+            f"fold{'s' * (self.folds != 1)}); gain: in log loss over {BEFORE}; ±: standard error"
         )
         notes = [f"note: {note}" for note in self.notes]
         notes += [f"left out: {one}" for one in self.left_out]

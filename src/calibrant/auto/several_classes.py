@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from calibrant.scaling.temperature import Temperature
 
 __all__ = [
     "MIXTURE",
+    "HeldOutClasses",
     "HeldOutMatrix",
     "as_they_came",
     "count_distinct",
@@ -158,9 +159,10 @@ def judge_classes(
     inner = {name: _tried(one, seen, held, bar) for name, one in members.items()}
     others = {name: _tried(one, matrix, held, bar) for name, one in named.items()}
     bar.close()
-    p = as_they_came(matrix, held.rows)
     trials = {
-        BEFORE: CandidateTrial(unchanged(matrix), 0.0, held.judged(p), held.kept(p)),
+        BEFORE: CandidateTrial(
+            unchanged(matrix), 0.0, held.judged(held.before), held.kept(held.before)
+        ),
         MIXTURE: _mix(inner, held, view),
     }
     for name, one in inner.items():
@@ -168,11 +170,22 @@ def judge_classes(
     return {**trials, **others}, sample
 
 
+class HeldOutClasses(NamedTuple):
+    """The distributions of rows that were held out before and after calibration, AUC of both, the
+    number of folds, and the places of the rows."""
+
+    before: ScoreMatrix
+    after: ScoreMatrix
+    aucs: tuple[float | None, float | None]
+    folds: int
+    rows: Index
+
+
 class HeldOutMatrix:
     """The rows of a matrix that are held out, fold after fold.
 
     A row that is held out r times counts 1/r each time. ``weight`` is in the units of the weights
-    that came, ``size`` in units of rows.
+    that came, ``size`` in units of rows. ``before`` are the distributions without a calibrator.
     """
 
     def __init__(self, matrix: ScoreMatrix, pairs: Pairs, weights: str) -> None:
@@ -185,6 +198,13 @@ class HeldOutMatrix:
         size = weight_in_rows(matrix.weight, weights)
         self.weight = share if matrix.weight is None else matrix.weight[self.rows] * share
         self.size = share if size is None else size[self.rows] * share
+        self.before = as_they_came(matrix, self.rows)
+        whole, apart = self._area(self.before, [slice(None)]), self._area(self.before, self._folds)
+        self.beyond = 0.0 if whole is None or apart is None else whole - apart
+
+    @property
+    def _folds(self) -> list[NDArray[np.bool_]]:
+        return [self.fold == f for f in range(len(self.pairs))]
 
     def rests(self, matrix: ScoreMatrix) -> Iterator[ScoreMatrix]:
         """The rows to learn from, fold after fold. A single part is taken once for all candidates,
@@ -201,27 +221,40 @@ class HeldOutMatrix:
         return p if p.shape[1] <= FEW_CLASSES else p.astype(np.float32)
 
     def judged(self, p: Array) -> Judged:
-        """The losses of predictions of these rows."""
+        """The losses of predictions of these rows.
+
+        AUC is the mean over the classes that came, each against the rest. It is that of the scores
+        over all rows, plus what changed within folds: each fold has a map of its own.
+        """
         own = p[np.arange(len(p)), self.codes]
         with np.errstate(divide="ignore"):
             surprise = -np.log(own)
         square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
         certain = bool(p.min(initial=1.0) <= 0.0)
-        return Judged(surprise, square, self._area(p), certain)
+        auc = self._area(p, self._folds)
+        if auc is not None:
+            auc = min(max(auc + self.beyond, 0.0), 1.0)
+        return Judged(surprise, square, auc, certain)
 
-    def _area(self, p: Array) -> float | None:
-        """The share of pairs in the right order, of all classes and folds; None of many classes."""
-        pairs, ordered = 0.0, 0.0
-        for f in range(len(self.pairs) if p.shape[1] <= FEW_CLASSES else 0):
-            here = self.fold == f
-            if not here.any():
-                continue
+    def aucs(self, outputs: Mapping[str, Array]) -> dict[str, float | None]:
+        """AUC of predictions by name."""
+        return {name: self.judged(p).auc for name, p in outputs.items()}
+
+    def _area(self, p: Array, parts: list[Any]) -> float | None:
+        """The mean over classes of the share of pairs within parts that are in order; None of many
+        classes."""
+        if p.shape[1] > FEW_CLASSES:
+            return None
+        pairs, ordered = np.zeros((2, p.shape[1]))
+        for here in parts:
             part = ScoreMatrix(p[here], self.codes[here], self.weight[here])
-            for table in class_tables(part):
+            for column, table in enumerate(class_tables(part) if len(part) else ()):
                 if not one_class(table):
                     n = table.total_negative * table.total_positive
-                    pairs, ordered = pairs + n, ordered + n * area(table)
-        return ordered / pairs if pairs else None
+                    pairs[column] += n
+                    ordered[column] += n * area(table)
+        some = pairs > 0
+        return float(np.mean(ordered[some] / pairs[some])) if some.any() else None
 
 
 def _tried(

@@ -35,8 +35,8 @@ LOSSES: Mapping[str, Loss] = {"exponential": EXPONENTIAL, "log": LOG}
 class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Boosting of stumps, trees or any classifier, with the exponential or the log loss.
 
-    F(x) = Σ αₜhₜ(x) with votes hₜ of −1 or 1 (or between them), each learner fitted to the rows
-    weighted by how badly F does on them. High F speaks for ``classes_[1]``. There are three scores:
+    F(x) = Σ αₜhₜ(x), where the votes hₜ are −1 or 1, or between them. Each learner is fitted to the
+    rows weighted by how badly F does on them. High F speaks for ``classes_[1]``. Of three scores,
     `decision_function` is F; `raw_score` is the weighted share of votes for that class, in [0, 1];
     `predict_proba` is the link of the loss, σ(2F) or σ(F). Each has a staged version.
 
@@ -54,9 +54,9 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     on_perfect : {"continue", "stop"}, default="continue"
         What to do after a learner that is never wrong, whose α is made finite (see Notes).
     resample : bool, default=False
-        Draw as many rows as there are, by their weights and with replacement, for each learner,
-        instead of weighting them. Only ten draws in a row without a learner better than chance stop
-        boosting.
+        For each learner draw as many rows as there are, by their weights and with replacement,
+        instead of weighting them. Boosting stops after ten draws in a row without a learner that is
+        better than chance.
     loss : {"exponential", "log"}, default="exponential"
     n_estimators : int, default=100
         The number of rounds.
@@ -97,26 +97,27 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Start with F = 0. In each round the rows have weights ∝ s·exp(−yF), or s·1/(1+exp(yF)) for the
-    log loss [2]_, with y = ±1 and s the sample weight, computed from F anew in logarithms, so that
-    nothing overflows. They are scaled to the sum of the sample weights and given to the learner. Of
-    the total, W_c = Σ w(1+yh)/2 is right and W_e = Σ w(1−yh)/2 wrong. If W_c ≤ W_e the learner is
-    no better than chance: it is dropped and boosting stops, with a `CalibrationWarning`. If that is
-    the first one, F = 0 and all probabilities are ½. Otherwise F grows by αh with
+    log loss [2]_, where y = ±1 and s is the sample weight. They are computed from F anew, in
+    logarithms, so that nothing overflows. The learner gets them scaled to the sum of the sample
+    weights. Of the total, W_c = Σ w(1+yh)/2 is right and W_e = Σ w(1−yh)/2 is wrong. If W_c ≤ W_e
+    the learner is no better than chance: it is dropped and boosting stops, with a
+    `CalibrationWarning`. If that is the first one, F = 0 and all probabilities are ½. Otherwise F
+    grows by αh with
 
-    - hard votes: α = ½ ln(W_c / W_e), and for a perfect learner (W_e = 0) ½ ln((1+ε)/ε) with
-      ε = 1/(2n), n the sum of the sample weights, but at least 1;
-    - soft votes: the α that minimises Σ w·exp(−αyh), which is the exponential loss along h, and for
-      the log loss an upper bound of it that also gives the formula for hard votes [2]_. If no vote
-      is wrong there is no minimum: a right and a wrong vote of weight ε are added.
+    - hard votes: α = ½ ln(W_c / W_e). For a perfect learner (W_e = 0) it is ½ ln((1+ε)/ε) with
+      ε = 1/(2n), where n is the sum of the sample weights, but at least 1;
+    - soft votes: the α that minimises Σ w·exp(−αyh). This is the exponential loss along h. For the
+      log loss it is an upper bound, which also gives the formula for hard votes [2]_. If no vote is
+      wrong there is no minimum: a right and a wrong vote of weight ε are added.
 
-    A perfect learner moves all weights alike, so the next learner is the same but for ties, and F
+    A perfect learner moves all weights alike. So the next learner is the same but for ties, and F
     grows without changing its order: ``on_perfect="stop"`` saves that time.
 
-    Weights are in units of rows, except that ``min_samples_leaf`` counts rows; a row of weight zero
-    is as if absent. What learners see is rounded to 2⁻³⁰ of the mean weight, and at least that;
-    α uses the weights themselves.
+    Weights are in units of rows, except that ``min_samples_leaf`` counts rows. A row of weight zero
+    is as if absent. Learners see weights that are rounded to 2⁻³⁰ of the mean weight, and are at
+    least that; α uses the weights themselves.
 
-    Cost: that of the learners, plus O(N) per round. Staged scores run each learner once,
+    Costs as much as the learners, plus O(N) per round. Staged scores run each learner once,
     O(N·rounds) in all, and keep O(N) numbers.
 
     Named trees need complete numbers (sparse ones, too). A classifier of your own gets frames as

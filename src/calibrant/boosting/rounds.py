@@ -27,17 +27,17 @@ __all__ = [
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: what is taken for rounding: a learner must be right on more of the weight than wrong by more than
-#: this, and a smaller soft vote is none
+#: less than this is taken for rounding: a learner must be right on that much more weight than it is
+#: wrong on, and a soft vote that is smaller counts as none
 NOISE = 2.0**-40
 #: the largest α·max|h|: ½·ln(1/W_e) for the smallest positive W_e
 STRONGEST = 0.5 * 745.0
 
-#: a learner sees weights per unit of sample weight, whose mean is one, in multiples of this
+#: learners get weights in multiples of this, per unit of sample weight; their mean is one
 GRAIN = 2.0**-30
-#: the largest power of two, up or down, that the sum of the weights given to a learner may be
+#: the sum of the weights that a learner gets is between 2 to minus this and 2 to this
 FARTHEST = 60
-#: how many draws of rows may fail to give a learner better than chance before boosting stops
+#: boosting stops after this many draws of rows without a learner that is better than chance
 DRAWS = 10
 
 #: ln of the weight that a loss gives to a row of margin yF
@@ -67,8 +67,8 @@ NOTHING = LearnerWeight(0.0, False, 0.5, 0.5)
 def row_weights(margin: Array, sample: Array, loss: str) -> Array:
     """Weights of rows with margins yF and sample weights, summing to one.
 
-    Taken from the margins anew in each round, the largest loss set to one before the exponential:
-    its row cannot underflow, so neither can the sum.
+    They are computed from the margins anew in each round. The largest loss is set to one before the
+    exponential is taken, so that its row cannot underflow, and neither can the sum.
 
     >>> row_weights(np.array([0.0, 1e6]), np.ones(2), "log").tolist()
     [1.0, 0.0]
@@ -79,11 +79,12 @@ def row_weights(margin: Array, sample: Array, loss: str) -> Array:
 
 
 def seen_weights(weights: Array, sample: Array) -> Array:
-    """The weights as a learner gets them: summing to the sample weights, none too light to be seen.
+    """The weights as a learner gets them: their sum is that of the sample weights, and none is too
+    light to be seen.
 
-    Per unit of sample weight they are multiples of 2⁻³⁰, and at least one. Trees would not tell
-    less from rounding; and sums of whole sample weights are so exact, in any order, that neither
-    the order of rows nor writing a weight as repeated rows can break a tie between two splits.
+    Per unit of sample weight they are multiples of 2⁻³⁰, and at least one of these: trees could not
+    tell less from rounding. So sums of whole sample weights are exact in any order. Then neither
+    the order of rows, nor repeated rows in place of a weight, can break a tie between two splits.
 
     >>> seen_weights(np.array([0.5, 0.5, 0.0]), np.array([1.0, 2.0, 1.0])).round(6).tolist()
     [2.0, 2.0, 0.0]
@@ -93,7 +94,7 @@ def seen_weights(weights: Array, sample: Array) -> Array:
 
 
 def within_reach(sample: Array) -> Array:
-    """Sample weights times a power of two, if trees could not square their sum otherwise."""
+    """Sample weights, multiplied by a power of two if trees could not square their sum."""
     exponent = math.frexp(float(sample.sum()))[1]
     near = np.ldexp(sample, min(max(exponent, -FARTHEST), FARTHEST) - exponent)
     return np.maximum(near, np.finfo(np.float64).tiny)
@@ -117,8 +118,8 @@ def hard_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
 def soft_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
     """The α that minimises Z(α) = Σ w·exp(−α·y·h) for real votes, given y·h in [−1, 1].
 
-    If no vote is wrong, Z has no minimum; then a right and a wrong vote of weight ε and of the size
-    of the largest are added, which for votes of ±1 gives α = ½ ln((W_c + ε) / (W_e + ε)).
+    If no vote is wrong, Z has no minimum. Then a right and a wrong vote are added, each of weight ε
+    and as large as the largest vote. For votes of ±1 this gives α = ½ ln((W_c + ε) / (W_e + ε)).
 
     >>> v = soft_vote(np.array([0.5, 0.25, 0.25]), np.array([1.0, 1.0, -1.0]), 0.1)
     >>> round(v.alpha, 4)

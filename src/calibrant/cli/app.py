@@ -41,7 +41,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def calibrant(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Turn any classifier's scores into probabilities people can act on.

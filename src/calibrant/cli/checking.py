@@ -42,15 +42,20 @@ CheckedFile = Annotated[
 ]
 Alarms = Annotated[float, typer.Option(help="Chance of an alarm if nothing has changed.")]
 Least = Annotated[
-    float, typer.Option(help="Change of the probability (root mean square) that matters.")
+    float, typer.Option(help="Smallest change of the probability (root mean square) that matters.")
 ]
 WeightsAre = Annotated[
     str,
-    typer.Option(metavar="importance|counts", help="A weight is one row, or so many rows."),
+    typer.Option(
+        metavar="importance|counts",
+        help="Whether a weight says how much a row matters, or how many rows it stands for.",
+    ),
 ]
 UpdatedFile = Annotated[
     Path | None,
-    typer.Option(metavar="OUT", help="Write the calibrator with the remedy, if one will do."),
+    typer.Option(
+        metavar="OUT", help="Write a mended calibrator, where a shift or a line is enough."
+    ),
 ]
 ExitCode = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 3 if something is to be done.")
@@ -90,13 +95,13 @@ def check(
       calibrant check march.parquet -c c.json --least 0.01
       calibrant check march.csv -c three-classes.json --label kind
 
-    New rows are compared with old ones, with what a calibrator says, or,
-    given both, by the calibrator's probabilities. Scores that moved are no
-    alarm: what they mean must have changed. Several classes are checked
-    against a calibrator, each against the rest, at one level for all.
+    New rows are compared with old rows, or with what a calibrator says.
+    With both, the calibrator's probabilities of old and new rows are
+    compared. Scores that only moved raise no alarm: what they mean must have
+    changed. With several classes each is checked against the rest.
 
-    Each check may raise a false alarm: for n of them, a nightly job say,
-    give each the level 0.05/n, and only rows that came since the last.
+    Each check may raise a false alarm. Before n checks, as in a nightly job,
+    give each the level 0.05/n, and only rows that came since the last one.
     """
     from calibrant.cli.column_roles import complete_roles
     from calibrant.monitor import check_drift

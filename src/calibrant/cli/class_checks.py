@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from calibrant.cli import class_jobs, class_reading
 from calibrant.cli.class_reading import ClassRoles
 from calibrant.cli.console import command, run_with_status, say, say_json, show, tell
+from calibrant.cli.first_words import class_names
 from calibrant.cli.jobs import file_facts
 from calibrant.cli.options import EngineOptions
 from calibrant.errors import InputError, ParameterError
@@ -70,9 +71,7 @@ def check_classes(
 
     fitted, path = reference.calibrator()
     label = roles.label or fitted.provenance.get("label_column")
-    if not isinstance(label, str):
-        raise InputError("the column of labels is not known. Name it with --label COL.")
-    roles = roles._replace(label=label)
+    roles = roles._replace(label=label if isinstance(label, str) else "")
     read = class_reading.open_and_read(files, roles, place, json, fitted=(fitted, path))
     drift = run_with_status(
         lambda: check_class_drift(
@@ -85,7 +84,7 @@ def check_classes(
         f"checking {len(read.classes)} classes",
         json,
     )
-    found, todo = drift.in_words()
+    found, todo = drift.in_words(class_names(read, "check"))
     if json:
         say_json({**drift.to_dict(), "summary": f"{found} {todo}", **file_facts(read)})
     else:
@@ -93,7 +92,7 @@ def check_classes(
         say()
         tell((found, "bold"))
         tell(todo)
-        if drift.recommendation != "none":
+        if drift.recommendation != "none" and not (drift.look and drift.look.useless):
             say("Fit one: ", command(_fit_command(files, read.facts, read.classes)))
     return drift.recommendation != "none"
 

@@ -44,16 +44,23 @@ class ColumnsByClass(NamedTuple):
     classes: tuple[Label, ...]
     columns: tuple[str, ...]
 
-    def line(self, option: str) -> str:
-        """Which column is taken for which class, in one line."""
+    def line(self, option: str, guessed: str = "") -> str:
+        """Which column is taken for which class, in one line; ``guessed`` is that of the labels."""
         pairs = list(zip(self.classes, self.columns, strict=True))
-        shown = ", ".join(f"{column} is {label!r}" for label, column in pairs[:SHOWN])
+        shown = ", ".join(f"{_called(column)} is {label!r}" for label, column in pairs[:SHOWN])
         more = f", … ({len(pairs)} classes)" if len(pairs) > SHOWN else ""
-        return f"Columns: {shown}{more}. To name others: {option} CLASS=COLUMN."
+        label = f"label = `{guessed}`, " if guessed else ""
+        other = "--label COL, " if guessed else ""
+        return f"Columns: {label}{shown}{more}. To name others: {other}{option} CLASS=COLUMN."
 
     def to_dict(self) -> dict[str, str]:
         """The column of each class, by the text of the class."""
         return {str(c): column for c, column in zip(self.classes, self.columns, strict=True)}
+
+
+def _called(column: str) -> str:
+    """A column as a line names it: in marks if it holds more than letters and digits."""
+    return column if re.fullmatch(r"\w+", column) else f"`{column}`"
 
 
 def are_special(words: Sequence[str]) -> bool:

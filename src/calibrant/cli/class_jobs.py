@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.advice import Advice
+from calibrant.cli.first_words import class_names
 from calibrant.cli.jobs import FitResult, with_facts
 from calibrant.cli.method_names import ALWAYS, make_class_calibrator
 from calibrant.data.score_matrix import ScoreMatrix, are_distributions
@@ -21,13 +22,17 @@ from calibrant.errors import AdviceWarning, InputError
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import METHODS, calibrator_class
 from calibrant.estimators.saved_labels import label_array
+from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
 from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.out_of_fold import with_auc_within_folds
 from calibrant.metrics.probability_matrix import top_table
 
 if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
+    from calibrant.auto.several_classes import HeldOutClasses
     from calibrant.metrics import MulticlassEvaluation
+    from calibrant.metrics.all_measures import Records
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
 
@@ -56,11 +61,11 @@ LEVEL, REPLICATES = 0.95, 1000
 class ClassFitResult(FitResult):
     """A calibrator of several classes, and how it does on rows it has not seen.
 
-    ``before`` and ``after`` are tables of the most probable class; ``seen`` are the distributions
-    behind ``after``.
+    ``before`` and ``after`` are tables of the most probable class; ``unseen`` are the distributions
+    behind them.
     """
 
-    seen: ScoreMatrix | None = None
+    unseen: HeldOutClasses | None = None
 
     @property
     def sizes(self) -> str:
@@ -72,20 +77,13 @@ class ClassFitResult(FitResult):
         return f"{shown}{more}; {len(pairs)} classes.{_few_rows(self.read)}"
 
     @property
-    def verdict(self) -> str | None:
-        return self.calibrator.explain() if hasattr(self.calibrator, "explain") else None
+    def look(self) -> ClassLook:
+        known = getattr(self.calibrator, "look_", None)
+        return known if isinstance(known, ClassLook) else class_look(self.read.matrix)
 
     @property
-    def look(self) -> None:
-        return None
-
-    @property
-    def names(self) -> None:
-        return None
-
-    @property
-    def shown_evaluation(self) -> Any:
-        return self.evaluation
+    def names(self) -> ClassNames:
+        return class_names(self.read)
 
     @property
     def diagram_title(self) -> str:
@@ -96,14 +94,18 @@ class ClassFitResult(FitResult):
         return "There are too few rows for an estimate for new rows."
 
     def picture(self, format: str) -> bytes:
-        if self.seen is None:
+        if self.unseen is None:
             raise InputError("a plot needs rows that are held out, but there are too few.")
-        return draw(self.seen, self.read.classes, format=format)
+        seen = self.unseen
+        return draw(seen.after, self.read.classes, format=format, raw=seen.before)
 
     def page(self, saved_as: Path | None) -> Report:
-        from sklearn.base import clone
+        from calibrant.reports.make import report_of
 
-        return page(self.read, clone(self.calibrator), saved_as=saved_as)
+        if self.unseen is None:
+            raise InputError("a report needs rows that are held out, but there are too few.")
+        words = page_words(self.read, saved_as)
+        return report_of(self.calibrator, self.read.matrix, unseen=self.unseen, **words)
 
 
 def _few_rows(read: FileMatrix) -> str:
@@ -152,30 +154,22 @@ def fit(read: FileMatrix, calibrator: Any, *, folds: int = 5) -> ClassFitResult:
         evaluation=with_auc_within_folds(evaluation, *seen.aucs),
         before=top_table(seen.before),
         after=top_table(seen.after),
-        seen=seen.after,
+        unseen=seen,
     )
 
 
-class UnseenRows(NamedTuple):
-    """Distributions of rows held out before and after, AUC within folds, and the folds."""
-
-    before: ScoreMatrix
-    after: ScoreMatrix
-    aucs: tuple[float | None, float | None]
-    folds: int
-
-
-def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> UnseenRows:
+def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int) -> HeldOutClasses:
     """The predictions of rows held out; an automatic choice has made them already."""
     from sklearn.base import clone
 
-    from calibrant.auto.several_classes import HeldOutMatrix, as_they_came, row_splits
+    from calibrant.auto.several_classes import HeldOutClasses, HeldOutMatrix, row_splits
 
+    pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
     board = getattr(calibrator, "leaderboard_", None)
     if board is not None:
         oof, aucs = calibrator.oof_, (board[BEFORE].auc, board.chosen.auc)
-        return UnseenRows(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds)
-    pairs, _ = row_splits(matrix, label_array(tuple(classes)), folds, None, 0)
+        places = np.concatenate([test for _, test in pairs])
+        return HeldOutClasses(oof[BEFORE], oof[calibrator.chosen_], aucs, board.folds, places)
     parts = []
     for train, test in pairs:
         rest = matrix.take(train)
@@ -183,18 +177,19 @@ def _unseen(calibrator: Any, matrix: ScoreMatrix, classes: list[Any], folds: int
         parts.append(one.predict_proba(matrix.scores[test], on_range="allow"))
     held = HeldOutMatrix(matrix, pairs, "importance")
     rows = matrix.take(held.rows)
-    both = as_they_came(matrix, held.rows), np.concatenate(parts)
+    both = held.before, np.concatenate(parts)
     before, after = (ScoreMatrix(p, rows.codes, rows.weight) for p in both)
     first, second = (held.judged(p).auc for p in both)
-    return UnseenRows(before, after, (first, second), len(pairs))
+    return HeldOutClasses(before, after, (first, second), len(pairs), held.rows)
 
 
 def _measured(
     after: ScoreMatrix,
     before: ScoreMatrix | None,
     classes: Sequence[Any],
-    bins: int = 10,
+    bins: Bins = 10,
     options: IntervalOptions | None = None,
+    records: Records | None = None,
 ) -> MulticlassEvaluation:
     from calibrant.metrics.evaluating_classes import evaluate_classes
 
@@ -206,14 +201,19 @@ def _measured(
         after.weight,
         list(classes),
         options,
+        records,
     )
 
 
 def evaluate(
-    read: FileMatrix, *, bins: int, intervals: IntervalOptions | None
+    read: FileMatrix,
+    *,
+    bins: Bins,
+    intervals: IntervalOptions | None,
+    records: Records | None = None,
 ) -> MulticlassEvaluation:
-    """All measures of columns of probabilities."""
-    return _measured(read.matrix, read.raw, read.classes, bins, intervals)
+    """The measures of columns of probabilities."""
+    return _measured(read.matrix, read.raw, read.classes, bins, intervals, records)
 
 
 def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
@@ -253,8 +253,6 @@ def page(
     """The page on the scores of files."""
     from calibrant.reports.make import calibration_report
 
-    columns = read.facts["score_columns"]
-    shown = ", ".join(columns[:3]) + (", …" if len(columns) > 3 else "")
     return calibration_report(
         read.matrix.scores,
         labels_of(read.matrix, read.classes),
@@ -262,11 +260,19 @@ def page(
         calibrator=calibrator,
         classes=list(read.classes),
         title=title,
-        score_name=shown,
-        label_name=read.facts["label_column"],
-        source={"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"},
-        saved_as="calibrator.json" if saved_as is None else str(saved_as),
+        **page_words(read, saved_as),
     )
+
+
+def page_words(read: FileMatrix, saved_as: Path | None) -> dict[str, Any]:
+    """What a page calls the columns, the files and the calibrator."""
+    columns = read.facts["score_columns"]
+    return {
+        "score_name": ", ".join(columns[:3]) + (", …" if len(columns) > 3 else ""),
+        "label_name": read.facts["label_column"],
+        "source": {"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"},
+        "saved_as": "calibrator.json" if saved_as is None else str(saved_as),
+    }
 
 
 def draw(
@@ -274,10 +280,12 @@ def draw(
     classes: Sequence[Any],
     *,
     format: str = "png",
-    bins: int = 10,
+    bins: Bins = 10,
     title: str | None = None,
+    raw: ScoreMatrix | None = None,
 ) -> bytes:
-    """A reliability diagram of the top label and of each class, the heaviest of many."""
+    """A reliability diagram of the top label and of each class, the heaviest of many; ``raw`` are
+    the scores of the same rows before."""
     from calibrant.diagrams.draw import render
     from calibrant.diagrams.draw.classes import class_diagram
 
@@ -289,6 +297,7 @@ def draw(
         show=[classes[column] for column in sorted(heaviest.tolist())],
         bins=bins,
         sample_weight=matrix.weight,
+        raw=None if raw is None else raw.scores,
         title=title,
     )
     return render(figure, format)

@@ -27,11 +27,11 @@ __all__ = ["ClassRoles", "fitted_columns", "open_and_read", "read"]
 class ClassRoles(NamedTuple):
     """The columns to read: words for those of the scores, and the names of the others.
 
-    ``option`` is the one that the words came by.
+    ``option`` is the one that the words came by. Without a name the labels are looked for.
     """
 
     scores: Sequence[str]
-    label: str
+    label: str = ""
     weight: str | None = None
     raw: Sequence[str] = ()
     option: str = "--score"
@@ -82,6 +82,12 @@ def read(
     The classes are those of the labels, or of a calibrator, which comes with the name of its file.
     """
     role = "probability" if probabilities else "score"
+    guessed = not roles.label
+    if guessed:
+        from calibrant.cli.column_roles import likely_label
+
+        known = () if fitted is None else fitted[0].provenance.get("score_columns", ())
+        roles = roles._replace(label=likely_label(engine, files, roles, known))
     wanted = [word for word in (*roles.scores, *roles.raw) if not are_special([word])]
     rows = engine.class_rows(files, wanted, roles.label, roles.weight, role)
     labels, taken = rows.labels(), (roles.label, roles.weight)
@@ -106,6 +112,7 @@ def read(
     if probabilities and not are_distributions(matrix.scores):
         rows.refuse_sums(known.columns)
     facts = rows.facts(len(found.codes)) | {"score_columns": list(known.columns)}
+    facts |= {"guessed": ["label"]} if guessed else {}
     raw = _matrix(found, slice(k, 2 * k)) if roles.raw else None
     return FileMatrix(matrix, known.classes, facts, raw), known
 
@@ -134,7 +141,8 @@ def open_and_read(
     with engine_for("reading", quiet, place) as opened:
         found, columns = read(opened, files, roles, probabilities=probabilities, fitted=fitted)
     if not quiet:
-        tell(columns.line(roles.option))
+        guessed = found.facts["label_column"] if "guessed" in found.facts else ""
+        tell(columns.line(roles.option, guessed))
     return found
 
 

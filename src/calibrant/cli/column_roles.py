@@ -16,16 +16,27 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from calibrant.cli.jobs import ColumnRoles, Files
+from calibrant.cli.asked_columns import ColumnRoles, positive_in_words
+from calibrant.cli.class_columns import AskedColumn, assign, expand
+from calibrant.cli.jobs import Files
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.number_spelling import SPELLINGS
 from calibrant.engines.files.spelled_labels import classes_of, typed_present
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
+    from calibrant.cli.class_reading import ClassRoles
     from calibrant.engines.open_engine import Engine
 
-__all__ = ["ColumnLook", "complete_roles", "label_rank", "probability_rank", "score_rank"]
+__all__ = [
+    "ColumnLook",
+    "class_label_rank",
+    "complete_roles",
+    "label_rank",
+    "likely_label",
+    "probability_rank",
+    "score_rank",
+]
 
 #: rows that are looked at, and values in all of a wide file
 ROWS, VALUES = 5_000, 2_000_000
@@ -56,6 +67,8 @@ OUTCOME_WORDS = LABELS - {"y"} | _words_of(
     "readmitted cancelled canceled spam disease diagnosis diabetes approved accepted paid "
     "subscribed malignant relapse happened observed positive"
 )
+#: further names of labels of several classes
+CLASS_NAMES = _words_of("kind type category species group classes")
 #: words in names of what is neither a score nor a label
 NEVER = _words_of(
     "id ids uuid guid key index idx row nr customer user account client weight weights w fold "
@@ -244,6 +257,40 @@ def complete_roles(
     return replace(columns, **names, guessed=tuple(missing))
 
 
+def likely_label(engine: Engine, files: Files, roles: ClassRoles, known: Sequence[str] = ()) -> str:
+    """The column of labels beside a column of scores for each class.
+
+    Its values are the classes that the names of the score columns tell; else its own name says that
+    it is one of labels. ``known`` are the columns of scores where none are asked for.
+    """
+    looks = _looks(engine.first_rows(files, ROWS))
+    names = [look.name for look in looks]
+    asked = expand(roles.scores or known, names, option=roles.option, taken=(roles.weight,))
+    raw = expand(roles.raw, names, option="--raw") if roles.raw else []
+    taken = {roles.weight, *(one.column for one in (*asked, *raw))}
+    free = [look for look in looks if look.name not in taken]
+    best = _likeliest(free, lambda look: class_label_rank(look, asked), sole=False)
+    if len(best) == 1:
+        return best[0].name
+    raise InputError(f"{_unclear('label', best)} {_listed(looks)}")
+
+
+def class_label_rank(look: ColumnLook, asked: Sequence[AskedColumn]) -> int:
+    """How likely a column is the labels of several classes whose columns these are: 3 to 5 if its
+    values are their classes, 1 or 2 by its name alone, 0 if it is none."""
+    if look.never or PREDICTED.intersection((look.joined, *look.words)):
+        return 0
+    called = look.called(LABELS | CLASS_NAMES, OUTCOME_WORDS | CLASS_NAMES)
+    if not 2 <= len(look.distinct) <= len(asked):
+        return called if look.more and len(look.distinct) == 1 else 0
+    with suppress(InputError):
+        text = all(isinstance(value, str) for value in look.distinct)
+        values = typed_present(look.distinct) if text else {v: v for v in look.distinct}
+        assign(asked, list(values.values()), look.name, option="--score")
+        return 3 + called
+    return called
+
+
 def _listed(looks: Sequence[ColumnLook]) -> str:
     """The columns in words, and what may be wrong with all of them."""
     if not any(look.values for look in looks):
@@ -304,19 +351,19 @@ def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
 
 def _words(found: Mapping[str, ColumnLook], columns: ColumnRoles) -> str:
     said = ", ".join(
-        f"{option} = `{look.name}`{_positive(look, columns.pos_label) if option == 'label' else ''}"
+        f"{option} = `{look.name}`{_positive(look, columns) if option == 'label' else ''}"
         for option, look in found.items()
     )
     others = "others" if len(found) > 1 else "another"
     return f"{said}; name {others} with {', '.join(f'--{option}' for option in found)}"
 
 
-def _positive(look: ColumnLook, asked: str | None) -> str:
+def _positive(look: ColumnLook, columns: ColumnRoles) -> str:
     """Which label is positive, where both are known."""
     with suppress(InputError):
         text = all(isinstance(value, str) for value in look.distinct)
         values = typed_present(look.distinct) if text else {v: v for v in look.distinct}
-        coding = classes_of(values, look.name, asked)
-        other = next(label for label in coding.classes if label != coding.pos_label)
-        return f" ({coding.pos_label}/{other}, {coding.pos_label} is positive)"
+        coding = classes_of(values, look.name, columns.positive)
+        asked = columns.pos_label is not None
+        return f" ({positive_in_words(coding.classes, coding.pos_label, asked=asked)})"
     return ""

@@ -23,9 +23,20 @@ __all__ = ["export"]
 
 #: what each target takes of the options; the others must be left out
 TARGETS: Mapping[str, tuple[str, ...]] = {
-    "sql": ("dialect", "form", "score", "table", "into", "lookup", "segment", "keep", "view"),
+    "sql": (
+        "dialect",
+        "form",
+        "score",
+        "table",
+        "into",
+        "lookup",
+        "segment",
+        "keep",
+        "view",
+        "threshold",
+    ),
     "onnx": ("model", "input", "float"),
-    "python": ("name",),
+    "python": ("name", "threshold"),
     "json": (),
 }
 
@@ -71,6 +82,12 @@ KeptColumns = Annotated[
 ViewName = Annotated[
     str | None, typer.Option(metavar="NAME", help="SQL: make a view of this name of the query.")
 ]
+AtLeast = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P", help="SQL, Python: write the decision, 1 from this probability on, else 0."
+    ),
+]
 FunctionName = Annotated[
     str | None, typer.Option(metavar="NAME", help="Python: name of the function.")
 ]
@@ -101,6 +118,7 @@ def export(
     segment: SegmentOf = None,
     keep: KeptColumns = None,
     view: ViewName = None,
+    threshold: AtLeast = None,
     name: FunctionName = None,
     model: ModelFile = None,
     input: InputKind = None,
@@ -117,6 +135,7 @@ def export(
       calibrant export calibrator.json --to onnx --model model.onnx -o both.onnx
       calibrant export calibrator.json --to onnx --model net.onnx --input logit -o both.onnx
       calibrant export calibrator.json --to python -o calibrate.py
+      calibrant export calibrator.json --to sql --threshold 0.05
 
     All give the numbers of apply: the same side at every jump, and formulas to the last digits.
     """
@@ -130,6 +149,7 @@ def export(
         "segment": segment,
         "keep": keep,
         "view": view,
+        "threshold": threshold,
         "name": name,
         "model": model,
         "input": input,
@@ -163,10 +183,10 @@ def _check_options(to: str, given: Mapping[str, Any]) -> None:
         raise ParameterError(f"--to must be one of {', '.join(TARGETS)}, but {to!r} came.{hint}")
     for option in given:
         if option not in TARGETS[to]:
-            owner = next(target for target, known in TARGETS.items() if option in known)
+            owners = [target for target, known in TARGETS.items() if option in known]
             raise ParameterError(
-                f"--{option} is for {owner}, but the target is {to}. Leave it out, or use "
-                f"--to {owner}."
+                f"--{option} is for {' and '.join(owners)}, but the target is {to}. Leave it out, "
+                f"or use --to {' or '.join(owners)}."
             )
 
 

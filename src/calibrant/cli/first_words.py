@@ -10,10 +10,19 @@ from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
+    from calibrant.engines.rows_of_classes import FileMatrix
     from calibrant.engines.rows_of_files import FileTable
-    from calibrant.metrics.first_look import FirstLook, LabelNames
+    from calibrant.metrics.class_look import ClassNames
+    from calibrant.metrics.first_look import Face, LabelNames
 
-__all__ = ["label_names", "names_of", "refuse_one_class", "tell_first", "tell_others"]
+__all__ = [
+    "class_names",
+    "label_names",
+    "names_of",
+    "refuse_one_class",
+    "tell_first",
+    "tell_others",
+]
 
 
 def label_names(facts: Mapping[str, Any]) -> LabelNames:
@@ -29,7 +38,15 @@ def names_of(read: FileTable) -> LabelNames:
     return label_names({**read.facts, "classes": read.classes, "pos_label": read.pos_label})
 
 
-def tell_first(look: FirstLook | None, names: LabelNames | None) -> str:
+def class_names(read: FileMatrix, face: Face = "command line") -> ClassNames:
+    """The same for several classes and their columns."""
+    from calibrant.metrics.class_look import ClassNames
+
+    facts = read.facts
+    return ClassNames.of(read.classes, facts["label_column"], facts["score_columns"], face)
+
+
+def tell_first(look: Any, names: Any) -> str:
     """Say what must be known before anything else, and return it; nothing where all is well."""
     first = "" if look is None or names is None else look.headline(names)
     if first:
@@ -39,7 +56,10 @@ def tell_first(look: FirstLook | None, names: LabelNames | None) -> str:
 
 def tell_others(advice: Iterable[Advice], first: str) -> None:
     """What else deserves a look, beside what was said first."""
-    tell_advice(one.text for one in advice if one.text not in first)
+    from calibrant.advice.table_checks import SAID_FIRST
+
+    said = SAID_FIRST.values() if first else ()
+    tell_advice(one.text for one in advice if one.text not in first and one.code not in said)
 
 
 def refuse_one_class(read: FileTable) -> None:

@@ -10,6 +10,8 @@ from calibrant.cli.first_words import names_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
+from calibrant.metrics.class_look import ClassLook, ClassNames
+from calibrant.metrics.evaluation_results import without_praise
 from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
 from calibrant.result_tables import shown_percent
 
@@ -49,24 +51,27 @@ class FitResult:
         """The automatic choice in words, if there was one."""
         if not hasattr(self.calibrator, "explain"):
             return None
-        said: str = self.calibrator.explain(names=names_of(self.read))
+        said: str = self.calibrator.explain(names=self.names)
         return said
 
     @property
-    def look(self) -> FirstLook | None:
-        """What the scores themselves show, where they are of one column."""
+    def look(self) -> FirstLook | ClassLook | None:
+        """What the scores themselves show."""
         return first_look(self.read.table)
 
     @property
-    def names(self) -> LabelNames | None:
-        """How words name the labels, where there are two."""
+    def names(self) -> LabelNames | ClassNames:
+        """How words name the labels."""
         return names_of(self.read)
 
     @property
     def shown_evaluation(self) -> Any:
         """The evaluation without what was said before it."""
         found: Any = self.evaluation
-        return None if found is None else replace(found, look=None)
+        if found is None:
+            return None
+        found = replace(found, look=None)
+        return without_praise(found) if self.look is not None and self.look.useless else found
 
     @property
     def sizes(self) -> str:

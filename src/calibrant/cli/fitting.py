@@ -32,7 +32,8 @@ Parameters = Annotated[
 Shrinkage = Annotated[
     str | None,
     typer.Option(
-        metavar="cv|bayes|N", help="With --segment: how far segments go their own way; cv."
+        metavar="cv|bayes|N",
+        help="With --segment: how much segments may differ from all rows; default: cv.",
     ),
 ]
 OutputFile = Annotated[
@@ -43,7 +44,10 @@ OutputFile = Annotated[
 ]
 Period = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="The time that the rows are from, to be remembered."),
+    typer.Option(
+        metavar="TEXT",
+        help="The period that the rows are from, such as 2026-03; it is kept in the file.",
+    ),
 ]
 PlotFile = Annotated[
     Path | None, typer.Option(metavar="PNG", help="Draw the reliability before and after.")
@@ -95,7 +99,7 @@ def fit(
       xz -dc scores.csv.xz | calibrant fit - -o - > calibrator.json
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
 
-    What it prints is out of fold: no row is judged by a calibrator that has seen it.
+    All figures are out of fold: no row is judged by a calibrator that has seen it.
     """
     from calibrant.cli import results
 
@@ -154,7 +158,7 @@ def _fit_classes(
     from calibrant.cli import class_jobs, class_reading
 
     calibrator = method_names.make_class_calibrator(asked.method, asked.param)
-    roles = class_reading.ClassRoles(score, options.named_label(columns.label), columns.weight)
+    roles = class_reading.ClassRoles(score, columns.label, columns.weight)
     matrix = class_reading.open_and_read(files, roles, place, asked.json)
     title = f"fitting {asked.method} to {matrix.facts['rows']:,} rows"
     return run_with_status(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant.cli.asked_columns import ColumnRoles, note_positive
 from calibrant.cli.first_words import names_of
 from calibrant.cli.fit_result import FitResult
 from calibrant.cli.method_names import ALWAYS, REPORTED, make_calibrator
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import RowsOfFiles
     from calibrant.estimators.base import Calibrator
     from calibrant.metrics import Evaluation
+    from calibrant.metrics.all_measures import Records
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.metrics.change_intervals import PairedCells
     from calibrant.metrics.intervals import IntervalOptions
     from calibrant.reports.report_value import Report
@@ -69,23 +72,6 @@ LEVEL = 0.95
 # --- jobs ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ColumnRoles:
-    """The names of the columns to read, which label is positive, and which roles were guessed."""
-
-    score: str
-    label: str
-    weight: str | None = None
-    pos_label: str | None = None
-    segment: str | None = None
-    guessed: tuple[str, ...] = ()
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What is worth remembering of how the columns were found."""
-        return {"guessed": list(self.guessed)} if self.guessed else {}
-
-
 def read_files(
     engine: Engine,
     files: Files,
@@ -97,7 +83,8 @@ def read_files(
 ) -> FileTable:
     """The score table of files; rows must have a value in the column ``raw``, too."""
     rows = rows_of(engine, files, columns, probabilities=probabilities, raw=raw)
-    read = read_rows(rows, cells=cells, pos_label=columns.pos_label)
+    read = read_rows(rows, cells=cells, pos_label=columns.positive)
+    note_positive(engine, columns, read.classes, read.pos_label)
     return read._replace(facts=read.facts | columns.facts)
 
 
@@ -252,10 +239,11 @@ def report_read(
     *,
     title: str | None = None,
     saved_as: Path | None = None,
+    measures: Sequence[str] | None = None,
 ) -> Report:
     """The page on the scores of files: the automatic choice among some methods."""
     auto = compare_read(read, methods or REPORTED, folds)
-    return page_of(auto, read, title=title, saved_as=saved_as)
+    return page_of(auto, read, title=title, saved_as=saved_as, measures=measures)
 
 
 def page_of(
@@ -264,6 +252,7 @@ def page_of(
     *,
     title: str | None = None,
     saved_as: Path | None = None,
+    measures: Sequence[str] | None = None,
 ) -> Report:
     """The page on a calibrator that was fitted to a table of files."""
     from calibrant.metrics.first_look import first_look
@@ -273,6 +262,7 @@ def page_of(
     source = {"files": ", ".join(read.facts["files"]), "rows": f"{read.facts['rows']:,}"}
     names = {"score_name": read.facts["score_column"], "label_name": read.facts["label_column"]}
     options: dict[str, Any] = {"title": title, "source": source, "saved_as": name, **names}
+    options["measures"] = measures
     if too_few(read.table):
         first = first_look(read.table).headline(names_of(read))
         raise InputError(f"{first} A report needs at least two rows of each class.".strip())
@@ -315,8 +305,9 @@ def measure_files(
     raw: str | None,
     *,
     cells: CellsOption,
-    bins: int,
+    bins: Bins,
     intervals: IntervalOptions | None,
+    records: Records | None = None,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The measures of a column of probabilities, and what is worth knowing of the files."""
     from calibrant.metrics.evaluating_lazy import OutsideError, evaluate_rows
@@ -324,14 +315,15 @@ def measure_files(
     asked = rows_of(engine, files, columns, probabilities=True, raw=raw)
 
     def ask(rows: LazyRows) -> tuple[Evaluation, int]:
-        found = evaluate_rows(*rows.apart(), bins, intervals, cells)
+        found = evaluate_rows(*rows.apart(), bins, intervals, cells, records)
         return found, rows.look().rows if columns.weight else round(found.weight)
 
     try:
-        (evaluation, count), coding = asked.ask(ask, columns.pos_label)
+        (evaluation, count), coding = asked.ask(ask, columns.positive)
     except OutsideError:
         asked.refuse_outside()  # which row it is, if that can be told
         raise
+    note_positive(engine, columns, coding.classes, coding.pos_label)
     labels = {"classes": list(coding.classes), "pos_label": coding.pos_label}
     return evaluation, {**asked.facts(count), **columns.facts, **labels}
 
@@ -368,7 +360,7 @@ def draw(
     before: ScoreTable | None = None,
     *,
     format: str = "png",
-    bins: int = 10,
+    bins: Bins = 10,
     fitted_map: Fitted | None = None,
     title: str | None = None,
 ) -> bytes:

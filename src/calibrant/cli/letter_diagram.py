@@ -51,7 +51,9 @@ def reliability_text(after: ScoreTable, before: ScoreTable | None = None, bins: 
     lines.append(f"{'':>{wide}} └{'─' * WIDTH}")
     foot = f"{0.0:.{digits}f}".ljust(WIDTH // 2 - 1) + f"{end / 2:.{digits}f}"
     lines.append(f"{'':>{wide}}  {foot.ljust(WIDTH - digits - 2)}{end:.{digits}f}")
-    names = f"{BEFORE} before, {AFTER} after, {BOTH} both" if before is not None else AFTER
+    names = (
+        f"{BEFORE} before, {AFTER} after, {BOTH} both" if before is not None else f"{AFTER} after"
+    )
     lines.append(f"{'':>{wide}}  → predicted   ↑ share of positives   ({names})")
     return "\n".join(lines)
 

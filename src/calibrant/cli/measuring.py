@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibrant.cli import class_columns, jobs, options
+from calibrant.cli import class_columns, decision_plot, jobs, options
 from calibrant.cli.console import say, say_json, show, tell
-from calibrant.cli.first_words import label_names, tell_first
+from calibrant.cli.first_words import class_names, label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
+from calibrant.data.validation import check_word
 from calibrant.errors import ParameterError
 from calibrant.outputs import write_whole
+
+if TYPE_CHECKING:
+    from calibrant.metrics.all_measures import Records
+    from calibrant.metrics.bin_sweep import Bins
 
 __all__ = ["evaluate", "plot"]
 
@@ -26,7 +31,8 @@ def evaluate(
     raw: options.RawColumn = None,
     segment: options.SegmentColumn = None,
     pos_label: options.PosLabel = None,
-    bins: options.Bins = 10,
+    measures: options.Measures = None,
+    bins: options.BinsWord = "10",
     level: options.Level = 0.95,
     replicates: options.Replicates = 1000,
     weights: options.Weighing = "importance",
@@ -50,16 +56,20 @@ def evaluate(
       calibrant evaluate c.csv -p p -l y --weight w --weights counts --level 0.9
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
       calibrant evaluate calibrated.csv -p 'probability_*' --raw 'p_*' -l kind
+      calibrant evaluate calibrated.csv --measures clinical --measures auc
     """
     from calibrant.cli.column_roles import complete_roles
+    from calibrant.metrics.all_measures import chosen_records
     from calibrant.metrics.evaluation_words import in_words
     from calibrant.metrics.intervals import read_interval_options
+    from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 
     only = class_columns.only_column(prob or [""], files, (label, weight), engine)
     columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segment)
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    wanted = options.read_cells(cells)
+    wanted, count = options.read_cells(cells), options.read_bins(bins)
+    records = chosen_records(CLASS_MEASURES if only is None else MEASURES, measures)
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
@@ -67,33 +77,39 @@ def evaluate(
     elif segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
-        _each_segment(files, columns, place, wanted, bins, json)
+        _each_segment(files, columns, place, wanted, count, records if measures else None, json)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
     evaluation: Any
+    names: Any
     if only is None:
-        named = options.named_label(label)
-        roles = class_reading.ClassRoles(prob or [], named, weight, raw or (), "--prob")
+        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
         matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        evaluation = class_jobs.evaluate(matrix, bins=bins, intervals=intervals)
-        read = jobs.file_facts(matrix)
+        evaluation = class_jobs.evaluate(matrix, bins=count, intervals=intervals, records=records)
+        read, names = jobs.file_facts(matrix), class_names(matrix)
     else:
         before = jobs.one_raw_column(raw)
         with options.engine_for("measuring", json, place) as opened:
             columns = complete_roles(opened, files, columns, probabilities=True, besides=before)
             evaluation, read = jobs.measure_files(
-                opened, files, columns, before, cells=wanted, bins=bins, intervals=intervals
+                opened,
+                files,
+                columns,
+                before,
+                cells=wanted,
+                bins=count,
+                intervals=intervals,
+                records=records,
             )
+        names = label_names(read)
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
-    first, look = "", getattr(evaluation, "look", None)
-    if look is not None:
-        first = tell_first(look, label_names(read))
-        evaluation = replace(evaluation, look=None)
-    show(evaluation, colour=not first)
-    if look is None or not look.useless:
-        tell(in_words(evaluation))
+    look = evaluation.look
+    first = tell_first(look, names)
+    show(replace(evaluation, look=None), colour=not first)
+    if (look is None or not look.useless) and (said := in_words(evaluation)):
+        tell(said)
 
 
 #: segments that are shown; JSON has them all
@@ -105,10 +121,11 @@ def _each_segment(
     columns: jobs.ColumnRoles,
     place: options.EngineOptions,
     cells: Any,
-    bins: int,
+    bins: Bins,
+    records: Records | None,
     json: bool,
 ) -> None:
-    """Print the measures of each segment."""
+    """Print the measures of each segment: those of the records, or the few most telling ones."""
     from calibrant.cli import segment_jobs
     from calibrant.cli.column_roles import complete_roles
     from calibrant.cli.results import segment_table
@@ -116,12 +133,12 @@ def _each_segment(
     with options.engine_for("measuring", json, place) as opened:
         columns = complete_roles(opened, files, columns, probabilities=True)
         tables = segment_jobs.read(opened, files, columns, cells, probabilities=True)
-    found = segment_jobs.evaluate_each(tables.by_key, bins)
+    found = segment_jobs.evaluate_each(tables.by_key, bins, list(records) if records else None)
     if json:
         each = {name: one.to_dict() for name, one in found.items()}
         say_json({"segments": each, **jobs.file_facts(tables.read)})
         return
-    show(segment_table(dict(list(found.items())[:SHOWN]), columns.segment or ""))
+    show(segment_table(dict(list(found.items())[:SHOWN]), columns.segment or "", records))
     if len(found) > SHOWN:
         tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
 
@@ -136,7 +153,16 @@ def plot(
     weight: options.WeightColumn = None,
     raw: options.RawColumn = None,
     pos_label: options.PosLabel = None,
-    bins: options.Bins = 10,
+    kind: Annotated[
+        str, typer.Option(metavar="reliability|decision", help="What to draw.")
+    ] = "reliability",
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW:HIGH", help="Of a decision curve, such as 0.05:0.5; default: 0.01:0.99."
+        ),
+    ] = None,
+    bins: options.BinsWord = "10",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
     decimal: options.DecimalMark = None,
     missing: options.MissingRows = "error",
@@ -145,29 +171,38 @@ def plot(
     threads: options.Threads = None,
     memory_limit: options.MemoryLimit = None,
 ) -> None:
-    """Draw a reliability diagram: what was predicted against what happened.
+    """Draw what was predicted against what happened, or what acting on it is worth.
+
+    A reliability diagram or, with --kind decision, the net benefit at each threshold.
 
     \b
     Examples:
       calibrant plot calibrated.csv --prob probability --label churned -o r.png
       calibrant plot calibrated.csv -p probability --raw score -l churned -o r.svg
+      calibrant plot calibrated.csv --kind decision --thresholds 0.05:0.4 -o d.png
+      calibrant plot calibrated.csv -p 'probability_*' --raw 'p_*' -l kind -o r.png
     """
     from calibrant.cli.column_roles import complete_roles
 
     check_places({"--output": OutputOption(output, PICTURES)}, files)
+    check_word("--kind", kind, tuple(KINDS))
+    if thresholds is not None and kind != "decision":
+        raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
+    places = None if thresholds is None else decision_plot.read_thresholds(thresholds)
     only = class_columns.only_column(prob or [""], files, (label, weight))
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
-    kind = output.suffix[1:].lower()
+    suffix, count = output.suffix[1:].lower(), options.read_bins(bins)
     read: Any
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
-        class_columns.refuse_beside(pos_label=pos_label, raw=raw)
-        named = options.named_label(label)
-        roles = class_reading.ClassRoles(prob or [], named, weight, option="--prob")
+        class_columns.refuse_beside(pos_label=pos_label, kind=kind == "decision")
+        roles = class_reading.ClassRoles(prob or [], label or "", weight, raw or (), "--prob")
         read = class_reading.open_and_read(files, roles, place, json, probabilities=True)
-        picture = class_jobs.draw(read.matrix, read.classes, format=kind, bins=bins, title=title)
+        picture = class_jobs.draw(
+            read.matrix, read.classes, format=suffix, bins=count, title=title, raw=read.raw
+        )
     else:
         columns, scores = (
             jobs.ColumnRoles(only, label or "", weight, pos_label),
@@ -176,9 +211,17 @@ def plot(
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns, probabilities=True, besides=scores)
             read, before = jobs.evaluate_files(opened, files, columns, scores)
-        picture = jobs.draw(read.table, before, format=kind, bins=bins, title=title)
+        if kind == "decision":
+            tables = {columns.score: read.table} | ({scores: before} if scores and before else {})
+            picture = decision_plot.draw(tables, places, format=suffix, title=title)
+        else:
+            picture = jobs.draw(read.table, before, format=suffix, bins=count, title=title)
     write_whole(output, picture)
     if json:
         say_json({"output": str(output), **read.facts})
     else:
-        say("Reliability diagram written to ", (str(output), "bold"))
+        say(f"{KINDS[kind]} written to ", (str(output), "bold"))
+
+
+#: what `plot` draws, and what it is called
+KINDS = {"reliability": "Reliability diagram", "decision": "Decision curve"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ import typer
 from calibrant.cli import jobs, options
 from calibrant.cli.checking import CHANGED, ExitCode, fitted_roles
 from calibrant.cli.console import say, say_json, tell
-from calibrant.cli.paths import PICTURES, OutputOption, check_places
+from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -53,7 +54,12 @@ When = Annotated[
     str, typer.Option(metavar="TEXT", help="A name for these rows, such as their day.")
 ]
 ChartFile = Annotated[
-    Path | None, typer.Option(metavar="PNG", help="Draw what came and the evidence.")
+    Path | None,
+    typer.Option(metavar="PNG", help="Draw the shares observed and expected, and the evidence."),
+]
+PageFile = Annotated[
+    Path | None,
+    typer.Option(metavar="HTML", help="Write a page: alarm, evidence, calibration over time."),
 ]
 
 
@@ -71,6 +77,7 @@ def monitor(
     least: Least = None,
     when: When = "",
     plot: ChartFile = None,
+    report: PageFile = None,
     exit_code: ExitCode = False,
     decimal: options.DecimalMark = None,
     missing: options.MissingRows = "error",
@@ -89,6 +96,7 @@ def monitor(
       calibrant monitor state.json monday.csv --prob probability --label churned
       calibrant monitor state.json tuesday.csv --prob probability --label churned --exit-code
       calibrant monitor state.json 'day-7-*.parquet' -c calibrator.json --when 2026-03-07
+      calibrant monitor state.json wednesday.csv -p probability -l churned --report monitor.html
 
     Give it each row once, when its label has come. The state is replaced whole, after
     all went well. With --exit-code the command ends with 3 from the alarm on.
@@ -96,7 +104,8 @@ def monitor(
     from calibrant.cli import segment_jobs
     from calibrant.cli.column_roles import complete_roles
 
-    check_places({"--plot": OutputOption(plot, PICTURES)}, [*files, calibrator, state])
+    written = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
+    check_places(written, [*files, calibrator, state])
     check_places({"STATE": OutputOption(state)}, [*files, calibrator])
     fitted = None if calibrator is None else jobs.load_map(calibrator)
     watching = _begin(state, fitted, segment, alpha, least)
@@ -126,10 +135,12 @@ def monitor(
         classes=read.classes,
         pos_label=read.pos_label,
     )
-    watching.save(state)
     if plot is not None:
         _draw(watching, plot)
-    _tell(watching, state, read, json)
+    if report is not None:
+        _report(watching, report, state)
+    watching.save(state)  # last: what failed can be run again
+    _tell(watching, state, read, {"plot": plot, "report": report}, json)
     if exit_code and watching.alarm is not None:
         raise typer.Exit(CHANGED)
 
@@ -167,10 +178,25 @@ def _draw(watching: Monitor, plot: Path) -> None:
     write_whole(plot, render(monitor_diagram(watching), plot.suffix[1:].lower()))
 
 
-def _tell(watching: Monitor, state: Path, read: FileTable, json: bool) -> None:
+def _report(watching: Monitor, page: Path, state: Path) -> None:
+    from calibrant.reports.monitor_make import monitor_report
+
+    monitor_report(watching, saved_as=str(state), output=page)
+
+
+def _tell(
+    watching: Monitor,
+    state: Path,
+    read: FileTable,
+    written: Mapping[str, Path | None],
+    json: bool,
+) -> None:
     if json:
         counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
-        say_json({**watching.reading.to_dict(), **counts, **jobs.file_facts(read)})
+        places = {name: str(path) for name, path in written.items() if path is not None}
+        say_json({**watching.reading.to_dict(), **counts, **places, **jobs.file_facts(read)})
         return
     say(f"{watching.batches:,} batches, {watching.rows:,} rows so far in ", (str(state), "bold"))
     tell(str(watching.reading))
+    if written["report"] is not None:
+        say("The page: ", (str(written["report"]), "bold"))

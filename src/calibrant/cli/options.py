@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli.console import Bar, note
-from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
     from calibrant.engines.files.read_options import ReadOptions
     from calibrant.engines.open_engine import Engine
+    from calibrant.metrics.bin_sweep import Bins
 
 __all__ = [
-    "Bins",
+    "BinsWord",
     "CalibratorFile",
     "Cells",
     "DecimalMark",
@@ -34,6 +34,7 @@ __all__ = [
     "LabelColumn",
     "Level",
     "Master",
+    "Measures",
     "MemoryLimit",
     "MissingRows",
     "PosLabel",
@@ -47,7 +48,7 @@ __all__ = [
     "Weighing",
     "WeightColumn",
     "engine_for",
-    "named_label",
+    "read_bins",
     "read_cells",
     "read_options",
 ]
@@ -57,8 +58,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="CSV, TSV, JSON lines (also .gz), Parquet or .xlsx; several, globs in quotes, or - "
-        "for standard input.",
+        help="CSV, TSV, JSON lines (all also .gz), Parquet or .xlsx. Several names, a pattern in "
+        "quotes ('day-*.csv'), or - for standard input.",
     ),
 ]
 CalibratorFile = Annotated[
@@ -70,8 +71,8 @@ ScoreColumn = Annotated[
         "--score",
         "-s",
         metavar="COL",
-        help="Column of scores of any kind, default: a guess; of several classes one for each: "
-        "repeat it, or 'p_*', or CLASS=COL.",
+        help="Column of scores; guessed if left out. With several classes one for each: repeat the "
+        "option, or give 'p_*' or CLASS=COL.",
     ),
 ]
 FittedScore = Annotated[
@@ -80,7 +81,7 @@ FittedScore = Annotated[
         "--score",
         "-s",
         metavar="COL",
-        help="Column of scores; of several classes one for each; default: as in the fit.",
+        help="Column of scores, with several classes one for each; default: as in the fit.",
     ),
 ]
 LabelColumn = Annotated[
@@ -89,7 +90,7 @@ LabelColumn = Annotated[
         "--label",
         "-l",
         metavar="COL",
-        help="Column of labels, two values or several classes; default: a guess.",
+        help="Column of labels; guessed if left out.",
     ),
 ]
 FittedLabel = Annotated[
@@ -102,8 +103,8 @@ ProbColumn = Annotated[
         "--prob",
         "-p",
         metavar="COL",
-        help="Column of probabilities, default: a guess; of several classes one for each: repeat "
-        "it, or 'p_*', or CLASS=COL.",
+        help="Column of probabilities; guessed if left out. With several classes one for each: "
+        "repeat the option, or give 'p_*' or CLASS=COL.",
     ),
 ]
 RawColumn = Annotated[
@@ -111,7 +112,8 @@ RawColumn = Annotated[
     typer.Option(
         "--raw",
         metavar="COL",
-        help="Column of scores before calibration, to compare; of several classes one for each.",
+        help="Column of the scores before calibration, to compare with; with several classes "
+        "one for each.",
     ),
 ]
 WeightColumn = Annotated[
@@ -119,30 +121,52 @@ WeightColumn = Annotated[
 ]
 PosLabel = Annotated[
     str | None,
-    typer.Option(metavar="LABEL", help="What a high score means; default: the larger label."),
+    typer.Option(
+        metavar="LABEL",
+        help="The label that a high score means; default: yes rather than no, else the larger.",
+    ),
 ]
-Bins = Annotated[int, typer.Option(min=1, help="Bins of equal width for ECE and MCE.")]
+BinsWord = Annotated[
+    str,
+    typer.Option(
+        metavar="N|auto",
+        help="Bins of equal width; auto: of equal weight, as many as keep frequencies rising.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, show_default=False, help="Cores to use; default: all.")
 ]
 MemoryLimit = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Such as 2GB; what does not fit is spilled to disk."),
+    typer.Option(
+        metavar="SIZE", help="Most memory to use, such as 2GB; what does not fit goes to disk."
+    ),
 ]
 Folds = Annotated[
-    int, typer.Option(min=0, help="Folds of the estimate for new rows; 0: no estimate.")
+    int, typer.Option(min=0, help="Folds for the estimate of how new rows will fare; 0 for none.")
 ]
 
 
 Level = Annotated[
-    float, typer.Option(min=0, max=1, help="Confidence of the intervals; 0: no intervals.")
+    float, typer.Option(min=0, max=1, help="Confidence of the intervals; 0 for none.")
 ]
-Replicates = Annotated[int, typer.Option(min=100, help="Tables drawn for intervals that need it.")]
+Replicates = Annotated[
+    int, typer.Option(min=100, help="Random draws, for intervals that need them.")
+]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measures",
+        metavar="NAME",
+        help="Which measures: names or groups (standard, clinical, all); may be repeated.",
+    ),
+]
 Weighing = Annotated[
     str,
     typer.Option(
-        metavar="importance|counts", help="To intervals a weight is one row, or so many rows."
+        metavar="importance|counts",
+        help="Whether a weight says how much a row matters, or how many rows it stands for.",
     ),
 ]
 
@@ -153,18 +177,24 @@ EngineName = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Of Spark; default: all cores of this machine (local[*])."),
+    typer.Option(
+        metavar="URL", help="Address of Spark; default: all cores of this machine (local[*])."
+    ),
 ]
 Cells = Annotated[
     str,
     typer.Option(
         metavar="auto|exact|N",
-        help="Keep scores one by one, or put them into N cells; auto: cells beyond a million.",
+        help="Keep every score, or group them into N cells; auto: group beyond a million.",
     ),
 ]
 SegmentColumn = Annotated[
     str | None,
-    typer.Option("--segment", metavar="COL", help="Column of segments: a map for each of them."),
+    typer.Option(
+        "--segment",
+        metavar="COL",
+        help="Column of segments, such as countries: each is treated on its own.",
+    ),
 ]
 FittedSegment = Annotated[
     str | None,
@@ -174,18 +204,20 @@ FittedSegment = Annotated[
 
 DecimalMark = Annotated[
     str | None,
-    typer.Option("--decimal", metavar=".|,", help="Mark before decimals; default: as it looks."),
+    typer.Option("--decimal", metavar=".|,", help="Decimal mark; found out if left out."),
 ]
 MissingRows = Annotated[
     str,
-    typer.Option("--missing", metavar="error|drop", help="What to do with rows without a value."),
+    typer.Option(
+        "--missing", metavar="error|drop", help="Stop at rows without a value, or drop them."
+    ),
 ]
 StreamFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="csv|tsv|jsonl|parquet|xlsx",
-        help="What standard input (-) is, and standard output; default: csv.",
+        help="Format of standard input and output (-); default: csv.",
     ),
 ]
 
@@ -238,8 +270,8 @@ def read_cells(word: str) -> CellsOption:
     return cells  # type: ignore[no-any-return]
 
 
-def named_label(label: str | None) -> str:
-    """The column of labels, which must be named where scores are of several classes."""
-    if not label:
-        raise ParameterError("with several columns of scores, name that of labels: --label COL.")
-    return label
+def read_bins(word: str) -> Bins:
+    """The option --bins as the library takes it."""
+    from calibrant.metrics.bin_sweep import check_bin_count
+
+    return check_bin_count(int(word) if word.isdecimal() else word)

@@ -9,7 +9,7 @@ import typer
 
 from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
-from calibrant.cli.first_words import names_of, tell_first, tell_others
+from calibrant.cli.first_words import class_names, names_of, tell_first, tell_others
 from calibrant.cli.paths import PAGES, OutputOption, check_places
 
 __all__ = ["compare", "report"]
@@ -18,7 +18,9 @@ Methods = Annotated[
     list[str] | None,
     typer.Option("--method", "-m", metavar="NAME", help="May be repeated; see: calibrant methods."),
 ]
-Held = Annotated[int, typer.Option(min=2, help="How often rows are held out.")]
+Held = Annotated[
+    int, typer.Option(min=2, help="Folds: parts of the rows that are held out in turn.")
+]
 
 
 def compare(
@@ -52,18 +54,19 @@ def compare(
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
     read: Any
-    said: str
+    names: Any
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
         class_columns.refuse_beside(pos_label=pos_label)
         chosen = method or method_names.COMPARED_CLASSES
         methods = method_names.check_methods(chosen, several=True)
-        roles = class_reading.ClassRoles(score or [], options.named_label(label), weight)
+        roles = class_reading.ClassRoles(score or [], label or "", weight)
         read = class_reading.open_and_read(files, roles, place, json)
         title = f"comparing {len(methods)} methods on {read.facts['rows']:,} rows"
         auto = run_with_status(lambda: class_jobs.compare(read, methods, cv), title, json)
-        names, said = None, auto.explain()
+        names = class_names(read)
+        said = auto.explain(names=names)
     else:
         columns = jobs.ColumnRoles(only, label or "", weight, pos_label)
         methods = method_names.check_methods(method or method_names.COMPARED)
@@ -100,6 +103,12 @@ def report(
     pos_label: options.PosLabel = None,
     cv: Held = 5,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Measures beside the standard ones, such as clinical; repeatable."
+        ),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
     ] = None,
@@ -116,6 +125,7 @@ def report(
     Examples:
       calibrant report scores.csv --score p --label y -o report.html
       calibrant report scores.csv -s p -l y -m platt -m isotonic -o report.html --save c.json
+      calibrant report scores.csv -o report.html --measures clinical
 
     The page needs no network and no other file.
     """
@@ -129,10 +139,10 @@ def report(
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
-        class_columns.refuse_beside(pos_label=pos_label)
+        class_columns.refuse_beside(pos_label=pos_label, measures=measures)
         chosen = method or method_names.REPORTED_CLASSES
         methods = method_names.check_methods(chosen, several=True)
-        roles = class_reading.ClassRoles(score or [], options.named_label(label), weight)
+        roles = class_reading.ClassRoles(score or [], label or "", weight)
         read = class_reading.open_and_read(files, roles, place, json)
         auto = class_jobs.automatic(read, methods, cv)
         what = f"judging {read.facts['rows']:,} rows"
@@ -147,7 +157,11 @@ def report(
             read = jobs.read_files(opened, files, columns)
         what = f"judging {len(read.table):,} distinct scores"
         page = run_with_status(
-            lambda: jobs.report_read(read, methods, cv, title=title, saved_as=save), what, json
+            lambda: jobs.report_read(
+                read, methods, cv, title=title, saved_as=save, measures=measures
+            ),
+            what,
+            json,
         )
     page.save(output)
     if save is not None:

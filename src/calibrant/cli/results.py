@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from calibrant.local.rule import LocalFitted
 from calibrant.maps.inverse import ScoreAt
 from calibrant.metrics import Evaluation
 from calibrant.metrics.evaluation_words import in_words
-from calibrant.metrics.registry import MEASURES
+from calibrant.metrics.measure import Measure
+from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.outputs import write_whole
 from calibrant.result_tables import (
     ResultTable,
@@ -98,9 +99,12 @@ def _of_segments(result: FitResult) -> str:
     return f"{said}.{f' The others have that of all rows ({listed}).' if listed else ''}"
 
 
-def segment_table(found: Mapping[str, Evaluation], column: str) -> Any:
-    """The measures of segments as a table."""
-    shown = [measure for measure in MEASURES.values() if measure.brief]
+def segment_table(
+    found: Mapping[str, Evaluation], column: str, records: Mapping[str, Measure] | None = None
+) -> Any:
+    """The measures of segments as a table: those of the records, or the brief ones."""
+    known = [measure for measure in MEASURES.values() if measure.brief]
+    shown = known if records is None else list(records.values())
     titles = ("weight", "positive", *(measure.label for measure in shown))
     columns = [TableColumn(column, "left"), *map(TableColumn, titles)]
     rows = []
@@ -114,7 +118,8 @@ def segment_table(found: Mapping[str, Evaluation], column: str) -> Any:
 
 def _how(result: FitResult) -> str:
     folds = f"{result.folds} fold{'s' * (result.folds != 1)}"
-    return f"After is out of fold ({folds}): no row was judged by a calibrator that had seen it."
+    seen = "no row was judged by a calibrator that had seen it"
+    return f"The figures after are out of fold ({folds}): {seen}."
 
 
 def apply_command(calibrator: Path | None) -> str:
@@ -141,7 +146,7 @@ def facts(fitted: Fitted | LocalFitted) -> dict[str, str]:
     shown = {
         "method": fitted.method or "(not said)",
         "parameters": ", ".join(f"{k}={_argument(v)}" for k, v in given.items()) or "none",
-        "labels": " and ".join(repr(label) for label in fitted.classes),
+        "labels": _listed(repr(label) for label in fitted.classes),
     }
     if fitted.pos_label is not None:
         shown["probability of"] = repr(fitted.pos_label)
@@ -210,10 +215,17 @@ def _measured(measures: Any) -> dict[str, str]:
         how += f", {measures['folds']} folds"
     lines = {"measured": how} if how else {}
     for name, value in new.items():
-        label = MEASURES[name].label if name in MEASURES else name.replace("_", " ")
+        known = MEASURES.get(name) or CLASS_MEASURES.get(name)
+        label = name.replace("_", " ") if known is None else known.label
         was = f"{_figure(before[name])} before, " if name in before else ""
         lines[f"  {label}"] = f"{was}{_figure(value)} after" if was else _figure(value)
     return lines
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Words in a row, the last after an "and"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _figure(value: Any) -> str:
@@ -239,7 +251,8 @@ def _argument(value: Any) -> str:
 def fit_document(result: FitResult, written: Mapping[str, Path | None]) -> dict[str, Any]:
     """The machine's answer to a fit."""
     fitted, evaluation = result.fitted, result.evaluation
-    look, names = result.look, result.names
+    look: Any = result.look
+    names = result.names
     board = getattr(result.calibrator, "leaderboard_", None)
     return {
         **{name: None if path is None else str(path) for name, path in written.items()},

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant.cli.asked_columns import note_positive
 from calibrant.cli.first_words import names_of
 from calibrant.cli.jobs import (
     LEVEL,
@@ -26,6 +27,7 @@ from calibrant.estimators.registry import DEFAULT
 if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
     from calibrant.metrics import Evaluation
+    from calibrant.metrics.bin_sweep import Bins
     from calibrant.segment import SegmentedCalibrator
 
 __all__ = ["Tables", "evaluate_each", "fit", "make", "read"]
@@ -60,7 +62,8 @@ def read(
 ) -> Tables:
     """The tables of segments, by one GROUP BY."""
     rows = rows_of(engine, files, columns, probabilities=probabilities)
-    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), columns.pos_label)
+    grouped, coding = rows.ask(lambda lazy: lazy.grouped(cells), columns.positive)
+    note_positive(engine, columns, coding.classes, coding.pos_label)
     tables = grouped.tables()
     whole = ScoreTable.gather(tables.values())
     if probabilities and not whole.looks_like_probabilities:
@@ -91,7 +94,9 @@ def fit(tables: Tables, calibrator: SegmentedCalibrator, folds: int) -> FitResul
     return replace(result, folds=dealt, evaluation=evaluation, before=read.table, after=after)
 
 
-def evaluate_each(tables: Mapping[Any, ScoreTable], bins: int) -> dict[str, Evaluation]:
+def evaluate_each(
+    tables: Mapping[Any, ScoreTable], bins: Bins, measures: Sequence[str] | None = None
+) -> dict[str, Evaluation]:
     """The measures of each segment, the largest first."""
     from calibrant.data.segment_column import segment_names
     from calibrant.metrics import evaluate
@@ -99,6 +104,6 @@ def evaluate_each(tables: Mapping[Any, ScoreTable], bins: int) -> dict[str, Eval
     keys = sorted(tables, key=lambda key: -tables[key].total)
     names = segment_names(keys)
     return {
-        name: evaluate(tables[key], bins=bins, level=None)
+        name: evaluate(tables[key], bins=bins, level=None, measures=measures)
         for name, key in zip(names, keys, strict=True)
     }

@@ -11,6 +11,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.losses import sigmoid
 
 __all__ = [
+    "IN_SHORT",
     "Kind",
     "as_probabilities",
     "kind_between",
@@ -26,6 +27,12 @@ Kind = Literal["probabilities", "percentages", "margins", "points"]
 #: scores that are never negative, and whose largest is above the first number and at most the
 #: second, look like percentages
 PERCENT = (10.0, 100.0)
+#: how scores are read as probabilities, in a legend
+IN_SHORT = {
+    "margins": "through σ",
+    "percentages": "divided by 100",
+    "points": "one rate for all rows",
+}
 #: no margin is a log-odds further from 0 than this
 FURTHEST = 100.0
 

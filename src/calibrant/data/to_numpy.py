@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.naming import open_any
+from calibrant.data.tensors import on_host
 from calibrant.errors import InputError, how_many
 
 __all__ = [
@@ -34,6 +35,7 @@ VIEWS: tuple[type, ...] = (type({}.keys()), type({}.items()))
 
 def to_matrix(values: Any, name: str) -> NDArray[Any]:
     """Numbers as they are, in a NumPy array of their own kind; frames as (n, columns)."""
+    values = on_host(values)
     native = _narwhals(values, name)
     if native is None:
         return _numbers(_plain(values, name), name)
@@ -45,6 +47,7 @@ def to_matrix(values: Any, name: str) -> NDArray[Any]:
 
 def to_column(values: Any, name: str) -> NDArray[Any]:
     """Labels (or any one column) as a NumPy array; a one-column frame is a column."""
+    values = on_host(values)
     native = _narwhals(values, name)
     if native is None:
         array = _plain(values, name)
@@ -64,6 +67,7 @@ def to_column(values: Any, name: str) -> NDArray[Any]:
 
 def to_incomplete(values: Any, name: str) -> tuple[NDArray[np.float64], list[str] | None]:
     """Numbers of shape (n, columns) with NaN where a value is missing, and a frame's names."""
+    values = on_host(values)
     native = _narwhals(values, name)
     if native is None or not hasattr(native, "columns"):
         array = _plain(values, name)

@@ -13,6 +13,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.resample import cells_of
 from calibrant.metrics.arguments import read_generator
+from calibrant.metrics.bin_sweep import equal_mass_starts, sweep_starts
 from calibrant.metrics.interval_formulas import clopper_pearson
 
 __all__ = ["BinSums", "band_of", "bins_of", "histogram_of", "means_of", "window"]
@@ -43,6 +44,8 @@ def bins_of(table: ScoreTable, rule: CurveOptions) -> tuple[Index, Array]:
     >>> starts.tolist(), edges.tolist()
     ([0, 1], [[0.0, 0.175], [0.175, 1.0]])
     """
+    if isinstance(rule.bins, str):
+        return _with_cuts(table, sweep_starts(table))
     return BINS[rule.binning](table, rule.bins)
 
 
@@ -54,11 +57,11 @@ def _by_width(table: ScoreTable, bins: int) -> tuple[Index, Array]:
 
 
 def _by_mass(table: ScoreTable, bins: int) -> tuple[Index, Array]:
-    mass = np.cumsum(table.weight)
-    wanted = mass[-1] * np.arange(1, bins) / bins
-    inner = np.searchsorted(mass, wanted * (1 - ROUNDING)) + 1
-    starts = np.unique(np.append(0, inner))
-    starts = starts[starts < len(table)]
+    return _with_cuts(table, equal_mass_starts(np.cumsum(table.weight), bins))
+
+
+def _with_cuts(table: ScoreTable, starts: Index) -> tuple[Index, Array]:
+    """The edges of bins of equal mass lie halfway between predictions."""
     cuts = np.concatenate(([0.0], table.cuts(starts[1:] - 1), [1.0]))
     return starts, np.column_stack((cuts[:-1], cuts[1:]))
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import plain
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
 from calibrant.diagrams.axes_view import span_of
@@ -17,6 +18,8 @@ from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curves import curve_of
 from calibrant.diagrams.panels import Panels
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.bin_sweep import Bins
+from calibrant.metrics.evaluating_classes import read_raw_classes
 from calibrant.metrics.probability_matrix import (
     LabelledMatrix,
     class_table,
@@ -40,7 +43,7 @@ def class_reliability(
     show: Any = None,
     top_label: bool = True,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
@@ -49,6 +52,7 @@ def class_reliability(
     replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
+    raw: Any = None,
 ) -> Panels:
     """Reliability curves of a multiclass model, side by side: the top label, then every class.
 
@@ -68,6 +72,8 @@ def class_reliability(
         against how often that class came.
     curve, bins, binning, band, level, sigma, axes, replicates, random_state, sample_weight
         As in `reliability_curve`.
+    raw : array-like of shape (n, k), optional
+        The scores of the same rows before calibration; logits go through the softmax.
 
     Returns
     -------
@@ -105,9 +111,18 @@ def class_reliability(
     rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
     names = [TOP] * bool(top_label) + [str(plain(seen.labels[column])) for column in columns]
     # one table at a time: many classes of many rows would not fit into memory together
-    span = _common_span(seen, columns, top_label, rule)
-    curves = tuple(curve_of(table, rule, span) for table in _tables(seen, columns, top_label))
-    return Panels(tuple(names), curves)
+    sides, linked = [seen.matrix], False
+    if raw is not None:
+        before, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
+        sides.append(before)
+    spans = [_common_span(one, columns, top_label, rule) for one in sides]
+    span = min(low for low, _ in spans), max(high for _, high in spans)
+    curves = [
+        tuple(curve_of(table, rule, span) for table in _tables(one, columns, top_label))
+        for one in sides
+    ]
+    reading = "through softmax" if linked else ""
+    return Panels(tuple(names), curves[0], (), curves[1] if raw is not None else (), reading)
 
 
 def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
@@ -124,23 +139,23 @@ def _shown(seen: LabelledMatrix, show: Any) -> NDArray[np.intp]:
 
 
 def _common_span(
-    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool, rule: CurveOptions
+    matrix: ScoreMatrix, columns: NDArray[np.intp], top_label: bool, rule: CurveOptions
 ) -> tuple[float, float]:
     """The part of the axis that holds the predictions shown."""
     if rule.axes == "logit":
-        return span_of(_tables(seen, columns, top_label), rule.axes)
-    scores = seen.matrix.scores
+        return span_of(_tables(matrix, columns, top_label), rule.axes)
+    scores = matrix.scores
     ends = [(scores[:, column].min(), scores[:, column].max()) for column in columns]
     if top_label:
-        confidence = top_table(seen.matrix).scores
+        confidence = top_table(matrix).scores
         ends.append((confidence[0], confidence[-1]))
     return window(float(min(low for low, _ in ends)), float(max(high for _, high in ends)))
 
 
 def _tables(
-    seen: LabelledMatrix, columns: NDArray[np.intp], top_label: bool
+    matrix: ScoreMatrix, columns: NDArray[np.intp], top_label: bool
 ) -> Iterator[ScoreTable]:
     if top_label:
-        yield top_table(seen.matrix)
+        yield top_table(matrix)
     for column in columns:
-        yield class_table(seen.matrix, int(column))
+        yield class_table(matrix, int(column))

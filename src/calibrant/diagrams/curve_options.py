@@ -9,13 +9,14 @@ from typing import Any
 
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole
+from calibrant.metrics.bin_sweep import AUTO, Bins, check_bin_count
+from calibrant.metrics.binned import BINNINGS
 from calibrant.other_words import did_you_mean
 
 __all__ = ["AXES", "CURVES", "CurveOptions", "one_of"]
 
 #: the histogram has at least this many cells
 CELLS = 20
-BINNINGS = ("width", "mass")
 AXES = ("probability", "logit")
 #: for each curve the bands by the names that a caller may use; the first is the default
 CURVES: dict[str, dict[str, str]] = {
@@ -32,9 +33,12 @@ CURVES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class CurveOptions:
-    """The options of a curve. ``band`` is the one in use: "auto" and synonyms are resolved."""
+    """The options of a curve. ``band`` is the one in use: "auto" and synonyms are resolved.
 
-    bins: int = 10
+    With ``bins="auto"``, ``binning`` is "mass".
+    """
+
+    bins: Bins = 10
     binning: str = "width"
     band: str | None = "auto"
     level: float = 0.95
@@ -45,9 +49,11 @@ class CurveOptions:
     axes: str = "probability"
 
     def __post_init__(self) -> None:
-        check_whole("bins", self.bins, 1)
+        count = check_bin_count(self.bins)
         check_whole("replicates", self.replicates, 1)
         one_of("binning", self.binning, BINNINGS)
+        if count == AUTO:
+            object.__setattr__(self, "binning", "mass")
         one_of("curve", self.curve, tuple(CURVES))
         one_of("axes", self.axes, AXES)
         bands = CURVES[self.curve]
@@ -75,7 +81,7 @@ class CurveOptions:
     def cells(self) -> int:
         """How many cells the histogram has; a bin of equal width holds a whole number of them."""
         parts = self.curve == "binned" and self.binning == "width" and self.axes == "probability"
-        whole = self.bins if parts else 1
+        whole = self.bins if parts and not isinstance(self.bins, str) else 1
         return whole * math.ceil(CELLS / whole)
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.data.frozen import Frozen
-from calibrant.data.score_kinds import as_probabilities, kind_of
+from calibrant.data.score_kinds import IN_SHORT, as_probabilities, kind_of
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.axes_view import cells_over, span_of
 from calibrant.diagrams.bins import histogram_of
@@ -15,6 +15,7 @@ from calibrant.diagrams.curve_value import Curve
 from calibrant.diagrams.predictions import read_raw
 from calibrant.diagrams.shapes import shape_of
 from calibrant.metrics.arguments import read_table
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 __all__ = ["ComparedCurves", "Curve", "compare_curves", "curve_of", "reliability_curve"]
@@ -26,7 +27,7 @@ def reliability_curve(
     p: Any = None,
     *,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
@@ -50,8 +51,10 @@ def reliability_curve(
     curve : {"binned", "isotonic", "smooth"}, default="binned"
         Predictions grouped in bins; the isotonic (CORP) curve, which needs no choice of bins; or
         a moving average.
-    bins : int, default=10
+    bins : int or "auto", default=10
         How many bins; those without predictions vanish. Only for ``"binned"``, like ``binning``.
+        ``"auto"``: the bins of ``ece(bins="auto")``, of equal weight and as many as let fractions
+        rise from bin to bin; ``binning`` plays no part then.
     binning : {"width", "mass"}, default="width"
         Bins of equal width on [0, 1], or of equal weight.
     band : {"auto", "exact", "bootstrap", "consistency", "confidence"} or None, default="auto"
@@ -220,7 +223,4 @@ def compare_curves(
         return ComparedCurves(curve_of(after, rule), None, linked, ends)
     common = span_of([after, read], rule.axes)
     curves = curve_of(after, rule, common), curve_of(read, rule, common)
-    return ComparedCurves(*curves, linked, ends, _READINGS.get(kind, ""))
-
-
-_READINGS = {"margins": "through σ", "percentages": "divided by 100"}
+    return ComparedCurves(*curves, linked, ends, IN_SHORT.get(kind, ""))

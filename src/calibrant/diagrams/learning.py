@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from calibrant.data.frozen import Frozen
+from calibrant.data.score_kinds import IN_SHORT, kind_of, reading_between
+from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_binary
 from calibrant.diagrams.learning_trials import (
     Judge,
@@ -76,9 +78,11 @@ class LearningCurve(Frozen):
     one_class : array of shape (sizes,)
         In how many of the draws all calibration rows had the same class.
     linked : bool
-        Whether the scores are margins, so that ``"uncalibrated"`` is their σ.
+        Whether the scores are no probabilities: ``"uncalibrated"`` is then what they stand for.
     notes : tuple of str
         What deserves a look.
+    reading : str
+        How they were read then, in words: ``"through σ"``, say.
     """
 
     names: tuple[str, ...]
@@ -91,6 +95,7 @@ class LearningCurve(Frozen):
     one_class: NDArray[np.int64]
     linked: bool
     notes: tuple[str, ...] = ()
+    reading: str = ""
 
     @property
     def repeats(self) -> int:
@@ -256,8 +261,10 @@ def learning_curve(
     positives a small draw may hold one class only; it is kept, since that is what so few rows
     bring, and ``one_class`` counts such draws.
 
-    The uncalibrated line moves with the size only because the test rows change. Margins (any score
-    outside [0, 1]) are shown through σ there, except for the AUC, which only ranks.
+    The uncalibrated line moves with the size only because the test rows change. Scores outside
+    [0, 1] are read there as in `Uncalibrated`, by all rows: percentages are divided by 100, margins
+    pass through σ, and points, which stand for no probability, become the one rate of all rows.
+    AUC only ranks, and takes scores as they are.
 
     The band is mean ± t·s/√repeats: where the mean of endlessly many draws *from these rows* lies.
     It knows nothing of other data, and single draws scatter √repeats times as much as the standard
@@ -295,8 +302,8 @@ def learning_curve(
     rows = present_rows(read_binary(scores, y, sample_weight, pos_label=pos_label))
     check_orientation(named, rows)
     kept, dropped = checked_sizes(sizes, len(rows.scores))
-    linked = bool(rows.scores.min() < 0.0 or rows.scores.max() > 1.0)
-    trials = Trials(rows, linked)
+    trials = Trials(rows)
+    reading = IN_SHORT.get(kind_of(trials.whole), "")
     methods = [None, *(bare(calibrator) for calibrator in named.values())]
     values = np.empty((len(methods), len(kept), repeats))
     one_class = np.zeros(len(kept), dtype=np.int64)
@@ -307,7 +314,7 @@ def learning_curve(
         one_class[s] += trial.one_class
         values[:, s, k] = [trial.value(method, judge) for method in methods]
     names = (BEFORE, *named)
-    notes = _notes(dropped, one_class, repeats, linked, names, values, judge)
+    notes = _notes(dropped, one_class, repeats, trials.whole, names, values, judge)
     return LearningCurve(
         names,
         np.asarray(kept, dtype=np.int64),
@@ -317,8 +324,9 @@ def learning_curve(
         judge.better,
         len(rows.scores),
         one_class,
-        linked,
+        bool(reading),
         notes,
+        reading,
     )
 
 
@@ -326,14 +334,15 @@ def _notes(
     dropped: list[int],
     one_class: NDArray[np.int64],
     repeats: int,
-    linked: bool,
+    whole: ScoreTable,
     names: tuple[str, ...],
     values: Array,
     judge: Judge,
 ) -> tuple[str, ...]:
     notes = []
-    if linked and not judge.ranks:
-        notes.append("scores lie outside [0, 1]: the uncalibrated line reads them through σ")
+    read = reading_between(float(whole.scores[0]), float(whole.scores[-1]))
+    if read and not judge.ranks:
+        notes.append(f"{BEFORE}: scores {read}")
     if dropped:
         sizes = ", ".join(map(str, dropped))
         notes.append(f"too few rows would be left to test on after {sizes}: dropped")

@@ -17,7 +17,7 @@ from calibrant.data.frozen import own
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.errors import InputError, ParameterError
-from calibrant.losses import sigmoid
+from calibrant.maps import Map
 from calibrant.metrics.arguments import check_whole, read_generator
 from calibrant.metrics.measure import Measure
 from calibrant.metrics.prediction_facts import TableFacts
@@ -88,9 +88,12 @@ def judge_of(measure: Any, larger_is_better: Any = None) -> Judge:
         known = MEASURES[word]
         if larger_is_better not in (None, known.better == "larger"):
             raise ParameterError(
-                f"larger_is_better must be left out for {word!r}, of which {known.better} is "
-                f"better, but {larger_is_better!r} came."
+                f"larger_is_better must be left out for {word!r}, of which {known.good} is "
+                f"good, but {larger_is_better!r} came."
             )
+        if known.better == "closer":  # a mean of values on both sides of the target says nothing
+            label = f"|{known.label} − {known.target:g}|" if known.target else f"|{known.label}|"
+            return Judge(label, "smaller", lambda table: known.badness(_value(known, table)))
         return Judge(known.label, known.better, partial(_value, known), ranks=known.ranks)
     if not callable(measure):
         allowed = ", ".join(repr(name) for name in MEASURES)
@@ -141,8 +144,8 @@ def random_orders(random_state: Any, repeats: int, n: int) -> Iterable[tuple[int
 class Trials:
     """Rows that are sorted once: the rows left by a draw become a table without another sort."""
 
-    def __init__(self, rows: Rows, linked: bool) -> None:
-        self.rows, self.linked = rows, linked
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
         order = np.argsort(rows.scores, kind="stable")
         x = rows.scores[order]
         self.place = np.empty(len(x), dtype=np.intp)  # of each row in that order
@@ -152,6 +155,18 @@ class Trials:
         weight = np.ones(len(x)) if rows.weight is None else rows.weight[order]
         self.positive = np.where(rows.positive[order], weight, 0.0)
         self.negative = weight - self.positive
+
+    @cached_property
+    def whole(self) -> ScoreTable:
+        """The table of all rows."""
+        return ScoreTable.from_rows(self.rows)
+
+    @cached_property
+    def as_they_are(self) -> Map:
+        """The probabilities that scores stand for, read by those of all rows."""
+        from calibrant.calibrators.uncalibrated import Uncalibrated
+
+        return Uncalibrated().fit_table(self.whole).map_
 
     def draw(self, drawn: Index) -> LearningTrial:
         """The trial whose methods are fitted to the rows of these numbers."""
@@ -200,7 +215,7 @@ class LearningTrial:
         if calibrator is not None:
             apply: Callable[[Array], Array] = calibrator.fit_table(self._fit_table).map_
         else:
-            apply = sigmoid if self.trials.linked and not judge.ranks else _unchanged
+            apply = _unchanged if judge.ranks else self.trials.as_they_are
         if judge.of_table is not None:
             table = self._test_table
             return judge.of_table(_predicted(table, apply(table.scores)))

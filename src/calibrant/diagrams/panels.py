@@ -14,6 +14,7 @@ from calibrant.diagrams.curves import Curve, curve_of
 from calibrant.diagrams.map_lines import MapCurve, map_curve
 from calibrant.diagrams.predictions import read_several
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 __all__ = ["Panels", "boosting_panels", "panels_of", "reliability_panels"]
@@ -33,6 +34,10 @@ class Panels(Frozen):
         The points, bands and histogram of each.
     lines : tuple of MapCurve or None
         The fitted map drawn over each, where there is one; by default none.
+    before : tuple of Curve
+        The same for the scores before calibration, where they were given.
+    reading : str
+        How scores before that were no probabilities were read, in words.
 
     Examples
     --------
@@ -46,6 +51,8 @@ class Panels(Frozen):
     names: tuple[str, ...]
     curves: tuple[Curve, ...]
     lines: tuple[MapCurve | None, ...] = ()
+    before: tuple[Curve, ...] = ()
+    reading: str = ""
 
     def __post_init__(self) -> None:
         if not self.lines:
@@ -63,15 +70,18 @@ class Panels(Frozen):
     @property
     def frame(self) -> tuple[float, float]:
         """The part of [0, 1] that holds all points, all bands and nearly all predictions."""
-        frame = frame_of(self.curves)
+        frame = frame_of((*self.curves, *self.before))
         return frame.low, frame.high
 
     def to_dict(self) -> dict[str, Any]:
         """Each curve and line as plain lists and numbers, by name, ready for JSON."""
-        return {
+        found: dict[str, Any] = {
             name: {"curve": curve.to_dict(), "map": None if line is None else line.to_dict()}
             for name, curve, line in zip(self.names, self.curves, self.lines, strict=True)
         }
+        for name, curve in zip(self.names, self.before, strict=False):
+            found[name]["before"] = curve.to_dict()
+        return found
 
     def __repr__(self) -> str:
         return f"Panels({', '.join(self.names)}; weight {self.curves[0].total:g})"
@@ -88,7 +98,7 @@ def reliability_panels(
     *,
     maps: Mapping[str, Any] | None = None,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
@@ -168,7 +178,7 @@ def boosting_panels(
     *,
     steps: Sequence[int] | None = None,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,

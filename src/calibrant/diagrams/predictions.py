@@ -17,7 +17,7 @@ from calibrant.data.validation import (
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import read_table
 
-__all__ = ["read_raw", "read_several", "rows_by_name"]
+__all__ = ["ONLY", "read_raw", "read_several", "rows_by_name"]
 
 #: the name of predictions that came without one
 ONLY = "predictions"

@@ -16,6 +16,7 @@ from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.panels import Panels, panels_of
 from calibrant.diagrams.predictions import rows_by_name
 from calibrant.errors import InputError
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 __all__ = ["Segments", "reliability_segments", "segments_by"]
@@ -97,7 +98,7 @@ def reliability_segments(
     segments: Any,
     *,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,

@@ -43,6 +43,7 @@ TYPES = {
     "local.sba": "AsFeatures SimilarityBinning",
     "local.spreads": "Members Refits",
     "metrics.change_intervals": "PairedCells",
+    "metrics.class_look": "ClassLook",
     "metrics.first_look": "FirstLook",
     "multiclass.coded_calibrator": "CodedCalibrator",
     "multiclass.coded_classifier": "CodedClassifier",

@@ -9,9 +9,14 @@ import numpy as np
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import ParameterError
 from calibrant.export.map_given import fitted_of, map_of
-from calibrant.maps.inverse import probability_range, score_at
+from calibrant.maps.inverse import probability_range, read_probability, score_at
 
-__all__ = ["Threshold", "best_threshold"]
+__all__ = ["SEVERAL", "Threshold", "best_threshold", "read_threshold"]
+
+SEVERAL = (
+    "threshold= is for calibrators of one score, but this one gives a probability for each of "
+    "several classes. Export it without, and compare the column of the class you act on."
+)
 
 
 class Threshold(NamedTuple):
@@ -35,6 +40,11 @@ class Threshold(NamedTuple):
     expected_cost: float | None = None
     cost_of_all: float | None = None
     cost_of_none: float | None = None
+
+
+def read_threshold(threshold: Any) -> float | None:
+    """The probability from which on to act, if one is asked for."""
+    return None if threshold is None else read_probability(threshold, "threshold")
 
 
 def best_threshold(

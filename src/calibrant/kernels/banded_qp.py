@@ -78,6 +78,27 @@ def substitute(band: Array, b: Array) -> None:
             b[i] -= band[i + k, k] * b[i + k]
 
 
+@part
+def residual(plain: Array, right: Array, v: Array, rest: Array) -> None:
+    """rest = right − M·v."""
+    n, width = plain.shape
+    for i in range(n):
+        rest[i] = right[i] - plain[i, 0] * v[i]
+        for k in range(1, min(i, width - 1) + 1):
+            rest[i] -= plain[i, k] * v[i - k]
+            rest[i - k] -= plain[i, k] * v[i]
+
+
+@part
+def refine(plain: Array, band: Array, right: Array, step: Array, rest: Array) -> None:
+    """One step of iterative refinement of M·step = right."""
+    residual(plain, right, step, rest)
+    substitute(band, rest)
+    if largest(rest) < 0.1 * largest(step):  # else the factors are of another matrix
+        for i in range(len(step)):
+            step[i] += rest[i]
+
+
 def least_squares(hess: Array, grad: Array) -> Array:
     """f of Hf = g."""
     band = np.zeros(hess.shape[::-1])
@@ -149,11 +170,14 @@ def solve_rows(
     y, up, down = begin(low, high, energy)
     room_up, room_down = high - y, low + y  # kept beside y: near a bound they would round to zero
     unknowns, rows, band = system(hess, coef, start)
-    arguments: list[Any] = [hess, grad, coef, start, unknowns, rows, band, np.empty_like(band)]
-    arguments += [*np.zeros((4, len(band))), *np.zeros((2, len(y)))]
-    arguments += [f, y, up, down, room_up, room_down, square, tol, energy]
+    given, both, sign = np.zeros((3, len(band)))
+    given[unknowns], both[unknowns], both[rows] = grad, f, y
+    sign[unknowns], sign[rows] = 1.0, -1.0
+    arguments: list[Any] = [unknowns, rows, band, sign, np.empty_like(band), given, both]
+    arguments += [*np.zeros((4, len(band))), up, down, room_up, room_down]
+    arguments += [*np.zeros((2, len(y))), square, tol, energy]
     _iterate(*arguments)
-    return f, y, up, down, np.minimum(room_up, room_down)
+    return both[unknowns], both[rows], up, down, np.minimum(room_up, room_down)
 
 
 def system(hess: Array, coef: Array, start: Index) -> tuple[Index, Index, Array]:
@@ -187,34 +211,6 @@ def begin(low: Array, high: Array, energy: float) -> tuple[Array, Array, Array]:
 
 
 @part
-def errors(
-    hess: Array,
-    grad: Array,
-    coef: Array,
-    start: Index,
-    unknowns: Index,
-    rows: Index,
-    f: Array,
-    y: Array,
-    up: Array,
-    down: Array,
-    out: Array,
-) -> None:
-    """g − Hf − Rᵀy at the places of the unknowns, and up − down − Rf at those of the rows."""
-    for i in range(len(f)):
-        out[unknowns[i]] = grad[i] - hess[i, 0] * f[i]
-        for k in range(1, min(i, hess.shape[1] - 1) + 1):
-            out[unknowns[i]] -= hess[i, k] * f[i - k]
-            out[unknowns[i - k]] -= hess[i, k] * f[i]
-    for r in range(len(y)):
-        out[rows[r]] = up[r] - down[r]
-        for k in range(coef.shape[1]):
-            if coef[r, k] != 0.0:
-                out[rows[r]] -= coef[r, k] * f[start[r] + k]
-                out[unknowns[start[r] + k]] -= coef[r, k] * y[r]
-
-
-@part
 def aim(
     rows: Index,
     up: Array,
@@ -242,21 +238,6 @@ def aim(
         right[rows[r]] += step_up[r] - step_down[r]
     for i in range(len(error)):
         step[i] = right[i]
-
-
-@part
-def refine(plain: Array, band: Array, right: Array, step: Array, rest: Array) -> None:
-    """One step of iterative refinement of M·step = right."""
-    n, width = plain.shape
-    for i in range(n):
-        rest[i] = right[i] - plain[i, 0] * step[i]
-        for k in range(1, min(i, width - 1) + 1):
-            rest[i] -= plain[i, k] * step[i - k]
-            rest[i - k] -= plain[i, k] * step[i]
-    substitute(band, rest)
-    if largest(rest) < 0.1 * largest(step):  # else the factors are of another matrix
-        for i in range(n):
-            step[i] += rest[i]
 
 
 @part
@@ -291,65 +272,51 @@ def longest(
 
 @jit
 def _iterate(
-    hess: Array,
-    grad: Array,
-    coef: Array,
-    start: Index,
     unknowns: Index,
     rows: Index,
     plain: Array,
+    sign: Array,
     band: Array,
+    given: Array,
+    both: Array,
     error: Array,
     right: Array,
     rest: Array,
     step: Array,
-    step_up: Array,
-    step_down: Array,
-    f: Array,
-    y: Array,
     up: Array,
     down: Array,
     room_up: Array,
     room_down: Array,
+    step_up: Array,
+    step_down: Array,
     square: float,
     tol: float,
     energy: float,
 ) -> None:
-    """Move f, the prices, the parts and their rooms to the optimum."""
+    """Move f and the prices (``both``), the parts and their rooms to the optimum."""
     for rounds in range(MOST):
-        errors(hess, grad, coef, start, unknowns, rows, f, y, up, down, error)
+        for r in range(len(rows)):
+            plain[rows[r], 0] = 0.0
+            given[rows[r]] = up[r] - down[r]
+        residual(plain, given, both, error)  # g − Hf − Rᵀy, and up − down − Rf
         objective, wrong, gap, count = 0.5 * square, 0.0, 0.0, 0
-        for i in range(len(f)):
-            wrong = max(wrong, abs(error[unknowns[i]] / hess[i, 0]))
-            objective -= 0.5 * f[i] * (error[unknowns[i]] + grad[i])
-            rest[unknowns[i]] = 1.0  # the sign of the pivot
-        for r in range(len(y)):
+        for i in unknowns:
+            wrong = max(wrong, abs(error[i] / plain[i, 0]))
+            objective -= 0.5 * both[i] * (error[i] + given[i])
+        for r in range(len(rows)):
             wrong = max(wrong, abs(error[rows[r]]))
             plain[rows[r], 0] = -up[r] / room_up[r] - down[r] / room_down[r]
-            rest[rows[r]] = -1.0
             gap, count = gap + up[r] * room_up[r], count + 1
             if room_down[r] < np.inf:
                 gap, count = gap + down[r] * room_down[r], count + 1
         enough = tol * max(objective, 1e-8 * energy)
         if gap <= enough and (wrong <= 1e-11 or gap <= 1e-2 * enough):
             break
-        factor(plain, rest, band)
+        factor(plain, sign, band)
         target, second, share = 0.0, 0.0, 1.0
         for corrector in range(2):
-            aim(
-                rows,
-                up,
-                down,
-                room_up,
-                room_down,
-                step_up,
-                step_down,
-                target,
-                second,
-                error,
-                step,
-                right,
-            )
+            aim(rows, up, down, room_up, room_down, step_up, step_down, target, second, error, step,
+                right)  # fmt: skip
             substitute(band, step)
             if corrector:  # the predictor only says how far a step could go
                 refine(plain, band, right, step, rest)
@@ -363,12 +330,11 @@ def _iterate(
         share = min(1.0, 0.995 * share)
         if not (share > 1e-12 and largest(step) < np.inf):
             break  # no more progress than rounding
-        for i in range(len(f)):
-            f[i] += share * step[unknowns[i]]
-        for r in range(len(y)):
+        for i in range(len(both)):
+            both[i] += share * step[i]
+        for r in range(len(rows)):
             move = share * step[rows[r]]
             up[r] += share * step_up[r]
             down[r] += share * step_down[r]
-            y[r] += move
             room_up[r] -= move
             room_down[r] += move

@@ -61,7 +61,6 @@ def _likelihood(n0: float, n1: float) -> float:
     return n0 * math.log(n0 / n) + n1 * math.log(n1 / n)
 
 
-@jit
 def best_binning(
     n0: Array, n1: Array, gaps: Array, log_cut: Array, table: Array
 ) -> tuple[Index, float]:
@@ -79,22 +78,41 @@ def best_binning(
         `log_factorials`, or empty for weights that are not whole.
     """
     size = len(n0)
-    sum0, sum1 = np.zeros(size + 1), np.zeros(size + 1)
-    for i in range(size):
-        sum0[i + 1], sum1[i + 1] = sum0[i] + n0[i], sum1[i] + n1[i]
+    leaves = -(-size // LEAF)
+    levels = max((leaves - 1).bit_length(), 1)
+    sum0, sum1 = np.append(0.0, np.cumsum(n0)), np.append(0.0, np.cumsum(n1))
     value = np.full(size, -np.inf)  # A
     value[0] = 0.0
     back = np.zeros(size + 1, np.intp)  # the start of the last bin that ends at u
-    leaves = (size + LEAF - 1) // LEAF
     alive = np.empty(size, np.intp)  # the live starts of leaf j: alive[j·LEAF : j·LEAF + count[j]]
     count = np.zeros(leaves, np.intp)
-    levels = 1
-    while (1 << levels) < leaves:
-        levels += 1
     # top[k, j] = max A_l + MLL(l, end) over the live starts of node j of level k (2^k leaves)
     top = np.full((levels + 1, leaves + 1), -np.inf)
     stack = np.empty((2, 64 + levels), np.intp)
-    prefix, best = 0.0, 0.0
+    best = _fill(gaps, log_cut, value, back, alive, count, top, stack, sum0, sum1, table)
+    starts, u = [], size
+    while u > 0:
+        u = int(back[u])
+        starts.append(u)
+    return np.array(starts[::-1], np.intp), best - float(gaps.sum())
+
+
+@jit
+def _fill(
+    gaps: Array,
+    log_cut: Array,
+    value: Array,
+    back: Index,
+    alive: Index,
+    count: Index,
+    top: Array,
+    stack: Index,
+    sum0: Array,
+    sum1: Array,
+    table: Array,
+) -> float:
+    """The dynamic programme: A of every start, and the last bin of every end; V_D + H_D."""
+    size, best = len(value), 0.0
     for u in range(1, size + 1):
         leaf = (u - 1) // LEAF
         if value[u - 1] > -np.inf:
@@ -103,16 +121,9 @@ def best_binning(
         best, back[u] = _search(u, back[u - 1], value, alive, count, top, stack, sum0, sum1, table)
         if u < size:
             value[u] = best + log_cut[u - 1] + gaps[u - 1]
-            prefix += gaps[u - 1]
             if u % LEAF == 0:
                 _close(u, leaf, value, alive, count, top, sum0, sum1)
-    cuts = np.empty(size, np.intp)
-    bins, u = 0, size
-    while u > 0:
-        cuts[bins] = back[u]
-        bins += 1
-        u = back[u]
-    return cuts[:bins][::-1].copy(), best - prefix
+    return best
 
 
 @part

@@ -178,14 +178,12 @@ def _sweep(
         price, before = u[j], x[a]
         i = a + 1
         while i < b:
-            if i % BLOCK == 0 and i + BLOCK <= b:
+            if plain and i % BLOCK == 0 and i + BLOCK <= b:
                 block = i // BLOCK
                 weight, wz = sums[block, 0], sums[block, 3]
                 reach = x[i + BLOCK - 1] - before
                 # q can rise by Σw(z − p)⁺ ≤ Σwz(1 − p) and fall by Σw(p − z)⁺ ≤ Σw(1 − z)p
                 turn = max(wz * (1.0 - least), (weight - wz) * most)
-                if not plain:
-                    turn = wz + max(abs(least), abs(most)) * weight
                 if abs(price) + reach * (abs(q) + turn) <= lam:
                     value = f[j] + slope * (x[i] - x[a])
                     pull = wz - value * weight - slope * sums[block, 1]  # Σw(z − p)
@@ -238,22 +236,14 @@ def bounded(
     return low - slack <= end <= high + slack
 
 
-@jit
 def objective(
     x: Array, at: Index, f: Array, hess: Array, grad: Array, lam: float, mu: float
 ) -> tuple[float, float, float]:
     """For values f at the candidates: gᵀf, fᵀHf, and the penalty."""
-    fit, square, penalty, before = 0.0, 0.0, 0.0, 0.0
-    for j in range(len(at)):
-        fit += grad[j] * f[j]
-        square += hess[j, 0] * f[j] * f[j]
-        if j == 0:
-            continue
-        square += 2.0 * hess[j, 1] * f[j] * f[j - 1]
-        slope = (f[j] - f[j - 1]) / (x[at[j]] - x[at[j - 1]])
-        if j > 1:
-            penalty += lam * abs(slope - before)
-        if mu < np.inf:
-            penalty += mu * max(f[j - 1] - f[j], 0.0)
-        before = slope
-    return fit, square, penalty
+    place, step = x[at], f[1:] - f[:-1]
+    slope = step / (place[1:] - place[:-1])
+    penalty = lam * float(np.abs(slope[1:] - slope[:-1]).sum())
+    if mu < np.inf:
+        penalty -= mu * float(np.minimum(step, 0.0).sum())
+    square = hess[:, 0] @ (f * f) + 2.0 * (hess[1:, 1] @ (f[1:] * f[:-1]))
+    return float(grad @ f), float(square), penalty

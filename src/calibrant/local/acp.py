@@ -44,15 +44,15 @@ class PassesTest(OneOf):
 class ACP(LocalCalibrator):
     """Adaptive calibration of predictions: each row is its own bin.
 
-    A model that says how sure it is of a probability, by an interval [l, u] around it, has said
-    which other predictions it cannot tell apart from this one. ACP answers with the frequency of
+    An interval [l, u] around a probability says how sure the model is of it. So it also says which
+    other predictions the model cannot tell apart from this one. ACP answers with the frequency of
     the positive class among the calibration scores in [l, u]. Rows of the same score may get
     different probabilities, since their intervals differ: this is no function of the score alone.
 
-    A bin of n calibration rows holds about n·width of them, and the width falls with the square
-    root of the number of rows that the model was fitted on. With few of those the interval holds
-    nearly everything and the answer tends to the base rate: lower ``level`` then. With many, and
-    few calibration rows, it holds hardly any and the answer is noise. ACP needs no monotone
+    Of n calibration rows an interval holds about n·width. The width falls with the square root of
+    the number of rows that the model was fitted on. If those are few, the interval holds nearly
+    everything and the answer tends to the base rate: lower ``level`` then. If they are many and
+    calibration rows are few, it holds hardly any and the answer is noise. ACP needs no monotone
     relation between score and probability, and promises none.
 
     Parameters
@@ -64,8 +64,8 @@ class ACP(LocalCalibrator):
         Their scale: see `prediction_interval`.
     interval : {"auto", "bootstrap"} or function, default="auto"
         Where they come from: see `prediction_interval`. A function takes the fitted model and rows
-        and returns (lower, upper) for its probability of ``classes_[1]``; for a model that is a
-        plain function, around its score. (To pickle the whole, define it in a module: no lambda.)
+        and returns (lower, upper) around its probability of ``classes_[1]``; or around its score,
+        for a model that is a plain function. To pickle the whole, define it in a module: no lambda.
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
     replicates : int, default=200
@@ -81,7 +81,7 @@ class ACP(LocalCalibrator):
 
     Attributes
     ----------
-    rule_ : Bins
+    rule_ : IntervalBins
         The calibration scores and their weights, a value.
     classes_ : ndarray of shape (2,)
         The labels, sorted; the columns of `predict_proba`.
@@ -90,11 +90,11 @@ class ACP(LocalCalibrator):
 
     Notes
     -----
-    p = Σ_{x_i ∈ [l, u]} w_i y_i / Σ_{x_i ∈ [l, u]} w_i, both ends included, so that ties are never
-    split, and w in units of rows. Where no calibration score lies in the interval, the
-    nearest ones to the row's score are used, to a weight of 10 (with all that tie with the last,
-    to 1e-12 of its distance; all there are, if they weigh less), and `predict_proba` warns of how
-    many rows that were.
+    p = Σ_{x_i ∈ [l, u]} w_i y_i / Σ_{x_i ∈ [l, u]} w_i, with w in units of rows. Both ends are
+    included, so that ties are never split. Where no calibration score lies in the interval, those
+    nearest to the row's score are used: until their weight is 10, and all that are as far as the
+    last, to 1e-12. If all weigh less than 10, all are used. `predict_proba` warns of how many rows
+    had an empty interval.
 
     Scores and intervals may be on any scale, as long as it is the same one: probabilities with the
     intervals of `prediction_interval`, or logits with intervals of logits. The interval need not
@@ -107,8 +107,8 @@ class ACP(LocalCalibrator):
     ``interval=lambda model, X: prediction_interval(model, X, train=(X_train,))``. With folds, the
     calibration scores come from models of fewer rows than the one whose intervals are used.
 
-    O(N log N) to fit; O(log N) for each row, with exact sums for whole weights and without
-    cancellation for fractions; an empty interval costs O(log k · log N), where k scores are needed.
+    Costs O(N log N) to fit and O(log N) for each row. Sums of whole weights are exact, and those of
+    fractions do not cancel. An empty interval costs O(log k · log N), if k scores are needed.
 
     References
     ----------

@@ -30,10 +30,11 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class LocalRows:
-    """Scores, codes and weights of the rows that count, and which of the given rows those are.
+    """Scores, codes and weights of the rows that count.
 
-    ``weight`` is in units of rows, ``given`` as it came. With two classes code 1 is the positive
-    one; with more, codes are places in ``classes``.
+    ``kept`` says which of the rows that came those are. ``weight`` is in units of rows, ``given``
+    is the weight as it came. With two classes code 1 is the positive one; with more, codes are
+    places in ``classes``.
     """
 
     scores: Array

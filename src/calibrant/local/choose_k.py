@@ -44,10 +44,10 @@ def best(losses: dict[int, float]) -> int:
 
 @dataclass(frozen=True)
 class NeighbourShares:
-    """Who has how much weight, of which class, in which distinct row; in the order of these.
+    """Shares of the weight of distinct rows, in the order of these rows.
 
-    All that one owner has is left out together: a row that was scored several times has a share
-    in as many distinct rows.
+    Each share has a class and an owner. What one owner has is left out together: a row that was
+    scored several times owns shares of several distinct rows.
     """
 
     cell: Index
@@ -129,9 +129,9 @@ def leave_one_out(
 ) -> dict[int, float]:
     """The Brier score (summed over classes) of each k, one search for all of them.
 
-    Of a row of weight w, one unit (all of it, if less) is left out at a time: whole weights are
-    repeated rows. Of rows that ``shares`` gives to one owner, one unit of what these have together.
-    Ranges and attribute weights stay those of all rows.
+    One unit of a row's weight is left out at a time (all of it, if it is less), as if whole weights
+    were repeated rows. If ``shares`` gives several rows to one owner, it is one unit of what they
+    have together. Ranges and attribute weights stay those of all rows.
     """
     if not ks:
         return {}

@@ -40,8 +40,9 @@ def is_logistic(model: Any) -> bool:
 class Delta(Spread):
     """sd(η) = √(xᵀΣx) for the linear predictor η of a logistic regression, sd(p) = p(1−p)·sd(η).
 
-    Σ = (X̃ᵀWX̃ + P)⁻¹, W = w·p(1−p), P the Hessian of the penalty. Kept as a factor, in columns
-    that are centred (if there is a free intercept) and scaled, so that units do not matter.
+    Σ = (X̃ᵀWX̃ + P)⁻¹, where W = w·p(1−p) and P is the Hessian of the penalty. A factor of Σ is
+    kept. Its columns are scaled, and centred if there is a free intercept, so that units do not
+    matter.
     """
 
     name: ClassVar[str] = "delta"

@@ -1,8 +1,8 @@
 """How far rows are from the calibration rows: the distance itself, and a space to search in.
 
-The distance is computed from the values as they came (only brought to a common exponent), so that
-two rows that differ from a third by the same amounts come out equally far. The embedding is for
-the search alone, which may be off by rounding: what it finds is measured again.
+The distance is computed from the values as they came, only brought to a common exponent. So two
+rows that differ from a third by the same amounts come out equally far. The embedding is used for
+the search only. It may be off by rounding, so what it finds is measured again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ __all__ = ["Space"]
 Array = NDArray[np.float64]
 Pick = Callable[[NDArray[Any]], NDArray[Any]]
 
-#: queries are cut at this many ranges from zero: there, all calibration rows are equally far
+#: queries further than this many ranges from zero are moved there: all calibration rows are then
+#: equally far
 FARTHEST = 1e100
-#: an embedding may have this many columns, or this many times the number of attributes; beyond,
-#: nominal attributes of more than so many categories are left out of it
+#: an embedding may have this many columns, or this many times the number of attributes; if it would
+#: have more, nominal attributes of more than so many categories are left out of it
 WIDTH, WIDTH_TIMES, LEVELS = 256, 4, 16
 
 
@@ -35,7 +36,7 @@ class Space:
 
     Parameters
     ----------
-    cells : Coded
+    cells : CodedRows
         The calibration rows.
     numeric_weight, nominal_weight : arrays
         The weight of each column.
@@ -116,7 +117,8 @@ class Space:
         return total
 
     def _with_gaps(self, diff: Array, points: CodedRows, a: int, pick: Pick) -> Array:
-        """One side missing: the farthest that the other can be from; both: 1."""
+        """Differences where values are missing. If one is, the largest that the other one can have;
+        if both are, 1."""
         here, there = points.absent[:, a, None], pick(self._own.absent[:, a])
         diff = np.where(there, self._far(points)[:, a, None], diff)
         diff = np.where(here, pick(self._far_own[:, a]), diff)
@@ -162,12 +164,12 @@ class Space:
     def embed_cells(self, gaps: NDArray[np.bool_]) -> Array:
         """The calibration rows as points of a flat space.
 
-        Between them and the points of `embed_queries` (squared) distances are those of `distances`
+        Their (squared) distances from the points of `embed_queries` are those of `distances`
         without wide columns, plus a number that depends on the query alone. Numeric
         columns are z = w^(1/power)·(v − ½), nominal ones are one-hot. With gaps, z is 0 where a
         value is absent, and d² = |z_q − z_x|² + Σ (absent_x·P_q + absent_q·P_x) with the
-        penalties P of `_penalty`: inner products, which two more columns each and one to even out
-        the lengths turn into distances.
+        penalties P of `_penalty`. These are inner products. They become distances by two more
+        columns for each, and one that evens out the lengths.
         """
         own, w = self._own, self.numeric_weight[gaps]
         parts = [self._flat(own), *self._one_hot(own.codes)]
@@ -194,7 +196,8 @@ class Space:
         return z
 
     def _one_hot(self, codes: NDArray[np.int32]) -> list[Array]:
-        """Differing categories w apart; a query that matches none is as far from all."""
+        """Columns in which different categories are w apart. A query that matches none of them is
+        as far from all."""
         parts = []
         for b, (levels, w) in enumerate(zip(self._levels, self.nominal_weight, strict=True)):
             if self.wide[b]:

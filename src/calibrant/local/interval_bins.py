@@ -81,10 +81,10 @@ class IntervalBins(Rule):
 
     Notes
     -----
-    Two binary searches and O(1) lookups in cumulative sums, which are exact for whole weights.
-    Differences of sums of fractions would cancel, so these are added up from a dyadic tree of
-    partial sums, O(log D), with an error of O(log D) roundings. An empty interval costs O(log k)
-    times as much, where k scores are needed. Memory O(D).
+    A row takes two binary searches. Whole weights take O(1) lookups in cumulative sums, which are
+    exact. Differences of cumulative sums of fractions would cancel, so these are added up from a
+    tree of partial sums, in O(log D), with an error of O(log D) roundings. An empty interval costs
+    O(log k) times as much, if k scores are needed. Memory is O(D).
     """
 
     kind: ClassVar[str] = "bins"
@@ -187,9 +187,10 @@ class IntervalBins(Rule):
     def _nearest(self, scores: Array) -> tuple[Index, Index]:
         """The range of the nearest cells whose weight is at least 10, ties at its edge included.
 
-        The furthest of them is a cell on the left or on the right of the score. Either is found by
-        doubling and bisection, and the narrower range is the answer (one contains the other), with
-        what is as far but for rounding; all cells, where they weigh less.
+        The furthest of them lies on the left or on the right of the score. For each side the range
+        is found by doubling and bisection. One contains the other, and the narrower one is the
+        answer, with the cells that are as far up to rounding. If all cells weigh less than 10, they
+        are all taken.
         """
         x, s, D = self.scores, scores, len(self.scores)
         middle = np.searchsorted(x, s, side="left")
@@ -206,7 +207,7 @@ class IntervalBins(Rule):
     def _narrowest(
         self, around: Callable[[Index], tuple[Index, Index]], most: Index
     ) -> tuple[Index, Index]:
-        """The range with the fewest cells on one side that weighs enough, else that with most."""
+        """The range that weighs enough with the fewest cells on one side; else all cells."""
         low, high = np.ones_like(most), np.ones_like(most)
         while not (over := (high == most) | self._enough(*around(high))).all():
             low, high = np.where(over, low, high + 1), np.where(over, high, 2 * high)
@@ -240,28 +241,29 @@ def _from_right(x: Array, s: Array, middle: Index, count: Index) -> tuple[Index,
 
 
 def _with_ties(x: Array, s: Array, first: Index, stop: Index) -> tuple[Index, Index]:
-    """The same ranges with the cells that are as far from s as the furthest, to 1e-12."""
+    """The ranges, and the cells beside them that are as far from s as the furthest, to 1e-12."""
     low, high = x[first], x[stop - 1]
     largest = np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
-    unit = np.where(largest > LARGEST / 4.0, 0.25, 1.0)  # in which differences do not overflow
+    unit = np.where(largest > LARGEST / 4.0, 0.25, 1.0)  # so that differences do not overflow
     centre = s * unit
     far = np.maximum(centre - low * unit, high * unit - centre) * (1.0 + TIE)
     with np.errstate(over="ignore"):  # an infinite end is beyond all cells
         a, b = (centre - far) / unit, (centre + far) / unit
     left, right = np.searchsorted(x, a, side="left"), np.searchsorted(x, b, side="right")
-    # a cell where the rounded end is may lie beyond the end itself
+    # a cell at the rounded end may lie beyond the true one
     left += centre - x[np.minimum(left, len(x) - 1)] * unit > far
     right -= x[np.maximum(right - 1, 0)] * unit - centre > far
     return np.minimum(first, left), np.maximum(stop, right)
 
 
 def _mirrored(x: Array, s: Array, edge: Array) -> tuple[Index, NDArray[np.bool_], Array]:
-    """Where m = 2s − edge is among the cells; whether one is its rounding, and what that lost.
+    """The place of m = 2s − edge among the cells, whether m as rounded is a cell, and the rounding
+    error.
 
-    No cell lies between a number and its rounding, so that these three tell exactly on which side
-    of m every cell is.
+    No cell lies between m and its rounding. So these three say exactly on which side of m every
+    cell is.
     """
-    unit = np.where(np.abs(s) > LARGEST / 2.0, 0.5, 1.0)  # in which 2s does not overflow
+    unit = np.where(np.abs(s) > LARGEST / 2.0, 0.5, 1.0)  # so that 2s does not overflow
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite m is beyond all cells
         twice, edge = 2.0 * (s * unit), edge * unit
         m = twice - edge

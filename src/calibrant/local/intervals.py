@@ -152,34 +152,34 @@ def prediction_interval(
 
     Notes
     -----
-    **Delta.** With the linear predictor η = xᵀβ (x with a leading 1), sd(η) = √(xᵀΣx) and
-    sd(p) = p(1−p)·sd(η), where Σ = (XᵀWX + P)⁻¹, W = w·p(1−p) at the training rows and P the
-    Hessian of the penalty: 1/C for each coefficient, 0 for the intercept (the solver "liblinear"
-    penalises it too: 1/(C·intercept_scaling²)). Without penalty (C = ∞) Σ is the inverse Fisher
-    information [1]_. With the L2 penalty it is the covariance of the posterior to second order, the
-    penalty being the logarithm of a Gaussian prior [2]_: it contains the shrinkage. The sampling
-    covariance ΣXᵀWXΣ alone would not, and its intervals, around estimates that are shrunk, would be
-    too narrow to cover the truth; those of Σ cover well on average over the rows [3]_. Weights
-    count as repetitions: divide them by their mean where they are not. Refused, with the reason: L1
-    and elastic-net penalties, class weights, more than two classes. LogisticRegressionCV: the C
-    that it chose is taken as given.
+    **Delta.** The linear predictor is η = xᵀβ, where x has a leading 1. Then sd(η) = √(xᵀΣx) and
+    sd(p) = p(1−p)·sd(η), with Σ = (XᵀWX + P)⁻¹ and W = w·p(1−p) at the training rows. P is the
+    Hessian of the penalty: 1/C for each coefficient, and 0 for the intercept (but with the solver
+    "liblinear" 1/(C·intercept_scaling²)). Without penalty (C = ∞) Σ is the inverse Fisher
+    information [1]_. With the L2 penalty, which is the logarithm of a Gaussian prior, it is the
+    covariance of the posterior to second order [2]_. So it contains the shrinkage, and its
+    intervals cover the truth well on average over the rows [3]_. Those of the sampling covariance
+    ΣXᵀWXΣ would be too narrow, since they lie around estimates that are shrunk. Weights count as
+    repetitions: divide them by their mean where they are not. L1 and elastic-net penalties, class
+    weights and more than two classes are refused. The C that a LogisticRegressionCV chose is taken
+    as given.
 
     Columns are centred and scaled before an orthogonal factorisation, so that units do not matter.
     Where columns are collinear and nothing is penalised, rows inside the span of the training rows
-    have an interval, and all others get [0, 1]. O(n_train·c² + n·c²) for c columns, in blocks of
-    rows; sparse rows are made dense block by block.
+    have an interval, and all others get [0, 1]. Costs O(n_train·c² + n·c²) for c columns, in blocks
+    of rows; sparse rows are made dense block by block.
 
     **Spread.** sd(p) is that of the members' probabilities (divisor m − 1). This is the spread of
-    **one** member. The model is their average and less uncertain than that: the interval is wider
-    than a confidence interval, and with fully grown trees, which say mostly 0 or 1, it spans nearly
+    **one** member. The model is their average and less uncertain than that, so the interval is
+    wider than a confidence interval. Fully grown trees say mostly 0 or 1: with them it spans nearly
     everything. sd(logit p) = sd(p)/(p(1−p)). O(n) for each member.
 
-    **Bootstrap.** sd over ``replicates`` copies of the model, fitted on as many rows drawn with
-    replacement (again, if one class was not drawn) that keep their weights [4]_. On the logit scale
-    sd(logit p) is that of the copies' logits, or sd(p)/(p(1−p)) in rows where a copy says exactly 0
-    or 1. Where the model itself says so, the interval is that of the probability scale. Under a
-    penalty it knows the sampling variance but not the shrinkage, and is narrower than the delta
-    method's. O(``replicates``) fits.
+    **Bootstrap.** sd is that of ``replicates`` copies of the model. Each is fitted on as many rows,
+    drawn with replacement, that keep their weights [4]_; they are drawn again if a class is not
+    among them. On the logit scale sd(logit p) is that of the copies' logits, or sd(p)/(p(1−p)) in
+    rows where a copy says exactly 0 or 1. Where the model itself says 0 or 1, the interval is that
+    of the probability scale. Under a penalty the bootstrap knows the sampling variance but not the
+    shrinkage, and is narrower than the delta method. O(``replicates``) fits.
 
     References
     ----------

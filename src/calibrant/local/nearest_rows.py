@@ -25,7 +25,7 @@ Index = NDArray[np.intp]
 
 #: distances, and sums of weights, within this relative difference are equal
 TIE = 1e-12
-#: pairs of rows that are looked at together: candidates, and rows with all calibration rows
+#: the most pairs of rows at a time: of queries with candidates, and with all calibration rows
 PAIRS, ALL_PAIRS = 1 << 21, 1 << 18
 #: beyond this many candidates per query all rows are measured
 CANDIDATES = 4096
@@ -39,9 +39,9 @@ ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class FoundRows:
-    """For some queries their candidates in order of distance, those that count among the first.
+    """The candidates of some queries, in order of distance: those that count come first.
 
-    Every calibration row as near as the last needed one (or tied with it) is a candidate.
+    Every calibration row that is as near as the last needed one, or tied with it, is a candidate.
     """
 
     rows: Index
@@ -77,7 +77,8 @@ class Search:
     def find(self, rows: CodedRows, need: float, *, progress: bool = False) -> Iterator[FoundRows]:
         """The calibration rows nearest to each query, in blocks of queries.
 
-        As many as it takes for their weights to reach ``need``, with all that tie with the last.
+        There are as many as it takes for their weights to reach ``need``, and all that tie with the
+        last of them.
         """
         share = need * len(self.space) / self.weight.sum()
         first = int(np.ceil(share * 1.25)) + 4
@@ -220,8 +221,8 @@ Asked = IndexSearch | AllPairs
 def _smallest(near: Array, count: int) -> Index:
     """Where the smallest values of each row are, in order.
 
-    The count-th smallest of the minima of groups of columns bounds the count-th smallest value:
-    few values are left to be sorted.
+    Columns are put into groups. The count-th smallest of the groups' minima is no less than the
+    count-th smallest value, so that few values are left to be sorted.
     """
     n = near.shape[1]
     groups = n // GROUP
@@ -241,7 +242,8 @@ def _blocks(
 ) -> Iterator[tuple[Index, NDArray[np.bool_]]]:
     """Blocks of queries, and which numeric columns may be missing on either side.
 
-    Where calibration rows are complete, complete queries go by themselves: their index is simpler.
+    If calibration rows are complete, complete queries get blocks of their own: their index is
+    simpler.
     """
     used = space.numeric_weight > 0
     gaps = space.gaps | (points.absent.any(axis=0) & used)

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 #: the power of a metric's differences
 METRICS: dict[str, int] = {"ibk": 2, "manhattan": 1}
-#: what IBk adds to a distance before it divides by it (None: every neighbour counts alike)
+#: a neighbour counts by 1/(distance + this), as in IBk; None: all neighbours count alike
 NEIGHBOUR_WEIGHTS: dict[str, float | None] = {"uniform": None, "distance": 0.001}
 #: what each class starts with, as a multiple of 1/n
 SMOOTHING: dict[str, float] = {"none": 0.0, "ibk": 1.0}

@@ -45,9 +45,9 @@ def given_weights(weights: Any, features: int, scores: int) -> Array:
 
 
 def relevance(rows: CodedRows, nominal: NDArray[np.bool_], y: Index, weight: Array) -> Array:
-    """The mutual information of each column with the class; features in their order, then scores.
+    """The mutual information of each column with the class: features in their order, then scores.
 
-    All 1 where no column says anything.
+    If no column says anything, all are 1.
     """
     numeric = iter(range(rows.numeric.shape[1]))
     kinds = iter(range(rows.codes.shape[1]))

@@ -35,10 +35,9 @@ class SimilarityBinning(LocalCalibrator):
 
     Other calibrators see a row's score and nothing else. This one (SBA) compares the row itself,
     so that rows of one score but of different kinds can get different probabilities. It helps where
-    attributes say more than the model made of them, and where there are some hundreds of
-    calibration rows or more; where the model has used its attributes well, and with many
-    irrelevant attributes, a calibrator of the score alone does better with the same rows. It is
-    not monotone in the score.
+    attributes say more than the model made of them, given some hundreds of calibration rows or
+    more. Where the model has used its attributes well, or many of them are irrelevant, a calibrator
+    of the score alone does better with the same rows. SBA is not monotone in the score.
 
     Parameters
     ----------
@@ -48,9 +47,9 @@ class SimilarityBinning(LocalCalibrator):
     neighbour_weights : {"uniform", "distance"}, default="uniform"
         Whether neighbours count alike, or by 1/(d/√A + 0.001), A the number of attributes.
     attribute_weights : None, "mutual_info" or array, default=None
-        None: all attributes count alike. ``"mutual_info"``: by what each says about the class.
-        An array: one weight ≥ 0 per feature, beside which each score has 1, or one per feature and
-        score column, of which only ratios matter.
+        None: all attributes count alike. ``"mutual_info"``: by what each says about the class. An
+        array of weights ≥ 0: one per feature, and then each score has 1; or one per feature and
+        score column, and then only their ratios matter.
     metric : {"ibk", "manhattan"}, default="ibk"
         d = √(Σ w·diff²) as WEKA's IBk has it, or d = Σ w·diff.
     smoothing : {"none", "ibk"}, default="none"
@@ -83,36 +82,37 @@ class SimilarityBinning(LocalCalibrator):
 
     Notes
     -----
-    Differences: numbers are scaled by the range of the calibration rows, diff = |a − b| / range (0
-    where the range is 0; beyond 1 for rows outside); categories differ by 0 or 1. A missing number
-    differs by max(v, 1 − v) from one that is v of the way from lowest to highest, and by 1 from
-    another missing one; a missing category by 1 from everything, as does one that was not seen in
-    the calibration rows. The estimated probabilities (or margins) of all classes are numeric
-    attributes, so that the one score of two classes counts twice.
+    Differences of numbers are scaled by the range of the calibration rows: diff = |a − b| / range.
+    It is 0 where the range is 0, and may exceed 1 for rows outside. Categories differ by 0 or 1. A
+    missing number differs by 1 from another missing one, and by max(v, 1 − v) from a number that is
+    v of the way from lowest to highest. A category that is missing, or was not seen in the
+    calibration rows, differs by 1 from everything. The probabilities (or margins) of all classes
+    are numeric attributes, so that the one score of two classes counts twice.
 
-    Rows are taken in order of distance until their weights reach k; all rows tied with the last (to
-    1e-12, relative) count too, so the order of rows never matters. Weights are in units of rows;
-    equal rows are kept once, with their weights. k may not exceed the sum of weights.
+    Rows are taken in order of distance until their weights reach k. All rows tied with the last (to
+    1e-12, relative) count too, so the order of rows never matters. Weights are in units of rows.
+    Equal rows are kept once, with their weights. k may not exceed the sum of weights.
 
     Features are NumPy arrays, lists of rows, or frames (pandas, polars, Arrow). Words, booleans,
-    categories and enums are nominal; NaN, None and null are missing; dates are refused, since their
-    zero and unit are yours to choose. Frames are matched by column name, if the names of both are
-    words, or of both whole numbers; arrays, and frames with other names, by position.
+    categories and enums are nominal; NaN, None and null are missing. Dates are refused, since their
+    zero and unit are yours to choose. Two frames are matched by column name, if the names of both
+    are words or those of both are whole numbers. All else is matched by position.
 
-    ``"mutual_info"``: the plug-in mutual information of class and attribute with Miller and Madow's
-    correction; numbers in at most 10 bins of equal weight, missing as a value of its own; no
-    randomness. ``k="auto"``: k from 1 to 2√n (at least 10, at most 512, fewer than n) in steps of
-    √2, and 10; the larger k on ties. Ranges and attribute weights are then those of all rows. A row
-    that `CalibratedClassifier` scored several times is left out with all of its scores.
+    ``"mutual_info"`` is the plug-in mutual information of class and attribute with Miller and
+    Madow's correction. Numbers are put into at most 10 bins of equal weight, and missing is a value
+    of its own. ``k="auto"`` tries 10, and k from 1 to 2√n in steps of √2: at least up to 10, at
+    most up to 512, and fewer than n. On ties it takes the larger k. Ranges and attribute weights
+    are then those of all rows. A row that `CalibratedClassifier` scored several times is left out
+    with all of its scores.
 
-    Cost: O(n·A·log n) to fit and O(n·A) per row to predict, by scikit-learn's neighbour search:
-    brute force, or a k-d tree up to 7 columns. What it finds is measured again and searched on
-    while rounding or ties leave a doubt, so results are exact. 10⁵ × 10⁵ rows of 20 attributes take
-    about a minute of CPU time, with missing values and categories about two. Slower: many ties at
-    the k-th distance, many hundreds of categories, and Manhattan distances, above all with missing
-    values. ``k="auto"`` predicts the calibration rows once, with larger k. Memory: the calibration
-    rows once more as numbers (columns: A, one per category, two per number with gaps), and blocks
-    of 2²¹ pairs of rows, 16 MiB per array, for any number of rows to predict.
+    Costs O(n·A·log n) to fit and O(n·A) per row to predict, by scikit-learn's neighbour search:
+    brute force, or a k-d tree up to 7 columns. What it finds is measured again, and the search goes
+    on while rounding or ties leave a doubt, so results are exact. 10⁵ × 10⁵ rows of 20 attributes
+    take about a minute of CPU time, and about two with missing values and categories. It is slower
+    with many ties at the k-th distance, many hundreds of categories, and Manhattan distances, above
+    all with missing values. ``k="auto"`` predicts the calibration rows once, with larger k. Memory
+    holds the calibration rows once more as numbers (A columns, one per category, two per number
+    with gaps), and blocks of 2²¹ pairs of rows, 16 MiB per array, whatever is predicted.
 
     References
     ----------

@@ -46,7 +46,7 @@ AGREEMENT = 1e-6
 
 
 class Estimate(NamedTuple):
-    """Probabilities, their logits (±inf for 0 and 1), and the standard deviation of either."""
+    """Probabilities, their logits (±inf for 0 and 1), and the standard deviations of both."""
 
     probability: Array
     logit: Array

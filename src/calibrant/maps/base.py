@@ -209,6 +209,13 @@ class Map(Frozen):
         """
         return self.corrected(float(np.log(factor)))
 
+    def decision(self, threshold: float) -> Map | None:
+        """The map that is 1 where this one gives at least ``threshold``, and 0 elsewhere, exactly.
+        None where it is not known on which intervals this one rises and falls."""
+        from calibrant.maps.decision import decided_by
+
+        return decided_by(self, threshold)
+
     def scaled(self, share: float) -> Map:
         """share · map, for a share up to 1."""
         from calibrant.maps.mixture import Mixture
@@ -286,6 +293,9 @@ class VectorMap(Map):
 
     def corrected(self, intercept: float, slope: float = 1.0) -> Map:
         self._unsaid("correction")
+
+    def decision(self, threshold: float) -> Map | None:
+        self._unsaid("decision")
 
     def shifted(self, factor: Array) -> Map:
         raise InputError(

@@ -11,7 +11,7 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Map, VectorMap
 from calibrant.plan.borders import LARGEST_DOUBLE, first_beyond, number, rank
 
-__all__ = ["ScoreAt", "probability_range", "score_at"]
+__all__ = ["ScoreAt", "probability_range", "read_probability", "score_at"]
 
 
 class ScoreAt(NamedTuple):
@@ -47,7 +47,7 @@ def score_at(map_: Map, probability: Any) -> ScoreAt:
     >>> found.low, round(found.high, 9), found.probability
     (0.3, 0.7, 0.5)
     """
-    p = _probability(probability)
+    p = read_probability(probability, "the probability")
     least, most = probability_range(map_)
     if not least <= p <= most:
         raise InputError(
@@ -104,8 +104,9 @@ def _ends(map_: Map) -> tuple[float, float]:
     return (0.0, 1.0) if map_.takes_probabilities else (-LARGEST_DOUBLE, LARGEST_DOUBLE)
 
 
-def _probability(value: Any) -> float:
+def read_probability(value: Any, name: str) -> float:
+    """A number in [0, 1]; ``name`` is what an error calls it."""
     fine = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not fine or not 0.0 <= float(value) <= 1.0:
-        raise InputError(f"the probability must be in [0, 1], but {value!r} came.")
+        raise InputError(f"{name} must be in [0, 1], but {value!r} came.")
     return float(value)

@@ -15,6 +15,7 @@ from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map
 from calibrant.maps.chain import Chain
 from calibrant.maps.checks import in_unit, numbers, read_by, word
+from calibrant.maps.decision import decided_by
 from calibrant.maps.identity import Identity
 from calibrant.maps.member_fields import map_tuple, one_map
 from calibrant.maps.mixture import Mixture
@@ -206,6 +207,24 @@ class Segmented(Map):
         members = tuple(self._whole(i).shifted(factor) for i in range(len(self.keys)))
         default = self.default.shifted(factor)
         return Segmented(default, self.keys, members, default_keys=self.default_keys)
+
+    def decision(self, threshold: float) -> Map | None:
+        default = self.default.decision(threshold)
+        own = [self._decision(i, threshold) for i in range(len(self.keys))]
+        known = tuple(member for member in own if member is not None)
+        if default is None or len(known) < len(own):
+            return None
+        return Segmented(default, self.keys, known, default_keys=self.default_keys)
+
+    def _decision(self, i: int, threshold: float) -> Map | None:
+        """The decision of segment i, by the arithmetic of `of_codes`: its last bits decide."""
+
+        def function(s: Array) -> Array:
+            common = self.default(s)
+            own = self.maps[i](common if self.input == "default" else s)
+            return self._mixed(i, own, common)
+
+        return decided_by(self.member(self.keys[i]), threshold, function)
 
     def _whole(self, i: int) -> Map:
         """The map of segment i on its own, with the default written at most once."""

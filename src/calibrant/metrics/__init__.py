@@ -1,6 +1,8 @@
 """Measures of probabilities: every function takes labels and probabilities, or a score table."""
 
-from calibrant.metrics.binned import ece, mce
+from typing import TYPE_CHECKING
+
+from calibrant.metrics.binned_errors import ece, mce
 from calibrant.metrics.calbin_windows import calbin
 from calibrant.metrics.cox import Cox, cox
 from calibrant.metrics.cumulative import ECCE, ecce
@@ -22,6 +24,7 @@ from calibrant.metrics.hull import (
     corp,
     flach_matsubara,
 )
+from calibrant.metrics.kernel_calibration import SKCETest, skce, skce_test
 from calibrant.metrics.kernel_smoothed import SmoothECE, smooth_ece
 from calibrant.metrics.multiclass import (
     classwise_ece,
@@ -30,12 +33,16 @@ from calibrant.metrics.multiclass import (
     top_label_mce,
 )
 from calibrant.metrics.multilabel import MultilabelMeasures, multilabel_measures
+from calibrant.metrics.net_benefit import NetBenefit, net_benefit
 from calibrant.metrics.paired_losses import LossDifference, loss_difference
 from calibrant.metrics.proper import brier, log_loss, rmse
 from calibrant.metrics.ranking import accuracy, auc
+from calibrant.metrics.smooth_errors import ICI, ici
+from calibrant.other_words import our_measure
 
 __all__ = [
     "ECCE",
+    "ICI",
     "Corp",
     "Cox",
     "DeGrootFienberg",
@@ -47,7 +54,9 @@ __all__ = [
     "MulticlassEvaluation",
     "MultilabelMeasures",
     "Murphy",
+    "NetBenefit",
     "Profit",
+    "SKCETest",
     "SmoothECE",
     "Spiegelhalter",
     "accuracy",
@@ -66,15 +75,25 @@ __all__ = [
     "evaluate",
     "flach_matsubara",
     "hosmer_lemeshow",
+    "ici",
     "log_loss",
     "loss_difference",
     "mce",
     "multilabel_measures",
     "murphy",
+    "net_benefit",
     "profit",
     "rmse",
+    "skce",
+    "skce_test",
     "smooth_ece",
     "spiegelhalter",
     "top_label_ece",
     "top_label_mce",
 ]
+
+if not TYPE_CHECKING:  # else type checkers would take every name for one of ours
+
+    def __getattr__(name: str) -> object:
+        hint = "" if name.startswith("_") else our_measure(name, __all__)
+        raise AttributeError(f"module 'calibrant.metrics' has no attribute {name!r}.{hint}")

@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from calibrant.errors import ParameterError
+from calibrant.metrics.arguments import check_word
 from calibrant.metrics.change_intervals import ChangeIntervals
 from calibrant.metrics.evaluation_results import Changes, Spans
 from calibrant.metrics.intervals import MeasureIntervals
 from calibrant.metrics.measure import Measure
 
-__all__ = ["interval_fields", "measure_all", "merge_notes"]
+__all__ = ["Records", "chosen_records", "interval_fields", "measure_all", "merge_notes"]
 
 Records = Mapping[str, Measure]
+
+#: the group of measures that are found where none are asked for, and the word for all of them
+STANDARD, ALL = "standard", "all"
+
+
+def chosen_records(records: Records, measures: Any = None) -> dict[str, Measure]:
+    """The records of some names and groups, in the order of the registry.
+
+    >>> from calibrant.metrics.registry import MEASURES
+    >>> list(chosen_records(MEASURES, ["auc", "brier"]))
+    ['brier', 'auc']
+    """
+    wanted = [STANDARD] if measures is None else measures
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if not isinstance(wanted, Iterable) or not (words := list(wanted)):
+        raise ParameterError(
+            "measures must be a name of a measure or of a group, or a list of such, but "
+            f"{measures!r} came."
+        )
+    groups = dict.fromkeys(group for record in records.values() for group in record.groups)
+    for word in words:
+        check_word("each of measures", word, (*groups, ALL, *records))
+    return {
+        name: record
+        for name, record in records.items()
+        if name in words or ALL in words or not set(words).isdisjoint(record.groups)
+    }
 
 
 def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[str]]:
@@ -26,7 +56,7 @@ def measure_all(records: Records, facts: Any) -> tuple[dict[str, float], list[st
         value, note = measure.found(facts)
         if value is not None:
             values[name] = value
-        if note:
+        if note and note not in notes:
             notes.append(note)
     return values, notes
 

@@ -39,6 +39,7 @@ __all__ = [
     "RowPredictions",
     "against_curve",
     "curve_against_base",
+    "placed",
     "placements",
 ]
 
@@ -229,6 +230,18 @@ class RowChangeIntervals(ChangeIntervals):
         half = normal(self.level) * self.rows.error(new.pull - old.pull)
         return max(new.pure - old.full - half, -1.0), min(new.full - old.pure + half, 1.0)
 
+    def moved(self, name: str, pull: Callable[[RowPredictions], Array]) -> Span | None:
+        """Of a measure that each row moves by its weight · ``pull`` / Σw: Student's, as for means.
+
+        None where that leaves the floats.
+        """
+        change = self.after.intervals.values[name] - self.before.intervals.values[name]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = row_moments(pull(self.after) - pull(self.before), self.rows)
+        if not math.isfinite(found.error + found.skew):
+            return None
+        return mean_interval(found._replace(mean=change), self.level)
+
     def curve(
         self, name: str, influence: Callable[[RowPredictions], Array], noise_of: str = ""
     ) -> Span | None:
@@ -253,8 +266,12 @@ def placements(table: ScoreTable, scores: Array, positive: Flags, area: float) -
 
     A positive counts the negatives below it, a negative the positives above it.
     """
+    return placed(table, np.searchsorted(table.scores, scores), positive, area)
+
+
+def placed(table: ScoreTable, cell: NDArray[np.intp], positive: Flags, area: float) -> Array:
+    """The same for rows whose cell of the table is known."""
     n0, n1 = table.negative, table.positive
-    cell = np.searchsorted(table.scores, scores)
     below = (np.cumsum(n0) - n0 / 2) / table.total_negative
     above = 1.0 - (np.cumsum(n1) - n1 / 2) / table.total_positive
     share1 = table.total_positive / table.total

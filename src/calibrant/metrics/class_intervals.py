@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.weighing import table_in_rows
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.change_intervals import (
     ChangeIntervals,
     Losses,
@@ -37,6 +39,8 @@ from calibrant.metrics.ranking import area
 
 __all__ = ["ClassChangeIntervals", "ClassIntervals"]
 
+Array = NDArray[np.float64]
+
 
 class ClassIntervals(MeasureIntervals):
     """The intervals of a matrix of probabilities of several classes.
@@ -51,7 +55,7 @@ class ClassIntervals(MeasureIntervals):
         self,
         matrix: ScoreMatrix,
         values: dict[str, float],
-        bins: int,
+        bins: Bins,
         options: IntervalOptions,
     ) -> None:
         self.matrix, self.columns = matrix, matrix.n_classes
@@ -92,9 +96,17 @@ class ClassIntervals(MeasureIntervals):
     def square_moments(self) -> Moments:
         return row_moments(*self.square_losses, self.rows, self._promised[1])
 
+    @property
+    def moves_auc(self) -> Array:
+        """How far each row moves the mean AUC of the classes that came."""
+        return self._over_classes[1]
+
     @cached_property
-    def _over_classes(self) -> dict[str, Span]:
-        """Measures of each class against the rest, one column at a time: rows tie them together."""
+    def _over_classes(self) -> tuple[dict[str, Span], Array]:
+        """Measures of each class against the rest, one column at a time: rows tie them together.
+
+        And how far each row moves the mean AUC.
+        """
         matrix, values = self.matrix, self.values
         pull, moved, pure, bins = np.zeros(len(matrix)), np.zeros(len(matrix)), 0.0, []
         came = int((matrix.class_weight > 0).sum())
@@ -117,19 +129,19 @@ class ClassIntervals(MeasureIntervals):
             variance = self.rows.error(moved) ** 2
             sizes = self.size / 2, self.size / 2
             found["auc"] = area_span(values["auc"], variance, *sizes, self.level)
-        return found
+        return found, moved
 
     def classwise_ece(self) -> Span:
         """From the normal distribution of what each row moves in all classes."""
-        return self._over_classes["classwise_ece"]
+        return self._over_classes[0]["classwise_ece"]
 
     def classwise_mce(self) -> Span:
         """From the binomial limits of all bins of all classes."""
-        return self._over_classes["classwise_mce"]
+        return self._over_classes[0]["classwise_mce"]
 
     def auc(self) -> Span:
         """Wilson's, with DeLong's variance over all classes."""
-        return self._over_classes["auc"]
+        return self._over_classes[0]["auc"]
 
 
 class ClassChangeIntervals(ChangeIntervals):
@@ -138,7 +150,14 @@ class ClassChangeIntervals(ChangeIntervals):
     def __init__(self, after: ClassIntervals, before: ClassIntervals) -> None:
         super().__init__(after, before, after.rows)
         self.top = RowChangeIntervals(after.top, before.top, after.rows)
+        self.after, self.before = after, before
 
     def _moments(self, differences: Losses) -> Moments:
         (difference,) = differences
         return row_moments(difference, self.rows)
+
+    def auc(self) -> Span:
+        """DeLong's interval for correlated areas, averaged over the classes."""
+        half = normal(self.level) * self.rows.error(self.after.moves_auc - self.before.moves_auc)
+        change = self.after.values["auc"] - self.before.values["auc"]
+        return max(change - half, -1.0), min(change + half, 1.0)

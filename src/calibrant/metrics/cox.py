@@ -7,24 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import chdtrc
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.kernels.logistic import fit_logistic
-from calibrant.losses import logit, sigmoid
+from calibrant.losses import logit
 from calibrant.metrics.arguments import check_number, read_table
-from calibrant.metrics.interval_formulas import Span, normal, share_interval
+from calibrant.metrics.cox_line import cox_line, offset_intercept, ratio_interval, uncertain
+from calibrant.metrics.interval_formulas import Span
 from calibrant.metrics.weighted_cells import impossible, residuals, squares, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["Cox", "cox"]
-
-Array = NDArray[np.float64]
-
-#: an intercept beyond this says that a class is absent
-FURTHEST = 100.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +41,9 @@ class Cox(Readable):
         The test of intercept 0 and slope 1 together: a small p-value says that one of them is not.
     left_out : float
         The weight of predictions of exactly 0 or 1, which have no log-odds.
+    line_intercept : float
+        The intercept beside the slope, where both are fitted together; NaN without a line.
+    line_intercept_interval : (float, float)
     """
 
     slope: float
@@ -60,6 +56,8 @@ class Cox(Readable):
     df: int
     p_value: float
     left_out: float = 0.0
+    line_intercept: float = math.nan
+    line_intercept_interval: Span = (-math.inf, math.inf)
 
 
 def cox(
@@ -91,12 +89,16 @@ def cox(
 
     Notes
     -----
-    The slope is b of logit P(y) = a + b·logit p [1]_, the intercept a of logit P(y) = a + logit p.
-    Intervals are Wald's, with the variance J⁻¹VJ⁻¹, V = Σw²p(1 − p)·uuᵀ; that of observed/expected
-    is Wilson's of the rate, divided by the mean prediction. The test is the score test of a = 0 and
-    b = 1: S = Σw(y − p)·(1, logit p), SᵀV⁻¹S against χ² with two degrees of freedom. Nothing is
-    fitted for it, so its level holds also with few events. It looks at lines only: errors that bend
-    pass it. O(D) a Newton step.
+    The slope is b of logit P(y) = a + b·logit p [1]_, beside its intercept a; the intercept is a of
+    logit P(y) = a + logit p. Intervals are Wald's, with the variance J⁻¹VJ⁻¹ and the larger of
+    V = Σw²q(1 − q)·uuᵀ and Σw²(y − q)²·uuᵀ, q the fitted probabilities and u = (1, logit p). That
+    of observed/expected holds all ratios r that the score test of rates r·p does not refuse:
+    (O − rE)² = z²·c·Σw²rp(1 − rp), O = Σwy, E = Σwp (above r = 1: rp(1 − p)), where c ≥ 1 is how
+    much more the labels vary around r·p than such rates say.
+
+    The test is the score test of a = 0 and b = 1: S = Σw(y − p)·(1, logit p), SᵀV⁻¹S against χ²
+    with two degrees of freedom. Nothing is fitted for it, so its level holds also with few events.
+    It looks at lines only: errors that bend pass it. O(D) a Newton step.
 
     References
     ----------
@@ -111,36 +113,33 @@ def cox(
     """
     check_number("level", level, 0.0, 1.0)
     given = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
-    expected = float(given.weight @ given.scores) / given.total
-    rate = given.total_positive / given.total
-    low, high = share_interval(rate, given.effective_size, level)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio, *ends = (np.array([rate, low, high]) / expected).tolist()
-    certain = (given.scores == 0.0) | (given.scores == 1.0)
-    left_out = float(given.weight[certain].sum())
-    table = _without(given, certain) if left_out else given
+    table, left_out = uncertain(given)
     statistic, df = _score_test(table)
     if impossible(given):
         statistic = math.inf
-    slope, slope_span = _slope(table, level)
-    intercept, intercept_span = _intercept(table, level)
+    line, offset = cox_line(table), offset_intercept(table)
+    ratio, ends = _observed_expected(given, level)
     return Cox(
-        slope,
-        slope_span,
-        intercept,
-        intercept_span,
+        line.slope,
+        line.interval(1, level),
+        offset.value,
+        offset.interval(level),
         ratio,
-        (ends[0], ends[1]),
+        ends,
         statistic,
         df,
         float(chdtrc(df, statistic)) if df else 1.0,
         left_out,
+        line.intercept,
+        line.interval(0, level),
     )
 
 
-def _without(table: ScoreTable, cells: NDArray[np.bool_]) -> ScoreTable:
-    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
-    return ScoreTable.from_counts(table.scores[~cells], *(column[~cells] for column in columns))
+def _observed_expected(table: ScoreTable, level: float) -> tuple[float, Span]:
+    expected = float(table.weight @ table.scores)
+    if expected > 0.0:
+        return table.total_positive / expected, ratio_interval(table, level)
+    return (math.inf if table.total_positive else math.nan), (0.0, math.inf)
 
 
 def _score_test(table: ScoreTable) -> tuple[float, int]:
@@ -157,42 +156,3 @@ def _score_test(table: ScoreTable) -> tuple[float, int]:
     if spread <= 1e-18 * float(variance.sum()) * (1.0 + float(np.abs(logit(p)).max()) ** 2):
         return first, 1
     return first + float(left @ z) ** 2 / spread, 2
-
-
-def _slope(table: ScoreTable, level: float) -> tuple[float, Span]:
-    nothing = (-math.inf, math.inf)
-    if len(table) < 2:
-        return math.nan, nothing
-    if not table.total_positive or not table.total_negative:
-        return math.nan, nothing
-    z = logit(table.scores)
-    positive, negative = z[table.positive > 0], z[table.negative > 0]
-    if positive.min() >= negative.max():
-        return math.inf, nothing
-    if positive.max() <= negative.min():
-        return -math.inf, nothing
-    a, b = fit_logistic([z], table.negative, table.positive).coefficients.tolist()
-    p = sigmoid(a + b * z)
-    u = np.vstack((np.ones(len(z)), z))
-    information = (u * (table.weight * p * (1.0 - p))) @ u.T
-    variance = (u * (squares(table) * p * (1.0 - p))) @ u.T
-    inverse = np.linalg.inv(information)
-    half = normal(level) * math.sqrt(float((inverse @ variance @ inverse)[1, 1]))
-    return b, (b - half, b + half)
-
-
-def _intercept(table: ScoreTable, level: float) -> tuple[float, Span]:
-    if not len(table) or not table.total_positive:
-        return -math.inf, (-math.inf, math.inf)
-    if not table.total_negative:
-        return math.inf, (-math.inf, math.inf)
-    z, weight = logit(table.scores), table.weight
-
-    def short(a: float) -> float:
-        return float(weight @ sigmoid(a + z)) - table.total_positive
-
-    a = float(brentq(short, -FURTHEST - z.max(), FURTHEST - z.min(), xtol=1e-14, rtol=1e-14))
-    p = sigmoid(a + z)
-    information = float(weight @ (p * (1.0 - p)))
-    half = normal(level) * math.sqrt(float(squares(table) @ (p * (1.0 - p)))) / information
-    return a, (a - half, a + half)

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import erf
 
-from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import (
     check_number,
     check_whole,
@@ -18,16 +16,17 @@ from calibrant.metrics.arguments import (
     read_generator,
     read_table,
 )
-from calibrant.metrics.binned import BINNINGS, group, group_starts, mass_borders
+from calibrant.metrics.bin_places import Places
+from calibrant.metrics.binned import BINNINGS, group
+from calibrant.metrics.debiased import folded_mean
 from calibrant.metrics.redrawn_labels import CellRows, redraw
-from calibrant.metrics.weighted_cells import impossible, residuals, table_for_test
+from calibrant.metrics.weighted_cells import impossible, table_for_test
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
 
 __all__ = ["ECETest", "ece_test"]
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 #: equal values of the statistic may differ by this much from rounding
 ROUNDING = 1e-12
@@ -161,7 +160,7 @@ def ece_test(
     random = read_generator(random_state)
     table = read_table(y, p, sample_weight, pos_label)
     in_rows = table_for_test(table, weights)
-    places = _Places(table, bins, binning)
+    places = Places(table, bins, binning)
     drawn = np.abs(_redrawn(places, CellRows.of(in_rows), replicates, random)) / in_rows.total
     null = drawn.sum(axis=1)
     value = group(table, bins, binning).mean_gap()
@@ -177,52 +176,7 @@ def ece_test(
     )
 
 
-class _Places:
-    """Which cells lie in one bin, and how the others are shared between bins.
-
-    ``first`` and ``last``: the bins in which each cell begins and ends.
-    """
-
-    def __init__(self, table: ScoreTable, bins: int, binning: str) -> None:
-        self.first, self.last = (_by_width if binning == "width" else _by_mass)(table, bins)
-        self.bins = bins
-        self.whole = np.flatnonzero(self.first == self.last)
-        self.shared = np.flatnonzero(self.first < self.last)
-        self.shares = np.zeros((len(self.shared), bins))
-        if len(self.shared):
-            self._share(table)
-
-    def _share(self, table: ScoreTable) -> None:
-        mass = np.append(0.0, np.cumsum(table.weight))
-        borders = mass_borders(mass[-1], table.is_whole, self.bins)
-        low, high = mass[self.shared, None], mass[self.shared + 1, None]
-        inside = np.minimum(borders[1:], high) - np.maximum(borders[:-1], low)
-        self.shares = np.maximum(inside, 0.0) / (high - low)
-
-    def gaps(self, table: ScoreTable) -> Array:
-        """Each bin's share |Σ w(y − p)|/n of the ECE."""
-        residual = residuals(table)
-        sums = np.bincount(self.first[self.whole], residual[self.whole], minlength=self.bins)
-        return np.asarray(np.abs(sums + residual[self.shared] @ self.shares) / table.total)
-
-
-def _by_width(table: ScoreTable, bins: int) -> tuple[Index, Index]:
-    starts = group_starts(table, bins, "width")
-    place = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(table))))
-    return place, place
-
-
-def _by_mass(table: ScoreTable, bins: int) -> tuple[Index, Index]:
-    mass = np.append(0.0, np.cumsum(table.weight))
-    borders = mass_borders(mass[-1], table.is_whole, bins)
-    first = np.searchsorted(borders, mass[:-1], side="right") - 1
-    last = np.searchsorted(borders, mass[1:], side="left") - 1
-    return np.minimum(first, last), last
-
-
-def _redrawn(
-    places: _Places, rows: CellRows, replicates: int, random: np.random.Generator
-) -> Array:
+def _redrawn(places: Places, rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
     """Σ w(y* − p) of each bin in each redrawing, shape (replicates, bins)."""
     gaps = np.zeros((replicates, places.bins))
     if len(places.whole):
@@ -240,7 +194,7 @@ def _debiased(value: float, gaps: Array, chance: Array) -> float:
     """c·ECE, with the c for which gaps c·g plus chance are expected to give the ECE seen.
 
     ``gaps`` and ``chance``: each bin's share of the ECE, and of its mean under redrawing. Chance
-    is taken for normal: E|g + σZ| = g·erf(g/σ√2) + σ√(2/π)·exp(−g²/2σ²), with σ√(2/π) = chance.
+    is taken for normal, with the standard deviation chance·√(π/2).
     """
     if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7
         return 0.0
@@ -248,8 +202,7 @@ def _debiased(value: float, gaps: Array, chance: Array) -> float:
     fixed, g, e = gaps[~some].sum(), gaps[some], chance[some]
 
     def above(scale: float) -> float:
-        far = np.minimum(scale * g, 100.0 * e) / e / np.sqrt(np.pi)  # g/σ√2; more adds nothing
-        blurred = scale * g * erf(far) + e * np.exp(-(far**2))
+        blurred = folded_mean(scale * g, e * np.sqrt(np.pi / 2.0))
         return float(blurred.sum() + scale * fixed - value)
 
     return float(value * brentq(above, 0.0, 1.0)) if above(1.0) > 0.0 else value

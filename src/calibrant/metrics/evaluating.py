@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -10,13 +11,14 @@ from calibrant.data.lazy_checks import CellsOption
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Labels, Rows, check_lengths, read_scores
 from calibrant.errors import InputError
+from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.arguments import (
-    check_whole,
     positive_column,
     read_rows,
     read_table,
     refuse_positive,
 )
+from calibrant.metrics.bin_sweep import Bins, check_bin_count
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.evaluating_classes import evaluate_classes
 from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
@@ -24,6 +26,7 @@ from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
 from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.probability_matrix import has_several
+from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.other_words import in_our_words
 
 __all__ = ["evaluate"]
@@ -35,7 +38,7 @@ def evaluate(
     p: None = None,
     *,
     raw: Any = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: None = None,
     pos_label: None = None,
     classes: None = None,
@@ -43,6 +46,7 @@ def evaluate(
     replicates: int = 1000,
     weights: str = "importance",
     random_state: int | None = 0,
+    measures: str | Sequence[str] | None = None,
 ) -> Evaluation: ...
 
 
@@ -53,7 +57,7 @@ def evaluate(
     *,
     label: str,
     raw: str | None = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: str | None = None,
     pos_label: Any = None,
     classes: Any = None,
@@ -62,6 +66,7 @@ def evaluate(
     weights: str = "importance",
     random_state: int | None = 0,
     cells: CellsOption = "auto",
+    measures: str | Sequence[str] | None = None,
 ) -> Evaluation: ...
 
 
@@ -72,7 +77,7 @@ def evaluate(
     *,
     label: None = None,
     raw: Any = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: Any = None,
     pos_label: Any = None,
     classes: Any = None,
@@ -80,6 +85,7 @@ def evaluate(
     replicates: int = 1000,
     weights: str = "importance",
     random_state: int | None = 0,
+    measures: str | Sequence[str] | None = None,
 ) -> Evaluation | MulticlassEvaluation: ...
 
 
@@ -90,7 +96,7 @@ def evaluate(
     *,
     label: str | None = None,
     raw: Any = None,
-    bins: int = 10,
+    bins: Bins = 10,
     sample_weight: Any = None,
     pos_label: Any = None,
     classes: Any = None,
@@ -99,6 +105,7 @@ def evaluate(
     weights: str = "importance",
     random_state: int | None = 0,
     cells: CellsOption = "auto",
+    measures: str | Sequence[str] | None = None,
 ) -> Evaluation | MulticlassEvaluation:
     """All measures of a set of probabilities, and of the raw scores they were made from.
 
@@ -122,8 +129,9 @@ def evaluate(
         as margins, through σ (of k ≥ 3 classes: logits, through softmax); from 0 to more than 10
         and at most 100 as percentages. Of points (further from 0 than 100) only the order is
         judged. A note says so.
-    bins : int, default=10
-        Bins of equal width for all kinds of ECE and MCE.
+    bins : int or "auto", default=10
+        Bins of equal width for all kinds of ECE and MCE; ``"auto"``: of equal weight, as many as
+        let frequencies rise from bin to bin (see `ece`). A note tells how many.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     pos_label : label, optional
@@ -142,6 +150,10 @@ def evaluate(
     cells : "auto", "exact" or even int, default="auto"
         Only for frames, see `table`: whether predictions are fetched one by one ("auto": up to a
         million different ones) or in cells. Either way all measures but the AUC are exact.
+    measures : str or list of str, optional
+        Which measures: names, or groups of them. ``"standard"`` is the default, ``"clinical"`` has
+        observed/expected, Cox's slope and intercepts, ICI, E50, E90 and Emax, and ``"all"`` has
+        every one. The table has them in its own order.
 
     Returns
     -------
@@ -151,25 +163,28 @@ def evaluate(
     Notes
     -----
     What the data do not allow is left out with a note: ``auc`` with one class, ``calbin`` with
-    weights that are not whole (or more than 50 million cases). An infinite log loss stays, with a
-    note that says how many cases caused it. O(N log N) for the table, then O(D) (``calbin``:
-    O(n log D)); for k ≥ 3 classes k times that, a column at a time. Their ``auc`` is the mean over
-    the classes that came.
+    weights that are not whole (or more than 50 million cases), ``calibration_slope`` where there is
+    no line. An infinite log loss stays, with a note that says how many cases caused it. O(N log N)
+    for the table, then O(D) (``calbin``: O(n log D)); for k ≥ 3 classes k times that, a column at a
+    time. Their ``auc`` is the mean over the classes that came.
 
     Intervals: Student's for means (log loss, Brier), corrected for skewness [1]_; Wilson's for
     accuracy and, with DeLong's variance [2]_, for AUC; for ``ece`` from the normal distribution of
     the bins' gaps, with what chance adds taken off the lower end; for ``mce`` from binomial
-    limits of all bins; for the other four from tables drawn again, O(replicates · min(D, 2000)),
+    limits of all bins; for observed/expected all ratios that a score test does not refuse; Wald's
+    for slope and intercepts. For the measures of isotonic regression, for ``calbin`` and for those
+    of the smooth curve they come from tables or curves drawn again, O(replicates · min(D, 2000)),
     if there are ten cases of each class. The order of rows does not matter. Where labels, p and
     ``raw`` are columns of the same rows, the change has an interval as well. "better" and "worse"
     are said where that interval leaves out 0 or, where there is none (two tables, MCE, CalBin), the
-    intervals before and after do not overlap; else the verdict is "unclear". With ``level=None``
-    it is just "lower" or "higher".
+    intervals before and after do not overlap; else the verdict is "unclear". Where good is near a
+    target, all values that the intervals allow must agree about which is nearer. With
+    ``level=None`` it is just "lower" or "higher".
 
     Frames are grouped where they are. More than a million different predictions are grouped by
     cell, and up to three passes look into the cells that decide the isotonic fit. ``calbin`` is
-    then left out, ``auc`` has an error whose bound a note tells, and the others are exact. Memory
-    here is O(cells).
+    then left out, and so are slope, intercepts and the smooth curve; ``auc`` has an error whose
+    bound a note tells, and the others are exact. Memory here is O(cells).
 
     References
     ----------
@@ -184,38 +199,42 @@ def evaluate(
     >>> round(e.after["brier"], 4), e.after["auc"]
     (0.0925, 1.0)
     >>> print(evaluate([0, 0, 1, 1], [0.2, 0.4, 0.4, 0.9], raw=[-2.0, 0.5, 1.0, 3.0], level=None))
-    measure           good is  before   after  change
-    ────────────────  ───────  ──────  ──────  ──────
-    log loss          smaller  0.3657  0.4389  higher
-    Brier score       smaller  0.1191  0.1425  higher
-    ECE               smaller  0.2645  0.1250  lower
-    MCE               smaller  0.6225  0.2000  lower
-    RMSE              smaller  0.3451  0.3775  higher
-    AUC               larger   1.0000  0.8750  lower
-    accuracy          larger   0.7500  0.7500  same
-    CalBin            smaller  0.2645  0.1250  lower
-    calibration loss  smaller  0.1191  0.0175  lower
-    miscalibration    smaller  0.1191  0.0175  lower
-    discrimination    larger   0.2500  0.1250  lower
+    measure            good is  before   after  change
+    ─────────────────  ───────  ──────  ──────  ──────
+    log loss           smaller  0.3657  0.4389  higher
+    Brier score        smaller  0.1191  0.1425  higher
+    ECE                smaller  0.2645  0.1250  lower
+    MCE                smaller  0.6225  0.2000  lower
+    RMSE               smaller  0.3451  0.3775  higher
+    AUC                larger   1.0000  0.8750  lower
+    accuracy           larger   0.7500  0.7500  same
+    CalBin             smaller  0.2645  0.1250  lower
+    calibration loss   smaller  0.1191  0.0175  lower
+    miscalibration     smaller  0.1191  0.0175  lower
+    discrimination     larger   0.2500  0.1250  lower
+    observed/expected  near 1   0.8246  1.0526  higher
     4 rows, 2 of them positive; 3 different predictions, 4 before
     note: raw scores lie outside [0, 1] and were read as margins, through the sigmoid
+    note: calibration_slope was left out: a threshold tells the classes apart
     note: 4 different scores became 3 predictions: some now share one, AUC moved from 1 to 0.875
     >>> p = np.linspace(0.05, 0.95, 400).round(2)
     >>> y = np.arange(400) * 37 % 100 < 100 * p**2
     >>> print(evaluate(y, p**2, raw=p))
-    measure           good is  before     after     95 % interval  change                   by
-    ────────────────  ───────  ──────  ────────  ────────────────  ───────  ──────────────────
-    log loss          smaller  0.5410    0.4591  0.4080 to 0.5254  better   −0.1215 to −0.0363
-    Brier score       smaller  0.1815    0.1482  0.1293 to 0.1697  better   −0.0486 to −0.0172
-    ECE               smaller  0.1700    0.0170  0.0000 to 0.0550  better   −0.2346 to −0.0781
-    MCE               smaller  0.2449    0.0975  0.0000 to 0.6101  unclear                   –
-    RMSE              smaller  0.4260    0.3850  0.3596 to 0.4120  better   −0.0600 to −0.0206
-    AUC               larger   0.8418    0.8418  0.7974 to 0.8780  same       0.0000 to 0.0000
-    accuracy          larger   0.7250    0.7825  0.7395 to 0.8201  better     0.0100 to 0.1044
-    CalBin            smaller  0.1849    0.0253  0.0000 to 0.0461  better                    –
-    calibration loss  smaller  0.0339  7.05e-04  0.0000 to 0.0042  better   −0.0530 to −0.0129
-    miscalibration    smaller  0.0356    0.0024  0.0000 to 0.0064  better   −0.0574 to −0.0083
-    discrimination    larger   0.0753    0.0753  0.0475 to 0.0956  same      −0.0125 to 0.0126
+    measure            good is  before     after     95 % interval  change                   by
+    ─────────────────  ───────  ──────  ────────  ────────────────  ───────  ──────────────────
+    log loss           smaller  0.5410    0.4591  0.4080 to 0.5254  better   −0.1215 to −0.0363
+    Brier score        smaller  0.1815    0.1482  0.1293 to 0.1697  better   −0.0486 to −0.0172
+    ECE                smaller  0.1700    0.0170  0.0000 to 0.0550  better   −0.2346 to −0.0781
+    MCE                smaller  0.2449    0.0975  0.0000 to 0.6101  unclear                   –
+    RMSE               smaller  0.4260    0.3850  0.3596 to 0.4120  better   −0.0600 to −0.0206
+    AUC                larger   0.8418    0.8418  0.7974 to 0.8780  same       0.0000 to 0.0000
+    accuracy           larger   0.7250    0.7825  0.7395 to 0.8201  better     0.0100 to 0.1044
+    CalBin             smaller  0.1849    0.0253  0.0000 to 0.0461  better                    –
+    calibration loss   smaller  0.0339  7.05e-04  0.0000 to 0.0042  better   −0.0530 to −0.0129
+    miscalibration     smaller  0.0356    0.0024  0.0000 to 0.0064  better   −0.0574 to −0.0083
+    discrimination     larger   0.0753    0.0753  0.0475 to 0.0956  same      −0.0125 to 0.0126
+    observed/expected  near 1   0.6600    1.0382  0.9202 to 1.1650  better     0.3288 to 0.4275
+    calibration slope  near 1   1.2314    0.9525  0.7257 to 1.1793  unclear  −0.3251 to −0.2186
     400 rows, 132 of them positive; 91 different predictions, 91 before
     >>> p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]]
     >>> print(evaluate(["ape", "bee", "cat", "bee"], p, level=0.9))
@@ -231,20 +250,23 @@ def evaluate(
     AUC             larger   1.0000  0.4964 to 1.0000
     accuracy        larger   0.7500  0.3562 to 0.9421
     CalBin          smaller  0.2667                 –
-    weight 4; 3 classes, from 1 to 2 each
+    4 rows; 3 classes, from 1 to 2 each
     largest ECE of a class: 0.3500, 'bee'
     note: calbin has no interval for several classes
     """
-    bins = check_whole("bins", bins, 1)
+    bins = check_bin_count(bins)
     options = read_interval_options(level, replicates, weights, random_state)
     if label is not None:
+        wanted = chosen_records(MEASURES, measures)
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
-        return evaluate_rows(*frame.apart(), bins, options, cells)
+        return evaluate_rows(*frame.apart(), bins, options, cells, wanted)
     refuse_frames(y, p, cells)
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
-        return evaluate_classes(y, p, raw, bins, sample_weight, classes, options)
+        wanted = chosen_records(CLASS_MEASURES, measures)
+        return evaluate_classes(y, p, raw, bins, sample_weight, classes, options, wanted)
+    wanted = chosen_records(MEASURES, measures)
     pair: PairedCells | None = None
     if isinstance(y, ScoreTable):
         table = read_table(y, p, sample_weight, pos_label, classes)
@@ -256,8 +278,8 @@ def evaluate(
             before = _raw_rows(rows, raw, classes)
             pair = PairedCells.of_rows(rows, before.scores)
             scored = ScoreTable.from_rows(before)
-    old = None if scored is None else measured(scored, bins)
-    return evaluation_of(measured(table, bins), old, bins, options, pair)
+    old = None if scored is None else measured(scored, bins, wanted)
+    return evaluation_of(measured(table, bins, wanted), old, bins, options, pair)
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:

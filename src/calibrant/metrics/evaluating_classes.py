@@ -11,36 +11,48 @@ from scipy.special import softmax
 from calibrant.data.labels import plain
 from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix, row_blocks
 from calibrant.errors import InputError
-from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
+from calibrant.metrics.all_measures import (
+    Records,
+    chosen_records,
+    interval_fields,
+    measure_all,
+    merge_notes,
+)
+from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
-from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation
+from calibrant.metrics.class_look import class_look
+from calibrant.metrics.evaluation_results import Columns, MulticlassEvaluation, with_look
 from calibrant.metrics.intervals import IntervalOptions, weight_note
 from calibrant.metrics.prediction_facts import ClassFacts
 from calibrant.metrics.probability_matrix import LabelledMatrix, read_classes
 from calibrant.metrics.registry import CLASS_MEASURES
 
-__all__ = ["evaluate_classes"]
+__all__ = ["evaluate_classes", "read_raw_classes"]
 
 
 def evaluate_classes(
     y: Any,
     p: Any,
     raw: Any,
-    bins: int,
+    bins: Bins,
     sample_weight: Any,
     classes: Any,
     options: IntervalOptions | None,
+    records: Records | None = None,
 ) -> MulticlassEvaluation:
-    """All measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
+    """The measures of an (n, k) matrix of probabilities, and of the raw scores if they came."""
     seen = read_classes(y, p, sample_weight, classes)
     matrix = seen.matrix
     facts = ClassFacts(matrix, bins)
-    values, notes = measure_all(CLASS_MEASURES, facts)
+    wanted = chosen_records(CLASS_MEASURES) if records is None else records
+    values, notes = measure_all(wanted, facts)
+    if isinstance(bins, str) and "top_label_ece" in values:
+        notes.append(bins_note(len(facts.top.weight), "top-label ECE is"))
     found = None if options is None else ClassIntervals(matrix, values, bins, options)
     old_values = before = changes = None
     if raw is not None:
-        old, linked = _raw_classes(y, seen, raw, sample_weight, classes)
-        old_values, old_notes = measure_all(CLASS_MEASURES, ClassFacts(old, bins))
+        old, linked = read_raw_classes(y, seen, raw, sample_weight, classes)
+        old_values, old_notes = measure_all(wanted, ClassFacts(old, bins))
         notes = merge_notes(old_notes, notes)
         if linked:
             read = "raw scores are no distributions and were read as logits, through softmax"
@@ -50,7 +62,7 @@ def evaluate_classes(
             changes = ClassChangeIntervals(found, before)
     if found is not None:
         notes += _interval_notes(found)
-    return MulticlassEvaluation(
+    made = MulticlassEvaluation(
         values,
         old_values,
         _by_class(facts),
@@ -59,6 +71,8 @@ def evaluate_classes(
         tuple(notes),
         *interval_fields(CLASS_MEASURES, found, before, changes),
     )
+    weights = "importance" if options is None else options.weights
+    return with_look(made, class_look(matrix, weights))
 
 
 def _by_class(facts: ClassFacts) -> Columns:
@@ -82,7 +96,7 @@ def _interval_notes(of: ClassIntervals) -> list[str]:
 # --- the scores before --------------------------------------------------------------------------
 
 
-def _raw_classes(
+def read_raw_classes(
     y: Any, seen: LabelledMatrix, raw: Any, sample_weight: Any, classes: Any
 ) -> tuple[ScoreMatrix, bool]:
     """The raw scores as distributions, and whether they had to be made into such."""

@@ -23,10 +23,11 @@ from calibrant.data.passes import Steps, together
 from calibrant.data.score_kinds import kind_between
 from calibrant.data.to_numpy import is_lazy
 from calibrant.errors import InputError
-from calibrant.metrics.all_measures import measure_all
-from calibrant.metrics.binned import Groups
+from calibrant.metrics.all_measures import Records, chosen_records, measure_all
+from calibrant.metrics.bin_sweep import Bins, bins_note
+from calibrant.metrics.binned import Groups, group, group_starts
 from calibrant.metrics.change_intervals import PairedCells
-from calibrant.metrics.evaluating_tables import OF_ORDER, Measured, evaluation_of, measured
+from calibrant.metrics.evaluating_tables import Measured, evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.lazy_hull import Hull, hull_of
@@ -76,12 +77,17 @@ def refuse_frames(y: Any, p: Any, cells: Any) -> None:
 def evaluate_rows(
     rows: LazyRows,
     raw: LazyRows | None,
-    bins: int,
+    bins: Bins,
     options: IntervalOptions | None,
     cells: CellsOption = "auto",
+    records: Records | None = None,
 ) -> Evaluation:
-    """The evaluation of rows whose scores are probabilities, and of raw scores if they came."""
-    after = rows, _measuring(rows, _start(rows, cells), bins, probabilities=True)
+    """The evaluation of rows whose scores are probabilities, and of raw scores if they came.
+
+    It has the measures of the records, or the standard ones.
+    """
+    wanted = chosen_records(MEASURES) if records is None else records
+    after = rows, _measuring(rows, _start(rows, cells), bins, wanted, probabilities=True)
     if raw is None:
         (new,) = together(after)
         return evaluation_of(new, None, bins, options)
@@ -90,7 +96,7 @@ def evaluate_rows(
         percent = kind_between(*_extent(raw)) == "percentages"
         if percent:
             scored, start = _divided(raw), Cells(start.count)
-    new, old = together(after, (scored, _measuring(scored, start, bins, percent=percent)))
+    new, old = together(after, (scored, _measuring(scored, start, bins, wanted, percent=percent)))
     pair = None
     if options is not None and new.counted and old.counted:
         pair = _pairs(rows, raw)
@@ -138,12 +144,13 @@ def _divided(rows: LazyRows) -> LazyRows:
 def _measuring(
     rows: LazyRows,
     start: Grouped | Cells,
-    bins: int,
+    bins: Bins,
+    records: Records,
     *,
     probabilities: bool = False,
     percent: bool = False,
 ) -> Steps[Measured]:
-    """All measures of one column; ``percent``: its scores were divided by 100.
+    """The measures of one column; ``percent``: its scores were divided by 100.
 
     OutsideError if the column must hold ``probabilities`` and does not.
     """
@@ -151,8 +158,9 @@ def _measuring(
         x = start.columns["x"]
         if probabilities and (x[0] < 0.0 or x[-1] > 1.0):
             refuse_outside(rows)
-        return measured(start.table(), bins)
-    fine = bins * max(math.ceil(FINE / bins), 1)
+        return measured(start.table(), bins, records)
+    whole = 1 if isinstance(bins, str) else bins
+    fine = whole * max(math.ceil(FINE / whole), 1)
     fine *= 1 + fine % 2  # even, so that ½ is a border
     search = zoomed(start)
     asked = CellSums.of(rows, next(search), fine, probabilities)
@@ -165,7 +173,7 @@ def _measuring(
         asked = CellSums.of(rows, closer, fine, probabilities)
     groups = Sums.of(grouped.cells, grouped.columns, fine)
     hull = yield from hull_of(grouped, groups)
-    values, notes = _measures(groups, hull, fine, bins)
+    values, notes = measure_all(records, _facts(groups, hull, fine, bins))
     notes.append(
         f"rows were grouped into {grouped.cells} ({len(groups.x):,} in use): they were counted in "
         "place of distinct predictions, and intervals are from their means"
@@ -177,22 +185,24 @@ def _measuring(
     low, high = np.nanmin(grouped.columns["low"]), np.nanmax(grouped.columns["high"])
     ends = unit * float(low), unit * float(high)
     if kind_between(*ends) == "points":
-        values = {name: value for name, value in values.items() if name in OF_ORDER}
+        values = {name: value for name, value in values.items() if records[name].ranks}
         notes = [note for note in notes if not note.startswith("log loss")]
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(group_starts(table, bins))))
     return Measured(values, notes, table, ranked, False, ends)
 
 
 # --- all measures --------------------------------------------------------------------------------
 
 
-def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, float], list[str]]:
-    """All measures but those that need the table, in order, and notes on them."""
+def _facts(g: Sums, hull: Hull, fine: int, bins: Bins) -> GroupFacts:
+    """What all measures but those that need the table are made of."""
     parts, order, hidden = hull
     total = float(g.n.sum())
     rest = 1.0 - g.c
     square = g.e + 2.0 * (g.c * g.d0 - rest * g.d1) + g.c**2 * g.n0 + rest**2 * g.n1
     upper = g.f >= fine // 2
-    facts = GroupFacts(
+    return GroupFacts(
         ranked=order,
         hidden_area=hidden,
         log_loss=float(g.loss.sum()) / total + 0.0,
@@ -203,11 +213,12 @@ def _measures(g: Sums, hull: Hull, fine: int, bins: int) -> tuple[dict[str, floa
         hull=parts,
         base_rate=float(g.n1.sum()) / total,
     )
-    return measure_all(MEASURES, facts)
 
 
-def _bins(g: Sums, fine: int, bins: int) -> Groups:
-    """The sums of each bin of equal width."""
+def _bins(g: Sums, fine: int, bins: Bins) -> Groups:
+    """The sums of each bin of equal width; for ``"auto"``, groups of rows count as ties."""
+    if isinstance(bins, str):
+        return group(g.at(g.mean), bins)
     number = np.clip(g.f, 0, fine - 1) // (fine // bins)
     order = np.argsort(number, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(number[order]) > 0))

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from calibrant.data.score_kinds import kind_of, probability_of, reading_between
 from calibrant.data.score_table import ScoreTable
-from calibrant.metrics.all_measures import interval_fields, measure_all, merge_notes
+from calibrant.metrics.all_measures import (
+    Records,
+    chosen_records,
+    interval_fields,
+    measure_all,
+    merge_notes,
+)
+from calibrant.metrics.bin_sweep import Bins, bins_note
 from calibrant.metrics.change_intervals import PairedCells, RowChangeIntervals, RowPredictions
-from calibrant.metrics.evaluation_results import Evaluation
+from calibrant.metrics.evaluation_results import Evaluation, with_look
 from calibrant.metrics.first_look import first_look
 from calibrant.metrics.intervals import IntervalOptions, TableIntervals, weight_note
 from calibrant.metrics.notes import CHANGE, TIES, Note
 from calibrant.metrics.prediction_facts import TableFacts
-from calibrant.metrics.registry import MEASURES, REDRAWN
+from calibrant.metrics.registry import MEASURES, OF_CURVE, REDRAWN
 
-__all__ = ["OF_ORDER", "Measured", "evaluation_of", "measured"]
-
-#: the measures that look at the order of scores alone
-OF_ORDER = {name: measure for name, measure in MEASURES.items() if measure.ranks}
+__all__ = ["Measured", "evaluation_of", "measured"]
 
 
 class Measured(NamedTuple):
@@ -42,18 +45,26 @@ class Measured(NamedTuple):
         """The smallest and the largest score that came."""
         return self.extent or (float(self.ranked.scores[0]), float(self.ranked.scores[-1]))
 
-    def intervals(self, bins: int, options: IntervalOptions) -> TableIntervals:
+    def intervals(self, bins: Bins, options: IntervalOptions) -> TableIntervals:
         """The intervals of the measures."""
         redrawn = {name: of for name, of in REDRAWN.items() if name in self.values}
-        return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn)
+        curves = {name: of for name, of in OF_CURVE.items() if name in self.values}
+        return TableIntervals(self.table, self.ranked, self.values, bins, options, redrawn, curves)
 
 
-def measured(ranked: ScoreTable, bins: int) -> Measured:
-    """All measures of a table, in order. Percentages and margins are read as probabilities; of
-    points only the order is measured."""
+def measured(ranked: ScoreTable, bins: Bins, records: Records | None = None) -> Measured:
+    """Measures of a table, in order: those of the records, or the standard ones.
+
+    Percentages and margins are read as probabilities; of points only the order is measured.
+    """
     facts = TableFacts(ranked, bins)
-    values, notes = measure_all(MEASURES if kind_of(ranked) != "points" else OF_ORDER, facts)
+    wanted = chosen_records(MEASURES) if records is None else records
+    if kind_of(ranked) == "points":
+        wanted = {name: measure for name, measure in wanted.items() if measure.ranks}
+    values, notes = measure_all(wanted, facts)
     table = facts.table
+    if isinstance(bins, str) and "ece" in values:
+        notes.append(bins_note(len(facts.groups.weight)))
     if table.error:
         notes.append(f"the table was pooled: predictions were moved by up to {table.error:.3g}")
     return Measured(values, notes, table, ranked)
@@ -62,7 +73,7 @@ def measured(ranked: ScoreTable, bins: int) -> Measured:
 def evaluation_of(
     new: Measured,
     old: Measured | None,
-    bins: int,
+    bins: Bins,
     options: IntervalOptions | None,
     pair: PairedCells | None = None,
     apart: str = "two tables do not tell which rows belong together",
@@ -98,7 +109,7 @@ def evaluation_of(
         *interval_fields(MEASURES, found, before, changes),
     )
     weights = "importance" if options is None else options.weights
-    return replace(made, look=first_look(new.ranked, weights))
+    return with_look(made, first_look(new.ranked, weights))
 
 
 def _notes_on_both(new: Measured, old: Measured, notes: list[str]) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
+from calibrant.metrics.class_look import ClassLook
 from calibrant.metrics.first_look import FirstLook
 from calibrant.metrics.measure import Measure, Verdict
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
@@ -19,10 +20,24 @@ from calibrant.result_tables import (
     TableColumn,
     TableRow,
     json_ready,
+    rows_in_words,
     shown_value,
 )
 
-__all__ = ["Changes", "Evaluation", "MulticlassEvaluation", "Spans"]
+__all__ = [
+    "Changes",
+    "Evaluation",
+    "MulticlassEvaluation",
+    "Spans",
+    "with_look",
+    "without_praise",
+]
+
+#: why a change is not called better
+NO_PRAISE = (
+    "no change is called better here, only lower or higher: something is wrong with the scores "
+    "themselves, and even one constant for all rows would have smaller losses"
+)
 
 Spans = dict[str, tuple[float, float]]
 Changes = dict[str, tuple[float, float | None, float | None]]
@@ -38,6 +53,9 @@ class EvaluationTable(PrintsAsTable, Frozen):
     intervals_before: Spans | None
     change: Changes | None
     level: float | None
+    notes: tuple[str, ...]
+    praise: bool
+    look: Any
 
     @property
     def _measures(self) -> Mapping[str, Measure]:
@@ -57,18 +75,26 @@ class EvaluationTable(PrintsAsTable, Frozen):
 
         "unclear" is what may be chance: the interval of the change holds 0 or, where the change has
         none, the intervals before and after overlap. Where no intervals were wanted it is "lower"
-        or "higher".
+        or "higher", and so is what is not to be praised (``praise``).
         """
         if self.before is None or name not in self.before or name not in self.after:
             raise InputError(f"{name} must be known before and after to have changed.")
         old, new = (self.intervals_before or {}).get(name), (self.intervals or {}).get(name)
-        return self._measures[name].verdict(
+        word = self._measures[name].verdict(
             self.before[name],
             self.after[name],
             change=self._change_of(name),
             sides=None if old is None or new is None else (old, new),
             judged=self.level is not None,
         )
+        if self.praise or word != "better":
+            return word
+        return "lower" if self.after[name] < self.before[name] else "higher"
+
+    def _shown_notes(self) -> list[str]:
+        """The notes as lines, after what is wrong with the predictions themselves."""
+        first = [self.look.headline()] if self.look is not None and self.look.useless else []
+        return [f"note: {note}" for note in [*first, *self.notes]]
 
     def _change_of(self, name: str) -> tuple[float, float] | None:
         """The interval of the change, where it has one."""
@@ -100,7 +126,7 @@ class EvaluationTable(PrintsAsTable, Frozen):
     def _rows(self) -> dict[str, tuple[str, ...]]:
         """The cells of the table by measure: label, which way is good, values, the verdict."""
         return {
-            name: (measure.label, measure.better, *self._cells(measure))
+            name: (measure.label, measure.good, *self._cells(measure))
             for name, measure in self._measures.items()
             if name in self.after
         }
@@ -158,12 +184,16 @@ class Evaluation(EvaluationTable):
         measure that is finite on both sides.
     look : FirstLook, or None
         Whether the predictions say anything, and which way they run.
+    praise : bool
+        Whether a change may be called better. Scores that are worth nothing have smaller losses as
+        a constant, and nothing is won: the word is then "lower" or "higher", not "better".
 
     Notes
     -----
     Smaller is better for ``log_loss``, ``brier``, ``ece``, ``mce``, ``rmse``, ``calbin``,
-    ``calibration_loss`` and ``miscalibration``; larger is better for ``auc``, ``accuracy`` and
-    ``discrimination``.
+    ``calibration_loss``, ``miscalibration``, ``ici``, ``e50``, ``e90`` and ``emax``; larger is
+    better for ``auc``, ``accuracy`` and ``discrimination``. ``observed_expected`` and
+    ``calibration_slope`` are best at 1, ``line_intercept`` and ``calibration_in_the_large`` at 0.
     """
 
     after: dict[str, float]
@@ -178,6 +208,7 @@ class Evaluation(EvaluationTable):
     intervals_before: Spans | None = None
     change: Changes | None = None
     look: FirstLook | None = None
+    praise: bool = True
 
     @property
     def _measures(self) -> Mapping[str, Measure]:
@@ -188,8 +219,7 @@ class Evaluation(EvaluationTable):
         if self.distinct_before is not None:
             distinct += f", {self.distinct_before:,} before"
         weights = sizes_in_words(self.weight, self.positive_weight)
-        first = [self.look.headline()] if self.look is not None and self.look.useless else []
-        return [f"{weights}; {distinct}", *(f"note: {note}" for note in [*first, *self.notes])]
+        return [f"{weights}; {distinct}", *self._shown_notes()]
 
 
 def sizes_in_words(weight: float, positive: float) -> str:
@@ -228,8 +258,12 @@ class MulticlassEvaluation(EvaluationTable):
     intervals, intervals_before : dict of str to (float, float), or None
         The interval of each measure but ``calbin``. It holds the value itself.
     change : dict of str to (float, float or None, float or None), or None
-        After − before, and the ends of its interval: for log loss, Brier score, RMSE, top-label ECE
-        and accuracy; None for the others.
+        After − before, and the ends of its interval: for log loss, Brier score, RMSE, top-label
+        ECE, AUC and accuracy; None for the others.
+    look : ClassLook, or None
+        Whether the predictions say anything, and whether a class's column is the right one.
+    praise : bool
+        As in `Evaluation`.
 
     Notes
     -----
@@ -246,6 +280,8 @@ class MulticlassEvaluation(EvaluationTable):
     intervals: Spans | None = None
     intervals_before: Spans | None = None
     change: Changes | None = None
+    look: ClassLook | None = None
+    praise: bool = True
 
     @property
     def _measures(self) -> Mapping[str, Measure]:
@@ -254,11 +290,33 @@ class MulticlassEvaluation(EvaluationTable):
     def _below(self) -> list[str]:
         sizes = [value for value in self.by_class["weight"] if value is not None]
         spread = f"from {min(sizes):.10g} to {max(sizes):.10g} each"
-        lines = [f"weight {self.weight:.10g}; {len(self.labels)} classes, {spread}"]
+        whole = all(float(value).is_integer() for value in (self.weight, *sizes))
+        total = rows_in_words(self.weight) if whole else f"weight {self.weight:.10g}"
+        lines = [f"{total}; {len(self.labels)} classes, {spread}"]
         errors = [value for value in self.by_class["ece"] if value is not None]
         worst = int(np.argmax(errors))
         lines.append(f"largest ECE of a class: {errors[worst]:.4f}, {self.labels[worst]!r}")
-        return [*lines, *(f"note: {note}" for note in self.notes)]
+        return [*lines, *self._shown_notes()]
+
+
+E = TypeVar("E", bound=EvaluationTable)
+
+
+def without_praise(given: E) -> E:
+    """The same where the scores themselves are worth nothing: no change is called better."""
+    made: Any = given
+    if made.before is None or not made.praise:
+        return given
+    praised = any(made.verdict(name) == "better" for name in made.before.keys() & made.after.keys())
+    notes = (*made.notes, NO_PRAISE) if praised else made.notes
+    return replace(made, praise=False, notes=notes)  # type: ignore[no-any-return]
+
+
+def with_look(given: E, look: Any) -> E:
+    """The same with what the predictions themselves show."""
+    made: Any = given
+    made = replace(made, look=look)
+    return without_praise(made) if look.useless else made  # type: ignore[no-any-return]
 
 
 def _plain_labels(labels: tuple[Any, ...]) -> list[Any]:

@@ -14,6 +14,8 @@ __all__ = ["from_to", "in_words"]
 def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     """What changed, in two sentences: the size of the errors, and the ranking.
 
+    Nothing where log loss or ECE were not asked for.
+
     >>> from calibrant.metrics import evaluate
     >>> e = evaluate([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.9], raw=[0.4, 0.5, 0.6, 0.7])
     >>> in_words(e).split(". ")[0]
@@ -21,6 +23,8 @@ def in_words(evaluation: Evaluation | MulticlassEvaluation) -> str:
     """
     after, before = evaluation.after, evaluation.before
     ece = "ece" if "ece" in after else "top_label_ece"
+    if "log_loss" not in after or ece not in after:
+        return ""  # others were asked for
     word = "ECE" if ece == "ece" else "top-label ECE"
     if before is None or "log_loss" not in before:
         return f"Log loss is {short_value(after['log_loss'])}, {word} {short_value(after[ece])}."

@@ -15,7 +15,17 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.metrics.interval_formulas import area_interval
 from calibrant.metrics.ranking import area
 
-__all__ = ["FEW", "LEVEL", "FirstLook", "LabelNames", "first_look"]
+__all__ = [
+    "ALPHA",
+    "FEW",
+    "LEVEL",
+    "WORTHLESS",
+    "Face",
+    "FirstLook",
+    "LabelNames",
+    "area_figures",
+    "first_look",
+]
 
 #: the level of the interval of AUC behind all claims: each end fails in 0.5 % of samples at most
 LEVEL = 0.99
@@ -135,11 +145,7 @@ class FirstLook:
     @property
     def figures(self) -> str:
         """AUC and its interval, in as many digits as tell them apart."""
-        if self.auc is None or self.low is None or self.high is None:
-            return ""
-        digits = 2 if self.high - self.low >= 0.02 else 4
-        low, high = (f"{end:.{digits}f}" for end in (self.low, self.high))
-        return f"AUC {self.auc:.{digits}f} ({100 * LEVEL:g} % interval {low} to {high})"
+        return area_figures(self.auc, self.low, self.high)
 
     def few_words(self, names: LabelNames) -> str:
         """What a class of fewer than ten rows means."""
@@ -158,6 +164,19 @@ class FirstLook:
             f"learned of how {names.named(not positive)} scores, nor whether the scores tell the "
             "two apart."
         )
+
+
+def area_figures(auc: float | None, low: float | None, high: float | None) -> str:
+    """AUC and its interval, in as many digits as tell them apart; nothing where there is none.
+
+    >>> area_figures(0.5234, 0.48, 0.56)
+    'AUC 0.52 (99 % interval 0.48 to 0.56)'
+    """
+    if auc is None or low is None or high is None:
+        return ""
+    digits = 2 if high - low >= 0.02 else 4
+    ends = f"{low:.{digits}f} to {high:.{digits}f}"
+    return f"AUC {auc:.{digits}f} ({100 * LEVEL:g} % interval {ends})"
 
 
 _SAID = {

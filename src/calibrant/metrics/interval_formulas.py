@@ -14,6 +14,7 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import weight_in_rows
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import group_starts
 
 __all__ = [
@@ -23,9 +24,11 @@ __all__ = [
     "Span",
     "area_interval",
     "area_span",
+    "bin_sums",
     "brier_losses",
     "class_columns",
     "clopper_pearson",
+    "cubes",
     "gap_interval",
     "gap_parts",
     "largest_gap_interval",
@@ -35,7 +38,6 @@ __all__ = [
     "normal",
     "row_moments",
     "share_interval",
-    "width_bins",
     "without_chance",
 ]
 
@@ -132,18 +134,18 @@ def moments(p: Array, columns: ClassColumns, losses: tuple[Array, Array]) -> Mom
     r0, r1 = v0 - mean, v1 - mean
     size = total**2 / float(q0.sum() + q1.sum())
     seen2 = float(q0 @ r0**2 + q1 @ r1**2) * size / (size - 1.0)
-    seen3 = float(_cubes(n0, q0) @ r0**3 + _cubes(n1, q1) @ r1**3)
+    seen3 = float(cubes(n0, q0) @ r0**3 + cubes(n1, q1) @ r1**3)
     chance = p * (1.0 - p)
     with np.errstate(invalid="ignore"):
         apart = np.where(chance > 0, losses[1] - losses[0], 0.0)
     expected2 = float(q @ (chance * apart**2))
-    expected3 = float(_cubes(n, q) @ (chance * (1.0 - 2.0 * p) * apart**3))
+    expected3 = float(cubes(n, q) @ (chance * (1.0 - 2.0 * p) * apart**3))
     second, third = (seen2, seen3) if seen2 >= expected2 else (expected2, expected3)
     skew = third / second / math.sqrt(second) if second > 0 else 0.0  # (1e-260)^1.5 would be 0
     return Moments(mean, math.sqrt(second) / total, skew, size)
 
 
-def _cubes(n: Array, q: Array) -> Array:
+def cubes(n: Array, q: Array) -> Array:
     """Σw³ of each cell, if its weights are equal."""
     return np.divide(q**2, n, out=np.zeros_like(q), where=n > 0)
 
@@ -229,9 +231,9 @@ class Binned(NamedTuple):
     together: float  # standard error of Σ|gap|
 
 
-def width_bins(sample: ScoreTable, bins: int) -> Binned:
-    """The sums of each bin of equal width."""
-    starts = group_starts(sample, bins, "width")
+def bin_sums(sample: ScoreTable, bins: Bins) -> Binned:
+    """The sums of each bin, of equal width or those of ``"auto"``."""
+    starts = group_starts(sample, bins)
     p, total = sample.scores, sample.total
     n0, n1, q0, q1 = class_columns(sample)
 
@@ -280,10 +282,10 @@ class GapParts(NamedTuple):
     bins: Binned
 
 
-def gap_parts(sample: ScoreTable, p: Array, positive: NDArray[np.bool_], bins: int) -> GapParts:
+def gap_parts(sample: ScoreTable, p: Array, positive: NDArray[np.bool_], bins: Bins) -> GapParts:
     """What the ECE of rows is made of; ``sample`` is their table."""
-    b = width_bins(sample, bins)
-    borders = sample.scores[group_starts(sample, bins, "width")[1:]]
+    b = bin_sums(sample, bins)
+    borders = sample.scores[group_starts(sample, bins)[1:]]
     sign = np.sign(b.gap)[np.searchsorted(borders, p, side="right")]
     pure = float(without_chance(b.gap, b.error).sum())
     return GapParts(float(np.abs(b.gap).sum()), max(pure, 0.0), sign * (p - positive), b)

@@ -15,11 +15,14 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import ParameterError
 from calibrant.metrics.arguments import check_number, check_whole, check_word
+from calibrant.metrics.bin_sweep import Bins
+from calibrant.metrics.cox_line import CoxLine, OffsetIntercept, cox_line, offset_intercept
 from calibrant.metrics.interval_formulas import (
     Binned,
     Moments,
     Span,
     area_interval,
+    bin_sums,
     brier_losses,
     class_columns,
     gap_interval,
@@ -28,9 +31,10 @@ from calibrant.metrics.interval_formulas import (
     mean_interval,
     moments,
     share_interval,
-    width_bins,
 )
+from calibrant.metrics.measure import OfCurve
 from calibrant.metrics.redrawn_tables import FEWEST, Chance, OfRedrawn, chance_of
+from calibrant.metrics.smooth_curve import chance_of_curve
 
 __all__ = [
     "IntervalOptions",
@@ -94,7 +98,7 @@ class MeasureIntervals:
     largest_square = 1.0
 
     def __init__(
-        self, values: dict[str, float], size: float, bins: int, options: IntervalOptions
+        self, values: dict[str, float], size: float, bins: Bins, options: IntervalOptions
     ) -> None:
         self.values, self.size, self.bins, self.options = values, size, bins, options
         self.level = options.level
@@ -139,7 +143,8 @@ class TableIntervals(MeasureIntervals):
 
     ``table`` holds the predictions as probabilities, ``ranked`` the scores as they came, and
     ``sample`` the table with its weights in units of rows. ``redrawn`` names the measures
-    whose intervals come from tables drawn again; ``chance`` is what chance does to each of them.
+    whose intervals come from tables drawn again, ``of_curve`` those of curves drawn again;
+    ``chance`` is what chance does to each of them.
     """
 
     def __init__(
@@ -147,23 +152,29 @@ class TableIntervals(MeasureIntervals):
         table: ScoreTable,
         ranked: ScoreTable,
         values: dict[str, float],
-        bins: int,
+        bins: Bins,
         options: IntervalOptions,
         redrawn: Mapping[str, OfRedrawn],
+        of_curve: Mapping[str, OfCurve] | None = None,
     ) -> None:
         self.table, self.ranked = table, ranked
         self.sample = table_in_rows(table, options.weights)
         super().__init__(values, self.sample.effective_size, bins, options)
         self.chance: dict[str, Chance] = {}
-        if not self.enough or not redrawn:
+        of_curve = of_curve or {}
+        drawn = [name for name in (*redrawn, *of_curve) if name in values]
+        if not self.enough or not drawn:
             return
         reason = _too_few(self.sample)
+        drawing = (options.weights, options.level, options.replicates)
         if reason:
-            without = ", ".join(name for name in redrawn if name in values)
+            without = ", ".join(drawn)
             self.notes.append(f"no interval for {without}: {reason}; the others may be too narrow")
         else:
-            drawing = (options.weights, options.level, options.replicates, options.rng)
-            self.chance = chance_of(redrawn, table, *drawing)
+            if redrawn:
+                self.chance = chance_of(redrawn, table, *drawing, options.rng)
+            if of_curve:
+                self.chance |= chance_of_curve(of_curve, table, *drawing, options.rng)
 
     def log_moments(self) -> Moments:
         return self._moments(log_losses(self.sample.scores))
@@ -176,8 +187,8 @@ class TableIntervals(MeasureIntervals):
 
     @cached_property
     def binned(self) -> Binned:
-        """The sums of each bin of equal width."""
-        return width_bins(self.sample, self.bins)
+        """The sums of each bin."""
+        return bin_sums(self.sample, self.bins)
 
     def ece(self) -> Span:
         """From the normal distribution of the bins' gaps."""
@@ -191,6 +202,16 @@ class TableIntervals(MeasureIntervals):
     def auc(self) -> Span:
         """Wilson's, with DeLong's variance."""
         return area_interval(table_in_rows(self.ranked, self.options.weights), self.level)
+
+    @cached_property
+    def line(self) -> CoxLine:
+        """Cox's line, with its variance."""
+        return cox_line(self.sample)
+
+    @cached_property
+    def offset(self) -> OffsetIntercept:
+        """The intercept at slope 1, with its error."""
+        return offset_intercept(self.sample)
 
     def redrawn(self, name: str) -> Span | None:
         """The bias is taken off the lower end only, so that both ends are safe."""

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import Groups, check_bins, group, row_groups, top_groups
-from calibrant.metrics.probability_matrix import class_tables, read_classes
+from calibrant.metrics.debiased import ErrorRule
+from calibrant.metrics.probability_matrix import class_tables, read_classes, top_table
 from calibrant.other_words import in_our_words
 
 __all__ = ["class_groups", "classwise_ece", "classwise_mce", "top_label_ece", "top_label_mce"]
@@ -19,10 +21,13 @@ def top_label_ece(
     y: Any,
     p: Any = None,
     *,
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     ties: str = "together",
+    norm: int = 1,
+    debias: bool = False,
     sample_weight: Any = None,
+    weights: str = "importance",
     classes: Any = None,
 ) -> float:
     """Expected calibration error of the confidence: how often the most probable class comes.
@@ -36,7 +41,7 @@ def top_label_ece(
     p : array-like of shape (n, k)
         Predicted probabilities, a distribution in each row (sums within 0.001 of 1). Column j is
         the j-th class in sorted order.
-    bins, binning, ties : see `ece`
+    bins, binning, ties, norm, debias, weights : see `ece`
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     classes : array-like of k labels, optional
@@ -63,9 +68,11 @@ def top_label_ece(
     >>> top_label_ece(["a", "b", "b", "c"], p)
     0.375
     """
-    check_bins(bins, binning, ties)
+    rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
     matrix = read_classes(y, p, sample_weight, classes).matrix
-    return top_groups(matrix, bins, binning, ties).mean_gap()
+    if debias:
+        return rule.root(rule.mean_power(top_table(matrix)))
+    return rule.root(top_groups(matrix, bins, binning, ties).mean_power(norm))
 
 
 @in_our_words
@@ -73,7 +80,7 @@ def top_label_mce(
     y: Any,
     p: Any = None,
     *,
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
@@ -108,10 +115,13 @@ def classwise_ece(
     y: Any,
     p: Any = None,
     *,
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     ties: str = "together",
+    norm: int = 1,
+    debias: bool = False,
     sample_weight: Any = None,
+    weights: str = "importance",
     classes: Any = None,
 ) -> float:
     """Class-wise expected calibration error: the ECE of each class against the rest, averaged.
@@ -120,12 +130,16 @@ def classwise_ece(
 
     Parameters
     ----------
-    y, p, bins, binning, ties, sample_weight, classes : see `top_label_ece`
+    y, p, bins, binning, ties, norm, debias, sample_weight, weights, classes
+        See `top_label_ece`. ``bins="auto"`` is decided class by class.
 
     Notes
     -----
     (1/k) Σ_j ECE_j, where ECE_j is the binary `ece` of p_j with the j-th class as positive [1]_.
-    Classes count alike, however rare; one that never comes counts with its mean probability.
+    Classes count alike, however rare; one that never comes counts with its mean probability. With
+    ``norm=2`` it is √((1/k) Σ_j RMS_j²), the marginal calibration error of [2]_; ``debias`` takes
+    off what chance adds to each square. Papers on networks also call it static calibration error
+    (SCE), and with ``binning="mass"`` adaptive calibration error (ACE) [3]_.
     It misleads where k is large: most p_j are near 0, so that the mean is small whatever the
     model. Compare it only for the same k. Bins of equal width: O(nk log B), a block of rows at a
     time; of equal mass: O(nk log n), a column at a time.
@@ -135,6 +149,9 @@ def classwise_ece(
     .. [1] M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach, "Beyond
        temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
        calibration", 2019, arXiv:1910.12656.
+    .. [2] A. Kumar, P. Liang, T. Ma, "Verified uncertainty calibration", 2019, arXiv:1909.10155.
+    .. [3] J. Nixon, M. Dusenberry, L. Zhang, G. Jerfel, D. Tran, "Measuring calibration in deep
+       learning", 2019, arXiv:1904.01685.
 
     Examples
     --------
@@ -142,9 +159,13 @@ def classwise_ece(
     >>> round(classwise_ece(["a", "b", "b", "c"], p), 4)
     0.2292
     """
-    check_bins(bins, binning, ties)
+    rule = ErrorRule(bins, binning, ties, norm, debias, weights).checked()
     matrix = read_classes(y, p, sample_weight, classes).matrix
-    return float(np.mean([each.mean_gap() for each in class_groups(matrix, bins, binning, ties)]))
+    if debias:
+        powers = [rule.mean_power(table) for table in class_tables(matrix)]
+    else:
+        powers = [each.mean_power(norm) for each in class_groups(matrix, bins, binning, ties)]
+    return rule.root(float(np.mean(powers)))
 
 
 @in_our_words
@@ -152,7 +173,7 @@ def classwise_mce(
     y: Any,
     p: Any = None,
     *,
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     ties: str = "together",
     sample_weight: Any = None,
@@ -184,9 +205,11 @@ def classwise_mce(
 
 
 def class_groups(
-    matrix: ScoreMatrix, bins: int, binning: str = "width", ties: str = "together"
+    matrix: ScoreMatrix, bins: Bins, binning: str = "width", ties: str = "together"
 ) -> list[Groups]:
     """The sums of each bin, for each class against the rest."""
+    if isinstance(bins, str):
+        return [group(table, bins) for table in class_tables(matrix)]
     if binning == "width":
         return _equal_width(matrix, bins)
     if ties != "rows":

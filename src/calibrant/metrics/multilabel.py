@@ -76,7 +76,7 @@ class MultilabelMeasures(PrintsAsTable, Frozen):
         rows = []
         for name, measure in LABEL_MEASURES.items():
             both = (shown_value(means.get(name)) for means in (self.micro, self.macro))
-            rows.append(TableRow((measure.label, measure.better, *both), measure.meaning))
+            rows.append(TableRow((measure.label, measure.good, *both), measure.meaning))
         known, missing = (
             sum(value or 0.0 for value in self.by_column[name]) for name in ("weight", "missing")
         )

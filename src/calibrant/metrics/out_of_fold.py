@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from calibrant.data.score_table import ScoreTable
+from calibrant.metrics.all_measures import chosen_records
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Changes, Evaluation, MulticlassEvaluation, Spans
 from calibrant.metrics.intervals import IntervalOptions
 from calibrant.metrics.notes import TIES, Note, topic_of
+from calibrant.metrics.registry import MEASURES
 
 __all__ = ["evaluate_held_out", "with_auc_within_folds"]
 
@@ -18,7 +20,7 @@ E = TypeVar("E", Evaluation, MulticlassEvaluation)
 
 #: bins as `evaluate` has them; tables drawn again are fewer, since people wait for a fit
 BINS, REPLICATES = 10, 400
-_HOW = "AUC after compares rows of one fold only, since each fold has a map of its own"
+_HOW = "AUC after is measured within each fold, because each fold has a calibrator of its own"
 
 
 def evaluate_held_out(
@@ -30,6 +32,7 @@ def evaluate_held_out(
     aucs: tuple[float | None, float | None] | None,
     scores: int,
     values: int,
+    measures: Any = None,
 ) -> Evaluation:
     """The evaluation of predictions for rows that were held out, beside that of the scores.
 
@@ -52,10 +55,13 @@ def evaluate_held_out(
         AUC before and after; None for predictions of a single map.
     scores, values : int
         Distinct scores, and what they become under the map fitted to all rows.
+    measures : str or list of str, optional
+        As in `evaluate`.
     """
     options = IntervalOptions(level, REPLICATES, "importance", 0)
-    old = None if before is None else measured(before, BINS)
-    made = evaluation_of(measured(after, BINS), old, BINS, options, pair)
+    records = chosen_records(MEASURES, measures)
+    old = None if before is None else measured(before, BINS, records)
+    made = evaluation_of(measured(after, BINS, records), old, BINS, options, pair)
     return made if aucs is None else _of_one_map(made, aucs, scores, values)
 
 
@@ -72,7 +78,8 @@ def _of_one_map(
     # ties of the folds' maps are not those of the one map
     notes = [note for note in made.notes if topic_of(note) != TIES]
     if values < scores:
-        said = f"{scores:,} different scores become {values:,} predictions: some then share one"
+        many = f"{values:,} prediction{'s' * (values != 1)}"
+        said = f"{scores:,} different scores become {many}, so that some scores share one"
         notes.append(Note(said, TIES))
     made = replace(made, distinct=values, distinct_before=scores, notes=tuple(notes))
     return with_auc_within_folds(made, old, new)

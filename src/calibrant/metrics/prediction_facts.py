@@ -9,13 +9,22 @@ from typing import NamedTuple
 from calibrant.data.score_kinds import as_probabilities
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.metrics.binned import Groups, group
 from calibrant.metrics.calbin_windows import not_whole, too_many, window_error
+from calibrant.metrics.cox_line import (
+    CoxLine,
+    OffsetIntercept,
+    cox_line,
+    offset_intercept,
+    uncertain,
+)
 from calibrant.metrics.hull import FlachMatsubara, split_on_hull
 from calibrant.metrics.multiclass import class_groups
 from calibrant.metrics.probability_matrix import class_tables, square_sum, top_table
 from calibrant.metrics.proper import mean_log_loss, mean_square
 from calibrant.metrics.ranking import area, one_class, share_correct
+from calibrant.metrics.smooth_curve import CurveGaps, curve_gaps, smooth_curve
 
 __all__ = ["ClassFacts", "GroupFacts", "PredictionFacts", "TableFacts"]
 
@@ -25,7 +34,7 @@ class TableFacts:
 
     hidden_area = 0.0
 
-    def __init__(self, ranked: ScoreTable, bins: int) -> None:
+    def __init__(self, ranked: ScoreTable, bins: Bins) -> None:
         self.ranked = ranked
         self.bins = bins
 
@@ -62,6 +71,23 @@ class TableFacts:
     def base_rate(self) -> float:
         return self.table.total_positive / self.table.total
 
+    @cached_property
+    def line(self) -> CoxLine:
+        return cox_line(self.table)
+
+    @cached_property
+    def offset(self) -> OffsetIntercept:
+        return offset_intercept(self.table)
+
+    @cached_property
+    def certain(self) -> float:
+        """The weight of predictions of exactly 0 or 1."""
+        return uncertain(self.table)[1]
+
+    @cached_property
+    def curve_gaps(self) -> CurveGaps:
+        return curve_gaps(self.table, smooth_curve(self.table))
+
 
 @dataclass(frozen=True)
 class GroupFacts:
@@ -80,7 +106,7 @@ class GroupFacts:
     square : float
         Mean (y − p)².
     groups : Groups
-        The sums of each bin of equal width.
+        The sums of each bin.
     share_correct : float
         The share of right decisions at p ≥ ½.
     hull : FlachMatsubara
@@ -124,7 +150,7 @@ class ClassColumns(NamedTuple):
 class ClassFacts:
     """The facts of a matrix of probabilities, each computed when it is first asked for."""
 
-    def __init__(self, matrix: ScoreMatrix, bins: int) -> None:
+    def __init__(self, matrix: ScoreMatrix, bins: Bins) -> None:
         self.matrix = matrix
         self.bins = bins
 

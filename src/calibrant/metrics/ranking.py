@@ -133,12 +133,12 @@ def area(table: ScoreTable) -> float:
     return float(n1 @ below / n1.sum() / n0.sum())
 
 
-def one_class(table: ScoreTable) -> str:
-    """Why the table has no AUC; empty if it has one."""
+def one_class(table: ScoreTable, name: str = "auc") -> str:
+    """Why the table has no AUC, or another measure of this name; empty if it has one."""
     if table.total_positive and table.total_negative:
         return ""
     word = "positives" if table.total_positive else "negatives"
-    return f"auc needs both classes, but only {word} came"
+    return f"{name} needs both classes, but only {word} came"
 
 
 def share_correct(table: ScoreTable) -> float:

@@ -18,7 +18,16 @@ from scipy.optimize import isotonic_regression
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
 
-__all__ = ["FEWEST", "Chance", "OfRedrawn", "RedrawnTable", "chance_of", "isotonic_curve"]
+__all__ = [
+    "CELLS",
+    "FEWEST",
+    "Chance",
+    "OfRedrawn",
+    "RedrawnTable",
+    "chance_between",
+    "chance_of",
+    "isotonic_curve",
+]
 
 Array = NDArray[np.float64]
 
@@ -103,15 +112,25 @@ def chance_of(
     of = tuple(measures.values())
     right, off = _draw(of, sample, sample.scores, max(replicates // 4, 2), rng)
     curve, off_curve = _draw(of, sample, isotonic_curve(sample, sample.scores), replicates, rng)
-    bias = np.maximum(right.mean(axis=0) - off, curve.mean(axis=0) - off_curve)
-    apart = curve - curve.mean(axis=0)
+    found = chance_between((right, off), (curve, off_curve), sample.effective_size, level)
+    return dict(zip(measures, found, strict=True))
+
+
+def chance_between(
+    right: tuple[Array, Array], curve: tuple[Array, Array], size: float, level: float
+) -> list[Chance]:
+    """What chance does to measures, from two worlds: drawn values (a column each), and the true.
+
+    In the one world the predictions are right, in the other a curve of the data is.
+    """
+    (drawn, true), (drawn_curve, true_curve) = right, curve
+    centre = drawn_curve.mean(axis=0)
+    bias = np.maximum(drawn.mean(axis=0) - true, centre - true_curve)
     tail = (1.0 - level) / 2
-    low, high = np.quantile(apart, (tail, 1.0 - tail), axis=0)
-    size = sample.effective_size
+    low, high = np.quantile(drawn_curve - centre, (tail, 1.0 - tail), axis=0)
     half = np.maximum(-low, high) * np.sqrt(size / (size - 1.0))
-    noise = right.std(axis=0)
-    numbers = (np.maximum(bias, 0.0).tolist(), half.tolist(), noise.tolist())
-    return {name: Chance(*each) for name, *each in zip(measures, *numbers, strict=True)}
+    numbers = np.maximum(bias, 0.0).tolist(), half.tolist(), drawn.std(axis=0).tolist()
+    return [Chance(*each) for each in zip(*numbers, strict=True)]
 
 
 def isotonic_curve(sample: ScoreTable, at: Array) -> Array:

@@ -17,7 +17,8 @@ from calibrant.metrics.change_intervals import (
     against_curve,
     curve_against_base,
 )
-from calibrant.metrics.class_intervals import ClassIntervals
+from calibrant.metrics.class_intervals import ClassChangeIntervals, ClassIntervals
+from calibrant.metrics.clinical_measures import CLINICAL
 from calibrant.metrics.intervals import MeasureIntervals, TableIntervals
 from calibrant.metrics.measure import Found, Measure, OfClasses, ValueWithNote
 from calibrant.metrics.prediction_facts import ClassFacts, PredictionFacts
@@ -30,7 +31,7 @@ from calibrant.metrics.proper import infinite_because
 from calibrant.metrics.ranking import area, one_class
 from calibrant.metrics.redrawn_tables import RedrawnTable
 
-__all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "RECORDS", "REDRAWN"]
+__all__ = ["CLASS_MEASURES", "LABEL_MEASURES", "MEASURES", "OF_CURVE", "RECORDS", "REDRAWN"]
 
 
 # --- values that come with a note ---------------------------------------------------------------
@@ -132,7 +133,7 @@ RECORDS = (
     Measure(
         "ece",
         "ECE",
-        "mean |prediction − frequency| over bins of equal width",
+        "mean |prediction − frequency| over bins",
         "smaller",
         headline="Calibration error",
         brief=True,
@@ -218,7 +219,10 @@ RECORDS = (
         change=RowChangeIntervals.auc,
         of_columns=lambda columns: columns.area,
         of_classes=OfClasses(
-            _class_auc, ClassIntervals.auc, meaning="each class against the rest, averaged"
+            _class_auc,
+            ClassIntervals.auc,
+            ClassChangeIntervals.auc,
+            meaning="each class against the rest, averaged",
         ),
     ),
     Measure(
@@ -284,6 +288,7 @@ RECORDS = (
         ),
         of_redrawn=RedrawnTable.discrimination,
     ),
+    *CLINICAL,
 )
 
 #: the measures of two classes by name
@@ -291,6 +296,10 @@ MEASURES = {record.name: record for record in RECORDS if record.of is not None}
 #: those whose intervals come from tables drawn again
 REDRAWN = {
     name: record.of_redrawn for name, record in MEASURES.items() if record.of_redrawn is not None
+}
+#: those whose intervals come from smooth curves drawn again
+OF_CURVE = {
+    name: record.of_curve for name, record in MEASURES.items() if record.of_curve is not None
 }
 #: the measures of several yes/no labels
 LABEL_MEASURES = {

@@ -10,7 +10,15 @@ from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import InputError
 from calibrant.metrics.arguments import check_word
 
-__all__ = ["NOT_WHOLE", "deviation", "impossible", "residuals", "squares", "table_for_test"]
+__all__ = [
+    "NOT_WHOLE",
+    "check_weights",
+    "deviation",
+    "impossible",
+    "residuals",
+    "squares",
+    "table_for_test",
+]
 
 Array = NDArray[np.float64]
 
@@ -20,9 +28,14 @@ NOT_WHOLE = (
 )
 
 
+def check_weights(weights: str) -> None:
+    """Refuse a reading of weights that does not exist."""
+    check_word("weights", weights, WEIGHTS)
+
+
 def table_for_test(table: ScoreTable, weights: str) -> ScoreTable:
     """The table with its weights in units of rows; counts must be whole."""
-    check_word("weights", weights, WEIGHTS)
+    check_weights(weights)
     if weights == "counts" and not table.is_whole:
         raise InputError(NOT_WHOLE)
     return table_in_rows(table, weights)

@@ -8,6 +8,7 @@ from calibrant.monitor.master_scale import GradeChecks as GradeChecks
 from calibrant.monitor.master_scale import MasterScale as MasterScale
 from calibrant.monitor.monitor import Monitor as Monitor
 from calibrant.monitor.monitor_reading import MonitorReading as MonitorReading
+from calibrant.monitor.monitor_reading import SegmentReading as SegmentReading
 from calibrant.monitor.prior_adjust import adjust_prior as adjust_prior
 from calibrant.monitor.rate_estimating import estimate_rate as estimate_rate
 from calibrant.monitor.rate_estimating import estimate_rates as estimate_rates

@@ -1,8 +1,8 @@
-"""The models of a change, each holding the one before it, and the tests between them.
+"""Models of a change, each with more terms than the one before, and the tests between them.
 
-logit P(y = 1 | z) = offset + g(z) + [row is new] · Σ δ_j·c_j(z), with g a cubic spline that both
-tables share, or nothing where the offset is a map to be tested. The terms c_j come in steps: 1,
-then z, then bends.
+logit P(y = 1 | z) = offset + g(z) + [row is new] · Σ δ_j·c_j(z). Two tables share the curve g, a
+cubic spline. Where a map is tested, its logit is the offset and there is no g. The terms c_j are
+added in steps: first 1, then z, then bends.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-#: the precision of the Gaussian prior on every coefficient (its deviation is 10): enough to keep
-#: separable data finite, and nothing beside a few rows
+#: the precision of the Gaussian prior on every coefficient, whose deviation is 10. It keeps the fit
+#: of separable data finite, and a few rows outweigh it.
 PRIOR = 0.01
-#: knots of the common curve: at least, at most, and how they grow with the rows of the rarer class
+#: the number of knots of the common curve: the least, the most, and how it grows with the rows of
+#: the rarer class
 FEWEST, MOST, GROWTH = 3, 40, 2.0
-#: distances from the median beyond which scores are drawn in, in widths of the middle half
+#: scores further from the median than this are drawn in; the unit is the width of the middle half
 FAR = 2.0
 #: knots are further apart than this share of the range
 APART = 1e-3
-#: a direction that holds less than this share of its information beside the others is left out
+#: a direction is left out if the others leave it less than this share of its information
 INDEPENDENT = 1e-6
 
 
@@ -54,7 +55,7 @@ class ComparedCells(NamedTuple):
     new: Array  # 1 in the new table, 0 in the reference
     offset: Array
     curve: Array  # one row for each column of g
-    inflation: float = 1.0  # of variances, for the error of a map that was fitted
+    inflation: float = 1.0  # what variances are multiplied by, for the error of a fitted map
 
     @property
     def weight(self) -> Array:
@@ -71,7 +72,7 @@ class ComparedCells(NamedTuple):
         return np.asarray(self.weight * p * (1.0 - p))
 
     def variance(self, p: Array) -> Array:
-        """Of Σw(y − p) in each cell: Σw²p(1 − p), where Σw² may differ between the classes."""
+        """The variance of Σw(y − p) in each cell, Σw²p(1 − p). Classes may differ in Σw²."""
         spread = (1.0 - p) * self.rows.spread_positive + p * self.rows.spread_negative
         return self.information(p) * spread * self.inflation
 
@@ -91,17 +92,18 @@ class Outcome(NamedTuple):
     df: int
     p_value: float
     model: ChangeFit
-    covariance: Array  # of all δ of that model
+    covariance: Array  # of all the δ of that model
 
 
 # --- cells --------------------------------------------------------------------------------------
 
 
 def cells_of_tables(reference: Group, new: Group) -> ComparedCells:
-    """Two tables and their common curve: at most as many columns as either has scores.
+    """Two tables and their common curve.
 
-    It is a free level for each score if they are few and mostly the same, else a spline with knots
-    at quantiles, both classes counting alike.
+    If the tables have few scores, mostly the same, the curve has a free level for each score.
+    Otherwise it is a spline with knots at quantiles, for which both classes count alike. It never
+    has more columns than either table has scores.
     """
     order = np.argsort(np.concatenate((reference.z, new.z)), kind="stable")
     rows = Group(*(np.concatenate(pair)[order] for pair in zip(reference, new, strict=True)))
@@ -126,14 +128,14 @@ def _spline(z: Array, weight: Array, wanted: int) -> Array:
     """The columns of a cubic spline with so many knots, fewer if they would be too close."""
     x = _coordinate(z, weight)
     low, high = float(x[0]), float(x[-1])
-    if high - low < 1.0:  # all scores are equal, or as good as that: else it is 2 at least
+    if high - low < 1.0:  # all scores are equal, up to rounding: others span 2 at least
         return np.ones((1, len(z)))
     knots = quantile_knots(x, weight, wanted, (low, high), APART)
     return spline_basis(x, weight, knots).columns
 
 
 def _coordinate(z: Array, weight: Array) -> Array:
-    """z, drawn in like a logarithm far from where most rows are, with mean 0 and deviation 1."""
+    """z with mean 0 and deviation 1. Far from most rows it grows like a logarithm only."""
     low, middle, high = quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
     deviation = _moments(z, weight)[1]
     least = 1e-9 * max(abs(low), abs(high))  # what is closer may be rounding
@@ -166,8 +168,8 @@ class _ChangePoint(NamedTuple):
 def fit(cells: ComparedCells, columns: Array, start: ChangeFit | None = None) -> ChangeFit:
     """The penalised fit of a logistic model with these columns, by guarded Newton steps.
 
-    ``start`` is the fit of the first of these columns, if there is one. O(m²·D) a step, for m
-    columns and D cells.
+    ``start`` is a fit of the first few of these columns, if there is one. A step costs O(m²·D) for
+    m columns and D cells.
     """
     theta = np.zeros(len(columns))
     if start is not None:
@@ -203,10 +205,11 @@ def _information(cells: ComparedCells, columns: Array, p: Array) -> Array:
 
 
 def terms_of(cells: ComparedCells, p: Array, count: int) -> list[Array]:
-    """The first steps of a change, as many as asked for: 1; z, standardised; three bends.
+    """The first ``count`` steps of a change: 1, then z (standardised), then three bends.
 
-    The bends are Legendre's polynomials of degree 2 to 4 in the share of rows below a score, both
-    classes counting alike as the probabilities p expect them: bounded, and finest where cases are.
+    The bends are Legendre's polynomials of degree 2 to 4 in the share of rows below a score. For
+    that share both classes count alike, as the probabilities p expect them. So bends are bounded,
+    and finest where the cases are.
     """
     weight = cells.weight
     mean, deviation = information_moments(cells, p)
@@ -229,9 +232,9 @@ def _share(weight: Array) -> Array:
 
 
 def climb(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -> list[Outcome]:
-    """The test of each step against the model before it, beginning at the one without a change.
+    """Test each step against the model before it. The first of these has no change.
 
-    It ends before a step that cannot be told from the terms before it.
+    The tests end before a step that cannot be told from the terms before it.
     """
     columns, before = cells.curve, first
     terms = np.empty((0, len(cells.rows.z)))
@@ -253,10 +256,10 @@ def c_alpha(
 ) -> tuple[float, int, float] | None:
     """Statistic, degrees of freedom and p-value of the tested terms.
 
-    Neyman's C(α): S = Σ r·w(y − p) in the model before, with r what the information of the model's
-    own columns leaves of the terms; SᵀV⁻¹S with V = Σ rrᵀ·Var is χ². A single term gets the smaller
-    of this and the likelihood ratio (scaled to V): each is too large on one side where cases are
-    few.
+    This is Neyman's C(α). Let r be what is left of the terms once the columns of the model before
+    are taken out, weighted by information. Then S = Σ r·w(y − p) with that model's p, and SᵀV⁻¹S
+    with V = Σ rrᵀ·Var is χ². For a single term the likelihood ratio, scaled to V, is computed too,
+    and the smaller of the two counts: where cases are few, each is too large on one side.
     """
     p = before.p
     rest, size = _apart(cells, p, columns, tested)
@@ -278,7 +281,8 @@ def c_alpha(
 
 
 def _apart(cells: ComparedCells, p: Array, columns: Array, tested: Array) -> tuple[Array, Array]:
-    """What is left of the tested terms beside the columns, and the root of their information."""
+    """What is left of the tested terms once the columns are taken out; the root of the terms'
+    information."""
     weight = cells.information(p)
     size = np.sqrt(np.maximum((tested * tested) @ weight, np.finfo(float).tiny))
     beside = np.linalg.solve(_information(cells, columns, p), (columns * weight) @ tested.T)
@@ -286,7 +290,7 @@ def _apart(cells: ComparedCells, p: Array, columns: Array, tested: Array) -> tup
 
 
 def _covariance(cells: ComparedCells, p: Array, terms: Array) -> Array:
-    """Of the coefficients of the terms, beside the common curve: J⁻¹VJ⁻¹."""
+    """The covariance J⁻¹VJ⁻¹ of the terms' coefficients, beside the common curve."""
     rest, _ = _apart(cells, p, cells.curve, terms)
     scaled = rest * cells.information(p)
     inverse = np.linalg.inv(scaled @ rest.T + PRIOR * np.eye(len(terms)))

@@ -15,12 +15,12 @@ __all__ = ["expected_rate", "reference_curve", "remedies_of"]
 
 Array = NDArray[np.float64]
 
-#: the remedies, each holding the one before it
+#: the remedies, each with one step more than the one before
 NAMES = ("none", "intercept", "refit", "new map")
 
 
 def reference_curve(cells: ComparedCells, model: ChangeFit) -> Array:
-    """The reference's logit in every cell, by the model of the largest change."""
+    """The logit of the reference in every cell, by the model with all terms."""
     return np.asarray(cells.offset + model.theta[: len(cells.curve)] @ cells.curve)
 
 
@@ -33,11 +33,12 @@ def expected_rate(cells: ComparedCells, reference: Array) -> float:
 def remedies_of(
     cells: ComparedCells, reference: Array, steps: list[Array], outcomes: list[Outcome]
 ) -> tuple[Remedy, ...]:
-    """What each remedy saves and leaves, fitted to the new table with the reference as an offset.
+    """What each remedy saves and leaves. Each is fitted to the new table, from the reference on.
 
-    Saved: the fall of the mean log loss, less tr J⁻¹V per unit of weight, which is what fitting to
-    these rows flatters it by (half in these rows, half in others). Left: the root of the mean
-    squared distance from the largest model, less the variance of that distance.
+    What it saves is the fall of the mean log loss. Fitting to these rows makes that look better
+    than it is, by tr J⁻¹V per unit of weight (half in these rows, half in others): this is taken
+    off. What it leaves is the root mean square distance from the model with all terms, without
+    what chance adds to it.
     """
     alone = cells.only_new(reference)
     columns = np.concatenate([step[:, cells.new > 0.0] for step in steps[: len(outcomes)]])
@@ -56,7 +57,7 @@ def remedies_of(
 
 
 def _flattery(cells: ComparedCells, columns: Array, here: ChangeFit) -> float:
-    """tr J⁻¹V: the number of parameters, where rows weigh alike."""
+    """tr J⁻¹V. Where all rows have the same weight, this is the number of parameters."""
     scaled = columns * cells.information(here.p)
     information = scaled @ columns.T + PRIOR * np.eye(len(columns))
     variance = (columns * cells.variance(here.p)) @ columns.T

@@ -12,12 +12,13 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of
 from calibrant.maps import Identity, VectorMap
 from calibrant.metrics.arguments import check_number
+from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
 from calibrant.metrics.multiplicity import holm_adjusted
 from calibrant.metrics.probability_matrix import class_table
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift
 from calibrant.monitor.drift_words import shown_p
-from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow
+from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow, json_ready
 
 __all__ = ["ClassDrift", "check_class_drift"]
 
@@ -32,11 +33,14 @@ class ClassDrift(PrintsAsTable, Frozen):
         Keep the calibrator, or fit another to new rows.
     classes : tuple of labels
     drifts : tuple of Drift
-        The check of each class against the rest; one that was found is at Holm's level for it.
+        The check of each class against the rest, each at the level that Holm's method gives it.
     adjusted : tuple of float
         Holm's p-value of each class.
     level : float
         The chance of an alarm in any class if nothing has changed.
+    look : ClassLook or None
+        Whether the calibrator's probabilities say anything of the new rows, and whether columns
+        look swapped.
     """
 
     recommendation: str
@@ -44,6 +48,7 @@ class ClassDrift(PrintsAsTable, Frozen):
     drifts: tuple[Drift, ...]
     adjusted: tuple[float, ...]
     level: float
+    look: ClassLook | None = None
 
     @property
     def found(self) -> tuple[Any, ...]:
@@ -51,8 +56,17 @@ class ClassDrift(PrintsAsTable, Frozen):
         pairs = zip(self.classes, self.adjusted, strict=True)
         return tuple(label for label, p in pairs if p <= self.level)
 
-    def in_words(self) -> tuple[str, str]:
-        """What was found, and what to do."""
+    def in_words(self, names: ClassNames | None = None) -> tuple[str, str]:
+        """What was found, and what to do; what is wrong with the scores themselves comes first."""
+        found, todo = self._changes()
+        if self.look is None or not self.look.useless:
+            return found, todo
+        first = self.look.headline(names or ClassNames.of(self.classes, face="check"))
+        if self.recommendation != "none":
+            todo = "Find out why before anything is fitted."
+        return f"{first} {found}", todo
+
+    def _changes(self) -> tuple[str, str]:
         k, changed = len(self.classes), self.found
         least = shown_p(min(self.adjusted))
         smallest = f"smallest p {'' if least.startswith('<') else '= '}{least}, by Holm's step-down"
@@ -76,13 +90,14 @@ class ClassDrift(PrintsAsTable, Frozen):
             "level": self.level,
             "correction": "holm",
             "found": list(self.found),
+            "look": None if self.look is None else json_ready(self.look),
             "by_class": [
                 {"class": label, "p_adjusted": p, **drift.to_dict()} for label, p, drift in rows
             ],
         }
 
     def _table(self) -> ResultTable:
-        titles = ("expected", "came", "shift", "p-value", "Holm's p")
+        titles = ("expected", "observed", "shift", "p-value", "Holm's p")
         columns = [TableColumn("class", "left"), *map(TableColumn, titles)]
         columns.append(TableColumn("change", "left"))
         rows = zip(self.classes, self.drifts, self.adjusted, strict=True)
@@ -155,15 +170,16 @@ def check_class_drift(
     Notes
     -----
     If the calibrator is right, class c comes with probability p_c among rows of any p_c, however
-    the scores move. So each class is checked against the rest by `check_drift`, its p_c against
-    what came, with the calibrator's own error from the weight of the class in its fit. Holm's
-    step-down holds ``level`` for all classes together, however they depend on each other. Old rows
-    are no reference here: what one column means depends on the others, so that scores which only
-    moved would raise an alarm. O(n log n) for each class.
+    the scores move. So `check_drift` compares the p_c of each class with how often that class came.
+    The calibrator has an error of its own, which is known from the weight of the class in its fit.
+    Holm's step-down holds ``level`` for all classes together, however they depend on each other.
+    Old rows are no reference here: what one column means depends on the others, so that scores
+    which only moved would raise an alarm. O(n log n) for each class.
 
-    The error of the calibrator is allowed for as if new rows were like those of its fit. Simulated
-    at the level 0.05 with vector and matrix scaling, 150 to 300 runs each: alarms in 4 to 8 % with
-    as many new rows as the fit had, in 9 to 11 % with four times as many and scores that moved far.
+    The error of the calibrator is allowed for as if new rows were like those of its fit. This was
+    simulated at the level 0.05 with vector and matrix scaling, 150 to 300 runs each. There were
+    alarms in 4 to 8 % of the runs with as many new rows as the fit had. With four times as many,
+    and scores that moved far, there were alarms in 9 to 11 %.
 
     Examples
     --------
@@ -202,7 +218,9 @@ def check_class_drift(
             drifts[column] = checked(column, level / (len(drifts) - rank))
     pairs = zip(drifts, adjusted, strict=True)
     todo = any(p <= level and drift.recommendation != "none" for drift, p in pairs)
-    return ClassDrift("new map" if todo else "none", fitted.classes, tuple(drifts), adjusted, level)
+    recommendation = "new map" if todo else "none"
+    look = class_look(matrix, weights)
+    return ClassDrift(recommendation, fitted.classes, tuple(drifts), adjusted, level, look)
 
 
 def _reference(fitted: Fitted, column: int) -> Fitted:

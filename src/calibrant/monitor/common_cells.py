@@ -25,18 +25,18 @@ Array = NDArray[np.float64]
 
 #: cells that a larger table is pooled to
 CELLS = 2000
-#: share of the new rows beyond the reference's scores above which there is no answer
+#: there is no answer if more than this share of the new rows lies beyond the reference's scores
 BEYOND = 0.5
-#: parts of a table in which weights may be of different sizes: at most, and how many rows of the
-#: rarer class (by their effective number) each must have
+#: a table is cut into parts, since weights may differ in size from one part to another: the most
+#: parts, and the effective number of rows of the rarer class that each must have
 PARTS, CASES = 16, 20.0
 
 
 class Group(NamedTuple):
-    """The cells of one table: z, Σw of each class, and what Σw² of a class is to Σw there.
+    """The cells of one table: z, and for each class Σw and Σw²/Σw (its spread).
 
-    Weights are scaled to sum to the effective size (Σw)²/Σw², so that tables of any scale can stand
-    side by side.
+    Weights are scaled so that their sum is the effective size (Σw)²/Σw². So tables whose weights
+    have different scales can be compared.
     """
 
     z: Array
@@ -74,7 +74,7 @@ def through(table: ScoreTable, map_: Map) -> ScoreTable:
 def side_by_side(
     reference: ScoreTable, new: ScoreTable, by_logit: bool, weights: str
 ) -> tuple[Group, Group, list[str]]:
-    """Both tables as cells where both have scores, and what is to be said of the rest."""
+    """The cells of both tables in the range of scores that they share, and notes on the rest."""
     tables = [
         _on_axis(table, _clip(reference, new) if by_logit else None) for table in (reference, new)
     ]
@@ -112,7 +112,7 @@ def side_by_side(
 
 
 def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[str]]:
-    """The cells of a table whose z are the logits of a map, and what is to be said of the rest."""
+    """The cells of a table, with the logits of a map as their z, and notes on rows left out."""
     table = through(new, map_)
     notes = []
     if map_.looks_like_probabilities and not new.looks_like_probabilities:
@@ -143,7 +143,7 @@ def against_map(new: ScoreTable, map_: Map, weights: str) -> tuple[Group, list[s
 
 
 def _clip(*tables: ScoreTable) -> tuple[float, float]:
-    """Where scores are kept before a logit is taken, the same for all tables."""
+    """The interval that scores are moved into before a logit is taken, the same for all tables."""
     ends = [inner_interval(table) or (0.0, 1.0) for table in tables]
     return min(end[0] for end in ends), max(end[1] for end in ends)
 
@@ -188,7 +188,8 @@ def _counts(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
 def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
     """Σw²/Σw of each class, in parts of equal weight.
 
-    Where a part has no row of a class, it is that of the whole class; if there is none, of all.
+    A part without rows of a class gets the figure of the whole class. A class without rows gets
+    that of all rows.
     """
     size = table.effective_size
     if not 0.0 < size < np.inf:

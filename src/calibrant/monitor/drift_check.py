@@ -56,24 +56,24 @@ def check_drift(
     Parameters
     ----------
     reference : ScoreTable, or a fitted calibrator, Fitted or Map
-        Labelled scores from a time when all was well; or the calibrator, if there are none, whose
-        probabilities are then what should come.
+        Labelled scores from a time when all was well. If there are none, the calibrator: then its
+        probabilities are what should come.
     new : ScoreTable
-        Labelled scores of now, of the same kind: raw scores, or probabilities. See `table` for
-        frames and files of any size.
+        Labelled scores of now, of the same kind: raw scores, or probabilities. See `score_table`
+        for frames and files of any size.
     calibrator : fitted calibrator, Fitted or Map, optional
         Turns the scores of both tables into probabilities, and those are compared.
     level : float, default=0.05
         The chance of an alarm if nothing has changed.
     scale : {"auto", "logit", "raw"}, default="auto"
-        Where a slope is a line: in the logit of the score (by default if all scores are in
-        [0, 1]), or in the score itself. With a calibrator it is the logit of its probability.
+        What a slope multiplies: the logit of the score (by default if all scores are in [0, 1]),
+        or the score itself. With a calibrator it is the logit of its probability.
     least : float, default=0.0
         The root mean square change of the probability that matters. With many rows anything is
         significant: the simplest remedy that leaves less than this is recommended.
     weights : {"importance", "counts"}, default="importance"
-        Whether a weight says how much a row that was seen once matters (then their scale plays no
-        part), or is a number of rows. Without weights both are the same.
+        Whether a weight says how much one row matters (then the scale of weights plays no part),
+        or is a number of equal rows. Without weights both are the same.
 
     Returns
     -------
@@ -83,31 +83,33 @@ def check_drift(
 
     Notes
     -----
-    logit P(y = 1 | s) = g(s) + [row is new]·(δ₀ + δ₁z + Σ δ_j·b_j(s)) with a cubic spline g that
-    both tables share (3 to 40 knots, twice the fourth root of the rarer class) and three bends b_j.
-    Three tests: δ₀ = 0; δ₁ = 0 given δ₀; δ_j = 0 given both. Each is Neyman's C(α) [1]_: residuals
-    of the smaller model along what the columns of that model leave of the terms, so that an error
-    in g counts only to second order, and scores that moved raise no alarm. Under no change the
-    three are asymptotically independent, so that each at 1 − (1 − level)^⅓ makes ``level``
-    together. That is for one check: of n independent ones at least one alarms falsely with
-    probability 1 − (1 − level)ⁿ, 79 % for 30 at 0.05, so give each level/n and only rows that
-    came since the last. The highest that is found says what to do: intercept and slope are Cox's
-    [2]_, the ladder of remedies is that of Davis et al. [3]_. Variances are Σw²p(1 − p), with the
-    Σw² of each class in up to sixteen parts of the table. A Gaussian prior of deviation 10 on all
-    coefficients keeps separable data finite.
+    The model is logit P(y = 1 | s) = g(s) + [row is new]·(δ₀ + δ₁z + Σ δ_j·b_j(s)). Both tables
+    share g, a cubic spline of 3 to 40 knots (twice the fourth root of the rarer class); the b_j are
+    three bends. There are three tests: δ₀ = 0; δ₁ = 0 given δ₀; δ_j = 0 given both. Each is
+    Neyman's C(α) [1]_: an error in g counts only to second order, so that scores which only moved
+    raise no alarm. If nothing has changed, the three are asymptotically independent, and each at
+    1 − (1 − level)^⅓ makes ``level`` together. The highest test that finds something says what to
+    do. Intercept and slope are Cox's [2]_, the ladder of remedies is that of Davis et al. [3]_.
 
-    Only scores that lie within the range of both tables are compared. The slope is tested if the
-    rarer class has five rows in each table (by (Σw)²/Σw²), the shape if it has ten; a test that is
-    left out keeps its share of the level.
+    The level is that of one check. Of n independent checks at least one raises a false alarm with
+    probability 1 − (1 − level)ⁿ: 79 % for 30 checks at 0.05. So give each of them level/n, and only
+    rows that came since the last one; or use `Monitor`.
 
-    A calibrator as the reference was itself fitted to rows: variances are inflated by
-    1 + n_new/n_fit, n being size·rate·(1 − rate), if its provenance has them (of the last update,
-    if that had fewer rows); a bare map is taken as exact. Rows that it gives exactly 0 or 1 are
-    left out. For a calibrator that was fitted on probabilities, scores outside [0, 1] are refused.
-    An isotonic map follows the rows of its fit: against it only the intercept is tested.
+    Only scores within the range of both tables are compared. The slope is tested if the rarer class
+    has five rows in each table (by (Σw)²/Σw²), the shape if it has ten. A test that is left out
+    keeps its share of the level. Variances are Σw²p(1 − p), with the Σw² of each class in up to
+    sixteen parts of the table. A Gaussian prior of deviation 10 on all coefficients keeps the fit
+    of separable data finite.
 
-    Tables of more than 2,000 scores are pooled to that many cells: O(m log m) for m scores, and
-    O(cells·knots²) for each of a few dozen Newton steps.
+    A calibrator as the reference was itself fitted to rows. So variances are multiplied by
+    1 + n_new/n_fit, where n is size·rate·(1 − rate), if its provenance has these figures; if the
+    last update had fewer rows, those of the update. A bare map is taken as exact. Rows to which the
+    map gives exactly 0 or 1 are left out. If the calibrator was fitted on probabilities, scores
+    outside [0, 1] are refused. An isotonic map follows the rows of its fit too closely: against it
+    only the intercept is tested.
+
+    Tables of more than 2,000 scores are pooled to that many cells. Costs O(m log m) for m scores,
+    and O(cells·knots²) for each of a few dozen Newton steps.
 
     References
     ----------

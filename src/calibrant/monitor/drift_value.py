@@ -29,9 +29,10 @@ class DriftTest(NamedTuple):
 class Remedy(NamedTuple):
     """What could be done: none, intercept, refit, new map.
 
-    ``saves`` is the log loss in nats per row that it would save on new rows (what fitting to these
-    rows flatters it by is taken off, so it can be below 0), ``leaves`` the root mean square
-    distance of its probabilities from those of the largest remedy, without what chance adds to it.
+    ``saves`` is the log loss, in nats per row, that it would save on further rows. Fitting to these
+    rows makes it look better than it is; that is taken off, so ``saves`` can be below 0.
+    ``leaves`` is the root mean square distance of its probabilities from those of the largest
+    remedy that could be tested, without what chance adds to it.
     """
 
     name: str
@@ -40,8 +41,8 @@ class Remedy(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """The share of positives: in the reference (None if not known), in the new table had nothing
-    changed but its scores, and in the new table."""
+    """Shares of positives: in the reference (None if not known); expected in the new table, if only
+    its scores had changed; and found there."""
 
     reference: float | None
     expected: float
@@ -126,9 +127,9 @@ class Drift(Frozen):
     def update(self, calibrator: Any) -> Fitted:
         """The calibrator with what is recommended done to it: ``"intercept"`` or ``"refit"``.
 
-        Its map is followed by σ(a + b·logit p). Sigmoids of a line and the values of steps take
-        that into their own numbers, and a step that an earlier update added takes this one too, so
-        that a calibrator does not grow with its updates. It is saved and exported like any other.
+        Its map is followed by σ(a + b·logit p). A sigmoid of a line, or a map of steps, changes its
+        own numbers instead, and a step that an earlier update added is changed, too. So a
+        calibrator does not grow with its updates. It is saved and exported like any other.
 
         Parameters
         ----------
@@ -144,9 +145,9 @@ class Drift(Frozen):
         Notes
         -----
         An intercept is the same whatever was compared, so it can follow any calibrator that was
-        right for the reference. A slope belongs to the logit that it was found on: it is refused
-        unless the check knew the calibrator (as the reference or as ``calibrator=``), and if it is
-        not above 0. A new map cannot be made of these figures: fit one to new rows. O(1).
+        right for the reference. A slope belongs to the logit that it was found on. So it is refused
+        if the check did not know the calibrator (as the reference or as ``calibrator=``), and if
+        it is not above 0. A new map cannot be made of these figures: fit one to new rows. O(1).
 
         Examples
         --------

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 SHIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)
 #: and by what it multiplies their distance from the centre
 SLOPES = (0.5, 0.7, 0.85, 1.2, 1.5, 2.0)
-#: parts of the scale that are also watched together, at either end
+#: so many parts at either end of the scale are also watched together
 TAILS = (2, 3, 5)
 #: shares of the first 1: changes of all rows alike, of the slope (with or without a shift), of
 #: one part of the scale
@@ -111,8 +111,9 @@ def batch_gains(
 ) -> Array:
     """By how much ln(wealth) of each alternative grows with a batch.
 
-    Where the truth may be anything from low to high, an alternative above it bets against high,
-    one below against low, and one inside does not bet: then no truth lets it win. O(K·D).
+    The truth may be anything from low to high. An alternative above that range bets against high,
+    one below it bets against low, and one inside does not bet. So no alternative can expect to win,
+    whatever the truth is. O(K·D) for K alternatives and D probabilities.
     """
     found = np.zeros(len(alternatives.prior))
     for first in range(0, len(negative), BLOCK):

@@ -206,7 +206,7 @@ class GradeChecks(PrintsAsTable, Frozen):
         return tuple(row.name for row in self.rows if row.too_high <= self.level)
 
     def _table(self) -> ResultTable:
-        titles = ("rows", "positive", "predicted", "came", "Jeffreys", "binomial", "verdict")
+        titles = ("rows", "positive", "predicted", "observed", "Jeffreys", "binomial", "verdict")
         columns = [TableColumn("grade", "left"), *map(TableColumn, titles)]
         rows = []
         for row in self.rows:

@@ -25,7 +25,12 @@ from calibrant.metrics.arguments import check_number, check_word, read_rows, rea
 from calibrant.monitor.common_cells import through
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift, map_of_one_score
-from calibrant.monitor.monitor_reading import MonitorReading, reading_of
+from calibrant.monitor.monitor_reading import (
+    MonitorReading,
+    SegmentReading,
+    reading_of,
+    segment_readings,
+)
 from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows
 from calibrant.monitor.monitor_windows import Window, joined
 from calibrant.monitor.reference_band import ReferenceBand
@@ -39,38 +44,34 @@ class Monitor:
     Parameters
     ----------
     reference : fitted calibrator, Fitted, Map or ScoreTable, optional
-        What should hold: a calibrator, whose probabilities are watched; or old rows with the same
-        kind of scores (then P(y | score) must rise). Without one, probabilities are passed.
+        A calibrator, whose probabilities are watched; or old rows with the same kind of scores, if
+        P(y | score) rises. Without one, pass probabilities.
     alpha : float, default=0.05
         The chance of a false alarm, ever, however often the monitor is asked.
     least : float, default=0.0
-        Changes of a probability by less than this are no change. A calibrator was itself learned
-        from rows and is never quite right: with many rows, say what matters to you, such as 0.01.
+        Smaller changes of a probability are no change. A calibrator was itself learned from rows
+        and is never quite right: with many rows, say what matters to you, such as 0.01.
     weights : {"importance", "counts"}, default="importance"
         Whether a weight says how much a row matters, or is a number of equal rows.
     by_segment : bool, default=False
         Watch each segment as well, with shares of the same alpha.
     classes, pos_label : optional
-        The two labels, and which one the probabilities are of; default: as in `fit`, or as the
-        calibrator knows.
+        The labels, and the positive one; default: those of the calibrator, or as in `fit`.
 
     Notes
     -----
-    The claim is E[y | p, the past] = p, to within ``least``. Bets against it multiply their stake
-    by q/p or (1 − q)/(1 − p). The q come from some 200 alternatives: shifts and turns of all
-    log-odds, and shifts of tenths and of both ends of the scale. Each begins anew with every batch.
-    Their mean is a martingale if the claim is true, so it ever reaches 1/alpha with probability
-    alpha at most [1]_ [2]_: after each batch, for ever, whatever the sizes of the batches and the
-    order of their rows. Labels may come late, in any order, as long as each row comes once.
-    ``since`` is the beginning of the bet that won most. A row of less weight than the heaviest so
-    far is bet on with that share of the power.
+    The claim is E[y | p, the past] = p, to within ``least``. Some 200 alternatives bet against it:
+    shifts and turns of all log-odds, and shifts in parts of the scale. One that says q instead of p
+    has its stake multiplied by q/p or (1 − q)/(1 − p). Each also begins anew with every batch. If
+    the claim is true, their mean is a martingale. So the chance that it ever reaches 1/alpha is at
+    most alpha [1]_ [2]_, whatever the sizes of batches and the order of rows. Labels may come
+    late, in any order, if each row comes once. ``since`` is where the bet that won most began. A
+    row counts by its share of the heaviest weight so far.
 
     With old rows as the reference, half of alpha is the chance that their band [3]_ misses the
-    curve. Segments get half of the evidence; one has an alarm of its own if its share of it alone
-    is enough (Holm's bound). Rows that came twice are noticed by batch, if it has ten different
-    probabilities at least.
-
-    O(D) for D different probabilities of a batch; the state is a file of some ten kilobytes.
+    curve. Segments get half of the evidence. One has an alarm of its own if its share of that is
+    enough by itself (Holm's bound). A batch that came before is refused if it has ten different
+    probabilities. O(D) for D probabilities of a batch; the state is a file of some ten kilobytes.
 
     References
     ----------
@@ -216,8 +217,8 @@ class Monitor:
         Notes
         -----
         As `update` of the rows. Where scores were put into cells, a change by less than the cells'
-        error is none. Of weighted rows a table does not tell the heaviest: it is taken as √Σw² of
-        its cell, which is at least that.
+        error is no change. A table does not know its heaviest row: the largest √Σw² of a cell is
+        taken, which is no less.
         """
         self._check_segments(segments)
         given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
@@ -328,6 +329,11 @@ class Monitor:
     def reading(self) -> MonitorReading:
         """What the monitor says now."""
         return reading_of(self._state)
+
+    @property
+    def segments(self) -> tuple[SegmentReading, ...]:
+        """What is said of each segment now; empty without ``by_segment``."""
+        return segment_readings(self._state)
 
     def drift(self) -> Drift:
         """What `check_drift` says of the rows since the likeliest change began.

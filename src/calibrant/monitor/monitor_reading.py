@@ -9,7 +9,7 @@ from typing import Any
 from calibrant.data.segment_keys import Key
 from calibrant.monitor.monitor_state import BY_SEGMENT, Alarm, MonitorState
 
-__all__ = ["MonitorReading", "reading_of"]
+__all__ = ["MonitorReading", "SegmentReading", "reading_of", "segment_readings"]
 
 #: what to do about each kind of change
 REMEDIES = {"shift": "intercept", "slope": "refit", "part": "new map"}
@@ -24,8 +24,8 @@ class MonitorReading:
     alarm : Alarm, or None
         The batch at which the alarm was raised; it stays.
     evidence : float
-        How many times its stake a bet against the probabilities is worth now, at best 1 on average
-        if they are right.
+        How many times its stake a bet against the probabilities is worth now. If they are right,
+        this is 1 on average at most.
     p_value : float
         The chance that the evidence ever gets as large as it has been, if the probabilities are
         right. It may be looked at whenever you like.
@@ -95,14 +95,62 @@ def reading_of(state: MonitorState) -> MonitorReading:
         shift=float(alternatives.shift[leader]),
         confidence=float(state.evidence.shares()[kinds == kind].sum()),
         recommendation="none" if state.alarm is None else REMEDIES[kind],
-        segments=_alarmed(state),
+        segments=tuple(one.segment for one in segment_readings(state) if one.alarm),
     )
 
 
-def _alarmed(state: MonitorState) -> tuple[Key, ...]:
-    """Segments whose own share of the evidence has been enough by itself."""
-    return tuple(
-        key
-        for key, one in state.segments.items()
-        if math.log(BY_SEGMENT * one.share) + one.evidence.peak >= state.enough
-    )
+@dataclass(frozen=True)
+class SegmentReading:
+    """What a monitor says of one segment.
+
+    Attributes
+    ----------
+    segment : str or int
+    evidence : float
+        The largest evidence in the segment so far.
+    enough : float
+        The evidence with which the segment has an alarm of its own.
+    alarm : bool
+        Whether it has one.
+    since : int
+        The batch of this segment's rows with which the likeliest change began, counted from the
+        segment's first.
+    part : (float, float)
+        The probabilities that the likeliest change is about.
+    shift : float
+        What it adds to the log-odds there.
+    """
+
+    segment: Key
+    evidence: float
+    enough: float
+    alarm: bool
+    since: int
+    part: tuple[float, float]
+    shift: float
+
+
+def segment_readings(state: MonitorState) -> tuple[SegmentReading, ...]:
+    """What the state of a monitor says of each segment, in the order in which they came.
+
+    A segment has an alarm of its own if its share of the evidence has been enough by itself.
+    """
+    if state.watched is None:
+        return ()
+    alternatives = state.watched.alternatives(only_shifts=True)
+    found = []
+    for key, one in state.segments.items():
+        leader = one.evidence.leader(alternatives.prior)
+        needed = state.enough - math.log(BY_SEGMENT * one.share)
+        found.append(
+            SegmentReading(
+                segment=key,
+                evidence=math.exp(min(one.evidence.peak, 700.0)),
+                enough=math.exp(min(needed, 700.0)),
+                alarm=one.evidence.peak >= needed,
+                since=int(one.evidence.since[leader]),
+                part=(float(alternatives.low[leader]), min(float(alternatives.high[leader]), 1.0)),
+                shift=float(alternatives.shift[leader]),
+            )
+        )
+    return tuple(found)

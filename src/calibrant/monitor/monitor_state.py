@@ -26,9 +26,11 @@ Array = NDArray[np.float64]
 
 #: parts of the scale that are watched by themselves
 PARTS = 10
-#: batches whose repetition is noticed, and how many different probabilities they must have for it
+#: how many batches are remembered, to notice one that comes again; and how many different
+#: probabilities a batch must have for that
 REMEMBERED, TELLING = 1000, 10
-#: the share of all evidence that is about segments, and of that the share of the first ones
+#: the share of the evidence that is about segments, and the share of this that segments of the
+#: first batch get
 BY_SEGMENT, AT_FIRST = 0.5, 0.5
 
 
@@ -42,8 +44,8 @@ class Watched(NamedTuple):
     def by(cls, p: Array) -> Watched:
         """Tenths of the first batch's probabilities, and the mean of their log-odds.
 
-        Probabilities are known before the labels, so they may decide what is bet on. Borders
-        are fixed ones where a batch has too few different probabilities.
+        Probabilities are known before the labels, so they may decide what is bet on. If the batch
+        has too few different probabilities, borders are fixed ones.
         """
         borders = np.quantile(p, np.arange(1, PARTS) / PARTS)
         if len(np.unique(p)) < 5 * PARTS:
@@ -152,7 +154,7 @@ class MonitorState:
     def enough(self) -> float:
         """The ln of the evidence that raises the alarm.
 
-        A band of old rows may itself be wrong, with half of alpha: the other half is left.
+        A band of old rows may itself be wrong. That takes half of alpha, and half is left.
         """
         return math.log((1.0 if self.band is None else 2.0) / self.alpha)
 
@@ -220,15 +222,16 @@ class MonitorState:
     def _gains(
         self, table: ScoreTable, watched: Watched, alternatives: Alternatives, heaviest: float
     ) -> Array:
-        # a weight below that of the heaviest row is a power below 1: a bet that is fair stays so
+        # a row's weight, as a share of the heaviest, is the power of its bet: one that was fair
+        # stays fair
         negative, positive = table.negative / heaviest, table.positive / heaviest
         return batch_gains(alternatives, watched.centre, self.bounds(table), negative, positive)
 
     def _segments(
         self, batch: NewRows, watched: Watched, heaviest: float
     ) -> dict[Key, SegmentEvidence]:
-        """The evidence in each segment; those of the first batch share one half, later ones the
-        rest, the j-th of them 1/(j(j + 1)) of it."""
+        """The evidence in each segment. Segments of the first batch share one half of it. Of the
+        rest, the j-th segment that came later gets 1/(j(j + 1))."""
         alternatives = watched.alternatives(only_shifts=True)
         found = dict(self.segments)
         for key, table in batch.segments.items():

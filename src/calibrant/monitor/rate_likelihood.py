@@ -24,16 +24,16 @@ Sloped = Callable[[float], tuple[float, float]]
 
 #: between these logits a rate has digits, and ratios to it are finite; beyond, it counts as 0 or 1
 LEAST, MOST = -700.0, 36.0
-#: on the logit scale: the last step of Newton's method (what is left is about its square), and the
-#: longest one; and the most of them
+#: Newton's method on the logit scale: a step below the first number is the last (what is left is
+#: about its square); the longest step; and the most steps
 CLOSE, FARTHEST, ROUNDS = 1e-10, 3.0, 200
-#: rates of classes are found when the gradient (per unit of weight) is below this
+#: rates of classes are found once the gradient, per unit of weight, is below this; the most rounds
 GRADIENT, SIMPLEX_ROUNDS = 1e-13, 500
-#: what is added to the diagonal at least, as a share of the trace, and by what it is multiplied or
-#: divided: classes that nobody can tell apart make the Hessian singular
+#: classes that nobody can tell apart make the Hessian singular, so at least this share of the trace
+#: is added to its diagonal; and the factor by which that grows or shrinks
 RIDGE, MORE = 1e-13, 100.0
-#: the least share of a promised gain that a step must bring, and the gain below which rounding
-#: hides whether it did: so many such steps are enough
+#: a step must bring this share of the gain that it promises; rounding hides whether it did if the
+#: gain is below the second number; after so many such steps the search ends
 ARMIJO, HIDDEN, HIDDEN_STEPS = 1e-4, 1e-12, 3
 
 
@@ -179,9 +179,10 @@ class Classes:
     def best(self, start: Array) -> tuple[Array, int]:
         """The rates of the largest likelihood, and the rounds it took.
 
-        With −ln L + Σt in place of −ln L the optimum sums to one by itself, and only t ≥ 0 is left
-        (Kim, Carbonetto, Stephens and Anitescu 2020): Newton on the rates that are not held at 0,
-        projected (Bertsekas 1982), the step halved until it brings what it should.
+        With −ln L + Σt in place of −ln L the optimum sums to one by itself, so that t ≥ 0 is the
+        only condition left (Kim, Carbonetto, Stephens and Anitescu 2020). Newton's method runs on
+        the rates that are not held at 0, projected (Bertsekas 1982). A step is halved until it
+        brings what it should.
         """
         t, ridge, hidden, rounds = start, RIDGE, 0, 0
         while rounds < SIMPLEX_ROUNDS:
@@ -199,7 +200,7 @@ class Classes:
         return t / t.sum(), rounds
 
     def _step(self, t: Array, gradient: Array, v: Array, ridge: float) -> Array:
-        """Newton's, and straight to 0 for rates that are near it and held there."""
+        """Newton's step; rates that are held near 0 go straight to 0."""
         held = (gradient > 0.0) & (t <= np.minimum(1e-9, gradient))
         free = ~held
         part = v[:, free]
@@ -210,8 +211,8 @@ class Classes:
         return step
 
     def _along(self, t: Array, gradient: Array, step: Array) -> tuple[Array, float]:
-        """The first of ever shorter steps that lowers the objective by a share of the promise, and
-        its length; no step at all after ten."""
+        """The first of ever shorter steps that brings enough of what it promises, and its length.
+        After ten of them, no step at all."""
         value = self._objective(t)
         for halvings in range(10):
             length = 0.5**halvings

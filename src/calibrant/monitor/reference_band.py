@@ -1,4 +1,4 @@
-"""What old rows allow to say of P(y | score): a band that holds the whole curve, if it rises.
+"""What old rows say of P(y | score): a band that holds the whole curve, if the curve rises.
 
 If P(y | score) rises, the number of positives among rows whose scores are all below s is no larger,
 in distribution, than a binomial with the probability at s. So its binomial lower limit is a lower
@@ -35,7 +35,7 @@ class ReferenceBand(NamedTuple):
     scores : array
         Where the pieces of the band begin; the first is −∞.
     p, low, high : array
-        The share of positives, drawn into the band, and the band, in each piece.
+        In each piece: the share of positives, moved into the band, and the ends of the band.
     """
 
     scores: Array
@@ -57,7 +57,7 @@ class ReferenceBand(NamedTuple):
         ends = np.append(starts[1:], len(table)) - 1
         first, last = table.scores[starts], table.scores[ends]
         lower, upper = _limits(n, came, level)
-        # a group says something of scores at or above its last one, and at or below its first
+        # a group limits the curve at scores from its last one up, and from its first one down
         scores = np.unique(np.concatenate(([-np.inf], last, np.nextafter(first, np.inf))))
         largest = np.nextafter(np.append(scores[1:], np.inf), -np.inf)  # of each piece
         ended = np.searchsorted(last, scores, side="right")

@@ -30,12 +30,20 @@ FURTHEST = 1e-9
 
 @dataclass(frozen=True)
 class PageAxis:
-    """A scale from ``low`` to ``high``, either as they are or by their logit, with its ticks."""
+    """A scale from ``low`` to ``high``, either as they are or by their logit, with its ticks.
+
+    ``words`` are what stands at the ticks, where that is not their number.
+    """
 
     low: float
     high: float
     ticks: tuple[float, ...]
     logit: bool = False
+    words: tuple[str, ...] = ()
+
+    def said(self, tick: float) -> str:
+        """What stands at a tick."""
+        return self.words[self.ticks.index(tick)] if self.words else numbered(tick)
 
     def part(self, values: Array | float) -> Array:
         """How far along the axis values are, from 0 to 1; what lies beyond stands at the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,48 +19,24 @@ from calibrant.reports.axes import (
     path_of,
     probability_axis,
 )
-from calibrant.reports.markup import Markup, element, join
+from calibrant.reports.markup import Markup, element
 from calibrant.reports.report_value import Method, PredictionSpread
+from calibrant.reports.svg_parts import (
+    area_between,
+    chart_frame,
+    chart_text,
+    line_through,
+    look,
+    mark_of,
+    told_points,
+)
 
-__all__ = ["forest", "map_picture", "reliability", "small", "swatch"]
+__all__ = ["common_axis", "forest", "map_picture", "reliability", "small"]
 
 Array = NDArray[np.float64]
 
 #: the picture of reliability: its size, and where its square and its histogram are
 WIDTH, SIDE, LEFT, TOP, HIST_TOP, HIST, HEIGHT = 560, 470, 66, 14, 524, 64, 616
-#: colours and dashes by number: 0 is for the scores as they are, 1 for what was chosen
-COLOURS, DASHES = 7, 4
-#: outlines of the markers, around the origin
-MARKS = (
-    "M-4.2 0A4.2 4.2 0 1 1 4.2 0A4.2 4.2 0 1 1 -4.2 0Z",
-    "M-3.8-3.8H3.8V3.8H-3.8Z",
-    "M0-5L4.8 3.6H-4.8Z",
-    "M0-5.2L5.2 0L0 5.2L-5.2 0Z",
-    "M0 5L4.8-3.6H-4.8Z",
-    "M-4.5-1.5H-1.5V-4.5H1.5V-1.5H4.5V1.5H1.5V4.5H-1.5V1.5H-4.5Z",
-)
-
-
-def look(number: int) -> str:
-    """The classes of a series: its colour, and from the eighth on another dash."""
-    if number < 2:
-        return f"c{number} d0"
-    turn, colour = divmod(number - 2, COLOURS - 2)
-    return f"c{colour + 2} d{(turn + 1) % DASHES}"
-
-
-def swatch(number: int) -> Markup:
-    """A piece of a series' line with its marker, for legends."""
-    line = element("path", {"class": "line", "d": "M1 8H31"})
-    mark = element("path", {"class": "mark", "d": _mark(number), "transform": "translate(16 8)"})
-    options = {"class": f"swatch {look(number)}", "viewBox": "0 0 32 16", "aria-hidden": "true"}
-    return element("svg", options, line, mark)
-
-
-def _mark(number: int) -> str:
-    return MARKS[number % len(MARKS)]
-
-
 # --- the large picture --------------------------------------------------------------------------
 
 
@@ -91,7 +67,7 @@ def reliability(
                 },
                 _histogram(spread, below),
                 _band(method.curve, place),
-                _line(method.curve.mean_p, method.curve.fraction, place),
+                line_through(method.curve.mean_p, method.curve.fraction, place),
                 _points(method, place, number, words[2]),
             )
         )
@@ -101,43 +77,12 @@ def reliability(
     return element(
         "svg",
         {"class": "chart", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "group", "aria-label": name},
-        _frame(place, words[1]),
-        _text(LEFT + SIDE / 2, HEIGHT - 4, words[0], "middle"),
-        _text(0, 0, "share", "middle", f"translate(16 {HIST_TOP + HIST / 2}) rotate(-90)"),
+        chart_frame(place, words[1]),
+        chart_text(LEFT + SIDE / 2, HEIGHT - 4, words[0], "middle"),
+        chart_text(0, 0, "share", "middle", f"translate(16 {HIST_TOP + HIST / 2}) rotate(-90)"),
         element("path", {"class": "axis", "d": f"M{LEFT} {HIST_TOP + HIST}h{SIDE}"}),
         *series,
     )
-
-
-def _frame(place: PlotArea, left: str, *, labels: bool = True) -> Markup:
-    """The square: grid, numbers, diagonal, and the name of the upright axis."""
-    parts = []
-    for axis, upright in ((place.x, False), (place.y, True)):
-        for value in axis.ticks:
-            at = float(place.down(value) if upright else place.across(value))
-            grid = f"M{at:.1f} {place.top}v{place.height}"
-            if upright:
-                grid = f"M{place.left} {at:.1f}h{place.width}"
-            parts.append(element("path", {"class": "grid", "d": grid}))
-            if labels and upright:
-                parts.append(_text(place.left - 8, at + 4, numbered(value), "end"))
-            elif labels:
-                parts.append(_text(at, place.top + place.height + 18, numbered(value), "middle"))
-    both = np.array([max(place.x.low, place.y.low), min(place.x.high, place.y.high)])
-    if place.x == place.y:
-        line = path_of(place.across(both), place.down(both))
-        parts.append(element("path", {"class": "diagonal", "d": line}))
-    box = {"class": "box", "x": place.left, "y": place.top}
-    parts.append(element("rect", box | {"width": place.width, "height": place.height}))
-    if labels:
-        middle = place.top + place.height / 2
-        parts.append(_text(0, 0, left, "middle", f"translate(16 {middle:.0f}) rotate(-90)"))
-    return element("g", {"aria-hidden": "true"}, *parts)
-
-
-def _text(x: float, y: float, words: str, anchor: str, transform: str | None = None) -> Markup:
-    place = {"transform": transform} if transform else {"x": f"{x:.1f}", "y": f"{y:.1f}"}
-    return element("text", {**place, "text-anchor": anchor}, words)
 
 
 def _histogram(spread: PredictionSpread, place: PlotArea) -> Markup:
@@ -152,40 +97,17 @@ def _band(curve: Curve, place: PlotArea) -> Markup:
     if curve.lower is None or curve.upper is None:
         return Markup()
     if len(curve) > 1:
-        return _area(curve.mean_p, curve.lower, curve.upper, place)
+        return area_between(curve.mean_p, curve.lower, curve.upper, place)
     ends = np.concatenate((curve.lower, curve.upper))
     d = path_of(place.across(np.repeat(curve.mean_p, 2)), place.down(ends))
     return element("path", {"class": "whisker", "d": d})
 
 
-def _area(x: Array, lower: Array, upper: Array, place: PlotArea) -> Markup:
-    """The area of a band: along its lower end, and back along the upper one."""
-    across = place.across(np.concatenate((x, x[::-1])))
-    d = path_of(across, place.down(np.concatenate((lower, upper[::-1]))), closed=True)
-    return element("path", {"class": "band", "d": d})
-
-
-def _line(x: Array, y: Array, place: PlotArea) -> Markup:
-    return element("path", {"class": "line", "d": path_of(place.across(x), place.down(y))})
-
-
 def _points(method: Method, place: PlotArea, number: int, counted: str) -> Markup:
     curve = method.curve
     x, y = place.across(curve.mean_p), place.down(curve.fraction)
-    points = []
-    for i in range(len(curve)):
-        words = (method.name, *point_words(curve, i, counted))
-        options = {
-            "class": "point",
-            "transform": f"translate({x[i]:.1f} {y[i]:.1f})",
-            "tabindex": "0",
-            "role": "img",
-            "aria-label": ", ".join(words),
-        }
-        shape = element("path", {"class": "mark", "d": _mark(number)})
-        reach = element("circle", {"class": "reach", "r": "11"})
-        points.append(element("g", options, element("title", None, "\n".join(words)), reach, shape))
-    return join(points)
+    words = [(method.name, *point_words(curve, i, counted)) for i in range(len(curve))]
+    return told_points(x, y, words, number)
 
 
 def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
@@ -193,7 +115,7 @@ def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
     places = 3 if curve.histogram_edges[-1] - curve.histogram_edges[0] > 0.2 else 5
     words = [
         f"predicted {curve.mean_p[i]:.{places}f}",
-        f"came {curve.fraction[i]:.{places}f}",
+        f"observed {curve.fraction[i]:.{places}f}",
     ]
     if curve.lower is not None and curve.upper is not None and curve.level is not None:
         ends = f"{curve.lower[i]:.{places}f} to {curve.upper[i]:.{places}f}"
@@ -204,9 +126,15 @@ def point_words(curve: Curve, i: int, counted: str) -> tuple[str, ...]:
 # --- small pictures -----------------------------------------------------------------------------
 
 
-def small(curves: Sequence[tuple[Curve, int]], name: str) -> Markup:
-    """Curves in a small square, for one method, segment or class."""
-    axis = probability_axis([c for curve, _ in curves for c in (curve.mean_p, curve.fraction)])
+def common_axis(curves: Iterable[Curve]) -> PageAxis:
+    """An axis that holds the points of all curves."""
+    return probability_axis([c for curve in curves for c in (curve.mean_p, curve.fraction)])
+
+
+def small(curves: Sequence[tuple[Curve, int]], name: str, axis: PageAxis | None = None) -> Markup:
+    """Curves in a small square, for one method, segment, class or time; by default on an axis of
+    their own."""
+    axis = axis or common_axis(curve for curve, _ in curves)
     place = PlotArea(34, 6, 160, 160, axis, axis)
     shown = PageAxis(axis.low, axis.high, (axis.low, axis.high))
     series = []
@@ -217,23 +145,23 @@ def small(curves: Sequence[tuple[Curve, int]], name: str) -> Markup:
                 "path",
                 {
                     "class": "mark",
-                    "d": _mark(number),
+                    "d": mark_of(number),
                     "transform": f"translate({a:.1f} {b:.1f}) scale(.7)",
                 },
             )
             for a, b in zip(x, y, strict=True)
         ]
-        line = _line(curve.mean_p, curve.fraction, place)
+        line = line_through(curve.mean_p, curve.fraction, place)
         group = (_band(curve, place), line, *marks)
         series.append(element("g", {"class": f"series {look(number)}"}, *group))
     return element(
         "svg",
         {"class": "small", "viewBox": "0 0 208 190", "role": "img", "aria-label": name},
-        _frame(replace(place, x=shown, y=shown), "", labels=False),
-        _text(30, 14, numbered(axis.high), "end"),
-        _text(30, 168, numbered(axis.low), "end"),
-        _text(194, 182, numbered(axis.high), "end"),
-        _text(34, 182, numbered(axis.low), "start"),
+        chart_frame(replace(place, x=shown, y=shown), "", labels=False),
+        chart_text(30, 14, numbered(axis.high), "end"),
+        chart_text(30, 168, numbered(axis.low), "end"),
+        chart_text(194, 182, numbered(axis.high), "end"),
+        chart_text(34, 182, numbered(axis.low), "start"),
         *series,
     )
 
@@ -268,8 +196,8 @@ def map_picture(curve: MapCurve, words: tuple[str, str]) -> Markup:
     place = PlotArea(LEFT, TOP, SIDE, SIDE, across, up)
     parts = []
     if curve.lower is not None and curve.upper is not None:
-        parts.append(_area(curve.x, curve.lower, curve.upper, place))
-    parts.append(_line(curve.x, curve.p, place))
+        parts.append(area_between(curve.x, curve.lower, curve.upper, place))
+    parts.append(line_through(curve.x, curve.p, place))
     if 0 < len(curve.knots) <= 200:
         at = place.across(curve.knots)
         d = "".join(f"M{a:.1f} {TOP + SIDE}v-7" for a in at)
@@ -278,7 +206,7 @@ def map_picture(curve: MapCurve, words: tuple[str, str]) -> Markup:
     return element(
         "svg",
         {"class": "chart", "viewBox": f"0 0 {WIDTH} 532", "role": "img", "aria-label": name},
-        _frame(place, words[1]),
-        _text(LEFT + SIDE / 2, 526, words[0], "middle"),
+        chart_frame(place, words[1]),
+        chart_text(LEFT + SIDE / 2, 526, words[0], "middle"),
         element("g", {"class": f"series {look(1)}"}, *parts),
     )

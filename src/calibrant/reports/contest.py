@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from calibrant.auto import AutoCalibrator, Standing
@@ -12,7 +12,7 @@ from calibrant.auto.held_out_means import Sample
 from calibrant.auto.scoring import Judged, choose, standings
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.map_lines import MapCurve
-from calibrant.errors import ParameterError
+from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.named_methods import BEFORE, named_methods
 from calibrant.estimators.registry import calibrators_of
@@ -24,9 +24,11 @@ from calibrant.reports.sentences import AS_THEY_ARE
 __all__ = [
     "FOLDS",
     "LEVEL",
+    "TOO_FEW",
     "Contest",
     "Entrants",
     "ReportData",
+    "contest_behind",
     "contest_of",
     "decide",
 ]
@@ -34,6 +36,7 @@ __all__ = [
 #: folds and level where the caller brings no `AutoCalibrator` with its own
 FOLDS = 5
 LEVEL = 0.95
+TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,9 @@ class ReportData(ABC):
         """The table whose reliability curve stands for a method."""
 
     @abstractmethod
-    def evaluation(self, contest: Contest) -> Evaluation | MulticlassEvaluation:
+    def evaluation(
+        self, contest: Contest, measures: Sequence[str] | None = None
+    ) -> Evaluation | MulticlassEvaluation:
         """All measures of the chosen method, beside those of the scores as they are."""
 
     @abstractmethod
@@ -218,4 +223,24 @@ def decide(entrants: Entrants, *, single: bool, level: float = LEVEL) -> Contest
         entrants.calibrators.get(chosen),
         single,
         entrants.pairs,
+    )
+
+
+def contest_behind(auto: AutoCalibrator) -> Contest:
+    """The contest that a fitted AutoCalibrator has held already."""
+    board = auto.leaderboard_
+    if board is None:
+        raise InputError(TOO_FEW)
+    fitted = auto.to_fitted()
+    # seconds differ from run to run; the page must not
+    facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
+    fitted = replace(fitted, provenance=facts)
+    return Contest(
+        board.rows,
+        auto.oof_,
+        fitted,
+        board.folds,
+        board.level,
+        auto.calibrator_,
+        pairs=auto.pairs_,
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from calibrant.auto import AutoCalibrator
+from calibrant.auto.several_classes import HeldOutClasses
 from calibrant.data.labels import plain
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_matrix
 from calibrant.diagrams.axes_view import cell_edges
@@ -17,15 +19,18 @@ from calibrant.diagrams.bins import histogram_of
 from calibrant.diagrams.curves import reliability_curve
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.named_methods import BEFORE
+from calibrant.metrics.all_measures import chosen_records
+from calibrant.metrics.evaluation_results import without_praise
+from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.outputs import find_target, keep_apart
 from calibrant.reports.axes import PageAxis, logit_axis, probability_axis
-from calibrant.reports.contest import Contest, ReportData, contest_of
+from calibrant.reports.contest import Contest, ReportData, contest_behind, contest_of, decide
 from calibrant.reports.key_facts import map_facts, source_facts, source_files, version_facts
 from calibrant.reports.recipes import recipes_for
 from calibrant.reports.report_value import Method, PredictionSpread, Report
 from calibrant.reports.sentences import under, verdict_of, word_of
 from calibrant.reports.several_classes import SeveralClasses
-from calibrant.reports.two_classes import TwoClasses, contest_behind
+from calibrant.reports.two_classes import TwoClasses
 
 __all__ = ["calibration_report", "report_of"]
 
@@ -48,6 +53,7 @@ def calibration_report(
     source: Any = None,
     saved_as: str = "calibrator.json",
     output: str | os.PathLike[str] | None = None,
+    measures: str | Sequence[str] | None = None,
 ) -> Report:
     """Which calibrator, are we better off, and how sure are we: the answers on one page.
 
@@ -78,6 +84,8 @@ def calibration_report(
         The name of the calibrator's file in the lines that tell how to apply it.
     output : path, optional
         Where to write the page; none of the files that ``source`` names.
+    measures : str or list of str, optional
+        Measures beside the standard ones, by name or group, as in `evaluate`: ``"clinical"``, say.
 
     Returns
     -------
@@ -109,28 +117,34 @@ def calibration_report(
         find_target(output)
         keep_apart({"the output": output}, source_files(source))
     data: ReportData
-    if not isinstance(scores, ScoreTable) and _columns(scores) > 2:
+    several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
+    shown = _measures_shown(measures, several=several)
+    if several:
         data = SeveralClasses.read(scores, y, sample_weight, classes, segments)
     else:
         data = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
-    made = _report(data, contest_of(calibrator, data), segments, words)
+    made = _report(data, contest_of(calibrator, data), segments, words, shown)
     if output is not None:
         made.save(output)
     return made
 
 
 def report_of(
-    auto: AutoCalibrator,
-    table: ScoreTable,
+    calibrator: Any,
+    data: ScoreTable | ScoreMatrix,
     *,
+    unseen: HeldOutClasses | None = None,
     title: str | None = None,
     score_name: str = "score",
     label_name: str = "label",
     source: Any = None,
     saved_as: str = "calibrator.json",
+    measures: str | Sequence[str] | None = None,
 ) -> Report:
-    """The report of an `AutoCalibrator` that is fitted to this table already: nothing is fitted.
+    """The report of a calibrator that is fitted to this table, or matrix, already: nothing is
+    fitted.
 
+    It is an `AutoCalibrator`, or any of several classes beside its predictions of ``unseen`` rows.
     The options are those of `calibration_report`.
 
     >>> from calibrant import AutoCalibrator, ScoreTable
@@ -139,12 +153,21 @@ def report_of(
     >>> r.chosen.name
     'scores as they are'
     """
-    if getattr(auto, "leaderboard_", None) is None:
-        raise InputError("a report needs an AutoCalibrator that is fitted and could be judged.")
     words = PageWords(title or "", score_name, label_name, saved_as, source)
-    labels = tuple(plain(label) for label in auto.classes_)
-    data = TwoClasses(table, labels, plain(auto.pos_label_))
-    return _report(data, contest_behind(auto), None, words)
+    judged = getattr(calibrator, "leaderboard_", None) is not None
+    shown = _measures_shown(measures, several=isinstance(data, ScoreMatrix))
+    if isinstance(data, ScoreMatrix):
+        several = SeveralClasses(data, np.asarray(calibrator.classes_))
+        if judged:
+            return _report(several, contest_behind(calibrator), None, words, shown)
+        if unseen is not None:
+            entrants = several.behind(calibrator, unseen)
+            return _report(several, decide(entrants, single=True), None, words, shown)
+    elif judged:
+        labels = tuple(plain(label) for label in calibrator.classes_)
+        two = TwoClasses(data, labels, plain(calibrator.pos_label_))
+        return _report(two, contest_behind(calibrator), None, words, shown)
+    raise InputError("a report needs an AutoCalibrator that is fitted and could be judged.")
 
 
 @dataclass(frozen=True)
@@ -165,15 +188,26 @@ class PageWords:
         source_facts(self.source)  # refused before anything is fitted
 
 
+def _measures_shown(measures: Any, *, several: bool = False) -> list[str]:
+    """The names of the standard measures and of those asked for, which must be known."""
+    records = CLASS_MEASURES if several else MEASURES
+    asked = {} if measures is None else chosen_records(records, measures)
+    return [*chosen_records(records), *asked]
+
+
 def _columns(scores: Any) -> int:
     shape = to_matrix(scores, "scores").shape
     return shape[1] if len(shape) == 2 else 1
 
 
-def _report(data: ReportData, contest: Contest, segments: Any, words: PageWords) -> Report:
+def _report(
+    data: ReportData, contest: Contest, segments: Any, words: PageWords, measures: list[str]
+) -> Report:
     methods, fitted = _methods(data, contest), contest.fitted
-    evaluation = data.evaluation(contest)
+    evaluation = data.evaluation(contest, measures)
     headline, useless = data.headline(words.label_name)
+    if useless:
+        evaluation = without_praise(evaluation)
     found = verdict_of(
         methods,
         level=contest.level,

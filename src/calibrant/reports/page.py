@@ -1,83 +1,45 @@
-"""The page itself: one HTML file that needs no other and no network."""
+"""The page of a calibration: verdict, leaderboard, diagrams, measures, how to apply it."""
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
 from collections.abc import Sequence
-from importlib.resources import files
-from typing import Any
 
-from calibrant.reports.charts import map_picture, reliability, small, swatch
-from calibrant.reports.markup import Markup, element, join, script_json
+from calibrant.reports.charts import map_picture, reliability, small
+from calibrant.reports.markup import Markup, element, join
+from calibrant.reports.page_parts import (
+    fact_section,
+    page_section,
+    radio_buttons,
+    recipe_section,
+    verdict_section,
+    whole_page,
+)
 from calibrant.reports.page_tables import leaderboard, measures, panel_table, points, tiles
 from calibrant.reports.report_value import Method, Report
+from calibrant.reports.svg_parts import swatch
 
 __all__ = ["to_html"]
-
-#: code of more characters is folded away
-LONG = 2000
-THEMES = (("auto", "Auto"), ("light", "Light"), ("dark", "Dark"))
 
 
 def to_html(report: Report) -> str:
     """The page as text; whatever comes from data is escaped."""
     order = _looks(report.methods)
-    sections = [
-        _verdict(report),
+    sections = (
+        verdict_section(report.verdict, tiles(report), report.how),
         _advice(report),
         _leaderboard(report, order),
         _diagrams(report, order),
         _gallery(report, order),
         _measures(report),
         _panels(report),
-        _recipes(report),
-        _facts(report),
-    ]
-    script = _resource("page.js")
-    body = element(
-        "body",
-        {"class": "caution" if report.caution else None},
-        _header(report),
-        element("main", None, *sections),
-        element("div", {"id": "tip", "role": "status", "hidden": True}),
-        element(
-            "script", {"type": "application/json", "id": "data"}, script_json(report.to_dict())
-        ),
-        element("script", None, script),
-    )
-    page = element("html", {"lang": "en"}, _head(report, script), body)
-    return f"<!DOCTYPE html>\n{page}\n"
-
-
-@functools.cache
-def _resource(name: str) -> Markup:
-    """A file of ours beside this one; nothing in it comes from data."""
-    return Markup(files("calibrant.reports").joinpath(name).read_text(encoding="utf-8"))
-
-
-def _head(report: Report, script: Markup) -> Markup:
-    """Title, style, and a policy: nothing is loaded, and no script but ours runs."""
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
+        recipe_section("How to apply it", report.recipes),
+        fact_section(report.facts),
     )
     hide = "".join(
         f"body:has(#show-{i}:not(:checked)) .series-{i}{{display:none}}"
         for i in range(len(report.methods))
     )
-    return element(
-        "head",
-        None,
-        element("meta", {"charset": "utf-8"}),
-        element("meta", {"http-equiv": "Content-Security-Policy", "content": policy}),
-        element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
-        element("meta", {"name": "color-scheme", "content": "light dark"}),
-        element("title", None, report.title),
-        element("style", None, _resource("page.css"), Markup(hide)),
-    )
+    return whole_page(report.title, sections, report.to_dict(), caution=report.caution, style=hide)
 
 
 def _looks(methods: Sequence[Method]) -> list[int]:
@@ -92,61 +54,14 @@ def _looks(methods: Sequence[Method]) -> list[int]:
     return looks
 
 
-def _section(name: str, title: str, *content: Any) -> Markup:
-    head = element("h2", {"id": f"{name}-title"}, title)
-    return element("section", {"id": name, "aria-labelledby": f"{name}-title"}, head, *content)
-
-
-def _radios(name: str, title: str, words: Sequence[tuple[str, str]]) -> Markup:
-    buttons = [
-        join(
-            (
-                element(
-                    "input",
-                    {
-                        "type": "radio",
-                        "name": name,
-                        "id": f"{name}-{value}",
-                        "checked": place == 0,
-                    },
-                ),
-                element("label", {"for": f"{name}-{value}"}, label),
-            )
-        )
-        for place, (value, label) in enumerate(words)
-    ]
-    return element("fieldset", {"class": "choice"}, element("legend", None, title), *buttons)
-
-
 # --- sections -----------------------------------------------------------------------------------
-
-
-def _header(report: Report) -> Markup:
-    return element(
-        "header",
-        None,
-        element("h1", None, report.title),
-        _radios("theme", "Colours", THEMES),
-    )
-
-
-def _verdict(report: Report) -> Markup:
-    first, second = report.verdict
-    return element(
-        "section",
-        {"id": "verdict", "aria-label": "Verdict"},
-        element("p", {"class": "todo"}, first),
-        element("p", {"class": "why"}, second),
-        tiles(report),
-        element("p", {"class": "how"}, report.how),
-    )
 
 
 def _advice(report: Report) -> Markup:
     if not report.advice:
         return Markup()
     items = (element("li", None, line) for line in report.advice)
-    return _section("advice", "What deserves a look", element("ul", None, *items))
+    return page_section("advice", "What deserves a look", element("ul", None, *items))
 
 
 def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
@@ -155,14 +70,16 @@ def _leaderboard(report: Report, order: Sequence[int]) -> Markup:
         f"{report.raw.name} minus the method's own, on the same rows: right of the line is better. "
         "Values are the different probabilities that the scores become."
     )
+    if not report.evaluation.praise:
+        told += " A gain means little here: even one constant for all rows would have one."
     about = element("p", {"class": "how"}, told)
-    return _section("leaderboard", "Leaderboard", leaderboard(report, order), about)
+    return page_section("leaderboard", "Leaderboard", leaderboard(report, order), about)
 
 
 def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     several = getattr(report.evaluation, "by_class", None) is not None
     across = "confidence of the top label" if several else "predicted probability"
-    up = "how often it was right" if several else "how often the event came"
+    up = "how often it was right" if several else "how often the event happened"
     words = (across, up, "weight")
     plain, odds = (reliability(report.methods, order, words, odds=odds) for odds in (False, True))
     figure = element(
@@ -170,7 +87,7 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
         {"class": "large"},
         element("figcaption", None, "When 30 % is predicted, does it happen 30 % of the time?"),
         _toggles(report.methods, order),
-        _radios("axes", "Axes", (("plain", "Probability"), ("odds", "Log-odds"))),
+        radio_buttons("axes", "Axes", (("plain", "Probability"), ("odds", "Log-odds"))),
         element("div", {"class": "axes-plain"}, plain),
         element("div", {"class": "axes-odds"}, odds),
     )
@@ -180,8 +97,9 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
         caption = element("figcaption", None, f"The map: {report.chosen.name}")
         parts.append(element("figure", {"class": "large"}, caption, chart))
     told = (
-        "A calibrated model's points lie on the dashed diagonal. Each point is a tenth of the "
-        f"weight, its band a {100 * report.level:g} % interval; below: how predictions are spread."
+        "A calibrated model's points lie on the dashed diagonal. Each point is a tenth of the rows "
+        f"(by weight), its band a {100 * report.level:g} % interval; below it, how "
+        "predictions are spread."
     )
     table = element(
         "details",
@@ -191,7 +109,7 @@ def _diagrams(report: Report, order: Sequence[int]) -> Markup:
     )
     both = element("div", {"class": "pair"}, *parts)
     about = element("p", {"class": "how"}, told)
-    return _section("diagrams", "Before and after", both, about, table)
+    return page_section("diagrams", "Before and after", both, about, table)
 
 
 def _toggles(methods: Sequence[Method], order: Sequence[int]) -> Markup:
@@ -221,13 +139,13 @@ def _gallery(report: Report, order: Sequence[int]) -> Markup:
         picture = small([(method.curve, number)], name)
         caption = element("figcaption", None, method.name)
         figures.append(element("figure", {"class": "few"}, caption, picture))
-    return _section("gallery", "Every method", element("div", {"class": "grid"}, *figures))
+    return page_section("gallery", "Every method", element("div", {"class": "grid"}, *figures))
 
 
 def _measures(report: Report) -> Markup:
     notes = [element("li", None, note) for note in report.evaluation.notes]
     below = element("ul", {"class": "how"}, *notes) if notes else Markup()
-    return _section("measures", "Measures", measures(report), below)
+    return page_section("measures", "Measures", measures(report), below)
 
 
 def _panels(report: Report) -> Markup:
@@ -246,41 +164,10 @@ def _panels(report: Report) -> Markup:
         "class": "Each class against the rest, out of fold: grey before, blue after.",
     }[kind]
     title = {"segment": "Segments", "class": "Classes"}[kind]
-    return _section(
+    return page_section(
         "panels",
         title,
         panel_table(report.panels, kind, report.level),
         element("p", {"class": "how"}, told),
         element("div", {"class": "grid"}, *figures),
     )
-
-
-def _recipes(report: Report) -> Markup:
-    if not report.recipes:
-        return Markup()
-    parts = []
-    for i, recipe in enumerate(report.recipes):
-        code = Markup()
-        if recipe.code:
-            copy = element(
-                "button", {"type": "button", "class": "scripted", "data-copy": f"code-{i}"}, "Copy"
-            )
-            options = {"id": f"code-{i}", "tabindex": "0", "aria-label": f"{recipe.title} code"}
-            code = element("pre", options, recipe.code)
-            if len(recipe.code) > LONG:
-                lines = f"Show all {len(recipe.code):,} characters"
-                code = element("details", None, element("summary", None, lines), code)
-            code = join((copy, code))
-        note = element("p", {"class": "how"}, recipe.note) if recipe.note else Markup()
-        parts.append(
-            element("div", {"class": "recipe"}, element("h3", None, recipe.title), code, note)
-        )
-    return _section("apply", "How to apply it", *parts)
-
-
-def _facts(report: Report) -> Markup:
-    pairs = (
-        join((element("dt", None, name), element("dd", None, value)))
-        for name, value in report.facts.items()
-    )
-    return _section("facts", "Where this comes from", element("dl", {"class": "facts"}, *pairs))

@@ -3,55 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from calibrant.metrics import Evaluation
-from calibrant.reports.charts import forest, swatch
+from calibrant.reports.charts import forest
 from calibrant.reports.markup import Markup, element, join
+from calibrant.reports.page_parts import Word, page_table, small_text, tile_row
 from calibrant.reports.report_value import Method, Panel, Report
+from calibrant.reports.svg_parts import swatch
 from calibrant.result_tables import counted, short_value, shown_percent, shown_value
 
 __all__ = ["leaderboard", "measures", "panel_table", "points", "tiles"]
-
-
-#: a column: its title, and the class of its cells ("n" for numbers)
-Column = tuple[str, str]
-
-
-class Word(NamedTuple):
-    """A cell that says whether something is good: its text, and "better", "worse" or "same"."""
-
-    text: str
-    sense: str
-
-
-def _table(
-    columns: Sequence[Column], rows: Iterable[Sequence[Any]], caption: str, chosen: int = -1
-) -> Markup:
-    """A table that scrolls sideways where it must; the row of number ``chosen`` stands out."""
-    titles = [element("th", {"scope": "col", "class": kind or None}, t) for t, kind in columns]
-    lines = []
-    for number, (name, *rest) in enumerate(rows):
-        first = element("th", {"scope": "row"}, name)
-        others = (_cell(cell, kind) for cell, (_, kind) in zip(rest, columns[1:], strict=True))
-        options = {"class": "chosen" if number == chosen else None}
-        lines.append(element("tr", options, first, *others))
-    table = element(
-        "table",
-        None,
-        element("caption", None, caption),
-        element("thead", None, element("tr", None, *titles)),
-        element("tbody", None, *lines),
-    )
-    options = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}
-    return element("div", options, table)
-
-
-def _cell(cell: Any, kind: str) -> Markup:
-    if isinstance(cell, Word):
-        return element("td", {"class": f"word {cell.sense}"}, cell.text)
-    return element("td", {"class": kind or None}, cell)
 
 
 def _signed(value: float | None) -> str:
@@ -59,10 +22,6 @@ def _signed(value: float | None) -> str:
         return "–"
     text = short_value(value)
     return f"+{text}" if value > 0 else text
-
-
-def _small(text: str) -> Markup:
-    return element("small", None, text)
 
 
 # --- leaderboard --------------------------------------------------------------------------------
@@ -97,7 +56,7 @@ def leaderboard(report: Report, order: Sequence[int]) -> Markup:
             )
         )
     chosen = report.methods.index(report.chosen)
-    return _table(columns, rows, "Leaderboard", chosen)
+    return page_table(columns, rows, "Leaderboard", chosen)
 
 
 def _ends(methods: Sequence[Method]) -> tuple[float, float]:
@@ -112,7 +71,7 @@ def _ends(methods: Sequence[Method]) -> tuple[float, float]:
 def _with_error(value: float, error: float | None) -> Markup:
     if error is None:
         return join((shown_value(value),))
-    return join((shown_value(value), " ", _small(f"± {short_value(error)}")))
+    return join((shown_value(value), " ", small_text(f"± {short_value(error)}")))
 
 
 def _gain(method: Method) -> Markup:
@@ -121,7 +80,7 @@ def _gain(method: Method) -> Markup:
     if method.gain_low is None or method.gain_high is None or not math.isfinite(method.gain):
         return join((_signed(method.gain),))
     ends = f"{short_value(method.gain_low)} to {short_value(method.gain_high)}"
-    return join((_signed(method.gain), " ", _small(ends)))
+    return join((_signed(method.gain), " ", small_text(ends)))
 
 
 def _moved(change: float | None) -> str:
@@ -139,7 +98,7 @@ def _intervals(report: Report, name: str) -> Mapping[str, tuple[float, float]]:
 
 def _with_span(value: float, span: tuple[float, float] | None) -> Markup:
     """A value, and its interval below where there is one."""
-    below = Markup() if span is None else _small(_between(*span))
+    below = Markup() if span is None else small_text(_between(*span))
     return join((shown_value(value), element("br"), below))
 
 
@@ -158,8 +117,8 @@ def measures(report: Report) -> Markup:
     for name, measure in e._measures.items():
         if name not in after:
             continue
-        title = join((measure.label, element("br"), _small(measure.meaning)))
-        cells: list[Any] = [title, measure.better]
+        title = join((measure.label, element("br"), small_text(measure.meaning)))
+        cells: list[Any] = [title, measure.good]
         if before is None:
             cells.append(_with_span(after[name], new.get(name)))
         elif name not in before:
@@ -171,7 +130,7 @@ def measures(report: Report) -> Markup:
         rows.append(cells)
     level = getattr(e, "level", None)
     told = f", with {100 * level:g} % intervals" if level is not None and new else ""
-    return _table(columns, rows, f"Measures{told}")
+    return page_table(columns, rows, f"Measures{told}")
 
 
 #: figures at a glance
@@ -183,30 +142,24 @@ def tiles(report: Report) -> Markup:
     e = report.evaluation
     after, before = e.after, e.before
     new = _intervals(report, "intervals")
-    cells = []
+    cells: list[tuple[str, Any, str]] = []
     known = [m for m in e._measures.values() if m.headline and m.name in after]
     for measure in known[:TILES]:
-        name = measure.name
-        parts: list[Any] = [element("dt", None, measure.headline)]
-        if before is None or name not in before:
-            value: Any = short_value(after[name])
-        else:
+        name, below = measure.name, ""
+        value: Any = short_value(after[name])
+        if before is not None and name in before:
             was = element("span", {"class": "was"}, short_value(before[name]))
             word = e.verdict(name)
             arrow = element("span", {"class": "to", "aria-label": "to"}, " → ")
             value = join((was, arrow, element("b", {"class": word}, short_value(after[name]))))
-        parts.append(element("dd", None, value))
         if name in new:
             low, high = map(short_value, new[name])
-            span = f"{100 * report.level:g} %: {low} to {high}"
-            parts.append(element("dd", {"class": "range"}, span))
-        cells.append(element("div", None, *parts))
-    parts = [element("dt", None, "Rows (weight)"), element("dd", None, counted(e.weight))]
+            below = f"{100 * report.level:g} %: {low} to {high}"
+        cells.append((str(measure.headline), value, below))
+    share = ""
     if isinstance(e, Evaluation):
-        share = shown_percent(e.positive_weight / e.weight)
-        parts.append(element("dd", {"class": "range"}, f"{share} events"))
-    cells.append(element("div", None, *parts))
-    return element("dl", {"class": "tiles"}, *cells)
+        share = f"{shown_percent(e.positive_weight / e.weight)} positive"
+    return tile_row([*cells, ("Rows (weight)", counted(e.weight), share)])
 
 
 # --- points and panels --------------------------------------------------------------------------
@@ -217,7 +170,7 @@ def points(methods: Sequence[Method]) -> Markup:
     columns = [
         ("method", ""),
         ("predicted", "n"),
-        ("came", "n"),
+        ("observed", "n"),
         ("interval", "n"),
         ("weight", "n"),
     ]
@@ -230,7 +183,7 @@ def points(methods: Sequence[Method]) -> Markup:
                 ends = _between(float(c.lower[i]), float(c.upper[i]))
             predicted, came = shown_value(float(c.mean_p[i])), shown_value(float(c.fraction[i]))
             rows.append((method.name, predicted, came, ends, counted(float(c.weight[i]))))
-    return _table(columns, rows, "The points of the diagram")
+    return page_table(columns, rows, "The points of the diagram")
 
 
 def panel_table(panels: Sequence[Panel], kind: str, level: float) -> Markup:
@@ -238,7 +191,7 @@ def panel_table(panels: Sequence[Panel], kind: str, level: float) -> Markup:
     columns = [
         (kind, ""),
         ("weight", "n"),
-        (f"came, {100 * level:g} % interval", "n"),
+        (f"observed, {100 * level:g} % interval", "n"),
         ("predicted before", "n"),
         ("predicted after", "n"),
         ("", ""),
@@ -253,11 +206,11 @@ def panel_table(panels: Sequence[Panel], kind: str, level: float) -> Markup:
             (
                 panel.name,
                 counted(f["weight"]),
-                join((shown_value(f["observed"]), " ", _small(_between(low, high)))),
+                join((shown_value(f["observed"]), " ", small_text(_between(low, high)))),
                 shown_value(f["before"]),
                 shown_value(after),
                 Word(word, "better" if inside else "worse"),
             )
         )
     plural = "classes" if kind == "class" else f"{kind}s"
-    return _table(columns, rows, f"One map, {len(panels)} {plural}")
+    return page_table(columns, rows, f"One map, {len(panels)} {plural}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from calibrant.metrics import Evaluation, MulticlassEvaluation
 from calibrant.outputs import find_target, write_whole
 from calibrant.result_tables import json_ready
 
-__all__ = ["Method", "Panel", "PredictionSpread", "Recipe", "Report"]
+__all__ = ["Method", "PageValue", "Panel", "PredictionSpread", "Recipe", "Report"]
 
 Array = NDArray[np.float64]
 
@@ -104,8 +105,22 @@ class Recipe:
     note: str = ""
 
 
+class PageValue(Frozen):
+    """A value that is shown as a page."""
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """The page: one file that needs no other and no network."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, whole or not at all."""
+        find_target(path)  # refused before the page is made
+        write_whole(path, self.to_html())
+        return Path(path)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Frozen):
+class Report(PageValue):
     """Everything that a report shows, as a value: the same data give the same page, byte for byte.
 
     Attributes
@@ -176,12 +191,6 @@ class Report(Frozen):
         from calibrant.reports.page import to_html
 
         return to_html(self)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, whole or not at all."""
-        find_target(path)  # refused before the page is made
-        write_whole(path, self.to_html())
-        return Path(path)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object; an infinite number is the string "inf" or "-inf"."""

@@ -33,7 +33,7 @@ def under(
     if chosen is raw:
         return headline, f"The log loss of the {raw.name} is {short_value(raw.log_loss)}."
     losses = f"log loss {from_to(raw.log_loss, chosen.log_loss)}"
-    return headline, f"What was fitted all the same is {chosen.name} ({losses})."
+    return headline, f"All the same, {chosen.name} was fitted ({losses})."
 
 
 def verdict_of(

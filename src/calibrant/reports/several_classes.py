@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,9 +16,9 @@ from calibrant.auto.calibrator import KINDS
 from calibrant.auto.held_out_means import Sample
 from calibrant.auto.scoring import Judged
 from calibrant.auto.several_classes import (
-    as_they_came,
+    HeldOutClasses,
+    HeldOutMatrix,
     count_distinct,
-    judge_classes,
     row_splits,
     unchanged,
 )
@@ -29,16 +30,17 @@ from calibrant.data.score_matrix import (
     read_score_matrix,
 )
 from calibrant.data.score_table import ScoreTable
-from calibrant.errors import InputError
+from calibrant.errors import CalibrationWarning, InputError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.named_methods import BEFORE, named_methods
 from calibrant.maps import Map, VectorMap
 from calibrant.metrics import Evaluation, MulticlassEvaluation, evaluate
-from calibrant.metrics.probability_matrix import class_table, class_tables, top_table
-from calibrant.metrics.ranking import area, one_class
+from calibrant.metrics.class_look import ClassNames, class_look
+from calibrant.metrics.out_of_fold import with_auc_within_folds
+from calibrant.metrics.probability_matrix import class_table, top_table
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.reports.contest import FOLDS, Contest, Entrants, ReportData, decide
+from calibrant.reports.contest import FOLDS, Contest, Entrants, ReportData, contest_behind
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import MOST_PANELS, panel_of
 from calibrant.reports.report_value import Panel
@@ -78,22 +80,27 @@ class SeveralClasses(ReportData):
     # --- judging --------------------------------------------------------------------------------
 
     def automatic(self, auto: AutoCalibrator) -> Contest:
-        named = {}
-        if auto.candidates:
-            named = named_methods(auto.candidates, kinds=KINDS, word="candidates", taken=BEFORE)
-        pairs, clusters = row_splits(self.matrix, self.classes, auto.cv, None, auto.random_state)
-        trials, sample = judge_classes(
-            named, self.matrix, pairs, clusters, weights=auto.weights, progress=False
-        )
-        outputs = {name: trial.oof for name, trial in trials.items()}
-        fitted = {name: self._fitted(name, trial.map) for name, trial in trials.items()}
-        entrants = self._entrants(outputs, _tested(pairs), fitted, len(pairs), sample)
-        return decide(entrants, single=False, level=auto.level)
+        auto = clone(auto).set_params(classes=list(self.classes))
+        matrix = self.matrix
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # the page says it
+            auto.fit(matrix.scores, self.classes[matrix.codes], matrix.weight)
+        return contest_behind(auto)
+
+    def behind(self, calibrator: Any, unseen: HeldOutClasses) -> Entrants:
+        """A calibrator that is fitted to these rows already, judged on rows that were held out."""
+        (name,) = named_methods([calibrator], kinds=KINDS, word="calibrator", taken=BEFORE)
+        fitted = {BEFORE: self._fitted("Identity", unchanged(self.matrix))}
+        fitted[name] = calibrator.to_fitted()
+        outputs = {BEFORE: unseen.before.scores, name: unseen.after.scores}
+        aucs = dict(zip(outputs, unseen.aucs, strict=True))
+        return self._entrants(outputs, unseen.rows, fitted, aucs, unseen.folds)
 
     def judge_fitted(self, named: Mapping[str, Any]) -> Entrants:
         matrix = self.matrix
         pairs, _ = row_splits(matrix, self.classes, FOLDS, None, 0)
-        outputs = {BEFORE: as_they_came(matrix, _tested(pairs))}
+        held = HeldOutMatrix(matrix, pairs, "importance")
+        outputs = {BEFORE: held.before}
         fitted = {BEFORE: self._fitted("Identity", unchanged(matrix))}
         for name, calibrator in named.items():
             parts = [
@@ -102,14 +109,15 @@ class SeveralClasses(ReportData):
             ]
             outputs[name] = np.concatenate(parts)
             fitted[name] = self._fit(calibrator, matrix).to_fitted()
-        return self._entrants(outputs, _tested(pairs), fitted, len(pairs))
+        return self._entrants(outputs, held.rows, fitted, held.aucs(outputs), len(pairs))
 
     def judge_given(self, named: Mapping[str, Any]) -> Entrants:
         rows = np.arange(len(self.matrix))
-        outputs = {BEFORE: as_they_came(self.matrix, rows)}
+        held = HeldOutMatrix(self.matrix, [(rows[:0], rows)], "importance")
+        outputs = {BEFORE: held.before}
         outputs |= {name: self._predicted(name, value) for name, value in named.items()}
         maps = {name: value for name, value in named.items() if isinstance(value, Fitted)}
-        return self._entrants(outputs, rows, maps, None)
+        return self._entrants(outputs, rows, maps, held.aucs(outputs), None)
 
     def _fitted(self, method: str, fitted_map: Map) -> Fitted:
         facts = provenance_of(self.matrix)
@@ -147,16 +155,16 @@ class SeveralClasses(ReportData):
         outputs: Mapping[str, Array],
         rows: Index,
         fitted: Mapping[str, Fitted],
+        aucs: Mapping[str, float | None],
         folds: int | None,
-        sample: Sample | None = None,
     ) -> Entrants:
         """The losses of probabilities of these rows of the matrix."""
         codes = self.matrix.codes[rows]
         weight = self._weight[rows]
         predictions = {name: ScoreMatrix(p, codes, weight) for name, p in outputs.items()}
         return Entrants(
-            judged={name: _judged(one) for name, one in predictions.items()},
-            sample=sample or Sample(weight, weight**2),
+            judged={name: _judged(one, aucs[name]) for name, one in predictions.items()},
+            sample=Sample(weight, weight**2),
             predictions=predictions,
             distinct={name: count_distinct(p) for name, p in outputs.items()},
             fitted=fitted,
@@ -173,9 +181,11 @@ class SeveralClasses(ReportData):
     def curve_table(self, prediction: Any) -> ScoreTable:
         return top_table(prediction)
 
-    def evaluation(self, contest: Contest) -> Evaluation | MulticlassEvaluation:
+    def evaluation(
+        self, contest: Contest, measures: Sequence[str] | None = None
+    ) -> Evaluation | MulticlassEvaluation:
         before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
-        return evaluate(
+        made = evaluate(
             self.classes[after.codes],
             after.scores,
             raw=None if contest.chosen == BEFORE else before.scores,
@@ -183,7 +193,12 @@ class SeveralClasses(ReportData):
             classes=self.classes,
             level=contest.level,
             weights="importance",
+            measures=measures,
         )
+        if contest.folds is None or not isinstance(made, MulticlassEvaluation):
+            return made
+        standing = {row.name: row.auc for row in contest.standings}
+        return with_auc_within_folds(made, standing[BEFORE], standing[contest.chosen])
 
     def panels(self, contest: Contest, segments: Any) -> tuple[Panel, ...]:
         before, after = contest.predictions[BEFORE], contest.predictions[contest.chosen]
@@ -199,6 +214,10 @@ class SeveralClasses(ReportData):
             for column in sorted(heaviest.tolist())
         )
 
+    def headline(self, label_name: str) -> tuple[str, bool]:
+        look = class_look(self.matrix)
+        return look.headline(ClassNames.of(self.labels, label_name, face="page")), look.useless
+
     def facts(self, score_name: str, label_name: str) -> dict[str, str]:
         matrix = self.matrix
         facts = {
@@ -213,18 +232,11 @@ class SeveralClasses(ReportData):
         return facts
 
 
-def _tested(pairs: list[tuple[Index, Index]]) -> Index:
-    """The rows that are held out, fold after fold."""
-    return np.concatenate([test for _, test in pairs])
-
-
-def _judged(matrix: ScoreMatrix) -> Judged:
-    """The losses of each row; AUC is the mean over the classes that came, each against the rest."""
+def _judged(matrix: ScoreMatrix, auc: float | None) -> Judged:
+    """The losses of each row."""
     p = matrix.scores
     own = p[np.arange(len(p)), matrix.codes]
     with np.errstate(divide="ignore"):
         surprise = -np.log(own)
     square = np.square(p).sum(axis=1) - 2.0 * own + 1.0
-    areas = [area(table) for table in class_tables(matrix) if not one_class(table)]
-    auc = float(np.mean(areas)) if areas else None
     return Judged(surprise, square, auc, bool(p.min(initial=1.0) <= 0.0))

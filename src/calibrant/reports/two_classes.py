@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -34,18 +34,16 @@ from calibrant.maps import Identity, VectorMap
 from calibrant.metrics import Evaluation
 from calibrant.metrics.first_look import LabelNames, first_look
 from calibrant.metrics.out_of_fold import evaluate_held_out
-from calibrant.reports.contest import FOLDS, Contest, Entrants, ReportData
+from calibrant.reports.contest import FOLDS, TOO_FEW, Contest, Entrants, ReportData, contest_behind
 from calibrant.reports.key_facts import fingerprint
 from calibrant.reports.panel_section import segment_panels
 from calibrant.reports.report_value import Panel
 from calibrant.reports.sentences import AS_THEY_ARE
 from calibrant.result_tables import counted, shown_percent
 
-__all__ = ["TwoClasses", "contest_behind"]
+__all__ = ["TwoClasses"]
 
 Array = NDArray[np.float64]
-
-_TOO_FEW = "a report needs at least two rows of each class, or nothing can be judged on other rows."
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class TwoClasses(ReportData):
         parts, _ = parts_of_table(self.table, FOLDS, 0)
         trials, sample = judge({BEFORE: Uncalibrated(), **named}, self.table, parts, progress=False)
         if sample is None:
-            raise InputError(_TOO_FEW)
+            raise InputError(TOO_FEW)
         labels = {
             "classes": tuple(plain(label) for label in self.classes),
             "pos_label": plain(self.pos_label),
@@ -187,7 +185,7 @@ class TwoClasses(ReportData):
         table: ScoreTable = prediction
         return table
 
-    def evaluation(self, contest: Contest) -> Evaluation:
+    def evaluation(self, contest: Contest, measures: Sequence[str] | None = None) -> Evaluation:
         raw = None
         tables, chosen = contest.predictions, contest.chosen
         pair = contest.pairs[chosen]
@@ -204,6 +202,7 @@ class TwoClasses(ReportData):
             aucs=None if contest.folds is None else (standing[BEFORE].auc, standing[chosen].auc),
             scores=len(self.table),
             values=standing[chosen].distinct,
+            measures=measures,
         )
 
     def map_curve(self, fitted: Fitted | None) -> MapCurve | None:
@@ -272,23 +271,3 @@ class TwoClasses(ReportData):
 def _judged(p: Array, held: Fold, *, ranks: bool) -> tuple[Judged, ScoreTable]:
     """The losses of predictions of what is held, and their table."""
     return judge_maps([lambda _: p], [held], ranks=ranks)
-
-
-def contest_behind(auto: AutoCalibrator) -> Contest:
-    """The contest that a fitted AutoCalibrator has held already."""
-    board = auto.leaderboard_
-    if board is None:
-        raise InputError(_TOO_FEW)
-    fitted = auto.to_fitted()
-    # seconds differ from run to run; the page must not
-    facts = {key: value for key, value in fitted.provenance.items() if key != "leaderboard"}
-    fitted = replace(fitted, provenance=facts)
-    return Contest(
-        board.rows,
-        auto.oof_,
-        fitted,
-        board.folds,
-        board.level,
-        auto.calibrator_,
-        pairs=auto.pairs_,
-    )

@@ -1,5 +1,6 @@
 """Drawing, the only room that knows matplotlib. It reads curves and lays them out, no more."""
 
+from calibrant.diagrams.draw.decision import decision_diagram
 from calibrant.diagrams.draw.figures import render
 from calibrant.diagrams.draw.learning import learning_diagram
 from calibrant.diagrams.draw.maps import map_diagram
@@ -8,6 +9,7 @@ from calibrant.diagrams.draw.panels import panel_diagram
 from calibrant.diagrams.draw.reliability import reliability_diagram
 
 __all__ = [
+    "decision_diagram",
     "learning_diagram",
     "map_diagram",
     "monitor_diagram",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.class_curves import class_reliability
 from calibrant.diagrams.draw.panels import panel_diagram
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def class_diagram(
     show: Any = None,
     top_label: bool = True,
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,
@@ -32,6 +33,7 @@ def class_diagram(
     replicates: int = 1000,
     random_state: Any = 0,
     sample_weight: Any = None,
+    raw: Any = None,
     across: int | None = None,
     ax: Any = None,
     title: str | None = None,
@@ -40,7 +42,7 @@ def class_diagram(
 
     Parameters
     ----------
-    y, p, classes, show, top_label, sample_weight
+    y, p, classes, show, top_label, sample_weight, raw
         As in `class_reliability`, which computes what is drawn.
     curve, bins, binning, band, level, sigma, axes, replicates, random_state
         As in `reliability_curve`.
@@ -80,5 +82,6 @@ def class_diagram(
         replicates=replicates,
         random_state=random_state,
         sample_weight=sample_weight,
+        raw=raw,
     )
     return panel_diagram(panels, across=across, ax=ax, title=title)

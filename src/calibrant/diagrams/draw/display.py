@@ -15,6 +15,7 @@ from calibrant.errors import InputError, ParameterError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 __all__ = ["ReliabilityDisplay"]
@@ -60,7 +61,7 @@ class ReliabilityDisplay:
         X: Any,
         y: Any,
         *,
-        bins: int = 10,
+        bins: Bins = 10,
         binning: str = "width",
         curve: str = "binned",
         band: str | None = "auto",
@@ -108,7 +109,7 @@ class ReliabilityDisplay:
         y: Any,
         p: Any,
         *,
-        bins: int = 10,
+        bins: Bins = 10,
         binning: str = "width",
         curve: str = "binned",
         band: str | None = "auto",

@@ -148,7 +148,7 @@ def _learning_panel(ax: Axes, curve: LearningCurve) -> None:
 def _labels(curve: LearningCurve) -> list[str]:
     """Each method with its value at the largest size."""
     before, *names = curve.names
-    called = [f"{before}, through σ" if curve.linked else before, *names]
+    called = [f"{before}, {curve.reading}" if curve.linked else before, *names]
     pairs = zip(map(plain_words, called), curve.mean, strict=True)
     return [f"{name}: {in_short(m[-1])}" for name, m in pairs]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,8 @@ from calibrant.diagrams.draw.figures import (
     title_height,
     wrapped,
 )
-from calibrant.errors import InputError, import_extra
+from calibrant.diagrams.monitor_curve import MonitorCurve, monitor_curve
+from calibrant.errors import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +38,6 @@ __all__ = ["monitor_diagram"]
 
 #: inches
 RATES, EVIDENCE, GAP = 1.7, 1.2, 0.16
-#: how wide the band of each window is, in deviations: about 95 % of windows stay inside
-DEVIATIONS = 1.96
 
 
 def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
@@ -71,19 +69,15 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     >>> [axes.get_ylabel() for axes in monitor_diagram(monitor).axes]
     ['evidence', 'share of positives']
     """
-    from calibrant.monitor.monitor import Monitor
-
-    if not isinstance(monitor, Monitor) or not monitor.windows:
-        came = "an empty one" if isinstance(monitor, Monitor) else type(monitor).__name__
-        raise InputError(f"a Monitor with at least one batch must come, but {came} came.")
+    curve = monitor_curve(monitor)
     title = wrapped(title)
     below = BOTTOM + ROW
     height = TOP + title_height(title) + RATES + GAP + EVIDENCE + below
     figure = new_figure(WIDTH, height)
     evidence = axes_at(figure, (LEFT, below, PANEL, EVIDENCE), "evidence")
     rates = axes_at(figure, (LEFT, below + EVIDENCE + GAP, PANEL, RATES), "rates")
-    _rates(rates, monitor)
-    _evidence(evidence, monitor)
+    _rates(rates, curve)
+    _evidence(evidence, curve)
     rates.set_xlim(evidence.get_xlim())
     rates.tick_params(labelbottom=False)
     figure.align_ylabels([rates, evidence])
@@ -92,35 +86,24 @@ def monitor_diagram(monitor: Monitor, *, title: str | None = None) -> Figure:
     return figure
 
 
-def _rates(ax: Axes, monitor: Monitor) -> None:
-    windows = monitor.windows
-    weight, came, expected, variance = (
-        np.array([getattr(window, name).sum() for window in windows])
-        for name in ("weight", "positive", "predicted", "variance")
-    )
-    rate, mean, half = came / weight, expected / weight, DEVIATIONS * np.sqrt(variance) / weight
-    edges = np.array([windows[0].first - 0.5, *(window.last + 0.5 for window in windows)])
-    middle = (edges[1:] + edges[:-1]) / 2.0
-    low, high = (np.append(end, end[-1]) for end in (mean - half, mean + half))
+def _rates(ax: Axes, curve: MonitorCurve) -> None:
+    low, high = (np.append(end, end[-1]) for end in (curve.low, curve.high))
     ax.fill_between(
-        edges, low, high, step="post", color=GREY, alpha=0.35, lw=0, label="95 % of windows"
+        curve.edges, low, high, step="post", color=GREY, alpha=0.35, lw=0, label="95 % of windows"
     )
-    ax.stairs(mean, edges, baseline=None, color=GREY, lw=1.1, label="expected")
-    ax.plot(middle, rate, "o", color=BLUE, ms=2.6, zorder=3, label="came")
+    ax.stairs(curve.expected, curve.edges, baseline=None, color=GREY, lw=1.1, label="expected")
+    ax.plot(curve.middle, curve.came, "o", color=BLUE, ms=2.6, zorder=3, label="observed")
     ax.set_ylabel("share of positives", fontsize=SMALL)
     ax.set_ylim(max(0.0, ax.get_ylim()[0]), min(1.0, ax.get_ylim()[1]))
     ticker = import_extra("matplotlib.ticker", extra="cli")
     ax.yaxis.set_major_formatter(ticker.PercentFormatter(1.0, symbol=" %"))
-    _mark_alarm(ax, monitor)
+    _mark_alarm(ax, curve)
     plain_ticks(ax)
 
 
-def _evidence(ax: Axes, monitor: Monitor) -> None:
-    windows = monitor.windows
-    last = [window.last for window in windows]
-    value = [math.exp(min(window.evidence, 50.0)) for window in windows]
-    ax.plot([windows[0].first - 0.5, *last], [1.0, *value], color=BLUE, lw=1.1)
-    enough = math.exp(monitor.enough)
+def _evidence(ax: Axes, curve: MonitorCurve) -> None:
+    value, enough = curve.drawn_evidence, curve.enough
+    ax.plot([curve.edges[0], *curve.last], [1.0, *value], color=BLUE, lw=1.1)
     ax.axhline(enough, color=VERMILION, lw=1.0, ls="--")
     ax.annotate(
         f"alarm at {enough:g}",
@@ -133,25 +116,20 @@ def _evidence(ax: Axes, monitor: Monitor) -> None:
     )
     ax.set_yscale("log")
     ax.set_ylim(min(*value, 0.1) / 2.0, max(*value, enough) * 4.0)
-    ax.set_xlim(windows[0].first - 0.5, windows[-1].last + 0.5)
+    ax.set_xlim(curve.edges[0], curve.edges[-1])
     ax.xaxis.set_major_locator(
         import_extra("matplotlib.ticker", extra="cli").MaxNLocator(nbins=8, integer=True)
     )
-    ax.set_xlabel(_axis(monitor), fontsize=SMALL)
+    time = f"({curve.whole_time})" if curve.whole_time else ""
+    ax.set_xlabel(f"batch {time}".strip(), fontsize=SMALL)
     ax.set_ylabel("evidence", fontsize=SMALL)
-    _mark_alarm(ax, monitor)
+    _mark_alarm(ax, curve)
     plain_ticks(ax)
 
 
-def _axis(monitor: Monitor) -> str:
-    first, last = monitor.windows[0].since, monitor.windows[-1].until
-    return f"batch ({first} to {last})" if first and last else "batch"
-
-
-def _mark_alarm(ax: Any, monitor: Monitor) -> None:
+def _mark_alarm(ax: Any, curve: MonitorCurve) -> None:
     """A line where the alarm came, and one where the change probably began."""
-    reading = monitor.reading
-    if reading.alarm is None:
+    if curve.alarm is None or curve.change is None:
         return
-    ax.axvline(reading.alarm.batch, color=VERMILION, lw=1.0)
-    ax.axvline(reading.since - 0.5, color=VERMILION, lw=0.9, ls=":")
+    ax.axvline(curve.alarm, color=VERMILION, lw=1.0)
+    ax.axvline(curve.change - 0.5, color=VERMILION, lw=0.9, ls=":")

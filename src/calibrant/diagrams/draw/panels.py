@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.axes_view import Frame, frame_of
@@ -152,7 +152,13 @@ def _grid(panels: Panels | Segments) -> _Grid:
         return _Grid(columns, looks_of(panels.predictions), frame_of(panels.curves))
     triples = zip(panels.names, panels.curves, panels.lines, strict=True)
     columns = tuple(_Column(name, (curve,), line) for name, curve, line in triples)
-    return _Grid(columns, looks_of(["predictions"]), frame_of(panels.curves))
+    if not panels.before:
+        return _Grid(columns, looks_of(["predictions"]), frame_of(panels.curves))
+    pairs_of = zip(columns, panels.before, strict=True)
+    columns = tuple(replace(one, curves=(*one.curves, old)) for one, old in pairs_of)
+    before = f"before, {panels.reading}" if panels.reading else "before"
+    frame = frame_of((*panels.curves, *panels.before))
+    return _Grid(columns, looks_of(["calibrated", before]), frame)
 
 
 def _unset(name: str) -> str:

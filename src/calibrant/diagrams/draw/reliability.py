@@ -49,6 +49,7 @@ from calibrant.diagrams.panels import Panels, panels_of
 from calibrant.diagrams.predictions import read_several
 from calibrant.diagrams.segment_curves import segments_by
 from calibrant.errors import ParameterError
+from calibrant.metrics.bin_sweep import Bins
 from calibrant.other_words import in_our_words
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def reliability_diagram(
     segments: Any = None,
     layout: str = "panels",
     curve: str = "binned",
-    bins: int = 10,
+    bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
     level: float = 0.95,

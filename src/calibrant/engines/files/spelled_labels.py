@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from calibrant.data.labels import plain, read_labels, read_many
@@ -89,8 +89,8 @@ def typed_present(spellings: list[str]) -> dict[str, Label]:
 
 
 def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) -> Coding:
-    """Two classes from the labels of a column by their spellings; ``pos_label`` may be a label or
-    its text.
+    """Two classes from the labels of a column by their spellings; ``pos_label`` may be a label, its
+    text, or a function that picks one of them or None (then it is the larger).
 
     >>> classes_of({"0": 0, "1": 1}, "bought", "0").pos_label
     0
@@ -98,7 +98,10 @@ def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) 
     labels = list(values.values())
     refuse_classes(labels, column)
     asked = None
-    if pos_label is not None:
+    if callable(pos_label):
+        pick: Callable[[list[Label]], Label | None] = pos_label
+        asked = pick(list(dict.fromkeys(labels)))
+    elif pos_label is not None:
         known = [plain(label) for label in read_labels(labels).classes]
         asked = match_label(known, pos_label)
         if asked is None:

@@ -7,15 +7,19 @@ import keyword
 from textwrap import fill
 from typing import Any
 
-from calibrant.errors import ParameterError
+import numpy as np
+
+from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.python.printer import PythonPrinter
 from calibrant.export.python.row_printer import PythonRowPrinter
 from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, number
+from calibrant.export.thresholds import SEVERAL, read_threshold
 from calibrant.maps import Map, VectorMap
+from calibrant.plan.interpreter import evaluate
 from calibrant.plan.map_input import PlanTarget
-from calibrant.plan.nodes import BySegment, Node
+from calibrant.plan.nodes import BySegment, Constant, Node, StepPieces
 from calibrant.plan.row_nodes import Row
 from calibrant.plan.stacked_plans import find_borders
 from calibrant.version import __version__
@@ -23,11 +27,13 @@ from calibrant.version import __version__
 __all__ = ["to_python"]
 
 PYTHON = PlanTarget("Python", "Save it with calibrant.save and apply it with calibrant.load.")
+#: the parameters of functions
+SCORE, SEGMENT = "score: float", "segment: str | int"
 #: the longest label or name that a docstring shows whole
 LONGEST = 80
 
 
-def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
+def to_python(calibrator: Any, *, name: str | None = None, threshold: float | None = None) -> str:
     """The calibrator as the text of a Python module with one function.
 
     The module needs nothing but Python 3.8 or newer: tables are tuples, a search is `bisect`.
@@ -35,8 +41,12 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     Parameters
     ----------
     calibrator : fitted calibrator, Fitted (what `load` returns), or Map
-    name : str, default="calibrate"
+    name : str, optional
         The name of the function: a plain ASCII name that is no keyword, builtin or private name.
+        By default "calibrate", or "decide" with a threshold.
+    threshold : float in [0, 1], optional
+        Write the decision in place of the probability, for calibrators of one score:
+        ``decide(score) -> bool`` says whether ``calibrate`` gives at least this.
 
     Returns
     -------
@@ -52,7 +62,9 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     side: where a logarithm would decide, knots are moved to the scale of the score beforehand.
     Formulas differ by what Python's exp and log differ from NumPy's, a few units in the last place.
     Combiners that are solved by iteration (least squares and coupling of several classes) are
-    solved in the text too, to 1e-9. A call costs O(log m) for m knots; the text holds O(m) numbers.
+    solved in the text too, to 1e-9. A decision compares the score with the exact doubles at which
+    `calibrate` passes the threshold; only for `Quadratic` is the probability computed and compared.
+    A call costs O(log m) for m knots; the text holds O(m) numbers.
 
     Examples
     --------
@@ -63,13 +75,22 @@ def to_python(calibrator: Any, *, name: str = "calibrate") -> str:
     >>> module["risk"](0.7)
     0.8
     """
+    at_least = read_threshold(threshold)
+    name = ("calibrate" if at_least is None else "decide") if name is None else name
     _check_name(name)
     map_, fitted = map_of(calibrator), fitted_of(calibrator)
+    if at_least is not None and isinstance(map_, VectorMap):
+        raise InputError(SEVERAL)
     text = Text()
-    plan = map_.plan(PYTHON)
-    body = _main(plan, map_, fitted, text)
+    decision = None if at_least is None else map_.decision(at_least)
+    plan = (map_ if decision is None else decision).plan(PYTHON)
+    if at_least is None:
+        body = _main(plan, map_, fitted, text)
+    else:
+        body = _decided(plan, at_least if decision is None else 1.0, text)
     classes = () if fitted is None or not isinstance(map_, VectorMap) else fitted.classes
-    main = body.source(name, _docstring(_what(map_, fitted), _how(plan, fitted)))
+    what = _what(map_, fitted, at_least)
+    main = body.source(name, _docstring(what, _how(plan, fitted)))
     return text.source(_docstring(_title(fitted), _origin(fitted)), classes, main)
 
 
@@ -95,9 +116,30 @@ def _main(plan: Node, map_: Map, fitted: Fitted | None, text: Text) -> Function:
         return _of_row(plan, map_, fitted, text)
     if isinstance(plan, BySegment):
         return _of_segment(plan, text)
-    body = Function(text, ("score: float",))
+    body = Function(text, (SCORE,))
     body.add("score = _finite(score)")
     body.add(f"return {PythonPrinter(body, plan).write(plan)}")
+    return body
+
+
+def _decided(plan: Node, at_least: float, text: Text) -> Function:
+    """Whether the plan gives at least this."""
+    segmented = isinstance(plan, BySegment)
+    parameters = (SCORE, SEGMENT) if segmented else (SCORE,)
+    body = Function(text, parameters, "bool")
+    if isinstance(plan, BySegment):
+        value = f"{text.function(_of_segment(plan, text))}(score, segment)"
+        body.add(f"return {value} >= {number(at_least)}")
+        return body
+    body.add("score = _finite(score)")
+    if isinstance(plan, Constant):
+        body.add(f"return {evaluate(plan, np.zeros(1))[0] >= at_least}")
+    elif isinstance(plan, StepPieces) and len(plan.places[0].regions.low) == 2:
+        low, _, piece = plan.places[0].regions
+        rises = plan.values[0][piece[1]] >= at_least
+        body.add(f"return score {'>=' if rises else '<'} {number(low[1])}")
+    else:
+        body.add(f"return {PythonPrinter(body, plan).write(plan)} >= {number(at_least)}")
     return body
 
 
@@ -112,7 +154,7 @@ def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function
 
 def _of_segment(plan: BySegment, text: Text) -> Function:
     """First the common value, then the value of the segment's own map."""
-    body = Function(text, ("score: float", "segment: str | int"))
+    body = Function(text, (SCORE, SEGMENT))
     body.add("score = _finite(score)")
     body.add(f"_check_segment(segment, {_known(plan.keys)!r})")
     common = PythonPrinter(body, plan.common).variable(plan.common, "common")
@@ -132,7 +174,7 @@ def _segments(plan: BySegment, text: Text) -> str:
     """A table of functions of the score and the common probability, by segment."""
     items = []
     for key, own, share in zip(plan.keys, plan.members, plan.shares.tolist(), strict=True):
-        body = Function(text, ("score: float", "common: float"))
+        body = Function(text, (SCORE, "common: float"))
         printer = PythonPrinter(body, own, known={plan.common: "common"})
         body.add(f"return {printer.write(own)}")
         items.append(f"{key!r}: ({text.function(body)}, {number(share)})")
@@ -160,17 +202,19 @@ def _origin(fitted: Fitted | None) -> str:
     return f"{by} by calibrant {__version__}. Runs on Python 3.8 and newer."
 
 
-def _what(map_: Map, fitted: Fitted | None) -> str:
+def _what(map_: Map, fitted: Fitted | None, at_least: float | None) -> str:
     if isinstance(map_, VectorMap):
         listed = "" if fitted is None else " of the classes in CLASSES, in that order,"
         scores = "1 score" if map_.n_columns == 1 else f"{map_.n_columns} scores"
         return f"The calibrated probabilities{listed} for a row of {scores}."
     where = "one score" if map_.segments is None else "one score and its segment"
+    head = "The" if at_least is None else "Whether the"
+    tail = "" if at_least is None else f" is at least {number(at_least)}"
     if fitted is None:
-        return f"The calibrated probability for {where}."
+        return f"{head} calibrated probability for {where}{tail}."
     other = next(c for i, c in enumerate(fitted.classes) if i != fitted.positive_column)
     of = f"{_shown(fitted.pos_label)} (not {_shown(other)})"
-    return f"The calibrated probability of {of} for {where}."
+    return f"{head} calibrated probability of {of} for {where}{tail}."
 
 
 def _how(plan: Node, fitted: Fitted | None) -> str:

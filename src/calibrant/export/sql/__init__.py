@@ -12,6 +12,7 @@ from calibrant.export.sql.dialects import dialect_of
 from calibrant.export.sql.request import Request, TooLongError
 from calibrant.export.sql.script import Sql
 from calibrant.export.sql.writer import SqlWriter
+from calibrant.export.thresholds import read_threshold
 from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 
@@ -29,11 +30,12 @@ def to_sql(
     column: str | Sequence[str] = "score",
     form: str = "auto",
     table: str = "scores",
-    into: str = "probability",
+    into: str | None = None,
     lookup: str = "calibrant_lookup",
     segment: str | None = None,
     keep: Sequence[str] | None = None,
     view: str | None = None,
+    threshold: float | None = None,
 ) -> Sql:
     """A calibrator as plain SQL that gives what ``calibrate`` gives, on any row of any database.
 
@@ -58,9 +60,10 @@ def to_sql(
         Calibrators of several scores have several results: their expression is a whole SELECT.
     table : str, default="scores"
         The table of rows, for queries. Dots separate schema and table.
-    into : str, default="probability"
-        The new column of a query; with several classes its name is followed by their labels:
-        ``probability_cat``, or by numbers from 0 where labels are not known.
+    into : str, optional
+        The new column of a query; by default "probability", or "decision" with a threshold. With
+        several classes its name is followed by their labels: ``probability_cat``, or by numbers
+        from 0 where labels are not known.
     lookup : str, default="calibrant_lookup"
         The table that a script creates; further ones get a number at the end. An older one of that
         name is replaced, so that the script can be run again after the next fit.
@@ -73,6 +76,9 @@ def to_sql(
     view : str, optional
         The name of a view to make, or to replace, of the whole query: the table's rows and their
         probabilities. The comment that says where it came from is part of the view.
+    threshold : float in [0, 1], optional
+        Write the decision in place of the probability: 1 where ``calibrate`` gives at least this, 0
+        where it gives less, NULL where there is no finite score. For calibrators of one score.
 
     Returns
     -------
@@ -91,6 +97,11 @@ def to_sql(
     NULL; with labels that do not exclude each other, only its own label. Probabilities below 1e-250
     may be given as 0. On a very steep line the last bits of a logarithm change the value, but never
     beyond the values at the line's ends.
+
+    A decision compares the raw score with the exact doubles at which ``calibrate`` passes the
+    threshold: one comparison for a map that rises or falls, one for each crossing otherwise. So
+    it is that of ``calibrate(score) >= threshold`` on every row. The exception is `Quadratic`,
+    whose crossings cannot be found exactly: there the probability is computed and compared.
 
     A band is written as its point. Integers and decimals are compared as doubles, as databases do.
     SQLite needs its mathematical functions, which most builds have, for formulas and lookups, and
@@ -117,22 +128,29 @@ def to_sql(
     >>> drop, create, insert, query = sql.statements
     >>> print(query.splitlines()[-1])
       AND r.score BETWEEN l.score_from AND l.score_to
+    >>> print(to_sql(Piecewise.step([0.25, 0.5], [0.1, 0.3, 0.8]), threshold=0.2))
+    /* 1 where the probability is at least 0.2, else 0. A map of kind piecewise, written by
+       calibrant; fingerprint 97f3ea857783. */
+    CASE WHEN score BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
+      CASE WHEN score < 0.25e0 THEN 0 ELSE 1 END
+    END
     """
     if form not in FORMS:
         hint = did_you_mean(form, FORMS)
         raise ParameterError(f"form must be one of {FORMS}, but {form!r} came.{hint}")
-    map_ = map_of(calibrator)
+    map_, at_least = map_of(calibrator), read_threshold(threshold)
     request = Request(
         map=map_,
         fitted=fitted_of(calibrator),
         writer=SqlWriter(dialect_of(dialect), lookup=form == "lookup"),
         columns=(column,) if isinstance(column, str) else tuple(column),
         table=table,
-        into=into,
+        into=("probability" if at_least is None else "decision") if into is None else into,
         lookup=lookup,
         segment=segment,
         keep=None if keep is None else tuple(keep),
         view=view,
+        threshold=at_least,
     )
     request.check()
     sql = _faster(request) if form == "auto" else request.written()
@@ -147,7 +165,7 @@ def _faster(request: Request) -> Sql:
     dialect = request.writer.dialect
     other = replace(request, writer=SqlWriter(dialect, lookup=True))
     several = isinstance(request.map, VectorMap)
-    long = request.map.size * (USUAL if several else LEAST) > dialect.longest
+    long = request.printed.size * (USUAL if several else LEAST) > dialect.longest
     plain = None if long else _if_short(request)
     if plain is not None and (several or len(plain) <= dialect.longest):
         return plain

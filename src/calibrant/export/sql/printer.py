@@ -75,6 +75,7 @@ class SqlPrinter(PlanPrinter[str]):
     columns : SQL of the parameters that each row has of its own
     code : for stacked plans, SQL of the number of each row's own plan
     relative : whether small values must keep their digits, because another map reads them
+    whole : whether the values are 0 and 1 and are written as whole numbers
     """
 
     writer: SqlWriter
@@ -85,6 +86,7 @@ class SqlPrinter(PlanPrinter[str]):
     columns: Mapping[PlanColumn, str] = field(default_factory=dict)
     code: str = ""
     relative: bool = False
+    whole: bool = False
 
     @property
     def dialect(self) -> Dialect:
@@ -128,7 +130,15 @@ class SqlPrinter(PlanPrinter[str]):
         return self.score
 
     def constant(self, node: nodes.Constant) -> str:
-        return self.number(node.value)
+        return (
+            self.number(node.value)
+            if isinstance(node.value, PlanColumn)
+            else self._value(node.value)
+        )
+
+    def _value(self, value: float) -> str:
+        """A value of the map as a literal."""
+        return str(int(value)) if self.whole else self.dialect.number(value)
 
     def clip(self, node: nodes.Clip) -> str:
         text, ends = self.write(node.x), self._ends(node)
@@ -215,7 +225,7 @@ class SqlPrinter(PlanPrinter[str]):
         [values], found = node.values, self._found(node)
         if self.writer.lookup and len(found.low) > 1:
             return self.writer.look_up(found, {"value": values}, self.score)["value"]
-        texts = [self.dialect.number(float(values[i])) for i in found.piece]
+        texts = [self._value(float(values[i])) for i in found.piece]
         return tree(self.score, found.low.tolist(), texts, self.dialect)
 
     def _found(self, node: nodes.StepPieces | nodes.LinePieces) -> Regions:

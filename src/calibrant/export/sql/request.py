@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from calibrant.export.sql.layout import (
     case,
     column_name,
     comment,
+    inside,
     label,
     name,
     shifted,
@@ -25,6 +27,7 @@ from calibrant.export.sql.row_printer import HEADS, QuerySteps, SqlRowPrinter
 from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segment_printer import write_segmented
 from calibrant.export.sql.writer import SqlWriter
+from calibrant.export.thresholds import SEVERAL
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.row_nodes import Row
@@ -55,6 +58,17 @@ class Request:
     segment: str | None
     keep: tuple[str, ...] | None
     view: str | None = None
+    threshold: float | None = None
+
+    @functools.cached_property
+    def decision(self) -> Map | None:
+        """The map of 0 and 1 that stands for the comparison with the threshold, if there is one."""
+        return None if self.threshold is None else self.map.decision(self.threshold)
+
+    @property
+    def printed(self) -> Map:
+        """The map that is written."""
+        return self.map if self.decision is None else self.decision
 
     def check(self) -> None:
         """Refuse what does not fit the map."""
@@ -63,6 +77,8 @@ class Request:
                 f"the view must have a name of its own, but {self.view!r} is that of the rows or "
                 "of the lookup table. Rename the view."
             )
+        if self.threshold is not None and isinstance(self.map, VectorMap):
+            raise InputError(SEVERAL)
         wanted = self.map.n_columns if isinstance(self.map, VectorMap) else 1
         if len(self.columns) != wanted:
             raise InputError(
@@ -95,7 +111,7 @@ class Request:
 
     def written(self) -> Sql:
         """The SQL."""
-        plan = self.map.plan(SQL)
+        plan = self.printed.plan(SQL)
         if isinstance(plan, Row):
             return self._several(plan)
         if not self.writer.lookup and self.view is None:
@@ -107,7 +123,8 @@ class Request:
         kept = ",\n".join(keep if self.keep is not None else ["r.*"])
         rows = from_rows(self._table, self.writer.joins, self.lookup, self.writer.dialect)
         query = f"SELECT\n{shifted(kept)},\n{shifted(f'{value} AS {name_}')}\n{rows}"
-        about = "The query: every row as it is, and its calibrated probability."
+        new = "calibrated probability" if self.threshold is None else "decision"
+        about = f"The query: every row as it is, and its {new}."
         return self._script(query, comment(about))
 
     @property
@@ -123,15 +140,29 @@ class Request:
         dialect = self.writer.dialect
         score = self._score(self.columns[0], source)
         known = dialect.is_finite(score)
-        printer = SqlPrinter(self.writer, score)
+        printer = SqlPrinter(self.writer, score, whole=self._whole)
         if isinstance(plan, BySegment) and self.segment is not None:
             segment = column_name(self.segment, source, dialect)
             text = write_segmented(plan, segment, printer)
             known = f"{known} AND {segment} IS NOT NULL"
         else:
             text = printer.write(guarded(plan, dialect))
+        text = self._compared(text)
         whole = f"CASE WHEN {known} THEN\n{shifted(text)}\nEND"
-        return dialect.result.format(whole)
+        return whole if self.threshold is not None else dialect.result.format(whole)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether the values are written as 0 and 1; a lookup table holds them as doubles."""
+        return self.decision is not None and not self.writer.lookup
+
+    def _compared(self, text: str) -> str:
+        """1 or 0 for a threshold: the text itself where it is that, else a comparison."""
+        if self.threshold is None or self._whole:
+            return text
+        least = self.threshold if self.decision is None else 1.0
+        reached = inside("(", text, f") >= {self.writer.dialect.number(least)}")
+        return case([(reached, "1")], "0")
 
     def _several(self, plan: Row) -> Sql:
         """The SELECT of a plan of several scores."""
@@ -171,6 +202,8 @@ class Request:
             method = f" by {label(self.fitted.method)}" if self.fitted.method else ""
             text = f"The calibrated probability{of}{method}{_when(self.fitted)}"
         text += f"; fingerprint {fingerprint(self.map)}."
+        if self.threshold is not None:
+            text = f"1 where the probability is at least {self.threshold!r}, else 0. {text}"
         slow = len(query) > COMPILED and not self.writer.joins
         return comment(f"{text}{self._scores} {self.writer.dialect.advice * slow}".strip())
 

@@ -1,0 +1,225 @@
+"""The smooth calibration curve behind ICI, E50, E90 and Emax: a restricted cubic spline.
+
+logit P(y) = a + b·z + Σ c_j·s_j(z), z = logit p, where s_j are Harrell's restricted cubic splines:
+cubic between the knots, straight beyond them. Right predictions, a = c = 0 and b = 1, are one of
+its curves, so that the fit is not drawn away from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.weighing import table_in_rows
+from calibrant.errors import ConvergenceError
+from calibrant.kernels.logistic import fit_logistic
+from calibrant.losses import logit, sigmoid
+from calibrant.metrics.cox_line import uncertain
+from calibrant.metrics.measure import OfCurve
+from calibrant.metrics.redrawn_tables import CELLS, Chance, chance_between
+from calibrant.metrics.weighted_cells import squares
+
+__all__ = ["CurveGaps", "SmoothCurve", "chance_of_curve", "curve_gaps", "smooth_curve"]
+
+Array = NDArray[np.float64]
+
+#: where the knots are, as shares of the weight (Harrell's); fewer where predictions are tied
+KNOTS = (
+    (0.05, 0.275, 0.5, 0.725, 0.95),
+    (0.05, 0.35, 0.65, 0.95),
+    (0.1, 0.5, 0.9),
+)
+#: sums of weights that differ by less than this share are equal
+ROUNDING = 1e-12
+#: information below this share of the largest says nothing about a direction
+SINGULAR = 1e-10
+
+
+class SmoothCurve(NamedTuple):
+    """The curve in log-odds: ``knots``, and the coefficients of 1, z and each spline.
+
+    No knots: a straight line; with one coefficient alone a constant.
+    """
+
+    knots: Array
+    coefficients: Array
+
+    def log_odds(self, z: Array) -> Array:
+        """The log-odds of the curve where those of the prediction are z."""
+        found = np.full(len(z), self.coefficients[0])
+        for each, column in zip(self.coefficients[1:], spline_columns(z, self.knots), strict=False):
+            found += each * column
+        return found
+
+
+def spline_columns(z: Array, knots: Array) -> list[Array]:
+    """z, and Harrell's restricted cubic splines of it, in units of the distance of the knots."""
+    columns = [z]
+    if not len(knots):
+        return columns
+    last, end = knots[-2:].tolist()
+    unit = (end - float(knots[0])) ** 2
+
+    def cubed(knot: float) -> Array:
+        return np.asarray(np.maximum(z - knot, 0.0) ** 3)
+
+    for knot in knots[:-2].tolist():
+        tail = (end - knot) * cubed(last) - (last - knot) * cubed(end)
+        columns.append((cubed(knot) - tail / (end - last)) / unit)
+    return columns
+
+
+def smooth_curve(table: ScoreTable) -> SmoothCurve:
+    """The spline of greatest likelihood through predictions between 0 and 1. O(D) a Newton step.
+
+    Knots are predictions that came, so that the splines are independent. There are fewer of them
+    where quantiles are tied, or where floats do not tell the coefficients of very unequal weights.
+    """
+    table, _ = uncertain(table)
+    if not len(table):
+        return SmoothCurve(np.array([]), np.array([np.nan]))
+    if not table.total_positive or not table.total_negative:
+        return SmoothCurve(np.array([]), np.array([np.inf if table.total_positive else -np.inf]))
+    z = logit(table.scores)
+    weight = table.weight
+    upto = np.cumsum(weight) / float(weight.sum())
+    for shares in (*KNOTS, ()):
+        knots = z[np.searchsorted(upto, np.array(shares) * (1.0 - ROUNDING))]
+        if len(z) < max(len(knots), 2) or (np.diff(knots) <= 0.0).any():
+            continue
+        try:
+            fit = fit_logistic(spline_columns(z, knots), table.negative, table.positive)
+        except ConvergenceError:
+            continue
+        return SmoothCurve(knots, fit.coefficients)
+    rate = np.array([table.total_positive / table.total])
+    return SmoothCurve(np.array([]), logit(rate))
+
+
+# --- distances from the curve -------------------------------------------------------------------
+
+
+class CurveGaps(NamedTuple):
+    """|p − curve| of each cell, and its weight: a row for each of one or more curves."""
+
+    gap: Array
+    weight: Array
+
+    def mean(self) -> Array:
+        """ICI."""
+        return np.asarray((self.gap * self.weight).sum(axis=1) / self.weight.sum(axis=1))
+
+    def largest(self) -> Array:
+        """Emax, over all cells."""
+        return np.asarray(self.gap.max(axis=1))
+
+    def quantile(self, share: float) -> Array:
+        """The gap that a share of the weight does not exceed; midway where two gaps are such."""
+        order = np.argsort(self.gap, axis=1, kind="stable")
+        gap = np.take_along_axis(self.gap, order, axis=1)
+        upto = np.cumsum(np.take_along_axis(self.weight, order, axis=1), axis=1)
+        wanted, last = share * upto[:, -1:], self.gap.shape[1] - 1
+        low = (upto < wanted * (1.0 - ROUNDING)).sum(axis=1, keepdims=True)
+        high = (upto <= wanted * (1.0 + ROUNDING)).sum(axis=1, keepdims=True)
+        ends = [np.take_along_axis(gap, np.minimum(at, last), axis=1)[:, 0] for at in (low, high)]
+        return np.asarray((ends[0] + ends[1]) / 2.0)
+
+
+def curve_gaps(table: ScoreTable, curve: SmoothCurve) -> CurveGaps:
+    """The distance of each prediction from the curve of the table.
+
+    Predictions of exactly 0 or 1 have no log-odds: their own frequency stands for the curve.
+    """
+    gap = np.abs(table.scores - table.rate)
+    inner = (table.scores > 0.0) & (table.scores < 1.0)
+    p = table.scores[inner]
+    gap[inner] = np.abs(p - sigmoid(curve.log_odds(logit(p))))
+    return CurveGaps(gap[None], table.weight[None])
+
+
+# --- what chance does to them -------------------------------------------------------------------
+
+
+def chance_of_curve(
+    measures: Mapping[str, OfCurve],
+    table: ScoreTable,
+    weights: str,
+    level: float,
+    replicates: int,
+    rng: np.random.Generator,
+) -> dict[str, Chance]:
+    """What chance does to measures of the curve.
+
+    Curves are drawn around the fitted one and around right predictions, from the normal
+    distribution of the coefficients; rows are drawn with them. In both worlds the truth is known.
+    O(replicates · min(D, `CELLS`)).
+    """
+    sample = table_in_rows(table.pool(CELLS), weights)
+    of = tuple(measures.values())
+    inner = (sample.scores > 0.0) & (sample.scores < 1.0)
+    if not inner.any():
+        return {}
+    z = logit(sample.scores[inner])
+    fitted = smooth_curve(sample)
+    right = _draw(of, sample, inner, z, fitted.knots, max(replicates // 4, 2), rng)
+    curve = _draw(of, sample, inner, fitted.log_odds(z), fitted.knots, replicates, rng)
+    found = chance_between(right, curve, sample.effective_size, level)
+    return dict(zip(measures, found, strict=True))
+
+
+def _draw(
+    of: tuple[OfCurve, ...],
+    sample: ScoreTable,
+    inner: NDArray[np.bool_],
+    eta: Array,
+    knots: Array,
+    replicates: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
+    """The measures of curves drawn around one of log-odds ``eta``, and of that one itself."""
+    p, n, q = sample.scores, sample.weight, squares(sample)
+    gap = np.abs(p - sample.rate)
+    lean = _leaning(sample, inner, eta, knots)
+    cases, each = n**2 / q, q / n  # a cell stands for so many cases of this weight
+    found = np.empty((replicates, len(of)))
+    batch = max(1, (1 << 20) // len(n))
+    for first in range(0, replicates, batch):
+        rows = slice(first, min(first + batch, replicates))
+        count = rows.stop - first
+        gaps = np.tile(gap, (count, 1))
+        moved = rng.standard_normal((count, len(lean))) @ lean
+        gaps[:, inner] = np.abs(p[inner] - sigmoid(eta + moved))
+        weight = each * rng.poisson(np.minimum(cases, 1e15), (count, len(n)))
+        weight[weight.sum(axis=1) == 0.0] = n  # none was drawn
+        drawn = CurveGaps(gaps, weight)
+        found[rows] = np.column_stack([measure(drawn) for measure in of])
+    gap = gap.copy()
+    gap[inner] = np.abs(p[inner] - sigmoid(eta))
+    true = CurveGaps(gap[None], n[None])
+    return found, np.array([measure(true)[0] for measure in of])
+
+
+def _leaning(sample: ScoreTable, inner: NDArray[np.bool_], eta: Array, knots: Array) -> Array:
+    """How the curve moves at each cell with each of some independent standard normal numbers.
+
+    The covariance of the coefficients is H⁻¹VH⁻¹, H = Σwq(1 − q)uuᵀ and V = Σw²q(1 − q)uuᵀ.
+    """
+    z = logit(sample.scores[inner])
+    u = np.vstack((np.ones(len(z)), *(spline_columns(z, knots) if len(z) > 1 else ())))
+    scale = np.abs(u).max(axis=1, keepdims=True)
+    u = u / np.where(scale > 0.0, scale, 1.0)
+    weight = sample.weight[inner]
+    root, _ = np.linalg.qr((u * np.sqrt(weight)).T)
+    u = root.T / np.sqrt(weight)
+    chance = sigmoid(eta) * sigmoid(-eta)
+    information = (u * (weight * chance)) @ u.T
+    variance = (u * (squares(sample)[inner] * chance)) @ u.T
+    values, vectors = np.linalg.eigh(information)
+    kept = values > SINGULAR * values[-1]
+    inverse = vectors[:, kept] / values[kept] @ vectors[:, kept].T
+    spread, axes = np.linalg.eigh(inverse @ variance @ inverse)
+    return np.asarray((axes * np.sqrt(np.maximum(spread, 0.0))).T @ u)

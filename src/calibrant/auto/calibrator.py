@@ -14,13 +14,7 @@ from calibrant.advice import Advice, advise_table, warn_of
 from calibrant.advice.table_checks import said_first
 from calibrant.auto.class_members import left_out
 from calibrant.auto.explain import explanation, refusal
-from calibrant.auto.folds import (
-    Fold,
-    Splits,
-    parts_of_rows,
-    parts_of_table,
-    table_cv,
-)
+from calibrant.auto.folds import Fold, Splits, parts_of_rows, parts_of_table, table_cv
 from calibrant.auto.leaderboard import Leaderboard
 from calibrant.auto.scoring import CandidateTrial, choose, judge, pairs_of, standings
 from calibrant.auto.several_classes import (

@@ -23,6 +23,7 @@ from calibrant.maps import (
     Piecewise,
     Segmented,
     Softmax,
+    TopLabel,
     VectorMap,
     VectorMixture,
 )
@@ -69,6 +70,8 @@ def fit_all(n: int = 60) -> dict[str, Any]:
         "matrix": cal.MatrixScaling(),
         "dirichlet": cal.Dirichlet(),
         "structured": cal.StructuredScaling(),
+        "ensemble-temperature": cal.EnsembleTemperature(),
+        "top-label": cal.TopLabelCalibrator(cal.Platt()),
         "coded-normalize": cal.CodedCalibrator(cal.Platt()),
         "coded-coupling": cal.CodedCalibrator(cal.Isotonic(), combine="coupling"),
         "coded-squares": cal.CodedCalibrator(cal.Isotonic(), combine="least_squares"),
@@ -116,6 +119,7 @@ def nested() -> dict[str, Any]:
         "pairs": coded,
         "pairwise": Coded(pairs, three, "pairwise"),
         "average": average,
+        "top": TopLabel(mix, 3, "probability", 0.7),
         "columns": Columns(three),
     }
     facts = {"rows": 3, "measures": {"after": {"auc": 0.5}, "folds": [1, 2]}}

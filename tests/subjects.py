@@ -20,6 +20,7 @@ from calibrant.maps import (
     Piecewise,
     Segmented,
     Softmax,
+    TopLabel,
     VectorMixture,
 )
 from calibrant.plan.borders import borders, number
@@ -55,6 +56,10 @@ VECTORS = {
     "matrix": cal.MatrixScaling(),
     "dirichlet": cal.Dirichlet(),
     "structured": cal.StructuredScaling(),
+    "ensemble temperature": cal.EnsembleTemperature(),
+    "ensemble temperature of probabilities": cal.EnsembleTemperature(),
+    "top label": cal.TopLabelCalibrator(cal.Platt()),
+    "top label of probabilities": cal.TopLabelCalibrator(cal.Isotonic()),
     "one against all": cal.CodedCalibrator(cal.Isotonic()),
     "one against all, coupled": cal.CodedCalibrator(cal.Platt(), combine="coupling"),
     "one against all, least squares": cal.CodedCalibrator(cal.Beta(), combine="least_squares"),
@@ -196,6 +201,14 @@ ROWS = {
         [[1, 1, -1], [-1, 1, 1], [1, -1, 1]], (UP, BETA, FALL), "least_squares"
     ),
     "one column": Coded([[-1], [1]], (UP,), "coupling"),
+    "top label": TopLabel(HILL, 3, "logit", 0.7),
+    "top label of probabilities": TopLabel(JUMP, 3, "probability"),
+    "top label of powers": TopLabel(RISE, 3, "probability", 0.6),
+    "top label that is never sure": TopLabel(Piecewise.constant(0.0), 3),
+    "top label that is always sure": TopLabel(Piecewise.constant(1.0), 3, "probability"),
+    "mixture with a top label": VectorMixture(
+        [0.4, 0.6], (TopLabel(BETA, 3, "probability"), Softmax(0.7, np.zeros(3), "probability"))
+    ),
     "mixture of scores": VectorMixture(
         [0.3, 0.7, 0.0],
         (Softmax(0.7, [0.1, -0.2, 0.0]), Coded.one_vs_rest((UP,) * 3), Softmax(1.0, np.zeros(3))),

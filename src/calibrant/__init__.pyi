@@ -65,9 +65,11 @@ from calibrant.monitor.rate_estimating import estimate_rates as estimate_rates
 from calibrant.multiclass.coded_calibrator import CodedCalibrator as CodedCalibrator
 from calibrant.multiclass.coded_classifier import CodedClassifier as CodedClassifier
 from calibrant.multiclass.multilabel import MultiLabelCalibrator as MultiLabelCalibrator
+from calibrant.multiclass.top_label import TopLabelCalibrator as TopLabelCalibrator
 from calibrant.reports.make import calibration_report as calibration_report
 from calibrant.reports.monitor_make import monitor_report as monitor_report
 from calibrant.scaling.dirichlet import Dirichlet as Dirichlet
+from calibrant.scaling.ensemble_temperature import EnsembleTemperature as EnsembleTemperature
 from calibrant.scaling.matrix import MatrixScaling as MatrixScaling
 from calibrant.scaling.structured import StructuredScaling as StructuredScaling
 from calibrant.scaling.temperature import Temperature as Temperature

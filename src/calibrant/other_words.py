@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 #: other words for a method, which are taken as such: scikit-learn's, and the name of the map
-METHODS_ALSO = {"sigmoid": "platt", "identity": "uncalibrated"}
+METHODS_ALSO = {"sigmoid": "platt", "identity": "uncalibrated", "ets": "ensemble-temperature"}
 
 #: what scikit-learn calls a parameter, and what it is called here
 PARAMETERS = {

@@ -17,7 +17,7 @@ import calibrant as cal
 from calibrant.auto.folds import parts_of_table
 from calibrant.auto.held_out_means import Sample
 from calibrant.auto.scoring import Judged, choose
-from calibrant.auto.several_classes import mixture_weights
+from calibrant.kernels.mixture_shares import mixture_weights
 from twins import auto as naive
 
 

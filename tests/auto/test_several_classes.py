@@ -14,8 +14,10 @@ from sklearn.base import clone
 
 import calibrant as cal
 from calibrant.auto import several_classes as room
-from calibrant.auto.several_classes import members_for, mixture_weights, row_splits, view_of
+from calibrant.auto.class_members import members_for
+from calibrant.auto.several_classes import row_splits, view_of
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.kernels.mixture_shares import mixture_weights
 from calibrant.maps import Softmax, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
 from twins import auto as naive
@@ -101,10 +103,10 @@ def test_mixture_against_plain_steps():
     order = np.concatenate([test for _, test in pairs])
     fold = np.repeat(range(4), 60)
     own = []
-    for member in members_for(3).values():
+    for member in members_for(3, rows=300).values():
         held = [clone(member).fit(p[a], y[a]).predict_proba(p[b]) for a, b in pairs]
         own.append(np.concatenate(held)[np.arange(240), y[order]])
-        one = auto.leaderboard_[list(members_for(3))[len(own) - 1]]
+        one = auto.leaderboard_[list(members_for(3, rows=300))[len(own) - 1]]
         assert one.log_loss == pytest.approx(-np.log(own[-1]).mean(), rel=1e-9)
     own = np.column_stack(own)
     loss = np.empty(240)
@@ -334,12 +336,6 @@ def test_absent_rows_and_weights():
     heavy = np.where(y == 0, 8.0, 1.0)
     p = cal.AutoCalibrator().fit(z, y, heavy).predict_proba(z)
     assert p[:, 0].mean() > 1.5 * cal.AutoCalibrator().fit(z, y).predict_proba(z)[:, 0].mean()
-
-
-def test_more_classes_than_a_matrix_is_fitted_for():
-    assert members_for(51)["structured"].structure == "vector"
-    assert members_for(50)["structured"].structure == "matrix"
-    assert all(not one.gate for one in members_for(3).values() if hasattr(one, "gate"))
 
 
 @pytest.mark.parametrize("name", ["temperature", "structured", "one-vs-rest BLS", "mixture"])

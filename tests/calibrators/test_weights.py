@@ -60,6 +60,7 @@ def boosted(c, rows, w):
 #: is held out to choose something stays whole in its fold)
 USES = {
     "structured": (cal.StructuredScaling(gate=False), several, True),
+    "ensemble temperature": (cal.EnsembleTemperature(), several, True),
     "matrix": (cal.MatrixScaling(lambda_=0.1, gate=False), several, True),
     "dirichlet": (cal.Dirichlet(lambda_=0.1, gate=False), several, True),
     "vector": (cal.VectorScaling(gate=False), several, True),

@@ -79,6 +79,14 @@ class StructuredAdapter(Checked, cal.StructuredScaling):
     pass
 
 
+class EnsembleAdapter(Checked, cal.EnsembleTemperature):
+    pass
+
+
+class TopLabelAdapter(Checked, cal.TopLabelCalibrator):
+    pass
+
+
 class CodedAdapter(Checked, cal.CodedCalibrator):
     pass
 
@@ -119,6 +127,8 @@ ADAPTED = [
     MatrixAdapter(gate=False, lambda_=0.01, weights="counts"),
     DirichletAdapter(gate=False, lambda_=0.01, weights="counts"),
     StructuredAdapter(weights="counts"),
+    EnsembleAdapter(),
+    TopLabelAdapter(cal.Platt(weights="counts")),
     CodedAdapter(cal.Platt(weights="counts")),
     LabelsAdapter(cal.Platt(weights="counts")),
     SegmentedAdapter(weights="counts", shrinkage=10.0),

@@ -250,6 +250,8 @@ CALIBRATORS = {
     "matrix": cal.MatrixScaling(),
     "dirichlet": cal.Dirichlet(),
     "structured": cal.StructuredScaling(),
+    "ensemble temperature": cal.EnsembleTemperature(),
+    "top label": cal.TopLabelCalibrator(cal.Platt()),
     "one-vs-rest": cal.CodedCalibrator(cal.Isotonic()),
     "coupled": cal.CodedCalibrator(cal.Beta(), combine="coupling"),
     "squares": cal.CodedCalibrator(cal.Isotonic(), combine="least_squares"),

@@ -294,8 +294,13 @@ def spoilt(row, value):
 
 
 REFUSED = {
-    "NaN": (CODES, spoilt([17, 30], np.nan), {}, r"2 of 400 rows hold NaN.*first at row 17: NaN"),
-    "infinity": (CODES, spoilt(5, np.inf), {}, "row 5: infinity"),
+    "NaN": (
+        CODES,
+        spoilt([17, 30], np.nan),
+        {},
+        r"2 of 400 rows hold NaN.*first at row 17, column 0: NaN",
+    ),
+    "infinity": (CODES, spoilt(5, np.inf), {}, "row 5, column 0: infinity"),
     "logits": (CODES, np.log(P), {}, "400 of 400 rows are not .first at row 0.*softmax"),
     "huge": (CODES, spoilt(9, 1.7e308), {}, "1 of 400 rows is not .first at row 9.*sum inf"),
     "one row": (CODES, spoilt(11, [0.5, 0.5, 0.1]), {}, r"row 11: \[0.5, 0.5, 0.1\], sum 1.1\)"),
@@ -303,12 +308,12 @@ REFUSED = {
     "percentages": (CODES, P * 100, {}, "Divide percentages by 100"),
     "short": (CODES[:399], P, {}, "y has 399 and p has 400"),
     "a missing class": (
-        np.minimum(CODES, 1),
+        np.minimum(CODES, 1) + 5,
         P,
         {},
-        r"3 columns and y 2 classes \(0, 1\).*classes=",
+        r"3 columns and y 2 classes \(5, 6\).*classes=",
     ),
-    "one class": (CODES * 0, P, {}, "y 1 class"),
+    "one class": (CODES * 0 + 7, P, {}, "y 1 class"),
     "too many classes": (np.arange(400) % 4, P, {}, "3 columns and y 4 classes"),
     "a label outside": (CODES, P, {"classes": [0, 1, 3]}, r"classes \[0, 1, 3\], but 2 came"),
     "other names": (CODES, P, {"classes": ["a", "b", "c"]}, "but 0 came"),

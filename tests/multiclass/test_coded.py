@@ -200,7 +200,7 @@ def test_wrong_scores_are_refused():
     with pytest.raises(cal.errors.InputError, match="4 columns"):
         c.fit(np.zeros((len(Y), 3)), Y)
     with pytest.raises(cal.errors.InputError, match="only one class"):
-        c.fit(np.zeros((3, 4)), [1, 1, 1])
+        c.fit(np.zeros((3, 4)), [7, 7, 7])
     with pytest.raises(cal.errors.InputError, match="NaN"):
         c.fit(np.full((len(Y), 4), np.nan), Y)
     with pytest.raises(cal.errors.InputError, match="one entry per row"):

@@ -8,7 +8,9 @@ import pytest
 from scipy.special import softmax
 
 import calibrant as cal
-from calibrant.auto.several_classes import PSEUDO, members_for, mixture_weights
+from calibrant.auto.class_members import members_for
+from calibrant.auto.several_classes import PSEUDO
+from calibrant.kernels.mixture_shares import mixture_weights
 from studies import experiment, write_toy
 
 
@@ -46,7 +48,7 @@ def test_constants_are_chosen_on_other_data_than_judge(parts):
 
 
 def test_the_last_mixture_is_that_of_the_library(study, parts):
-    ours = [one.get_params() for one in members_for(5).values()]
+    ours = [one.get_params() for one in members_for(5, rows=100).values()]
     theirs = [parts.MEMBERS[name].get_params() for name in study.LAST]
     for one, other in zip(ours, theirs, strict=True):
         assert {k: repr(v) for k, v in one.items()} == {k: repr(v) for k, v in other.items()}
@@ -72,7 +74,7 @@ def test_the_mixture_and_the_choice_are_those_of_the_library(study, rows, found)
         "identity": -np.log(found["held identity"][np.arange(len(y)), y]),
         "mixture": -np.log(mine.held),
     }
-    names = zip(study.LAST, members_for(3), strict=True)
+    names = zip(study.LAST, members_for(3, rows=100), strict=True)
     for name, ours in names:
         losses[ours] = -np.log(found[f"held {name}"][np.arange(len(y)), y])
         assert losses[ours].mean() == pytest.approx(board[ours].log_loss, rel=1e-6)

@@ -43,15 +43,18 @@ FIRST = {
     "MultiLabelCalibrator": ("calibrator",),
     "SegmentedCalibrator": ("calibrator",),
     "SimilarityBinning": ("k",),
+    "TopLabelCalibrator": ("calibrator",),
 }
 #: calibrators of several classes or labels at once
 MANY = [
     "CodedCalibrator",
     "CodedClassifier",
     "Dirichlet",
+    "EnsembleTemperature",
     "MatrixScaling",
     "MultiLabelCalibrator",
     "StructuredScaling",
+    "TopLabelCalibrator",
     "VectorScaling",
 ]
 

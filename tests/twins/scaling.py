@@ -94,3 +94,32 @@ def slope(objective, theta, step=1e-5):
         away[j] = step
         result[j] = (objective(theta + away) - objective(theta - away)) / (2 * step)
     return result
+
+
+def ensemble_shares(likelihood, w, steps=20_000):
+    """The shares of least Σ −w·ln(likelihood·share), by EM: slow, and never wrong."""
+    shares = np.full(likelihood.shape[1], 1.0 / likelihood.shape[1])
+    for _ in range(steps):
+        part = likelihood * shares
+        part /= part.sum(axis=1, keepdims=True)
+        shares = w @ part / w.sum()
+    return shares
+
+
+def top_label(p, q):
+    """One distribution whose largest entries get q, and the others the rest in proportion."""
+    top = max(p)
+    tied = [j for j, v in enumerate(p) if v == top]
+    rest = {j: v for j, v in enumerate(p) if v != top}
+    total = sum(rest.values())
+    if rest and total == 0.0:
+        rest, total = dict.fromkeys(rest, 1.0), float(len(rest))
+    # where the second would be as large as the tops: q = second·(1 − m·q)/total
+    if rest:
+        second = max(rest.values())
+        q = max(q, (1.0 + 1e-6) * second / (total + len(tied) * second))
+    else:
+        q = 1.0 / len(p)
+    q = min(q, 1.0 / len(tied))
+    left = 1.0 - len(tied) * q
+    return [q if j in tied else rest[j] / total * left for j in range(len(p))]

@@ -12,17 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import Advice, advise_table, warn_of
 from calibrant.advice.table_checks import said_first
+from calibrant.auto.class_members import left_out
 from calibrant.auto.explain import explanation, refusal
-from calibrant.auto.folds import (
-    Fold,
-    Splits,
-    parts_of_rows,
-    parts_of_table,
-    table_cv,
-)
+from calibrant.auto.folds import Fold, Splits, parts_of_rows, parts_of_table, table_cv
 from calibrant.auto.leaderboard import Leaderboard
 from calibrant.auto.scoring import CandidateTrial, choose, judge, pairs_of, standings
-from calibrant.auto.several_classes import MIXTURE, count_distinct, judge_classes, row_splits
+from calibrant.auto.several_classes import (
+    MIXTURE,
+    count_distinct,
+    judge_classes,
+    row_splits,
+    rows_to_count,
+)
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_kinds import kind_of
@@ -41,11 +42,7 @@ from calibrant.maps import Map
 from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
 from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.scaling.base import (
-    OneOrMany,
-    VectorCalibrator,
-    count_columns,
-)
+from calibrant.scaling.base import OneOrMany, VectorCalibrator, count_columns
 
 __all__ = ["AutoCalibrator"]
 
@@ -141,7 +138,8 @@ class AutoCalibrator(OneOrMany):
     Three or more classes: the members of the mixture see rows softened to the best temperature.
     Their shares are those that make the rows held out likeliest, with 0.3 pseudo-rows for each
     member; a fold is judged with shares found on the other folds. At most 50,000 rows are used to
-    judge.
+    judge. Above 30 classes, members take a few passes over the rows as they came, and of more than
+    a million scores a single part is held out; `explain` says what was left out, and why.
 
     Cost: O(N log N) for the table, and cv + 1 fits of each candidate.
 
@@ -310,6 +308,7 @@ class AutoCalibrator(OneOrMany):
         folds: int,
         count_values: Callable[[Map], int],
         notes: tuple[str, ...] = (),
+        out: tuple[str, ...] = (),
     ) -> None:
         judged = {name: trial.judged for name, trial in trials.items()}
         chosen, tied = choose(judged, sample)
@@ -323,7 +322,7 @@ class AutoCalibrator(OneOrMany):
             seconds={name: trial.seconds for name, trial in trials.items()},
         )
         self.chosen_ = chosen
-        self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes)
+        self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes, out)
         kept = chosen == BEFORE
         self.refused_ = refusal(self.leaderboard_, self.scores_are_) if kept else None
 
@@ -342,7 +341,9 @@ class AutoCalibrator(OneOrMany):
         trials, sample = judge_classes(
             named, matrix, pairs, clusters, weights=self.weights, progress=self.progress
         )
-        self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(matrix.scores)))
+        some = rows_to_count(matrix.scores)
+        out = left_out(matrix.n_classes, len(matrix))
+        self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(some)), out=out)
         self.calibrator_ = trials[self.chosen_].calibrator
         held = matrix.take(np.concatenate([test for _, test in pairs]))
         self.oof_ = {

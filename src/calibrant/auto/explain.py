@@ -54,6 +54,8 @@ def explanation(
             f"The log loss of {best.name} was smaller still, {_number(best.log_loss)}, but by less "
             "than two standard errors."
         )
+    if board.left_out:
+        parts.append(f"Left out: {'; '.join(board.left_out)}.")
     return " ".join(part for part in parts if part)
 
 

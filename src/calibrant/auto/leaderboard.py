@@ -86,6 +86,8 @@ class Leaderboard(PrintsAsTable):
         The total weight of the rows that were held out.
     notes : tuple of str
         What a reader should know of the figures.
+    left_out : tuple of str
+        Methods that were not tried, and why.
 
     Examples
     --------
@@ -104,6 +106,7 @@ standard error
     level: float
     weight: float
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -124,13 +127,14 @@ standard error
         """Plain values, ready for JSON; infinity becomes "inf". Seconds are left out on demand."""
         names = [name for name in _FIELDS if times or name != "seconds"]
         rows = [{name: json_ready(getattr(row, name)) for name in names} for row in self.rows]
-        return {
+        found = {
             "rows": rows,
             "folds": self.folds,
             "level": self.level,
             "weight": self.weight,
             "notes": list(self.notes),
         }
+        return found | ({"left_out": list(self.left_out)} if self.left_out else {})
 
     def measures(self) -> dict[str, Any]:
         """The figures before and after on rows held out, and their change, as `save` keeps them.
@@ -183,6 +187,7 @@ standard error
             f"fold{'s' * (self.folds != 1)}); gain: in log loss over {BEFORE}; ±: standard error"
         )
         notes = [f"note: {note}" for note in self.notes]
+        notes += [f"left out: {one}" for one in self.left_out]
         sure = [row.name for row in self.rows if row.certain]
         if sure and not any(row.certain and row.chosen for row in self.rows):
             word = "gives" if len(sure) == 1 else "give"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.auto.class_members import FEW_CLASSES, members_for, single_part
 from calibrant.auto.held_out_means import Sample
 from calibrant.auto.scoring import CandidateTrial, Judged, Progress
-from calibrant.calibrators.bls import BLS
 from calibrant.data.score_matrix import ScoreMatrix, row_blocks
 from calibrant.data.weighing import weight_in_rows
 from calibrant.estimators.base import Calibrator
@@ -20,13 +20,13 @@ from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.pooling import counting_rows
 from calibrant.estimators.splits import FOLDS, split_present
+from calibrant.kernels.mixture_shares import mixture_weights
 from calibrant.maps import Softmax, VectorMap, VectorMixture
 from calibrant.maps.vector_mixture import seen_by_members
 from calibrant.metrics.probability_matrix import class_tables
 from calibrant.metrics.ranking import area, one_class
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.scaling.affine_family import deal
-from calibrant.scaling.structured import StructuredScaling
 from calibrant.scaling.temperature import Temperature
 
 __all__ = [
@@ -36,9 +36,8 @@ __all__ = [
     "as_they_came",
     "count_distinct",
     "judge_classes",
-    "members_for",
-    "mixture_weights",
     "row_splits",
+    "rows_to_count",
     "unchanged",
 ]
 
@@ -50,8 +49,8 @@ Pairs = list[tuple[Index, Index]]
 MIXTURE = "mixture"
 #: distinct distributions are counted on at most so many rows
 MOST_COUNTED = 200_000
-#: with more classes than this only the diagonal of the matrix is fitted, not all of its k² entries
-MOST_FULL = 50
+#: and of many classes on rows of about so many scores
+COUNTED_NUMBERS = 1 << 19
 #: members see no probability below a floor: half the smallest that came, but within these limits
 LEAST_FLOOR, LARGEST_FLOOR = 1e-7, 1e-2
 #: folds hold out at most so many rows; candidates are fitted to all rows
@@ -60,28 +59,6 @@ MOST_JUDGED = 50_000
 PSEUDO = 0.3
 #: a member of less than this share is left out of the mixture
 LEAST_SHARE = 1e-3
-
-
-def members_for(k: int, weights: str = "importance") -> dict[str, Any]:
-    """The members of the mixture for k classes; ``weights`` is as in `Calibrator`."""
-    structure = "matrix" if k <= MOST_FULL else "vector"
-
-    def structured(strength: float) -> StructuredScaling:
-        return StructuredScaling(
-            structure=structure,
-            lambda_intercept=strength,
-            lambda_diagonal=strength,
-            lambda_off_diagonal=strength,
-            gate=False,
-            weights=weights,
-        )
-
-    return {
-        "temperature": Temperature(),
-        "structured, weak ridge": structured(0.01),
-        "structured": structured(1.0),
-        "one-vs-rest BLS": CodedCalibrator(BLS(weights=weights)),
-    }
 
 
 @dataclass(frozen=True)
@@ -94,6 +71,8 @@ class View:
 
     def of(self, matrix: ScoreMatrix) -> ScoreMatrix:
         """The matrix that they are fitted to."""
+        if self.input == "score":
+            return matrix
         parts = (
             seen_by_members(matrix.scores[rows], self.input, self.floor, self.factor)
             for rows in row_blocks(*matrix.scores.shape)
@@ -111,8 +90,11 @@ def view_of(matrix: ScoreMatrix) -> View:
     Rows that the best temperature would sharpen are left as they are. The floor is half the
     smallest positive entry, within [1e-7, 1e-2]. Without it the 1e-300 of naive Bayes, or logits in
     the hundreds, would outweigh everything else in a logarithm. Softening comes first, since it
-    keeps apart small entries that would otherwise all be raised to the floor.
+    keeps apart small entries that would otherwise all be raised to the floor. Rows of many classes
+    are seen as they are: a copy of them would be large.
     """
+    if matrix.n_classes > FEW_CLASSES:
+        return View("score", 0.0, 1.0)
     kind = "probability" if matrix.looks_like_probabilities else "logit"
     factor = min(1.0, 1.0 / _fit(Temperature(), matrix).temperature_)
     smallest = 1.0
@@ -134,11 +116,16 @@ def row_splits(
     """Rows to learn from and to judge on, and which rows belong together.
 
     A number of folds is dealt from the rows in the order of their scores; if there are more than
-    `MOST_JUDGED` rows, only so many of them are dealt. ``present`` is as in `split_present`.
+    `MOST_JUDGED` rows, only so many of them are dealt. Of large matrices with many classes a single
+    part is held out. ``present`` is as in `split_present`.
     """
     cv = FOLDS if cv is None else cv
     if isinstance(cv, (int, np.integer)) and groups is None:
         count = min(int(cv), len(matrix))
+        parts = single_part(matrix, count)
+        if parts:
+            fold = deal(matrix, parts)
+            return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], None
         step = -(-len(matrix) // MOST_JUDGED)
         fold = deal(matrix, count * step)
         return [
@@ -166,13 +153,16 @@ def judge_classes(
         named = {name: counting_rows(clone(one)) for name, one in named.items()}
     sample = Sample(held.weight, square, None if clusters is None else clusters[held.rows])
     view = view_of(matrix)
-    seen, members = view.of(matrix), members_for(matrix.n_classes, weights)
+    members = members_for(matrix.n_classes, weights, rows=len(matrix))
+    seen = view.of(matrix)
     bar = Progress((len(named) + len(members)) * (len(pairs) + 1), show=progress)
     inner = {name: _tried(one, seen, held, bar) for name, one in members.items()}
     others = {name: _tried(one, matrix, held, bar) for name, one in named.items()}
     bar.close()
     trials = {
-        BEFORE: CandidateTrial(unchanged(matrix), 0.0, held.judged(held.before), held.before),
+        BEFORE: CandidateTrial(
+            unchanged(matrix), 0.0, held.judged(held.before), held.kept(held.before)
+        ),
         MIXTURE: _mix(inner, held, view),
     }
     for name, one in inner.items():
@@ -200,6 +190,7 @@ class HeldOutMatrix:
 
     def __init__(self, matrix: ScoreMatrix, pairs: Pairs, weights: str) -> None:
         self.pairs = pairs
+        self._rest: tuple[ScoreMatrix, ScoreMatrix] | None = None
         self.rows = np.concatenate([test for _, test in pairs])
         self.fold = np.repeat(np.arange(len(pairs)), [len(test) for _, test in pairs])
         self.codes = matrix.codes[self.rows]
@@ -214,6 +205,20 @@ class HeldOutMatrix:
     @property
     def _folds(self) -> list[NDArray[np.bool_]]:
         return [self.fold == f for f in range(len(self.pairs))]
+
+    def rests(self, matrix: ScoreMatrix) -> Iterator[ScoreMatrix]:
+        """The rows to learn from, fold after fold. A single part is taken once for all candidates,
+        since it may be large."""
+        if len(self.pairs) > 1:
+            yield from (matrix.take(train) for train, _ in self.pairs)
+            return
+        if self._rest is None or self._rest[0] is not matrix:
+            self._rest = matrix, matrix.take(self.pairs[0][0])
+        yield self._rest[1]
+
+    def kept(self, p: Array) -> NDArray[Any]:
+        """Predictions as they are kept: of many classes in float32, to save memory."""
+        return p if p.shape[1] <= FEW_CLASSES else p.astype(np.float32)
 
     def judged(self, p: Array) -> Judged:
         """The losses of predictions of these rows.
@@ -236,7 +241,10 @@ class HeldOutMatrix:
         return {name: self.judged(p).auc for name, p in outputs.items()}
 
     def _area(self, p: Array, parts: list[Any]) -> float | None:
-        """The mean over classes of the share of pairs within parts that are in order."""
+        """The mean over classes of the share of pairs within parts that are in order; None of many
+        classes."""
+        if p.shape[1] > FEW_CLASSES:
+            return None
         pairs, ordered = np.zeros((2, p.shape[1]))
         for here in parts:
             part = ScoreMatrix(p[here], self.codes[here], self.weight[here])
@@ -253,11 +261,11 @@ def _tried(
     calibrator: Any, matrix: ScoreMatrix, held: HeldOutMatrix, bar: Progress
 ) -> CandidateTrial:
     """A candidate fitted to the other rows of each fold, and to all rows."""
-    rests = (matrix.take(train) for train, _ in held.pairs)
+    rests = held.rests(matrix)
     maps, fitted, seconds = bar.fit_all(lambda rest: _fit(calibrator, rest), rests, matrix)
     tests = (matrix.scores[test] for _, test in held.pairs)
     p = np.concatenate([own(scores) for own, scores in zip(maps, tests, strict=True)])
-    return CandidateTrial(fitted.map_, seconds, held.judged(p), p, fitted)
+    return CandidateTrial(fitted.map_, seconds, held.judged(p), held.kept(p), fitted)
 
 
 def _fit(calibrator: Any, matrix: ScoreMatrix) -> Any:
@@ -269,12 +277,16 @@ def _fit(calibrator: Any, matrix: ScoreMatrix) -> Any:
 
 
 def _mix(inner: Mapping[str, CandidateTrial], held: HeldOutMatrix, view: View) -> CandidateTrial:
-    """The average of all members; each fold is judged with shares found on the other folds."""
+    """The average of all members; each fold is judged with shares found on the other folds.
+
+    A single part that is held out is halved for this.
+    """
     rows = np.arange(len(held.codes))
-    own = np.column_stack([one.oof[rows, held.codes] for one in inner.values()])
-    output = np.zeros_like(next(iter(inner.values())).oof)
-    for f in range(len(held.pairs)):
-        here = held.fold == f
+    own = np.column_stack([one.oof[rows, held.codes] for one in inner.values()]).astype(np.float64)
+    output = np.zeros(next(iter(inner.values())).oof.shape)
+    fold = held.fold if len(held.pairs) > 1 else rows % 2
+    for f in range(max(len(held.pairs), 2)):
+        here = fold == f
         shares = mixture_weights(own[~here], held.size[~here], PSEUDO)
         for share, one in zip(shares, inner.values(), strict=True):
             output[here] += share * one.oof[here]
@@ -283,48 +295,13 @@ def _mix(inner: Mapping[str, CandidateTrial], held: HeldOutMatrix, view: View) -
     maps = tuple(one.map for one, k in zip(inner.values(), kept, strict=True) if k)
     average = view.map(shares[kept] / shares[kept].sum(), maps)
     seconds = sum(one.seconds for one in inner.values())
-    return CandidateTrial(average, seconds, held.judged(output), output)
+    return CandidateTrial(average, seconds, held.judged(output), held.kept(output))
 
 
-def mixture_weights(
-    likelihood: Array, weight: Array, pseudo: float = 1.0, steps: int = 100
-) -> Array:
-    """The shares of m members that make n rows likeliest, with a pseudo-count for each member.
-
-    With c = ``pseudo`` and W = Σw, the shares s maximise Σ w·ln(L·s) + c·Σ ln s − (W + c·m)·Σ s.
-    This is concave, and at its maximum the shares sum to one. Newton's method in ln s, with steps
-    halved until the value rises, needs a handful of passes over the rows, where EM needs a
-    thousand. Rows to which no member gave any probability do not count.
-
-    >>> p = np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]])
-    >>> mixture_weights(p, np.ones(3)).round(3).tolist()
-    [0.482, 0.518]
-    """
-    m = int(likelihood.shape[1])
-    largest = likelihood.max(axis=1, initial=0.0)
-    some = largest > 0
-    scaled, w = likelihood[some] / largest[some, None], weight[some]
-    total = float(w.sum()) + pseudo * m
-
-    def height(shares: Array) -> float:
-        rows = float(w @ np.log(scaled @ shares))
-        return rows + pseudo * float(np.log(shares).sum()) - total * float(shares.sum())
-
-    shares = np.full(m, 1.0 / m)
-    before = height(shares)
-    for _ in range(steps):
-        part = scaled * shares / (scaled @ shares)[:, None]
-        slope = w @ part + pseudo - total * shares
-        curve = (part.T * w) @ part + pseudo * np.eye(m)
-        move = np.linalg.solve(curve, slope)
-        size = min(1.0, 0.9 / max(-float(move.min()), 0.9))  # shares stay positive
-        while height(shares * (1.0 + size * move)) < before and size > 1e-9:
-            size *= 0.5
-        new = shares * (1.0 + size * move)
-        if np.abs(new - shares).max() < 1e-12 or size <= 1e-9:
-            break
-        shares, before = new, height(new)
-    return np.asarray(shares / shares.sum())
+def rows_to_count(scores: NDArray[Any]) -> NDArray[Any]:
+    """The rows that distributions are counted on: of many classes only some of them."""
+    n, k = scores.shape
+    return scores if k <= FEW_CLASSES else scores[:: -(-n // max(COUNTED_NUMBERS // k, 1))]
 
 
 def count_distinct(p: Array) -> int:

@@ -218,9 +218,9 @@ def evaluate(
 
 def candidates(methods: Sequence[str]) -> Mapping[str, Any]:
     """Methods by the names that a leaderboard shows; those that are always there are left out."""
-    from calibrant.auto.several_classes import members_for
+    from calibrant.auto.class_members import members_for
 
-    members = members_for(3)
+    members = members_for(3, rows=1)
     named = {}
     for name in dict.fromkeys(methods):
         if name in ALWAYS:

@@ -63,15 +63,25 @@ def read_classes(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any
     return ordered, _positive_label(ordered, pos_label)
 
 
-def read_many(y: Any, *, classes: Any = None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def read_many(
+    y: Any, *, classes: Any = None, columns: int = 0
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Any number of classes, sorted, and which of them each row has; ``classes`` names them all.
+
+    ``columns`` is the number of columns of the scores. Where y lacks some classes, whole numbers
+    from 0 to columns − 1 are the places of columns.
 
     >>> read_many(["b", "c", "b"])
     (array(['b', 'c'], dtype='<U1'), array([0, 1, 0]))
+    >>> read_many([2, 0, 2], columns=4)
+    (array([0, 1, 2, 3]), array([2, 0, 2]))
     """
     array = _vector(to_column(y, "y"))
     found, codes = _unique(array, "y")
     if classes is None:
+        places = found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < columns
+        if places and len(found) < columns:
+            return np.arange(columns), found.astype(np.intp)[codes]
         return found, codes
     known, _ = _unique(_row(to_column(classes, "classes")), "classes")
     where = [int(np.argmax(hit)) if (hit := _are(known, value)).any() else -1 for value in found]

@@ -168,10 +168,12 @@ def read_matrix(
     """Scores of k classes, labels and weights of the same rows, checked and coded; and the classes.
 
     Column j of the scores is the j-th class in sorted order. ``classes`` names them all where y
-    may lack some, in that order.
+    may lack some, in that order. Labels that are whole numbers from 0 to k − 1 need no names.
 
-    >>> read_matrix([[1.0, 0.0], [0.0, 2.0]], [0, 0], None, [0, 1])[1].tolist()
-    [0, 1]
+    >>> read_matrix([[1.0, 0.0], [0.0, 2.0]], ["a", "a"], None, ["a", "b"])[1].tolist()
+    ['a', 'b']
+    >>> read_matrix([[1.0, 0.0, 0.5], [0.0, 2.0, 0.5]], [0, 2])[1].tolist()
+    [0, 1, 2]
     """
     clean = read_score_matrix(scores)
     known, codes = read_classes_of(y, clean.shape[1], classes)
@@ -186,11 +188,13 @@ def read_matrix(
 
 def read_classes_of(y: Any, columns: int, classes: Any = None) -> tuple[NDArray[Any], Index]:
     """The classes, as many as there are columns, and the code of each label."""
-    known, codes = read_many(y, classes=classes)
+    known, codes = read_many(y, classes=classes, columns=columns)
     if classes is None and len(known) != columns:
+        lacks = "name them all with classes=[...], since y lacks some."
+        more = "add the columns that are missing, or correct y."
         raise InputError(
             f"scores have {columns} columns, but y holds {_counted(known)}. Every class must have "
-            "its column, in sorted order: name them all with classes=[...] if y lacks some."
+            f"its column, in sorted order: {lacks if len(known) < columns else more}"
         )
     if classes is not None:
         given = [plain(label) for label in to_column(classes, "classes")]
@@ -253,10 +257,11 @@ def read_score_matrix(
 def _check_finite_rows(array: Scores, name: str) -> None:
     count, first = _bad_rows(array, lambda part: ~np.isfinite(part).all(axis=1))
     if count:
-        word = "NaN" if np.isnan(array[first]).any() else "infinity"
+        column = int(np.argmin(np.isfinite(array[first])))
+        word = "NaN" if np.isnan(array[first, column]) else "infinity"
         raise InputError(
             f"{name} must be finite: {count} of {len(array)} rows hold NaN or infinity (first at "
-            f"row {first}: {word}). Drop or impute them first."
+            f"row {first}, column {column}: {word}). Drop or impute them first."
         )
 
 

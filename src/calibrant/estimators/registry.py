@@ -55,6 +55,8 @@ OF_CLASSES: dict[str, tuple[str, str]] = {
     "matrix": ("MatrixScaling", "a matrix on the logits, held back by ridges"),
     "dirichlet": ("Dirichlet", "the same on the logarithms of probabilities"),
     "structured": ("StructuredScaling", "as many parameters as the rows allow"),
+    "ensemble-temperature": ("EnsembleTemperature", "a temperature, mixed with even odds (ETS)"),
+    "top-label": ("TopLabelCalibrator", "a smooth curve for the largest: any number of classes"),
 }
 
 #: calibrators that look at more than scores, which the command line does not offer
@@ -80,6 +82,7 @@ PLAIN: dict[str, str] = {
     "ENIR": "an average of steps",
     "ELiTE": "an average of broken lines",
     "Temperature": "one factor for all",
+    "EnsembleTemperature": "one factor for all, mixed with even odds",
     "mixture": "an average of several methods",
 }
 

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import ConvergenceError
-from calibrant.kernels.descent import descend, newton_step
+from calibrant.kernels.blas_threads import one_thread
+from calibrant.kernels.descent import ENOUGH, descend, newton_step
+from calibrant.kernels.nearly_solved import Solve, by_pairs, by_rows
 
 __all__ = [
     "SoftmaxFit",
@@ -21,6 +23,7 @@ __all__ = [
     "TemperatureFit",
     "fit_softmax",
     "fit_temperature",
+    "forms_hessian",
     "objective",
     "row_losses",
     "spread",
@@ -36,8 +39,13 @@ FLATTEST = 1e-3
 #: precision of every parameter in units of the spread, per unit of weight (so that neither the
 #: scale of the weights nor repeated rows matter): it has no effect unless the classes separate
 RIDGE = 1e-7
-#: with more parameters than this, conjugate gradients find Newton's direction
-DENSE = 600
+#: with more parameters than this, conjugate gradients find Newton's direction: of a full matrix,
+#: and of factors and offsets, whose products with the Hessian are much cheaper than the Hessian
+DENSE, DENSE_VECTOR = 600, 80
+#: while conjugate gradients run, up to so many probabilities are kept
+SHARES_KEPT = 1 << 22
+#: conjugate gradients end where what is left is below this share of what ends the descent
+BELOW = 1e-3
 
 
 # --- temperature --------------------------------------------------------------------------------
@@ -55,10 +63,11 @@ class TemperatureFit(NamedTuple):
 def spread(source: Source) -> float:
     """Root mean square difference of two entries of a row, weighted; 1 where all are equal."""
     total = weight = 0.0
-    for x, _, w in source():
-        centred = x - x.mean(axis=1, keepdims=True)
-        total += 2.0 / (x.shape[1] - 1) * float(w @ np.einsum("ij,ij->i", centred, centred))
-        weight += float(w.sum())
+    with one_thread():
+        for x, _, w in source():
+            centred = x - x.mean(axis=1, keepdims=True)
+            total += 2.0 / (x.shape[1] - 1) * float(w @ np.vecdot(centred, centred))
+            weight += float(w.sum())
     return float(np.sqrt(total / weight)) or 1.0
 
 
@@ -77,7 +86,8 @@ def fit_temperature(
     low, high = flattest, np.inf
     t = max(1.0 / size if start is None else start, flattest)
     for passes in range(1, max_passes + 1):
-        loss, slope, curve = _along(source, t, size, smoothing)
+        with one_thread():
+            loss, slope, curve = _along(source, t, size, smoothing)
         if t == flattest and slope >= 0.0:
             return TemperatureFit(t, loss, slope, passes)
         low, high = (t, high) if slope < 0.0 else (low, t)
@@ -103,19 +113,25 @@ def _along(source: Source, t: float, size: float, smoothing: float) -> tuple[flo
     for x, codes, w in source():
         # differences to the own class: the loss is then ln Σ exp, with no cancellation
         u = x - x[np.arange(len(x)), codes][:, None]
-        tu = t * u
-        top = tu.max(axis=1, keepdims=True)
-        e = np.exp(tu - top)
-        total = e.sum(axis=1)
-        mean = np.einsum("ij,ij->i", e, u) / total
-        square = np.einsum("ij,ij,ij->i", e, u, u) / total
+        e, top, total = _powers(t * u)
+        e *= u
+        mean = e.sum(axis=1) / total
+        square = np.vecdot(e, u) / total
         target = smoothing * u.mean(axis=1) if smoothing else 0.0
-        loss += float(w @ (np.log(total) + top[:, 0] - t * target))
+        loss += float(w @ (np.log(total) + top - t * target))
         slope += float(w @ (mean - target))
         curve += float(w @ np.maximum(square - mean * mean, 0.0))
         weight += float(w.sum())
     ridge = RIDGE * weight * size * size
     return loss + 0.5 * ridge * t * t, slope + ridge * t, curve + ridge
+
+
+def _powers(eta: Array) -> tuple[Array, Array, Array]:
+    """exp(η − top) of each row, written over η; top, the largest of the row; and their sum."""
+    top = eta.max(axis=1)
+    eta -= top[:, None]
+    np.exp(eta, out=eta)
+    return eta, top, eta.sum(axis=1)
 
 
 # --- vector and matrix --------------------------------------------------------------------------
@@ -154,6 +170,8 @@ class _SoftmaxPoint(NamedTuple):
     gradient: Array
     hessian: Array | None
     diagonal: Array
+    #: of factors and offsets: the Hessian's entry between those of one class
+    between: Array
 
 
 def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> SoftmaxFit:
@@ -161,70 +179,117 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
 
     Notes
     -----
-    With p parameters of k classes a step costs O(n·p²) up to 600 parameters, where the Hessian is
-    formed, and O(n·p) times the steps of conjugate gradients above.
+    With p parameters of k classes a step costs O(n·p²) where the Hessian is formed (see
+    `forms_hessian`), and else O(n·p) times the steps of conjugate gradients.
     """
-    dense = start.size <= DENSE
+    dense = forms_hessian(start.size, full=problem.full)
+    keeps = not dense and sum(x.size for x, _, _ in problem.source()) <= SHARES_KEPT
+    with one_thread():
+        moments = _moments(problem) if problem.full and not dense else None
 
     def at(theta: Array) -> _SoftmaxPoint:
         return _evaluate(problem, theta, dense)
 
     def step(here: _SoftmaxPoint) -> Array:
         if here.hessian is None:
-            return _conjugate(problem, here.theta, here)
+            curve = here.diagonal[:, -1] - problem.strength[:, -1]
+            nearly = (
+                by_pairs(here.diagonal, here.between)
+                if moments is None
+                else by_rows(moments, problem.strength, curve)
+            )
+            return _conjugate(problem, here, nearly, keeps)
         return newton_step(here.hessian, here.gradient)
 
-    found = descend(at, at(start), step, problem.total, max_steps).required()
-    last = _evaluate(problem, found.theta, False)
+    with one_thread():
+        found = descend(at, at(start), step, problem.total, max_steps).required()
+        last = _evaluate(problem, found.theta, False)
     gradient = float(np.abs(last.gradient).max())
     return SoftmaxFit(found.theta, last.objective, gradient, found.steps)
 
 
+def forms_hessian(parameters: int, *, full: bool) -> bool:
+    """Whether a fit of so many parameters forms its Hessian."""
+    return parameters <= (DENSE if full else min(DENSE, DENSE_VECTOR))
+
+
 def _scores(theta: Array, x: Array, full: bool) -> Array:
     """η = W·x + b or v·x + b."""
+    eta = x @ theta[:, :-1].T if full else x * theta[:, 0].copy()
+    eta += theta[:, -1].copy()
+    return np.asarray(eta)
+
+
+def _collect(share: Array, parts: Array, x: Array, full: bool) -> Array:
+    """Σ share·parts·∂η/∂θ, with a share for each row; parts are written over."""
     if full:
-        return x @ theta[:, :-1].T + theta[:, -1]
-    return x * theta[:, 0] + theta[:, 1]
+        parts *= share[:, None]
+        return np.column_stack((parts.T @ x, parts.sum(axis=0)))
+    last = share @ parts
+    parts *= x
+    return np.column_stack((share @ parts, last))
 
 
-def _softmax(eta: Array) -> tuple[Array, Array]:
-    """Probabilities and ln Σ exp of each row."""
-    top = eta.max(axis=1, keepdims=True)
-    p = np.exp(eta - top)
-    total = p.sum(axis=1, keepdims=True)
-    p /= total
-    return p, (np.log(total) + top)[:, 0]
+def _slopes(
+    problem: SoftmaxProblem, e: Array, total: Array, x: Array, codes: Index, w: Array
+) -> Array:
+    """Σ w·(p − target)·∂η/∂θ of a block, p = e / total; e is written over."""
+    k, kept, even = x.shape[1], 1.0 - problem.smoothing, problem.smoothing / x.shape[1]
+    rows = np.arange(len(x))
+    if problem.full:
+        e /= total[:, None]
+        e[rows, codes] -= kept
+        if even:
+            e -= even
+        return _collect(w, e, x, True)
+    slopes = _collect(w / total, e, x, False)
+    slopes[:, 0] -= kept * np.bincount(codes, w * x[rows, codes], minlength=k)
+    slopes[:, 1] -= kept * np.bincount(codes, w, minlength=k)
+    if even:
+        slopes -= even * np.column_stack((w @ x, np.full(k, w.sum())))
+    return slopes
 
 
-def _collect(residual: Array, x: Array, full: bool) -> Array:
-    """Σ residual·∂η/∂θ."""
-    last = residual.sum(axis=0)
-    if full:
-        return np.column_stack((residual.T @ x, last))
-    return np.column_stack((np.einsum("ij,ij->j", residual, x), last))
+def _losses(problem: SoftmaxProblem, eta: Array, codes: Index) -> tuple[Array, Array, Array]:
+    """The loss of each row of a block, exp(η − top) written over η, and their sums."""
+    aim = (1.0 - problem.smoothing) * eta[np.arange(len(eta)), codes]
+    if problem.smoothing:
+        aim += problem.smoothing * eta.mean(axis=1)
+    e, top, total = _powers(eta)
+    return np.log(total) + (top - aim), e, total
 
 
 def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoint:
     """Loss, gradient and (if dense) Hessian in one pass over the blocks."""
-    away, full, k = theta - problem.centre, problem.full, len(theta)
+    away, full = theta - problem.centre, problem.full
     loss = 0.5 * float((problem.strength * away * away).sum())
     gradient, diagonal = problem.strength * away, problem.strength.copy()
     hessian = np.diag(problem.strength.reshape(-1)) if dense else None
+    between = np.zeros(len(theta))
     for x, codes, w in problem.source():
-        eta = _scores(theta, x, full)
-        p, lse = _softmax(eta)
-        own = eta[np.arange(len(x)), codes]
-        aim = (1.0 - problem.smoothing) * own + problem.smoothing * eta.mean(axis=1)
-        loss += float(w @ (lse - aim))
-        residual = p - problem.smoothing / k
-        residual[np.arange(len(x)), codes] -= 1.0 - problem.smoothing
-        gradient += _collect(residual * w[:, None], x, full)
+        losses, e, total = _losses(problem, _scores(theta, x, full), codes)
+        loss += float(w @ losses)
         if hessian is not None:
-            hessian += _curvature(p, x, w, full)
+            hessian += _curvature(e / total[:, None], x, w, full)
         else:
-            share = p * (1.0 - p) * w[:, None]
-            diagonal += _collect(share, x * x, full)
-    return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal)
+            own, mixed = _own_curvature(e, x, w / total, total, full)
+            diagonal += own
+            between += mixed
+        gradient += _slopes(problem, e, total, x, codes, w)
+    return _SoftmaxPoint(theta, loss, gradient, hessian, diagonal, between)
+
+
+def _own_curvature(
+    e: Array, x: Array, share: Array, total: Array, full: bool
+) -> tuple[Array, Array | float]:
+    """Σ w·p(1 − p)·(∂η/∂θ)², the diagonal of the Hessian of a block, p = e / total; and, of factors
+    and offsets, what is between the two of a class."""
+    if full:
+        spare = e * (1.0 - e / total[:, None])
+        return _collect(share, spare, x * x, full), 0.0
+    ex, squared = e * x, share / total
+    last, mixed = share @ e - squared @ (e * e), share @ ex - squared @ (ex * e)
+    return np.column_stack((share @ (ex * x) - squared @ (ex * ex), last)), mixed
 
 
 def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
@@ -247,48 +312,84 @@ def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
     return np.asarray(result)
 
 
-def _conjugate(
-    problem: SoftmaxProblem, theta: Array, here: _SoftmaxPoint, max_steps: int = 200
-) -> Array:
-    """The Newton direction by conjugate gradients on Hessian products, scaled by the diagonal.
+def _moments(problem: SoftmaxProblem) -> Array:
+    """The weighted mean of f·fᵀ, f = (x, 1)."""
+    k = len(problem.centre)
+    result = np.zeros((k + 1, k + 1))
+    for x, _, w in problem.source():
+        f = np.column_stack((x, np.ones(len(x))))
+        result += (f * w[:, None]).T @ f
+    return result / problem.total
 
-    It is the more exact the nearer the optimum is, so that the last steps are Newton's own.
+
+def _conjugate(
+    problem: SoftmaxProblem, here: _SoftmaxPoint, nearly: Solve, keeps: bool, max_steps: int = 200
+) -> Array:
+    """The Newton direction by conjugate gradients on Hessian products, helped by ``nearly``.
+
+    It is the more exact the nearer the optimum is, so that the last steps are Newton's own; but
+    what is far below the gain that `descend` looks for is not sought.
     """
-    norm = float(np.sqrt((here.gradient**2 / here.diagonal).sum()))
+    norm = float(np.sqrt((here.gradient * nearly(here.gradient)).sum()))
     wanted = norm * min(0.1, np.sqrt(norm / max(problem.total, 1.0)))
-    direction, residual = np.zeros_like(theta), -here.gradient
-    scaled = residual / here.diagonal
+    wanted = max(wanted, min(BELOW * np.sqrt(ENOUGH * abs(here.objective)), 0.5 * norm))
+    shares = _shares(problem, here.theta) if keeps else None
+    direction, residual = np.zeros_like(here.theta), -here.gradient
+    scaled = nearly(residual)
     search, size = scaled, float((residual * scaled).sum())
     for _ in range(max_steps):
         if np.sqrt(size) <= wanted:
             break
-        product = _product(problem, theta, search)
+        product = _product(problem, here.theta, search, shares)
         length = size / float((search * product).sum())
         direction = direction + length * search
         residual = residual - length * product
-        scaled = residual / here.diagonal
+        scaled = nearly(residual)
         size, before = float((residual * scaled).sum()), size
         search = scaled + size / before * search
     return direction
 
 
-def _product(problem: SoftmaxProblem, theta: Array, v: Array) -> Array:
-    """Hessian times v."""
+def _shares(problem: SoftmaxProblem, theta: Array) -> list[Array]:
+    """The probabilities of all blocks."""
+    found = []
+    for x, _, _ in problem.source():
+        e, _, total = _powers(_scores(theta, x, problem.full))
+        e /= total[:, None]
+        found.append(e)
+    return found
+
+
+def _product(
+    problem: SoftmaxProblem, theta: Array, v: Array, shares: list[Array] | None = None
+) -> Array:
+    """Hessian times v; ``shares`` are the probabilities of all blocks, where they are known."""
     result = problem.strength * v
-    for x, _, w in problem.source():
-        p, _ = _softmax(_scores(theta, x, problem.full))
+    for i, (x, _, w) in enumerate(problem.source()):
         move = _scores(v, x, problem.full)
-        change = p * (move - np.einsum("ij,ij->i", p, move)[:, None])
-        result = result + _collect(change * w[:, None], x, problem.full)
+        total: Array | float = 1.0
+        if shares is None:
+            p, _, total = _powers(_scores(theta, x, problem.full))
+        else:
+            p = shares[i]
+        move -= (np.vecdot(p, move) / total)[:, None]
+        move *= p
+        result += _collect(w / total, move, x, problem.full)
     return result
 
 
 def objective(problem: SoftmaxProblem, theta: Array) -> float:
     """What `fit_softmax` minimises, at θ."""
-    return _evaluate(problem, theta, False).objective
+    away = theta - problem.centre
+    loss = 0.5 * float((problem.strength * away * away).sum())
+    for x, codes, w in problem.source():
+        loss += float(w @ _losses(problem, _scores(theta, x, problem.full), codes)[0])
+    return loss
 
 
 def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
     """The log loss of each row of a block."""
     eta = _scores(theta, x, full)
-    return np.asarray(_softmax(eta)[1] - eta[np.arange(len(x)), codes])
+    own = eta[np.arange(len(x)), codes]
+    _, top, total = _powers(eta)
+    return np.asarray(np.log(total) + (top - own))

@@ -11,6 +11,7 @@ from calibrant.maps.mixture import Mixture
 from calibrant.maps.piecewise import Piecewise
 from calibrant.maps.segmented import Segmented
 from calibrant.maps.softmax import Softmax
+from calibrant.maps.top_label import TopLabel
 from calibrant.maps.vector_mixture import VectorMixture
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Piecewise",
     "Segmented",
     "Softmax",
+    "TopLabel",
     "VectorMap",
     "VectorMixture",
     "map_from_dict",

@@ -122,13 +122,36 @@ class Softmax(VectorMap):
             return self.matrix
         return np.diag(np.broadcast_to(self.matrix, self.bias.shape))
 
-    def features(self, scores: Array) -> Array:
-        """x of a block of float64 rows: what W multiplies."""
+    def features(self, scores: Array, log_totals: Array | None = None) -> Array:
+        """x of a block of float64 rows: what W multiplies.
+
+        ``log_totals`` are those of the rows, where they are known already.
+        """
         if self.input == "probability":
-            z = np.log(np.clip(scores, self.floor, 1.0))
+            z = np.clip(scores, self.floor, 1.0)
+            np.log(z, out=z)
         else:
             z = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
-        return z if self.inner is None else log_softmax(self.inner * z)
+        if self.inner is None:
+            return z
+        z *= self.inner
+        if log_totals is None:
+            return log_softmax(z)
+        for part in log_totals.T:
+            z -= part[:, None]
+        return z
+
+    def log_totals(self, scores: Array) -> Array:
+        """ln Σ exp(inner·z) of some float64 rows, which `features` takes off.
+
+        As two numbers a row, so that large logits lose no digits: the largest inner·z, and what is
+        above that.
+        """
+        z = replace(self, inner=None).features(scores)
+        z *= 1.0 if self.inner is None else self.inner
+        top = z.max(axis=1)
+        z -= top[:, None]
+        return np.column_stack((top, np.log(np.exp(z, out=z).sum(axis=1))))
 
     def _eta(self, scores: Array) -> Array:
         x = self.features(scores)

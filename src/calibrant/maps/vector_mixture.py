@@ -89,7 +89,10 @@ class VectorMixture(VectorMap):
 
     @property
     def reads(self) -> str:
-        return self.input
+        if self.input != "score":
+            return self.input
+        same = {member.reads for member in self.members}
+        return same.pop() if len(same) == 1 else "score"
 
     @property
     def takes_probabilities(self) -> bool:

@@ -117,7 +117,7 @@ def _given(matrix: ScoreMatrix, **beside: Any) -> LabelledMatrix:
 def _columns_of(y: Any, columns: int, classes: Any) -> tuple[NDArray[Any], Index]:
     """The label of each column, and the column of each row's own class."""
     if classes is None:
-        found, codes = read_many(y)
+        found, codes = read_many(y, columns=columns)
         if len(found) != columns:
             shown = ", ".join(repr(plain(label)) for label in found[:5])
             many = "es" if len(found) != 1 else ""

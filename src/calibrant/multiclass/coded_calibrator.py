@@ -26,7 +26,7 @@ from calibrant.multiclass.code_columns import (
     weighted_code,
 )
 from calibrant.multiclass.codes import Code, read_code
-from calibrant.scaling.base import Views
+from calibrant.scaling.base import Views, count_columns
 
 __all__ = ["CodedCalibrator"]
 
@@ -117,7 +117,9 @@ class CodedCalibrator(ScoreTransformer, ColumnsCalibrator, Views):
         """
         self._check_fit(scores, y)
         calibrator = self._of_one_column()
-        classes, codes = read_many(y, classes=self.classes)
+        own = isinstance(self.code, str) and self.code == "one_vs_rest"  # a column for each class
+        columns = count_columns(scores) if own else 0
+        classes, codes = read_many(y, classes=self.classes, columns=columns)
         _check_order(self.classes, classes)
         if len(classes) < 2:
             raise InputError(

@@ -14,11 +14,13 @@ from calibrant.plan.map_input import MapInput, PlanTarget, start
 from calibrant.plan.nodes import Node, PlanPrinter
 
 __all__ = [
+    "AHEAD",
     "Affine",
     "Among",
     "Combined",
     "EachColumn",
     "Exponentials",
+    "LargestMapped",
     "LogSoftmax",
     "Logarithms",
     "Normalised",
@@ -33,12 +35,16 @@ __all__ = [
     "shares_of_largest",
     "shares_of_sum",
     "start_row",
+    "with_largest",
 ]
 
 Array = NDArray[np.float64]
 
 #: logits are cut at ± this, and no parameter may be larger: their products stay finite
 LARGEST_LOGIT = 1e100
+#: an entry that must stay the largest is at least so many times what would make it equal to the
+#: second: float32 still tells them apart
+AHEAD = 1.0 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +131,22 @@ class RowAverage(Row):
     """Σ weight · row."""
 
     terms: tuple[tuple[float, Row], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LargestMapped(RowOf):
+    """A row of sum one whose largest entry is mapped, and whose others share what is left; see
+    `with_largest`.
+
+    Parameters
+    ----------
+    row : the distribution
+    member : the plan of one score, the largest entry
+    k : how many entries there are
+    """
+
+    member: Node
+    k: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,6 +282,10 @@ class _RowEvaluation(PlanPrinter[Array]):
     def row_average(self, node: RowAverage) -> Array:
         return np.asarray(sum(w * self.write(row) for w, row in node.terms))
 
+    def largest_mapped(self, node: LargestMapped) -> Array:
+        p = self.write(node.row)
+        return with_largest(p, evaluate(node.member, p.max(axis=1)))
+
     def combined(self, node: Combined) -> Array:
         r = self.write(node.row)
         p = np.zeros((len(r), len(node.known)))
@@ -275,6 +301,32 @@ def shares_of_sum(x: Array) -> Array:
 def shares_of_largest(x: Array) -> Array:
     """Rows, none below zero, divided by their largest entry, unless that is zero."""
     return _divided(np.maximum(x, 0.0), x.max(axis=1, keepdims=True))
+
+
+def with_largest(p: Array, q: Array) -> Array:
+    """Distributions whose largest entry becomes q, while the others share the rest in proportion.
+
+    q is first raised to where it is just above the second, so that the order of a row stays. Of m
+    entries that are the largest together each becomes q, which is at most 1/m. Where all others are
+    zero, they share evenly.
+
+    >>> p = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
+    >>> with_largest(p, np.array([0.8, 0.8])).round(3).tolist()
+    [[0.8, 0.12, 0.08], [0.8, 0.1, 0.1]]
+    >>> with_largest(p[:1], np.array([0.1])).round(3).tolist()
+    [[0.375, 0.375, 0.25]]
+    """
+    k = p.shape[1]
+    is_top = p == p.max(axis=1, keepdims=True)
+    ties = is_top.sum(axis=1, keepdims=True)
+    others = np.where(is_top, 0.0, p)
+    second, rest = others.max(axis=1, keepdims=True), others.sum(axis=1, keepdims=True)
+    some = rest > 0.0
+    equal = np.where(some, second / np.where(some, rest + ties * second, 1.0), 1.0 / k)
+    top = np.minimum(np.maximum(q[:, None], AHEAD * equal), 1.0 / ties)
+    left = np.maximum(1.0 - ties * top, 0.0)
+    share = np.where(some, others / np.where(some, rest, 1.0), 1.0 / np.maximum(k - ties, 1))
+    return np.asarray(np.where(is_top, top, share * left))
 
 
 def _divided(x: Array, whole: Array) -> Array:

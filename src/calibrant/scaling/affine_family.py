@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.kernels.softmax import (
-    DENSE,
     RIDGE,
     SoftmaxFit,
     SoftmaxProblem,
     Source,
     fit_softmax,
     fit_temperature,
+    forms_hessian,
     objective,
     row_losses,
     spread,
@@ -97,7 +97,7 @@ class Family:
     @property
     def is_small(self) -> bool:
         """Whether Hessians are formed. Only then is a strength chosen on rows held out."""
-        return self.k * self.shape[1] <= DENSE
+        return forms_hessian(self.k * self.shape[1], full=self.full)
 
     @property
     def budget(self) -> int:
@@ -127,6 +127,8 @@ class Family:
         """The fit of least objective. It begins at the best of the identity, the scores as they
         are, and ``start`` (by default a temperature)."""
         problem = self._problem(strength(self.total), self.source, self.total)
+        if self.tuned and start is None:  # the identity is the best temperature
+            return fit_softmax(problem, self.identity)
         warm = self._temperature(self.source) if start is None else start
         starts = [self.identity, self.unchanged, warm]
         return fit_softmax(problem, min(starts, key=lambda theta: objective(problem, theta)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator, Number
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
+from calibrant.kernels.softmax import TemperatureFit, fit_temperature
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap
 from calibrant.version import __version__
@@ -46,6 +47,8 @@ Index = NDArray[np.intp]
 LABEL_SMOOTHING: Number = Number(0.0, 0.999)
 #: features of up to so many numbers are kept between the passes of a fit; more are made anew
 KEPT = 1 << 22
+#: a matrix of more numbers than this gets a first, rough temperature from some of its rows
+ROUGH = 1 << 20
 
 
 class Views:
@@ -95,7 +98,8 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
     weights : {"importance", "counts"}, default="importance"
         See `Calibrator`.
     classes : k labels in sorted order, default: those found in y
-        Column j of the scores is the j-th class. Needed where y may lack some of them.
+        Column j of the scores is the j-th class. Needed where y may lack some of them, unless
+        labels are whole numbers from 0 to k − 1.
 
     Attributes
     ----------
@@ -200,17 +204,34 @@ class Reading:
         self, *, inner: float | None = None, size: float = 1.0
     ) -> Callable[[], Iterator[tuple[Array, Index, Array]]]:
         """A function that makes the blocks (x / size, codes, weights) of the rows' features."""
-        read = self.map(1.0, np.zeros(self.matrix.n_classes), inner).features
-        matrix = self.matrix
+        reader = self.map(1.0, np.zeros(self.matrix.n_classes), inner)
+        matrix, totals = self.matrix, None
+        small = matrix.scores.size <= KEPT
+        if inner is not None and not small:  # found once, and not again in each pass
+            totals = np.concatenate([reader.log_totals(x) for x, _, _ in matrix.blocks()])
 
         def blocks() -> Iterator[tuple[Array, Index, Array]]:
+            start = 0
             for scores, codes, weight in matrix.blocks():
-                yield read(scores) / size, codes, weight
+                stop = start + len(codes)
+                x = reader.features(scores, None if totals is None else totals[start:stop])
+                if size != 1.0:
+                    x /= size
+                start = stop
+                yield x, codes, weight
 
-        if matrix.scores.size > KEPT:
+        if not small:
             return blocks
         kept = list(blocks())
         return lambda: iter(kept)
+
+    def temperature(self, *, smoothing: float = 0.0) -> TemperatureFit:
+        """The best temperature for the rows."""
+        step, start = -(-self.matrix.scores.size // ROUGH), None
+        if step > 1:  # a pass over all rows takes long: begin near the optimum
+            some = replace(self, matrix=self.matrix.take(np.arange(0, len(self.matrix), step)))
+            start = fit_temperature(some.source(), smoothing=smoothing).factor
+        return fit_temperature(self.source(), smoothing=smoothing, start=start)
 
 
 def reading(matrix: ScoreMatrix, scale: str) -> Reading:

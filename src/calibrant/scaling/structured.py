@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
-from calibrant.kernels.softmax import fit_temperature
 from calibrant.maps import VectorMap
 from calibrant.scaling.affine import AffineCalibrator
 from calibrant.scaling.affine_family import Family
@@ -56,7 +55,7 @@ class StructuredScaling(AffineCalibrator):
     Σ loss + λ_b·k·Σ b² + λ_v·k·Σ v² + λ_M·k(k−1)·Σ M² (structured matrix and vector scaling [1]_):
     the more parameters of a kind there are, the more each is shrunk. So few rows give nearly
     temperature scaling, and many nearly matrix scaling. Convex; Newton's method, O(n·k⁴) per step
-    up to 24 classes (vector: O(n·k²) up to 300), conjugate gradients above. A constant added to the
+    up to 24 classes (vector: O(n·k²) up to 40), conjugate gradients above. A constant added to the
     logits of a row changes nothing. Weights count in units of rows. Zero probabilities are read as
     half the smallest positive one.
 
@@ -115,7 +114,7 @@ class StructuredScaling(AffineCalibrator):
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read, k = reading(matrix, self.scale), matrix.n_classes
-        factor = fit_temperature(read.source(), smoothing=self.label_smoothing).factor
+        factor = read.temperature(smoothing=self.label_smoothing).factor
         self.temperature_ = 1.0 / factor
         full = self.structure == "matrix"
         family = Family(read, full=full, smoothing=self.label_smoothing, inner=factor, tuned=True)

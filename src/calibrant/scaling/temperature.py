@@ -18,14 +18,13 @@ from calibrant.estimators.base import (
     on_logit_scale,
 )
 from calibrant.kernels.logistic import STEEPEST, fit_logistic
-from calibrant.kernels.softmax import RIDGE, fit_temperature
+from calibrant.kernels.softmax import RIDGE
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.checks import in_blocks
 from calibrant.scaling.base import (
     LABEL_SMOOTHING,
     OneOrMany,
-    Reading,
     count_columns,
     reading,
 )
@@ -36,8 +35,6 @@ Array = NDArray[np.float64]
 
 #: the flattest map: 1/T times the logits' root mean square is at least this
 FLATTEST = 1e-3
-#: a matrix of more numbers than this gets a first, rough temperature from some of its rows
-ROUGH = 1 << 20
 
 
 class Temperature(OneOrMany):
@@ -161,13 +158,8 @@ class Temperature(OneOrMany):
         return Logistic(0.0, (("z" if on_logit else "x", slope),), clip)
 
     def _fit_matrix(self, matrix: ScoreMatrix) -> VectorMap:
-        read, start = reading(matrix, self.scale), None
-        step = -(-matrix.scores.size // ROUGH)
-        if step > 1:  # a pass over all rows takes long: begin near the optimum
-            some = matrix.take(np.arange(0, len(matrix), step))
-            rough = Reading(some, read.input, read.floor).source()
-            start = fit_temperature(rough, smoothing=self.label_smoothing).factor
-        found = fit_temperature(read.source(), smoothing=self.label_smoothing, start=start)
+        read = reading(matrix, self.scale)
+        found = read.temperature(smoothing=self.label_smoothing)
         self.temperature_ = 1.0 / found.factor
         return read.map(found.factor, np.zeros(matrix.n_classes))
 

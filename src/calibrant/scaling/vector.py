@@ -44,14 +44,14 @@ class VectorScaling(AffineCalibrator):
 
     Notes
     -----
-    Convex in v and b; Newton's method, O(n·k²) per step up to 300 classes, conjugate gradients
+    Convex in v and b; Newton's method, O(n·k²) per step up to 40 classes, conjugate gradients
     above. A ridge of 1e-7·Σw towards the identity keeps the fit finite where classes separate or y
     lacks one. Only ratios of weights matter. Zero probabilities are read as half the smallest
     positive one. On logits the map changes if a constant is added to all logits of a row, as
     published; `StructuredScaling` does not change.
 
     The gate holds rows out in five folds, made of at most 20,000 rows and dealt in the order of
-    their scores: nothing is random. Where this would take too long (1,400 rows of 300 classes), it
+    their scores: nothing is random. Where this would take too long (6,700 rows of 300 classes), it
     holds out a single part, a fifth and at most 5,000 of the rows, and judges a fit to all the
     others.
 

@@ -83,6 +83,24 @@ class OnnxRowPrinter(PlanPrinter[Tensor]):
         x = self.write(node.row)
         return _share(x, self.graph.total(x, 1))
 
+    def largest_mapped(self, node: row_nodes.LargestMapped) -> Tensor:
+        """The formula of `row_nodes.with_largest`."""
+        graph, p = self.graph, self.write(node.row)
+        top = graph.greatest(p, 1)
+        below = p < top
+        others = graph.where(below, p, graph.like(p, 0.0))
+        ties = float(node.k) - graph.total(graph.number(below), 1)
+        second, rest = graph.greatest(others, 1), graph.total(others, 1)
+        some = rest > 0.0
+        whole = graph.where(some, rest, 1.0)
+        equal = graph.where(some, second / (whole + ties * second), 1.0 / node.k)
+        mapped = graph.expand(OnnxPrinter(graph.squeeze(top, 1)).write(node.member), 1)
+        first = graph.within(mapped, equal * row_nodes.AHEAD, 1.0 / ties)
+        left = graph.at_least(1.0 - ties * first, 0.0)
+        even = 1.0 / graph.at_least(float(node.k) - ties, 1.0)
+        share = graph.where(some, others / whole, even)
+        return graph.where(below, share * left, first)
+
     def row_average(self, node: row_nodes.RowAverage) -> Tensor:
         return sum_of([self.write(row) * weight for weight, row in node.terms])
 

@@ -101,6 +101,20 @@ def _shares(values: list[float]) -> list[float]:
     return [value / total for value in values] if total > 0.0 else values
 
 
+def _with_largest(p: list[float], q: float) -> list[float]:
+    """The largest value becomes q, or what is just above the second; the others share the rest."""
+    top, k = max(p), len(p)
+    others = [value for value in p if value < top]
+    ties, rest = k - len(others), sum(others)
+    second = max(others, default=0.0)
+    equal = second / (rest + ties * second) if rest > 0.0 else 1.0 / k
+    first = min(max(q, 1.000001 * equal), 1.0 / ties)
+    left = max(1.0 - ties * first, 0.0)
+    even = left / max(k - ties, 1)
+    below = [value / rest * left if rest > 0.0 else even for value in p]
+    return [share if value < top else first for value, share in zip(p, below)]
+
+
 def _normalized(r: list[float]) -> list[float]:
     """The values divided by their sum; all the same where that is zero."""
     total = sum(r)

@@ -83,6 +83,10 @@ class PythonRowPrinter(PlanPrinter[str]):
         first = self.body.keep("first", f"{rows}[0][1]")
         return f"[sum(weight * p[j] for weight, p in {rows}) for j in range(len({first}))]"
 
+    def largest_mapped(self, node: row_nodes.LargestMapped) -> str:
+        p = self.kept(node.row, "p")
+        return f"_with_largest({p}, {function_of(node.member, self.text)}(max({p})))"
+
     def combined(self, node: row_nodes.Combined) -> str:
         r = self.kept(node.row, "r")
         p = COMBINED[node.rule](self, node, r)

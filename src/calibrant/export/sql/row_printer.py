@@ -21,7 +21,10 @@ from calibrant.plan.row_nodes import EachColumn, LogSoftmax, RowInput
 __all__ = ["HEADS", "QuerySteps", "SqlRowPrinter"]
 
 #: the names of columns of steps, before their numbers
-HEADS = ("s", "known", "r", "z", "x", "eta", "largest", "e", "total", "log_total", "step")
+HEADS = (
+    *("s", "known", "r", "z", "x", "eta", "largest", "e", "total", "log_total", "ties", "rest"),
+    "step",
+)
 #: below this exp is no normal number
 LEAST_POWER = -708.0
 #: arguments of one function
@@ -216,6 +219,36 @@ class SqlRowPrinter(PlanPrinter[list[str]]):
         self.numbers()
         terms = [[f"{self.number(w)} * ({p})" for p in self.write(row)] for w, row in node.terms]
         return [total(own) for own in zip(*terms, strict=True)]
+
+    def largest_mapped(self, node: row_nodes.LargestMapped) -> list[str]:
+        """The formula of `row_nodes.with_largest`."""
+        add, number, one = self.steps.add, self.number, self.number(1.0)
+        zero = number(0.0)
+        p = add("The probabilities.", {"x": self.write(node.row)})
+        [top] = add("The largest of them.", {"largest": self._largest(p)})
+        tied = [case([(f"{c} >= {top}", one)], zero) for c in p]
+        below = [case([(f"{c} < {top}", c)], zero) for c in p]
+        others = add("All others.", {"x": below})
+        about = "How many are the largest, the largest of the others, and the sum of these."
+        sums: dict[str, str] = {"largest": self._largest(others), "rest": total(others)}
+        ties, second, rest = add(about, {"ties": total(tied), **sums})
+        [mapped] = add("The largest, calibrated.", {"r": self._member(node.member, top, False)})
+        even = number(row_nodes.AHEAD / node.k)
+        order = f"{number(row_nodes.AHEAD)} * {second} / ({rest} + {ties} * {second})"
+        [least] = add(
+            "The least that keeps the order.", {"r": case([(f"{rest} > {zero}", order)], even)}
+        )
+        most = f"{one} / {ties}"
+        within = case([(f"{mapped} < {least}", least), (f"{mapped} > {most}", most)], mapped)
+        [first] = add("Within the order, and at most one in all.", {"r": within})
+        size = clamp(f"{one} - {ties} * {first}", self.dialect, 0.0)
+        [left] = add("What is left for the others.", {"rest": size})
+        count = number(float(node.k))
+        shares = [
+            case([(f"{rest} > {zero}", f"{c} / {rest} * {left}")], f"{left} / ({count} - {ties})")
+            for c in others
+        ]
+        return [case([(f"{c} >= {top}", first)], own) for c, own in zip(p, shares, strict=True)]
 
     def combined(self, node: row_nodes.Combined) -> list[str]:
         """Shares of the sum; the rules that iterate are refused before."""

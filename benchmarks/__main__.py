@@ -27,6 +27,7 @@ from benchmarks import (
     similarity,
     spline,
     sql,
+    tensors,
     venn_abers,
 )
 
@@ -43,6 +44,7 @@ MEASUREMENTS = {
     "combine": combine.run,
     "scaling": scaling.run,
     "many_classes": many_classes.run,
+    "tensors": tensors.run,
     "venn_abers": venn_abers.run,
     "spline": spline.run,
     "evaluate": evaluate.run,

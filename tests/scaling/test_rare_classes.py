@@ -9,6 +9,7 @@ from scipy.optimize import minimize_scalar
 import calibrant as cal
 from calibrant.errors import ConvergenceError
 from calibrant.kernels import softmax as kernel
+from calibrant.kernels import temperature
 from twins import rare_classes as rare
 
 #: precision of every parameter in units of the spread, for each row
@@ -105,7 +106,7 @@ def test_what_does_not_converge_raises():
         return iter([(z, y, w)])
 
     with pytest.raises(ConvergenceError, match="the temperature must end at its optimum"):
-        kernel.fit_temperature(source, max_passes=2)
+        temperature.fit_temperature(temperature.BlockSums(source), max_passes=2)
     centre = np.column_stack((np.eye(4), np.zeros(4)))
     problem = kernel.SoftmaxProblem(source, np.full((4, 5), 1e-3), centre, 0.0, 4_000.0)
     with pytest.raises(ConvergenceError, match="the fit must end at its optimum"):

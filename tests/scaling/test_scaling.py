@@ -19,6 +19,7 @@ from calibrant.data import score_matrix as matrix_module
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.errors import ConvergenceError
 from calibrant.kernels import softmax as kernel
+from calibrant.kernels import temperature
 from calibrant.maps import Softmax, map_from_dict
 from calibrant.maps import softmax as softmax_map
 from calibrant.scaling import affine_family as affine
@@ -110,7 +111,7 @@ def test_temperature_is_the_least_of_the_naive_objective(table):
     fitted = fit_logits(cal.Temperature(), z, y, w)
     kept = w > 0
     # the twin's ridge is 1e-6, ours 1e-7·Σw
-    twin = naive.temperature(z[kept], y[kept], 1e-6 / kernel.RIDGE * w[kept] / w.sum())
+    twin = naive.temperature(z[kept], y[kept], 1e-6 / temperature.RIDGE * w[kept] / w.sum())
     p, q = fitted.predict_proba(z), np.exp(naive.log_softmax(twin * z))
     assert fitted.temperature_ > 0
     assert np.allclose(p, q, atol=2e-5)
@@ -120,7 +121,8 @@ def test_temperature_is_the_least_of_the_naive_objective(table):
 def test_temperature_of_two_classes_is_that_of_their_difference(seed):
     z, y = draw_rows(60, 2, seed)
     w = np.random.default_rng(seed).random(60) + 0.1
-    found = kernel.fit_temperature(lambda: iter([(z, y, w)]), smoothing=0.2)
+    sums = temperature.BlockSums(lambda: iter([(z, y, w)]))
+    found = temperature.fit_temperature(sums, smoothing=0.2)
     binary = cal.Temperature(scale="raw", label_smoothing=0.2).fit(z[:, 1] - z[:, 0], y, w)
     assert found.factor == pytest.approx(1.0 / binary.temperature_, rel=1e-8)
 

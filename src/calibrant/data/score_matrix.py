@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,19 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import Rows, check_lengths, read_weight, to_numbers
 from calibrant.errors import InputError
+from calibrant.kernels.temperature import FusedSums
 
 __all__ = [
     "SUM_TOLERANCE",
+    "BadRows",
     "ScoreMatrix",
     "are_distributions",
     "check_distributions",
     "read_classes_of",
     "read_matrix",
     "read_score_matrix",
+    "refuse_distributions",
+    "refuse_infinite",
     "row_blocks",
 ]
 
@@ -37,6 +41,7 @@ Index = NDArray[np.intp]
 BLOCK = 1 << 17
 #: how far the sum of a row of probabilities may be from one
 SUM_TOLERANCE = 1e-3
+FOR_LOGITS = 'For logits use scale="raw".'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,6 +125,33 @@ class ScoreMatrix(Frozen):
         """Whether every row is a distribution: entries in [0, 1] that sum to one (± 0.001)."""
         return are_distributions(self.scores)
 
+    @property
+    def size(self) -> int:
+        """n·k, how many scores there are."""
+        return len(self) * self.n_classes
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest score."""
+        return float(self.scores.min()), float(self.scores.max())
+
+    @property
+    def smallest_positive(self) -> float:
+        """The smallest positive score, at most 1."""
+        found = 1.0
+        for rows in row_blocks(*self.scores.shape):
+            part = self.scores[rows]
+            found = min(found, float(part.min(initial=1.0, where=part > 0)))
+        return found
+
+    def check_distributions(self) -> None:
+        """Refuse rows that are not distributions."""
+        check_distributions(self.scores)
+
+    def leading(self, columns: int) -> Scores:
+        """The scores of the first classes."""
+        return self.scores[:, :columns]
+
     def blocks(self) -> Iterator[tuple[Array, Index, Array]]:
         """(scores, codes, weights) of one block of rows after the other, in float64.
 
@@ -130,6 +162,14 @@ class ScoreMatrix(Frozen):
             codes = self.codes[rows]
             weight = np.ones(len(codes)) if self.weight is None else self.weight[rows]
             yield x, codes, weight
+
+    def every(self, step: int) -> ScoreMatrix:
+        """Every so-many-th row."""
+        return self.take(np.arange(0, len(self), step))
+
+    def temperature_sums(self) -> FusedSums | None:
+        """The sums of a temperature fit, where a kernel makes them in one reading of all logits."""
+        return None
 
     def take(self, rows: NDArray[Any]) -> ScoreMatrix:
         """Some of the rows, by index or mask."""
@@ -247,7 +287,8 @@ def read_score_matrix(
     if not len(array):
         raise InputError(f"{name} must have at least one row, but none came (0 samples).")
     if array.dtype != np.float32:
-        array = array.astype(np.float64, copy=False)
+        narrow = array.dtype.kind == "f" and array.dtype.itemsize < 4
+        array = array.astype(np.float32 if narrow else np.float64, copy=False)
     _check_finite_rows(array, name)
     if probabilities:
         check_distributions(array, name)
@@ -257,28 +298,45 @@ def read_score_matrix(
 def _check_finite_rows(array: Scores, name: str) -> None:
     count, first = _bad_rows(array, lambda part: ~np.isfinite(part).all(axis=1))
     if count:
-        column = int(np.argmin(np.isfinite(array[first])))
-        word = "NaN" if np.isnan(array[first, column]) else "infinity"
-        raise InputError(
-            f"{name} must be finite: {count} of {len(array)} rows hold NaN or infinity (first at "
-            f"row {first}, column {column}: {word}). Drop or impute them first."
-        )
+        refuse_infinite(BadRows(count, first, len(array), array[first]), name)
 
 
-def check_distributions(
-    array: Scores, name: str = "scores", *, advice: str = 'For logits use scale="raw".'
-) -> None:
+class BadRows(NamedTuple):
+    """How many of all rows are bad, where the first is, and what it holds."""
+
+    wrong: int
+    first: int
+    rows: int
+    row: NDArray[Any]
+
+
+def refuse_infinite(bad: BadRows, name: str = "scores") -> None:
+    """The error of rows that hold NaN or infinity."""
+    column = int(np.argmin(np.isfinite(bad.row)))
+    word = "NaN" if np.isnan(bad.row[column]) else "infinity"
+    raise InputError(
+        f"{name} must be finite: {bad.wrong} of {bad.rows} rows hold NaN or infinity (first at "
+        f"row {bad.first}, column {column}: {word}). Drop or impute them first."
+    )
+
+
+def check_distributions(array: Scores, name: str = "scores", *, advice: str = FOR_LOGITS) -> None:
     """Refuse rows that are not distributions: entries in [0, 1], sum one (± 0.001)."""
     count, first = _bad_rows(array, _not_distributions)
     if count:
-        shown = ", ".join(f"{value:g}" for value in array[first, :6])
-        with np.errstate(over="ignore"):
-            total = array[first].sum(dtype=np.float64)
-        raise InputError(
-            f"{name} must be probabilities, each row in [0, 1] with the sum 1, but {count} of "
-            f"{len(array)} rows {'is' if count == 1 else 'are'} not (first at row {first}: [{shown}"
-            f"{', …' if array.shape[1] > 6 else ''}], sum {total:g}). {advice}"
-        )
+        refuse_distributions(BadRows(count, first, len(array), array[first]), name, advice)
+
+
+def refuse_distributions(bad: BadRows, name: str = "scores", advice: str = FOR_LOGITS) -> None:
+    """The error of rows that are not distributions."""
+    shown = ", ".join(f"{value:g}" for value in bad.row[:6])
+    with np.errstate(over="ignore"):
+        total = bad.row.sum(dtype=np.float64)
+    raise InputError(
+        f"{name} must be probabilities, each row in [0, 1] with the sum 1, but {bad.wrong} of "
+        f"{bad.rows} rows {'is' if bad.wrong == 1 else 'are'} not (first at row {bad.first}: "
+        f"[{shown}{', …' if len(bad.row) > 6 else ''}], sum {total:g}). {advice}"
+    )
 
 
 def are_distributions(array: Scores) -> bool:

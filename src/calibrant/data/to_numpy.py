@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.doubles import series_of_doubles
 from calibrant.data.naming import open_any
-from calibrant.data.tensors import on_host
 from calibrant.errors import InputError, how_many
+from calibrant.tensors import on_host
 
 __all__ = [
     "is_lazy",

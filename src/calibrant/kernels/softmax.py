@@ -1,4 +1,4 @@
-"""Guarded Newton for softmax fits: a temperature, a factor per class, or a full matrix.
+"""Guarded Newton for softmax fits: a factor and an offset per class, or a full matrix.
 
 Rows come in blocks that may be made when they are needed, so that a fit needs memory for one block
 only. Every objective is convex and never allowed to rise.
@@ -6,39 +6,28 @@ only. Every objective is convex and never allowed to rise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import ConvergenceError
 from calibrant.kernels.blas_threads import one_thread
+from calibrant.kernels.block_arrays import NUMPY, Source, ops_of, powers
 from calibrant.kernels.descent import ENOUGH, descend, newton_step
 from calibrant.kernels.nearly_solved import Solve, by_pairs, by_rows
 
 __all__ = [
     "SoftmaxFit",
     "SoftmaxProblem",
-    "TemperatureFit",
     "fit_softmax",
-    "fit_temperature",
     "forms_hessian",
     "objective",
     "row_losses",
-    "spread",
 ]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-#: makes the blocks (x, codes, weights) anew at each call
-Source = Callable[[], Iterable[tuple[Array, Index, Array]]]
 
-#: the flattest temperature: 1/T times the spread of the logits is at least this
-FLATTEST = 1e-3
-#: precision of every parameter in units of the spread, per unit of weight (so that neither the
-#: scale of the weights nor repeated rows matter): it has no effect unless the classes separate
-RIDGE = 1e-7
 #: with more parameters than this, conjugate gradients find Newton's direction: of a full matrix,
 #: and of factors and offsets, whose products with the Hessian are much cheaper than the Hessian
 DENSE, DENSE_VECTOR = 600, 80
@@ -46,95 +35,6 @@ DENSE, DENSE_VECTOR = 600, 80
 SHARES_KEPT = 1 << 22
 #: conjugate gradients end where what is left is below this share of what ends the descent
 BELOW = 1e-3
-
-
-# --- temperature --------------------------------------------------------------------------------
-
-
-class TemperatureFit(NamedTuple):
-    """1/T, the loss there, the slope of the objective there, and the passes over the rows."""
-
-    factor: float
-    loss: float
-    slope: float
-    passes: int
-
-
-def spread(source: Source) -> float:
-    """Root mean square difference of two entries of a row, weighted; 1 where all are equal."""
-    total = weight = 0.0
-    with one_thread():
-        for x, _, w in source():
-            centred = x - x.mean(axis=1, keepdims=True)
-            total += 2.0 / (x.shape[1] - 1) * float(w @ np.vecdot(centred, centred))
-            weight += float(w.sum())
-    return float(np.sqrt(total / weight)) or 1.0
-
-
-def fit_temperature(
-    source: Source, *, smoothing: float = 0.0, start: float | None = None, max_passes: int = 60
-) -> TemperatureFit:
-    """The factor t = 1/T > 0 with the least Σ w·(lse(t·x) − t·Σ target·x).
-
-    The objective is convex in t. Newton's method runs inside a bracket that shrinks with each pass;
-    where a step would leave the bracket, it is halved on the scale of ln t. Converged when the step
-    is below 1e-6 of t; that step is still taken, and leaves an error of about its square. Raises
-    where no optimum is found.
-    """
-    size = spread(source)
-    flattest = FLATTEST / size
-    low, high = flattest, np.inf
-    t = max(1.0 / size if start is None else start, flattest)
-    for passes in range(1, max_passes + 1):
-        with one_thread():
-            loss, slope, curve = _along(source, t, size, smoothing)
-        if t == flattest and slope >= 0.0:
-            return TemperatureFit(t, loss, slope, passes)
-        low, high = (t, high) if slope < 0.0 else (low, t)
-        step = -slope / curve
-        if abs(step) <= 1e-6 * t or high - low <= 1e-14 * t:
-            return TemperatureFit(max(t + step, flattest), loss, slope, passes)
-        new = min(t + step, 10.0 * t)
-        if new <= flattest == low:
-            new = flattest
-        elif not low < new < high:
-            new = float(np.sqrt(low * high))
-        t = new
-    raise ConvergenceError(
-        f"the temperature must end at its optimum, but after {max_passes} passes its factor was "
-        f"still between {low:.6g} and {high:.6g}. Scores or weights that differ by many orders of "
-        "magnitude can do this: rescale or cut them."
-    )
-
-
-def _along(source: Source, t: float, size: float, smoothing: float) -> tuple[float, float, float]:
-    """The objective at t with its first and second derivative, ridge included."""
-    loss = slope = curve = weight = 0.0
-    for x, codes, w in source():
-        # differences to the own class: the loss is then ln Σ exp, with no cancellation
-        u = x - x[np.arange(len(x)), codes][:, None]
-        e, top, total = _powers(t * u)
-        e *= u
-        mean = e.sum(axis=1) / total
-        square = np.vecdot(e, u) / total
-        target = smoothing * u.mean(axis=1) if smoothing else 0.0
-        loss += float(w @ (np.log(total) + top - t * target))
-        slope += float(w @ (mean - target))
-        curve += float(w @ np.maximum(square - mean * mean, 0.0))
-        weight += float(w.sum())
-    ridge = RIDGE * weight * size * size
-    return loss + 0.5 * ridge * t * t, slope + ridge * t, curve + ridge
-
-
-def _powers(eta: Array) -> tuple[Array, Array, Array]:
-    """exp(η − top) of each row, written over η; top, the largest of the row; and their sum."""
-    top = eta.max(axis=1)
-    eta -= top[:, None]
-    np.exp(eta, out=eta)
-    return eta, top, eta.sum(axis=1)
-
-
-# --- vector and matrix --------------------------------------------------------------------------
 
 
 class SoftmaxProblem(NamedTuple):
@@ -182,8 +82,9 @@ def fit_softmax(problem: SoftmaxProblem, start: Array, max_steps: int = 200) -> 
     With p parameters of k classes a step costs O(n·p²) where the Hessian is formed (see
     `forms_hessian`), and else O(n·p) times the steps of conjugate gradients.
     """
-    dense = forms_hessian(start.size, full=problem.full)
-    keeps = not dense and sum(x.size for x, _, _ in problem.source()) <= SHARES_KEPT
+    sizes = [(len(x) * x.shape[1], ops_of(x) is NUMPY) for x, _, _ in problem.source()]
+    dense = forms_hessian(start.size, full=problem.full) and sizes[0][1]
+    keeps = not dense and sum(size for size, _ in sizes) <= SHARES_KEPT
     with one_thread():
         moments = _moments(problem) if problem.full and not dense else None
 
@@ -215,9 +116,10 @@ def forms_hessian(parameters: int, *, full: bool) -> bool:
 
 def _scores(theta: Array, x: Array, full: bool) -> Array:
     """η = W·x + b or v·x + b."""
-    eta = x @ theta[:, :-1].T if full else x * theta[:, 0].copy()
-    eta += theta[:, -1].copy()
-    return np.asarray(eta)
+    ops = ops_of(x)
+    eta = x @ theta[:, :-1].T if full else x * ops.beside(theta[:, 0].copy(), x)
+    eta += ops.beside(theta[:, -1].copy(), x)
+    return eta  # type: ignore[no-any-return]
 
 
 def _collect(share: Array, parts: Array, x: Array, full: bool) -> Array:
@@ -225,9 +127,10 @@ def _collect(share: Array, parts: Array, x: Array, full: bool) -> Array:
     if full:
         parts *= share[:, None]
         return np.column_stack((parts.T @ x, parts.sum(axis=0)))
-    last = share @ parts
+    ops = ops_of(x)
+    last = ops.weighted(share, parts)
     parts *= x
-    return np.column_stack((share @ parts, last))
+    return np.column_stack((ops.weighted(share, parts), last))
 
 
 def _slopes(
@@ -235,28 +138,29 @@ def _slopes(
 ) -> Array:
     """Σ w·(p − target)·∂η/∂θ of a block, p = e / total; e is written over."""
     k, kept, even = x.shape[1], 1.0 - problem.smoothing, problem.smoothing / x.shape[1]
-    rows = np.arange(len(x))
+    ops = ops_of(x)
     if problem.full:
         e /= total[:, None]
-        e[rows, codes] -= kept
+        e[np.arange(len(x)), codes] -= kept
         if even:
             e -= even
         return _collect(w, e, x, True)
     slopes = _collect(w / total, e, x, False)
-    slopes[:, 0] -= kept * np.bincount(codes, w * x[rows, codes], minlength=k)
-    slopes[:, 1] -= kept * np.bincount(codes, w, minlength=k)
+    slopes[:, 0] -= kept * ops.by_class(codes, w * ops.own(x, codes), k)
+    slopes[:, 1] -= kept * ops.by_class(codes, w, k)
     if even:
-        slopes -= even * np.column_stack((w @ x, np.full(k, w.sum())))
+        slopes -= even * np.column_stack((ops.weighted(w, x), np.full(k, float(w.sum()))))
     return slopes
 
 
 def _losses(problem: SoftmaxProblem, eta: Array, codes: Index) -> tuple[Array, Array, Array]:
     """The loss of each row of a block, exp(η − top) written over η, and their sums."""
-    aim = (1.0 - problem.smoothing) * eta[np.arange(len(eta)), codes]
+    ops = ops_of(eta)
+    aim = (1.0 - problem.smoothing) * ops.own(eta, codes)
     if problem.smoothing:
         aim += problem.smoothing * eta.mean(axis=1)
-    e, top, total = _powers(eta)
-    return np.log(total) + (top - aim), e, total
+    e, top, total = powers(eta)
+    return ops.log(total) + (top - aim), e, total
 
 
 def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoint:
@@ -268,7 +172,7 @@ def _evaluate(problem: SoftmaxProblem, theta: Array, dense: bool) -> _SoftmaxPoi
     between = np.zeros(len(theta))
     for x, codes, w in problem.source():
         losses, e, total = _losses(problem, _scores(theta, x, full), codes)
-        loss += float(w @ losses)
+        loss += ops_of(x).total(w, losses)
         if hessian is not None:
             hessian += _curvature(e / total[:, None], x, w, full)
         else:
@@ -287,9 +191,10 @@ def _own_curvature(
     if full:
         spare = e * (1.0 - e / total[:, None])
         return _collect(share, spare, x * x, full), 0.0
-    ex, squared = e * x, share / total
-    last, mixed = share @ e - squared @ (e * e), share @ ex - squared @ (ex * e)
-    return np.column_stack((share @ (ex * x) - squared @ (ex * ex), last)), mixed
+    ex, squared, add = e * x, share / total, ops_of(x).weighted
+    first = add(share, ex * x) - add(squared, ex * ex)
+    last, mixed = add(share, e) - add(squared, e * e), add(share, ex) - add(squared, ex * e)
+    return np.column_stack((first, last)), mixed
 
 
 def _curvature(p: Array, x: Array, w: Array, full: bool) -> Array:
@@ -354,7 +259,7 @@ def _shares(problem: SoftmaxProblem, theta: Array) -> list[Array]:
     """The probabilities of all blocks."""
     found = []
     for x, _, _ in problem.source():
-        e, _, total = _powers(_scores(theta, x, problem.full))
+        e, _, total = powers(_scores(theta, x, problem.full))
         e /= total[:, None]
         found.append(e)
     return found
@@ -369,10 +274,10 @@ def _product(
         move = _scores(v, x, problem.full)
         total: Array | float = 1.0
         if shares is None:
-            p, _, total = _powers(_scores(theta, x, problem.full))
+            p, _, total = powers(_scores(theta, x, problem.full))
         else:
             p = shares[i]
-        move -= (np.vecdot(p, move) / total)[:, None]
+        move -= (ops_of(x).dots(p, move) / total)[:, None]
         move *= p
         result += _collect(w / total, move, x, problem.full)
     return result
@@ -383,13 +288,14 @@ def objective(problem: SoftmaxProblem, theta: Array) -> float:
     away = theta - problem.centre
     loss = 0.5 * float((problem.strength * away * away).sum())
     for x, codes, w in problem.source():
-        loss += float(w @ _losses(problem, _scores(theta, x, problem.full), codes)[0])
+        losses, _, _ = _losses(problem, _scores(theta, x, problem.full), codes)
+        loss += ops_of(x).total(w, losses)
     return loss
 
 
 def row_losses(x: Array, codes: Index, theta: Array, full: bool) -> Array:
     """The log loss of each row of a block."""
-    eta = _scores(theta, x, full)
-    own = eta[np.arange(len(x)), codes]
-    _, top, total = _powers(eta)
-    return np.asarray(np.log(total) + (top - own))
+    ops, eta = ops_of(x), _scores(theta, x, full)
+    own = ops.own(eta, codes)
+    _, top, total = powers(eta)
+    return ops.host(ops.log(total) + (top - own))

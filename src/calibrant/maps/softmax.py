@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import InputError
+from calibrant.kernels.block_arrays import log_shares, ops_of, powers
 from calibrant.losses import SMALLEST, log_softmax
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import number, numbers, word
@@ -127,18 +128,19 @@ class Softmax(VectorMap):
 
         ``log_totals`` are those of the rows, where they are known already.
         """
+        ops = ops_of(scores)
+        z: Array
         if self.input == "probability":
-            z = np.clip(scores, self.floor, 1.0)
-            np.log(z, out=z)
+            z = ops.log_of(ops.clip(scores, self.floor, 1.0))
         else:
-            z = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
+            z = ops.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
         if self.inner is None:
             return z
         z *= self.inner
         if log_totals is None:
-            return log_softmax(z)
+            return log_shares(z)
         for part in log_totals.T:
-            z -= part[:, None]
+            z -= ops.beside(part, z)[:, None]
         return z
 
     def log_totals(self, scores: Array) -> Array:
@@ -149,9 +151,9 @@ class Softmax(VectorMap):
         """
         z = replace(self, inner=None).features(scores)
         z *= 1.0 if self.inner is None else self.inner
-        top = z.max(axis=1)
-        z -= top[:, None]
-        return np.column_stack((top, np.log(np.exp(z, out=z).sum(axis=1))))
+        ops = ops_of(z)
+        _, top, total = powers(z)
+        return np.column_stack((ops.host(top), ops.host(ops.log(total))))
 
     def _eta(self, scores: Array) -> Array:
         x = self.features(scores)

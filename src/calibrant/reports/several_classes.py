@@ -121,7 +121,7 @@ class SeveralClasses(ReportData):
 
     def _fitted(self, method: str, fitted_map: Map) -> Fitted:
         facts = provenance_of(self.matrix)
-        known = range_of_rows(self.matrix.scores, fitted_map)
+        known = range_of_rows(self.matrix, fitted_map)
         return Fitted(fitted_map, self.labels, None, method, {}, facts, known)
 
     def _fit(self, calibrator: Any, matrix: ScoreMatrix) -> Any:

@@ -11,18 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.kernels.block_arrays import Source, log_shares, ops_of
 from calibrant.kernels.softmax import (
-    RIDGE,
     SoftmaxFit,
     SoftmaxProblem,
-    Source,
     fit_softmax,
-    fit_temperature,
     forms_hessian,
     objective,
     row_losses,
-    spread,
 )
+from calibrant.kernels.temperature import RIDGE, BlockSums, fit_temperature, spread
 from calibrant.maps import Softmax
 from calibrant.scaling.base import KEPT, Reading
 
@@ -137,7 +135,7 @@ class Family:
         """The θ of the best temperature; that of the identity where there are no rows."""
         if not any(len(x) for x, _, _ in source()):
             return self.identity
-        found = fit_temperature(source, smoothing=self.smoothing)
+        found = fit_temperature(BlockSums(source), smoothing=self.smoothing)
         return self._scaled(found.factor / self.size)
 
     @cached_property
@@ -153,11 +151,12 @@ class Family:
             def blocks() -> Iterator[tuple[Array, NDArray[np.intp], Array]]:
                 start = 0
                 for x, codes, w in self.source():
-                    kept = (fold[start : start + len(x)] == j) == held
+                    kept = np.flatnonzero((fold[start : start + len(x)] == j) == held)
                     start += len(x)
-                    yield x[kept], codes[kept], w[kept]
+                    at = ops_of(x).beside(kept, x)
+                    yield x[at], codes[at], w[at]
 
-            if matrix.scores.size > KEPT:
+            if matrix.size > KEPT:
                 return blocks
             made = list(blocks())
             return lambda: iter(made)
@@ -185,10 +184,7 @@ class Family:
 
         def blocks() -> Iterator[tuple[Array, NDArray[np.intp], Array]]:
             for x, codes, w in source():
-                logits = factor * x
-                logits -= logits.max(axis=1, keepdims=True)
-                logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-                yield logits / self.size, codes, w
+                yield log_shares(factor * x) / self.size, codes, w
 
         return blocks
 
@@ -204,7 +200,7 @@ class Family:
                 if len(x):
                     loss = row_losses(features, codes, theta, self.full)
                     before = row_losses(x, codes, self.unchanged, self.full)
-                    parts.append((loss, before - loss, w))
+                    parts.append((loss, before - loss, ops_of(w).host(w)))
         loss_, gain, w_ = (np.concatenate(column) for column in zip(*parts, strict=True))
         share = w_ / w_.sum()
         mean = float(share @ gain)
@@ -270,7 +266,7 @@ def deal(matrix: ScoreMatrix, count: int = FOLDS) -> NDArray[np.intp]:
 
 def _order(matrix: ScoreMatrix) -> NDArray[np.intp]:
     """Rows by their scores, then class and weight."""
-    columns = list(matrix.scores.T if matrix.scores.size <= KEPT else matrix.scores[:, :2].T)
+    columns = matrix.leading(matrix.n_classes if matrix.size <= KEPT else 2).T
     least = [] if matrix.weight is None else [matrix.weight]
     return np.lexsort((*least, matrix.codes, *columns))
 

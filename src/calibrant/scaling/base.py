@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import plain
-from calibrant.data.score_matrix import (
-    ScoreMatrix,
-    check_distributions,
-    read_matrix,
-    row_blocks,
-)
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.weighing import matrix_in_rows
 from calibrant.errors import InputError
 from calibrant.estimators.base import Calibrator, Number
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
-from calibrant.kernels.softmax import TemperatureFit, fit_temperature
+from calibrant.kernels.temperature import (
+    BlockSums,
+    TemperatureFit,
+    TemperatureSums,
+    fit_temperature,
+)
 from calibrant.losses import SMALLEST
 from calibrant.maps import Map, Softmax, VectorMap
 from calibrant.version import __version__
@@ -82,7 +82,7 @@ class RowMap(Views):
     def _learn_rows(self, fitted: VectorMap, matrix: ScoreMatrix, classes: NDArray[Any]) -> None:
         """Keep a map that was fitted to a matrix, and the facts of that fit."""
         self.map_, self.classes_ = fitted, classes
-        self.score_range_ = range_of_rows(matrix.scores, fitted)
+        self.score_range_ = range_of_rows(matrix, fitted)
         self._provenance = provenance_of(matrix)
 
 
@@ -132,10 +132,14 @@ class VectorCalibrator(ScoreTransformer, ScoreEstimator, RowMap):
             Weights ≥ 0; a row of weight zero is as if absent.
         """
         self._check_fit(scores, y)
-        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        matrix, classes = self._read(scores, y, sample_weight)
         self._learn_rows(self._fit(matrix_in_rows(matrix, self.weights)), matrix, classes)
         self.n_features_in_ = matrix.n_classes
         return self
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
+        """The rows and the classes; a subclass may leave tensors where they are."""
+        return read_matrix(scores, y, sample_weight, self.classes)
 
     @abstractmethod
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
@@ -167,11 +171,10 @@ def count_columns(scores: Any) -> int:
     return int(shape[1]) if len(shape) == 2 else 1
 
 
-def range_of_rows(scores: NDArray[Any], fitted: Map) -> ScoreRange:
+def range_of_rows(matrix: ScoreMatrix, fitted: Map) -> ScoreRange:
     """The range of the scores that a map was fitted to; logits are never probabilities."""
     logits = isinstance(fitted, VectorMap) and fitted.reads == "logit"
-    low, high = float(scores.min()), float(scores.max())
-    return ScoreRange.between(low, high, probabilities=not logits)
+    return ScoreRange.between(*matrix.ends, probabilities=not logits)
 
 
 def provenance_of(matrix: ScoreMatrix) -> dict[str, Any]:
@@ -206,7 +209,7 @@ class Reading:
         """A function that makes the blocks (x / size, codes, weights) of the rows' features."""
         reader = self.map(1.0, np.zeros(self.matrix.n_classes), inner)
         matrix, totals = self.matrix, None
-        small = matrix.scores.size <= KEPT
+        small = matrix.size <= KEPT
         if inner is not None and not small:  # found once, and not again in each pass
             totals = np.concatenate([reader.log_totals(x) for x, _, _ in matrix.blocks()])
 
@@ -227,11 +230,16 @@ class Reading:
 
     def temperature(self, *, smoothing: float = 0.0) -> TemperatureFit:
         """The best temperature for the rows."""
-        step, start = -(-self.matrix.scores.size // ROUGH), None
+        step, start = -(-self.matrix.size // ROUGH), None
         if step > 1:  # a pass over all rows takes long: begin near the optimum
-            some = replace(self, matrix=self.matrix.take(np.arange(0, len(self.matrix), step)))
-            start = fit_temperature(some.source(), smoothing=smoothing).factor
-        return fit_temperature(self.source(), smoothing=smoothing, start=start)
+            some = replace(self, matrix=self.matrix.every(step))
+            start = fit_temperature(some.sums(), smoothing=smoothing).factor
+        return fit_temperature(self.sums(), smoothing=smoothing, start=start)
+
+    def sums(self) -> TemperatureSums:
+        """What a fit of a temperature asks of the rows."""
+        fused = self.matrix.temperature_sums() if self.input == "logit" else None
+        return BlockSums(self.source()) if fused is None else fused
 
 
 def reading(matrix: ScoreMatrix, scale: str) -> Reading:
@@ -243,11 +251,7 @@ def reading(matrix: ScoreMatrix, scale: str) -> Reading:
     can make.
     """
     if scale == "logit":
-        check_distributions(matrix.scores)
+        matrix.check_distributions()
     if scale == "raw" or not (scale == "logit" or matrix.looks_like_probabilities):
         return Reading(matrix, "logit", SMALLEST)
-    smallest = 1.0
-    for rows in row_blocks(*matrix.scores.shape):
-        part = matrix.scores[rows]
-        smallest = min(smallest, float(part.min(initial=1.0, where=part > 0)))
-    return Reading(matrix, "probability", max(0.5 * smallest, SMALLEST))
+    return Reading(matrix, "probability", max(0.5 * matrix.smallest_positive, SMALLEST))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_matrix import ScoreMatrix
+from calibrant.data.score_tensor import read_where_it_is
 from calibrant.estimators.base import SCALES, Limit
 from calibrant.kernels.mixture_shares import mixture_weights
 from calibrant.maps import VectorMap, VectorMixture
@@ -77,6 +78,9 @@ class EnsembleTemperature(VectorCalibrator):
         self.scale = scale
         self.classes = classes
 
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
+        return read_where_it_is(scores, y, sample_weight, self.classes)
+
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read = reading(matrix, self.scale)
         factor = read.temperature().factor
@@ -93,10 +97,5 @@ class EnsembleTemperature(VectorCalibrator):
 
 def _own_probabilities(read: Reading, factor: float) -> Array:
     """The probability of each row's own class, by each of the three members, shape (n, 3)."""
-    parts, even = [], 1.0 / read.matrix.n_classes
-    for x, codes, _ in read.source()():
-        away = x - x[np.arange(len(x)), codes][:, None]  # p of the own class is 1 / Σ exp(away)
-        with np.errstate(over="ignore"):
-            own = [1.0 / np.exp(f * away).sum(axis=1) for f in (factor, 1.0)]
-        parts.append(np.column_stack((*own, np.full(len(away), even))))
-    return np.concatenate(parts)
+    sums, even = read.sums(), np.full(len(read.matrix), 1.0 / read.matrix.n_classes)
+    return np.column_stack((*(np.exp(-sums.own_losses(f)) for f in (factor, 1.0)), even))

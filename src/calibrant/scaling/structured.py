@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from calibrant.data.score_matrix import ScoreMatrix
+from numpy.typing import NDArray
+
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix
+from calibrant.data.score_tensor import read_where_it_is
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.maps import VectorMap
 from calibrant.scaling.affine import AffineCalibrator
 from calibrant.scaling.affine_family import Family
 from calibrant.scaling.base import reading
+from calibrant.tensors import library_of
 
 __all__ = ["StructuredScaling"]
 
@@ -111,6 +115,12 @@ class StructuredScaling(AffineCalibrator):
         self.gate = gate
         self.weights = weights
         self.classes = classes
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> tuple[ScoreMatrix, NDArray[Any]]:
+        # JAX has no float64 unless asked for it, and in float32 the fit could not end
+        stays = self.structure == "vector" and library_of(scores) != "jax"
+        read = read_where_it_is if stays else read_matrix
+        return read(scores, y, sample_weight, self.classes)
 
     def _fit(self, matrix: ScoreMatrix) -> VectorMap:
         read, k = reading(matrix, self.scale), matrix.n_classes

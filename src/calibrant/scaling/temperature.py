@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.score_matrix import ScoreMatrix, read_matrix
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.score_table import ScoreTable
+from calibrant.data.score_tensor import read_where_it_is
 from calibrant.estimators.base import (
     SCALES,
     Limit,
@@ -18,7 +19,7 @@ from calibrant.estimators.base import (
     on_logit_scale,
 )
 from calibrant.kernels.logistic import STEEPEST, fit_logistic
-from calibrant.kernels.softmax import RIDGE
+from calibrant.kernels.temperature import RIDGE
 from calibrant.losses import logit
 from calibrant.maps import Logistic, Map, VectorMap
 from calibrant.maps.checks import in_blocks
@@ -74,7 +75,7 @@ class Temperature(OneOrMany):
     O(D) per Newton step after the table; O(n·k) for several classes, block by block. Float32 scores
     and memory maps are never copied as a whole, neither here nor by ``map_``, which can write into
     a given array. (Rows of weight zero are an exception: leave them out yourself where memory is
-    short.)
+    short.) Logits of several classes in a tensor are fitted on the tensor's device.
 
     References
     ----------
@@ -128,7 +129,7 @@ class Temperature(OneOrMany):
             return self
         check_parameters(self, self._limits)
         self._refuse_pos_label()
-        matrix, classes = read_matrix(scores, y, sample_weight, self.classes)
+        matrix, classes = read_where_it_is(scores, y, sample_weight, self.classes)
         self._learn_rows(self._fit_matrix(matrix), matrix, classes)
         return self
 

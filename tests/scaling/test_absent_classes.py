@@ -85,3 +85,12 @@ def test_rows_that_do_not_sum_to_one(name):
     method = clone(METHODS[name]).set_params(scale="logit")
     with pytest.raises(InputError, match=r"1 of 120 rows is not \(first at row 9: .* sum 0\.9"):
         method.fit(p, y)
+
+
+def test_labels_that_may_count_from_one_are_warned_of():
+    z, y = draw()
+    y = np.where(y == 0, 1, y)
+    with pytest.warns(UserWarning, match="holds 1 to 3.*classes=range\\(1, 5\\)"):
+        c = cal.Temperature().fit(z, y)
+    assert c.classes_.tolist() == [0, 1, 2, 3]
+    assert cal.Temperature(classes=range(1, 5)).fit(z, y).classes_.tolist() == [1, 2, 3, 4]

@@ -81,6 +81,8 @@ def read_many(
     if classes is None:
         places = found.dtype.kind in "iu" and found[0] >= 0 and found[-1] < columns
         if places and len(found) < columns:
+            if found[0] == 1 and len(found) == columns - 1 > 1:
+                _warn_counted_from_one(columns)
             return np.arange(columns), found.astype(np.intp)[codes]
         return found, codes
     known, _ = _unique(_row(to_column(classes, "classes")), "classes")
@@ -204,6 +206,16 @@ def _warn_column_vector() -> None:
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
         "to (n_samples,), for example using ravel().",
         DataConversionWarning,
+        stacklevel=6,
+    )
+
+
+def _warn_counted_from_one(columns: int) -> None:
+    warnings.warn(
+        f"y holds 1 to {columns - 1}, and these are read as columns of the scores, counted from 0: "
+        f"the first column is the class 0, which y lacks. If classes count from 1, say so: "
+        f"classes=range(1, {columns + 1}).",
+        UserWarning,
         stacklevel=6,
     )
 

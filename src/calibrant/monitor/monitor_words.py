@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from calibrant.monitor.drift_words import shown_p
@@ -30,6 +31,8 @@ def in_words(reading: MonitorReading) -> list[str]:
     first = f"Alarm since batch {batch}{f' ({when})' if when else ''}, {sure}."
     began = f"batch {reading.since}{f' ({reading.since_when})' if reading.since_when else ''}"
     said = [first, f"The change probably began with {began}: {_change(reading)}."]
+    if math.isinf(reading.evidence):
+        said[1] = "Something came that had been given probability 0."
     if reading.segments:
         said.append(f"Segments with an alarm of their own: {_listed(reading.segments)}.")
     return [*said, TODO[reading.recommendation]]

@@ -210,6 +210,7 @@ def test_a_segment_is_named():
 def test_impossible_events_are_an_alarm_at_once():
     monitor = Monitor()
     reading = monitor.update([0, 1], [0.2, 0.0])
+    assert str(monitor).startswith("Monitor(1 batch, 2 rows)")
     assert monitor.alarm.batch == 1
     assert reading.p_value == 0.0
     assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).reading == reading

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from calibrant.monitor.monitor import Monitor
     from calibrant.monitor.monitor_reading import MonitorReading
 
-__all__ = ["described", "in_words"]
+__all__ = ["described", "in_words", "taken"]
 
 TODO = {
     "intercept": "Add one number to the log-odds: monitor.drift().update(calibrator) does.",
@@ -56,7 +56,12 @@ def _change(reading: MonitorReading) -> str:
     )
 
 
+def taken(monitor: Monitor) -> str:
+    """How many batches and rows came."""
+    counts = ((monitor.batches, "batch", "batches"), (monitor.rows, "row", "rows"))
+    return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts)
+
+
 def described(monitor: Monitor) -> str:
     """The monitor in two lines."""
-    counts = f"{monitor.batches:,} batches, {monitor.rows:,} rows"
-    return f"Monitor({counts})\n" + " ".join(in_words(monitor.reading))
+    return f"Monitor({taken(monitor)})\n" + " ".join(in_words(monitor.reading))

@@ -196,7 +196,7 @@ class GradeChecks(PrintsAsTable, Frozen):
     """The result of `MasterScale.check`: a row for each grade.
 
     ``too_low`` and ``too_high`` are the names of grades whose prediction is called that: never too
-    low where no positive came, nor too high where all were positive, whatever Jeffreys's prior says.
+    low where no positive came, nor too high where all were positive, whatever the p-value.
     """
 
     scale: MasterScale

@@ -14,8 +14,10 @@ from scipy.special import expit, softmax
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, TimeSeriesSplit
 
 import calibrant as cal
+from calibrant.auto import explain
 from calibrant.auto.folds import parts_of_table
 from calibrant.auto.held_out_means import Sample
+from calibrant.auto.leaderboard import Standing
 from calibrant.auto.scoring import Judged, choose
 from calibrant.kernels.mixture_shares import mixture_weights
 from twins import auto as naive
@@ -596,3 +598,16 @@ def test_the_page_runs_as_it_stands(root, capsys):
     assert "smooth curve (BLS) was chosen" in printed
     assert "The scores are kept as they are" in printed
     assert "auc_lost" in printed
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (-0.0008, "The ranking is kept: AUC 0.743."),  # 0.7434 before: the same three digits
+        (-0.0018, "AUC fell from 0.744 to 0.743."),
+        (0.0018, "AUC rose from 0.741 to 0.743."),
+    ],
+)
+def test_an_auc_that_reads_the_same_has_not_moved(change, words):
+    row = Standing("BLS", 0.5, 0.0, 0.2, 0.0, 0.1, 0.0, 0.2, 0.7426, change, 9, 0.0)
+    assert explain._order(row) == words

@@ -116,3 +116,14 @@ def test_thresholds_beyond_all_probabilities():
     table = cal.ScoreTable.from_arrays([0.1, 0.9, 0.9], [0, 1, 0])
     found = cal.best_threshold(steps, cost_fp=1.0, cost_fn=2.0, scores=table)
     assert found.expected_cost == pytest.approx((0.4 + 2 * 0.6) / 3)
+
+
+def test_costs_of_any_size_and_type():
+    identity = Identity()
+    assert cal.best_threshold(identity, cost_fp=1e308, cost_fn=1e308).score == 0.5
+    assert cal.best_threshold(identity, cost_fp=1e308, cost_fn=3e307).probability == 1 / 1.3
+    assert cal.best_threshold(identity, cost_fp=5e-324, cost_fn=5e-324).score == 0.5
+    for one in (np.int64(1), np.float32(1.0)):  # cells of arrays and frames
+        found = cal.best_threshold(identity, cost_fp=one, cost_fn=one)
+        assert found == (0.5, 0.5, None, None, None)
+        assert type(found.probability) is float

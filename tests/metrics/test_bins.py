@@ -235,6 +235,7 @@ def test_frames_have_the_same_bins_and_cells_count_as_ties():
         ({"bins": "atuo"}, "or \"auto\", but 'atuo' came. Did you mean 'auto'"),
         ({"bins": 0}, "bins must be a whole number of at least 1"),
         ({"bins": True}, "bins must be a whole number of at least 1"),
+        ({"bins": 10**18}, "bins must be at most 10,000,000, but 1,000,000,000,000,000,000 came"),
         ({"bins": "auto", "ties": "rows"}, 'ties must be "together" where bins="auto"'),
         ({"debias": True, "ties": "labels"}, 'ties must be "together" beside debias=True'),
         ({"debias": 1}, "debias must be True or False"),

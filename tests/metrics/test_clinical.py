@@ -240,6 +240,16 @@ def test_predictions_of_exactly_0_and_1_are_compared_with_their_frequency():
     assert math.isnan(ici(y, p).curve([0.0])[0])
 
 
+def test_the_frequency_at_predictions_of_0_and_1_varies():
+    p = np.concatenate((P, np.ones(60)))
+    y = np.concatenate((Y, np.arange(60) < 20))
+    e = evaluate(y, p, measures="emax", random_state=1)
+    assert e.after["emax"] == pytest.approx(2 / 3)
+    low, high = e.intervals["emax"]
+    error = math.sqrt(2 / 3 * 1 / 3 / 60)
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.2)
+
+
 # --- where rows are grouped ---------------------------------------------------------------------
 
 
@@ -411,8 +421,17 @@ def test_net_benefit_is_that_of_a_loop(data, threshold):
         # rows of one cell count for the skewness as if they had one weight
         wanted = twin.net_benefit_interval(y, p, w, threshold, 0.95)
         low, high = found.interval
-        assert low == pytest.approx(min(wanted[0], found.net_benefit), rel=1e-6, abs=1e-9)
-        assert high == pytest.approx(max(wanted[1], found.net_benefit), rel=1e-6, abs=1e-9)
+        ends = min(wanted[0], found.net_benefit), max(wanted[1], found.net_benefit)
+        ends = max(ends[0], -threshold / (1 - threshold)), min(ends[1], 1.0)  # all rows bring that
+        assert low == pytest.approx(ends[0], rel=1e-6, abs=1e-9)
+        assert high == pytest.approx(ends[1], rel=1e-6, abs=1e-9)
+
+
+def test_the_interval_of_net_benefit_holds_what_is_possible_only():
+    assert net_benefit([0, 1], [0.2, 0.8], threshold=0.2).interval == (-0.25, 1.0)
+    band = cal.diagrams.decision_curve([0, 1, 1], [0.3, 0.4, 0.9], thresholds=[0.1, 0.5])
+    assert (band.lower >= -band.thresholds / (1 - band.thresholds)).all()
+    assert (band.upper <= 1.0).all()
 
 
 def test_net_benefit_is_profit_at_the_price_of_the_threshold():

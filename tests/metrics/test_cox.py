@@ -104,6 +104,8 @@ def test_ends():
     assert certain.left_out == 2.0
     assert certain.p_value > 0.05
     assert cox([0, 1], [0.0, 1.0]).p_value == 1.0
+    assert cox([0, 1], [1.0, 0.0]).p_value == 0.0  # all are certain, and wrong
+    assert cox([0, 1, 0], [0.0] * 3).p_value == 0.0
     one = cox([0, 0, 0], [0.1, 0.2, 0.3])
     assert (one.intercept, one.observed_expected) == (-math.inf, 0.0)
     tiny = cox([0, 0, 1], [1e-300, 0.5, 1 - 1e-16])

@@ -68,6 +68,15 @@ def test_a_grade_without_rows_and_of_certain_ones():
     assert "–" in str(found)
 
 
+@pytest.mark.parametrize("p", [0.0, 1e-6, 1 - 1e-6, 1.0])
+def test_rows_that_came_as_predicted_are_called_neither(p):
+    y = [round(p)] * 1000
+    found = MasterScale.of(boundaries=[0.1, 0.5]).check(y, [p] * 1000)
+    assert (found.too_low, found.too_high) == ((), ())
+    wrong = MasterScale.of(boundaries=[0.1, 0.5]).check([*y[1:], 1 - y[0]], [p] * 1000)
+    assert (wrong.too_low, wrong.too_high) == ((("A",), ()) if p < 0.5 else ((), ("C",)))
+
+
 def test_default_grades_and_names():
     scale = MasterScale.of()
     assert scale.names == tuple("ABCDEFGHIJ")
@@ -79,9 +88,13 @@ def test_default_grades_and_names():
 
 
 def test_what_is_refused():
-    for bad in ([0.5, 0.1], [0.0, 0.5], [], [0.2, 1.0], [[0.1]]):
+    for bad in ([0.5, 0.1], [0.0, 0.5], [], [0.2, 1.0], [[0.1]], ["a"], 0.5):
         with pytest.raises(ParameterError, match="boundaries"):
             MasterScale.of(boundaries=bad)
+        with pytest.raises(ParameterError, match="boundaries"):
+            MasterScale(bad, ("A", "B", "C"))
+    with pytest.raises(ParameterError, match="names"):
+        MasterScale(np.array([0.5]), ("A", "B", "C"))
     with pytest.raises(ParameterError, match="names"):
         MasterScale.of(boundaries=[0.5], names=["A"])
     with pytest.raises(ParameterError, match="grades"):

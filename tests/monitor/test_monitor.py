@@ -210,9 +210,14 @@ def test_a_segment_is_named():
 def test_impossible_events_are_an_alarm_at_once():
     monitor = Monitor()
     reading = monitor.update([0, 1], [0.2, 0.0])
+    assert str(monitor).startswith("Monitor(1 batch, 2 rows)")
     assert monitor.alarm.batch == 1
     assert reading.p_value == 0.0
     assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).reading == reading
+    assert reading.recommendation == "new map"  # no shift moves a probability of 0
+    assert "given probability 0" in str(reading)
+    assert "log-odds" not in str(reading)
+    assert "given probability 0" in cal.monitor_report(monitor).to_html()
 
 
 # --- weights ------------------------------------------------------------------------------------
@@ -236,6 +241,14 @@ def test_counts_are_repetitions():
     weighted.update(y, p, sample_weight=w)
     repeated.update(np.repeat(y, w), np.repeat(p, w))
     assert weighted.reading.evidence == pytest.approx(repeated.reading.evidence, rel=1e-12)
+
+
+@pytest.mark.parametrize("weight", [0.5, 1e16])
+def test_counts_that_are_no_numbers_of_rows_are_refused(weight):
+    monitor = Monitor(weights="counts")
+    with pytest.raises(InputError, match="numbers of rows"):
+        monitor.update([0, 1], [0.2, 0.4], sample_weight=[weight, 1.0])
+    assert monitor.batches == 0
 
 
 def test_the_order_of_rows_plays_no_part():
@@ -378,6 +391,28 @@ def test_damaged_states_are_refused(tmp_path):
                 made.update([1, 0, 1], [0.2, 0.4, 0.5])
             except InputError:
                 continue
+    watched = Monitor(by_segment=True)
+    watched.update([0, 1, 0], [0.1, 0.6, 0.3], segments=["a", "a", "b"])
+    good = json.loads(json.dumps(watched.to_dict()))
+    (window,), (one, other) = good["windows"], good["segments"]
+    none = {**one["evidence"], "wealth": [], "best": [], "since": []}
+    for bad in (
+        {"alpha": 0},
+        {"weights": "x"},
+        {"weights": []},
+        {"by_segment": 1},
+        {"fingerprint": None},
+        {"pos_label": []},
+        {"pos_label": 2},
+        {"segments": []},
+        {"segments": [{**one, "share": 0}, other]},
+        {"segments": [{**one, "evidence": none}, other]},
+        {"windows": []},
+        {"windows": [{**window, "since": 3}]},
+        {"windows": [{**window, "variance": [-1.0, *window["variance"][1:]]}]},
+    ):
+        with pytest.raises(InputError, match="damaged"):
+            Monitor.from_dict({**good, **bad})
     path = tmp_path / "state.json"
     path.write_text('{"format": "calibrant-calibrator"}')
     with pytest.raises(InputError, match="state of a monitor"):

@@ -7,6 +7,7 @@ import math
 from calibrant.auto.leaderboard import Leaderboard, Standing
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import in_plain_words
+from calibrant.metrics.measure import SAME_ORDER
 from calibrant.result_tables import rows_in_words, shown_percent
 
 __all__ = ["explanation", "refusal"]
@@ -103,11 +104,10 @@ def _share(row: Standing, before: Standing) -> str:
 def _order(row: Standing) -> str:
     if row.auc is None or row.auc_change is None:
         return ""
-    if abs(row.auc_change) < 5e-4:
-        return f"The ranking is kept: AUC {row.auc:.3f}."
-    word = "rose" if row.auc_change > 0 else "fell"
-    old = row.auc - row.auc_change
-    return f"AUC {word} from {old:.3f} to {row.auc:.3f}."
+    old, new = f"{row.auc - row.auc_change:.3f}", f"{row.auc:.3f}"
+    if abs(row.auc_change) < SAME_ORDER or old == new:
+        return f"The ranking is kept: AUC {new}."
+    return f"AUC {'rose' if row.auc_change > 0 else 'fell'} from {old} to {new}."
 
 
 def _number(value: float) -> str:

@@ -71,7 +71,7 @@ class Histogram(Calibrator):
 
     events_needed: ClassVar[int] = 100
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
-        "bins": (Number(1, whole=True), OneOf(("auto",))),
+        "bins": (Number(1, 1e7, whole=True), OneOf(("auto",))),
         "binning": (OneOf(("mass", "width")),),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "weights": (WEIGHTS,),

@@ -191,12 +191,14 @@ def _tell(
     written: Mapping[str, Path | None],
     json: bool,
 ) -> None:
+    from calibrant.monitor.monitor_words import taken
+
     if json:
         counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
         places = {name: str(path) for name, path in written.items() if path is not None}
         say_json({**watching.reading.to_dict(), **counts, **places, **jobs.file_facts(read)})
         return
-    say(f"{watching.batches:,} batches, {watching.rows:,} rows so far in ", (str(state), "bold"))
+    say(f"{taken(watching)} so far in ", (str(state), "bold"))
     tell(str(watching.reading))
     if written["report"] is not None:
         say("The page: ", (str(written["report"]), "bold"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,11 +86,10 @@ def best_threshold(
     >>> found.score, round(found.expected_cost, 3), round(found.cost_of_none, 3)
     (0.1, 0.583, 2.25)
     """
-    for name, cost in (("cost_fp", cost_fp), ("cost_fn", cost_fn)):
-        if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0.0 < cost < np.inf:
-            raise ParameterError(f"{name} must be a finite number above 0, but {cost!r} came.")
+    cost_fp, cost_fn = _cost("cost_fp", cost_fp), _cost("cost_fn", cost_fn)
     map_, fitted = map_of(calibrator), fitted_of(calibrator)
-    t = cost_fp / (cost_fp + cost_fn)
+    unit = 1.0 if cost_fp + cost_fn < np.inf else 0.25  # their sum may leave the floats
+    t = cost_fp * unit / (cost_fp * unit + cost_fn * unit)
     least, most = probability_range(map_)
     if least <= t <= most:
         score = score_at(map_, t).score
@@ -106,3 +106,10 @@ def best_threshold(
     acting, waiting = cost_fp * (1.0 - p), cost_fn * p
     costs = (float(share @ cost) for cost in (np.minimum(acting, waiting), acting, waiting))
     return Threshold(score, t, *costs)
+
+
+def _cost(name: str, cost: Any) -> float:
+    fine = isinstance(cost, Real) and not isinstance(cost, (bool, np.bool_))
+    if not fine or not 0.0 < cost < np.inf:
+        raise ParameterError(f"{name} must be a finite number above 0, but {cost!r} came.")
+    return float(cost)

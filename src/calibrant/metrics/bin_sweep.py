@@ -19,6 +19,8 @@ Index = NDArray[np.intp]
 Bins = int | Literal["auto"]
 
 AUTO: Literal["auto"] = "auto"
+#: the most bins that can be asked for: beyond, their borders alone would fill the memory
+MOST_ASKED = 10_000_000
 #: the sweep ends here at the latest
 MOST = 1000
 #: sums of weights, and products of such sums, may be off by this part from rounding
@@ -26,9 +28,11 @@ ROUNDING = 1e-12
 
 
 def check_bin_count(bins: Any) -> Bins:
-    """A whole number of at least 1, or "auto"."""
+    """A whole number of at least 1 (and at most `MOST_ASKED`), or "auto"."""
     if not isinstance(bins, str):
-        return check_whole("bins", bins, 1)
+        if check_whole("bins", bins, 1) > MOST_ASKED:
+            raise ParameterError(f"bins must be at most {MOST_ASKED:,}, but {bins:,} came.")
+        return int(bins)
     if bins != AUTO:
         hint = did_you_mean(bins, (AUTO,))
         raise ParameterError(

@@ -115,8 +115,9 @@ def cox(
     given = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
     table, left_out = uncertain(given)
     statistic, df = _score_test(table)
-    if impossible(given):
-        statistic = math.inf
+    p_value = float(chdtrc(df, statistic)) if df else 1.0
+    if impossible(given):  # also where no other prediction is left to test
+        statistic, p_value = math.inf, 0.0
     line, offset = cox_line(table), offset_intercept(table)
     ratio, ends = _observed_expected(given, level)
     return Cox(
@@ -128,7 +129,7 @@ def cox(
         ends,
         statistic,
         df,
-        float(chdtrc(df, statistic)) if df else 1.0,
+        p_value,
         left_out,
         line.intercept,
         line.interval(0, level),

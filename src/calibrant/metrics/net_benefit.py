@@ -90,7 +90,8 @@ def net_benefit(
     TP/n − FP/n · t/(1 − t), where TP and FP are the weights of positives and negatives with p ≥ t
     and n that of all rows [1]_. Rows of equal p are acted upon together. It is the mean over rows
     of 1, −t/(1 − t) or 0, so the interval is Student's for a mean, corrected for skewness, with the
-    error that the predictions expect where that is larger. O(D) after the table. It is the `profit`
+    error that the predictions expect where that is larger, and ends where every row would bring
+    that. O(D) after the table. It is the `profit`
     at benefit 1 and cost t, divided by n(1 − t), but for predictions of exactly t.
 
     References
@@ -135,7 +136,10 @@ class Benefits(NamedTuple):
     size: float
 
     def intervals(self, level: float) -> list[Span]:
-        """Student's, corrected for skewness; none where there are fewer than two rows."""
+        """Student's, corrected for skewness, as far as a row can bring that much or that little.
+
+        None where there are fewer than two rows.
+        """
         if self.size < 2.0 - 1e-9:
             return []
         spans = []
@@ -146,7 +150,8 @@ class Benefits(NamedTuple):
             skew = third / second / math.sqrt(second) if second > 0.0 else 0.0
             found = Moments(mean, math.sqrt(max(second, 0.0)) / self.total, skew, self.size)
             low, high = mean_interval(found, level)
-            spans.append((min(low, mean), max(high, mean)))
+            odds = float(self.thresholds[at] / (1.0 - self.thresholds[at]))
+            spans.append((max(min(low, mean), -odds), min(max(high, mean), 1.0)))
         return spans
 
 

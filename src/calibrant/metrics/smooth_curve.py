@@ -185,6 +185,8 @@ def _draw(
     gap = np.abs(p - sample.rate)
     lean = _leaning(sample, inner, eta, knots)
     cases, each = n**2 / q, q / n  # a cell stands for so many cases of this weight
+    rate = sample.rate[~inner]  # of predictions of 0 or 1: it stands for the curve, and varies
+    certain = np.clip(np.rint(cases[~inner]), 1.0, 1e15).astype(np.int64)
     found = np.empty((replicates, len(of)))
     batch = max(1, (1 << 20) // len(n))
     for first in range(0, replicates, batch):
@@ -193,6 +195,8 @@ def _draw(
         gaps = np.tile(gap, (count, 1))
         moved = rng.standard_normal((count, len(lean))) @ lean
         gaps[:, inner] = np.abs(p[inner] - sigmoid(eta + moved))
+        seen = rng.binomial(certain, rate, (count, len(rate))) / certain
+        gaps[:, ~inner] = np.abs(p[~inner] - seen)
         weight = each * rng.poisson(np.minimum(cases, 1e15), (count, len(n)))
         weight[weight.sum(axis=1) == 0.0] = n  # none was drawn
         drawn = CurveGaps(gaps, weight)

@@ -50,6 +50,11 @@ class MasterScale(PrintsAsTable, Frozen):
     names: tuple[str, ...]
     scores: Array | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "boundaries", _boundaries(0, self.boundaries))
+        object.__setattr__(self, "names", _names(self.names, len(self.boundaries) + 1))
+        super().__post_init__()
+
     @classmethod
     def of(
         cls,
@@ -190,7 +195,8 @@ class GradeRow:
 class GradeChecks(PrintsAsTable, Frozen):
     """The result of `MasterScale.check`: a row for each grade.
 
-    ``too_low`` and ``too_high`` are the names of grades whose prediction is called that.
+    ``too_low`` and ``too_high`` are the names of grades whose prediction is called that: never too
+    low where no positive came, nor too high where all were positive, whatever the p-value.
     """
 
     scale: MasterScale
@@ -199,11 +205,15 @@ class GradeChecks(PrintsAsTable, Frozen):
 
     @property
     def too_low(self) -> tuple[str, ...]:
-        return tuple(row.name for row in self.rows if row.jeffreys_adjusted <= self.level)
+        return tuple(
+            row.name for row in self.rows if row.jeffreys_adjusted <= self.level and row.positive
+        )
 
     @property
     def too_high(self) -> tuple[str, ...]:
-        return tuple(row.name for row in self.rows if row.too_high <= self.level)
+        return tuple(
+            row.name for row in self.rows if row.too_high <= self.level and row.positive < row.rows
+        )
 
     def _table(self) -> ResultTable:
         titles = ("rows", "positive", "predicted", "observed", "Jeffreys", "binomial", "verdict")
@@ -261,7 +271,10 @@ def _boundaries(grades: int, given: Any) -> Array:
         count = check_whole("grades", grades, 2)
         low, high = logit(np.array(DEFAULT_RANGE))
         return sigmoid(np.linspace(low, high, count - 1))
-    cuts = np.asarray(given, dtype=np.float64)
+    try:
+        cuts = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        cuts = np.empty(0)
     fine = cuts.ndim == 1 and len(cuts) > 0 and bool((np.diff(cuts) > 0.0).all())
     if not fine or not (cuts[0] > 0.0 and cuts[-1] < 1.0):
         raise ParameterError(

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from calibrant.data.json_facts import shown
 from calibrant.data.segment_keys import segment_key
+from calibrant.data.weighing import WEIGHTS
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import check_version
-from calibrant.estimators.saved_labels import check_labels
+from calibrant.estimators.saved_labels import Label, check_label, check_labels
+from calibrant.metrics.arguments import check_number
 from calibrant.monitor.evidence import Evidence
 from calibrant.monitor.monitor_state import Alarm, MonitorState, SegmentEvidence, Watched
 from calibrant.monitor.monitor_windows import EDGES, Window
@@ -100,14 +102,14 @@ def _state(document: Mapping[str, Any]) -> MonitorState:
     watched, alarm, band = (document[name] for name in ("watched", "alarm", "band"))
     classes = document["classes"]
     state = MonitorState(
-        alpha=_number(document["alpha"], 0.0, 1.0),
+        alpha=check_number("alpha", document["alpha"], 0.0, 1.0),
         least=_number(document["least"], 0.0, 0.5),
-        weights=str(document["weights"]),
-        by_segment=bool(document["by_segment"]),
-        fingerprint=str(document["fingerprint"]),
+        weights=_one_of(document["weights"], tuple(WEIGHTS)),
+        by_segment=_one_of(document["by_segment"], (True, False)),
+        fingerprint=_text(document["fingerprint"]),
         band=None if band is None else _read_band(band),
         classes=None if classes is None else check_labels(classes),
-        pos_label=document["pos_label"],
+        pos_label=_positive(document["pos_label"], classes),
         watched=None
         if watched is None
         else Watched(_column(watched["borders"]), _number(watched["centre"])),
@@ -117,7 +119,7 @@ def _state(document: Mapping[str, Any]) -> MonitorState:
         peak=_number(document["peak"], 0.0),
         segments={
             segment_key(one["segment"]): SegmentEvidence(
-                _number(one["share"], 0.0, 1.0), _read_evidence(one["evidence"])
+                check_number("share", one["share"], 0.0, 1.0), _read_evidence(one["evidence"])
             )
             for one in document["segments"]
         },
@@ -139,6 +141,12 @@ def _check_counts(state: MonitorState) -> None:
             f"the state of the monitor is damaged: {len(state.evidence.wealth)} alternatives came "
             f"where {count} are watched."
         )
+    count = 0 if state.watched is None else len(state.watched.alternatives(only_shifts=True).prior)
+    lengths = {len(one.evidence.wealth) for one in state.segments.values()}
+    if not lengths <= {count} or state.first_segments > len(state.segments):
+        raise InputError("the state of the monitor is damaged: its segments are not whole.")
+    if (state.batches > 0) != bool(state.windows):
+        raise InputError("the state of the monitor is damaged: it has batches without windows.")
 
 
 def _read_band(band: Mapping[str, Any]) -> ReferenceBand:
@@ -168,21 +176,41 @@ def _read_evidence(given: Mapping[str, Any]) -> Evidence:
 
 
 def _read_window(given: Mapping[str, Any]) -> Window:
-    columns = [_column(given[name]) for name in ("weight", "positive", "predicted", "variance")]
+    names = ("weight", "positive", "predicted", "variance")
+    columns = [_column(given[name], 0.0) for name in names]
     if any(len(column) != len(EDGES) + 1 for column in columns):
         raise ValueError("a window has another number of cells")
     return Window(
         _count(given["first"]),
         _count(given["last"]),
-        str(given["since"]),
-        str(given["until"]),
+        _text(given["since"]),
+        _text(given["until"]),
         _number(given["evidence"]),
         *columns,
     )
 
 
-def _column(values: Any) -> Array:
-    return np.array([_number(value) for value in values], dtype=np.float64)
+def _column(values: Any, low: float = -math.inf) -> Array:
+    return np.array([_number(value, low) for value in values], dtype=np.float64)
+
+
+def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
+    if not any(type(value) is type(one) and value == one for one in allowed):
+        raise ValueError(f"one of {allowed} must be there, but {shown(value)} is")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"a text must be there, but {shown(value)} is")
+    return value
+
+
+def _positive(value: Any, classes: Any) -> Label | None:
+    """The positive label: one of the classes, if they are known."""
+    if value is None:
+        return None
+    return check_label(value if classes is None else _one_of(value, tuple(classes)))
 
 
 def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:

@@ -25,7 +25,7 @@ class MonitorReading:
         The batch at which the alarm was raised; it stays.
     evidence : float
         How many times its stake a bet against the probabilities is worth now. If they are right,
-        this is 1 on average at most.
+        this is 1 on average at most. Infinite once something came that had probability 0.
     p_value : float
         The chance that the evidence ever gets as large as it has been, if the probabilities are
         right. It may be looked at whenever you like.
@@ -94,9 +94,15 @@ def reading_of(state: MonitorState) -> MonitorReading:
         part=(float(alternatives.low[leader]), min(float(alternatives.high[leader]), 1.0)),
         shift=float(alternatives.shift[leader]),
         confidence=float(state.evidence.shares()[kinds == kind].sum()),
-        recommendation="none" if state.alarm is None else REMEDIES[kind],
+        recommendation=_remedy(state, kind),
         segments=tuple(one.segment for one in segment_readings(state) if one.alarm),
     )
+
+
+def _remedy(state: MonitorState, kind: str) -> str:
+    if state.alarm is None:
+        return "none"
+    return "new map" if state.impossible else REMEDIES[kind]  # 0 and 1 have no log-odds to move
 
 
 @dataclass(frozen=True)

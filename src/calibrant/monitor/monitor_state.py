@@ -16,6 +16,7 @@ from calibrant.data.segment_keys import Key
 from calibrant.errors import InputError
 from calibrant.estimators.saved_labels import Label
 from calibrant.losses import logit
+from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch_gains
 from calibrant.monitor.monitor_windows import EDGES, Window, thinned
 from calibrant.monitor.reference_band import ReferenceBand
@@ -184,6 +185,8 @@ class MonitorState:
 
     def after(self, batch: NewRows) -> MonitorState:
         """With one more batch; a batch that came before is refused."""
+        if self.weights == "counts":
+            table_for_test(batch.table, self.weights)  # refuses parts of rows
         number = self.batches + 1
         mark = batch.mark
         if len(batch.table) >= TELLING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from calibrant.monitor.drift_words import shown_p
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from calibrant.monitor.monitor import Monitor
     from calibrant.monitor.monitor_reading import MonitorReading
 
-__all__ = ["described", "in_words"]
+__all__ = ["described", "in_words", "taken"]
 
 TODO = {
     "intercept": "Add one number to the log-odds: monitor.drift().update(calibrator) does.",
@@ -30,6 +31,8 @@ def in_words(reading: MonitorReading) -> list[str]:
     first = f"Alarm since batch {batch}{f' ({when})' if when else ''}, {sure}."
     began = f"batch {reading.since}{f' ({reading.since_when})' if reading.since_when else ''}"
     said = [first, f"The change probably began with {began}: {_change(reading)}."]
+    if math.isinf(reading.evidence):
+        said[1] = "Something came that had been given probability 0."
     if reading.segments:
         said.append(f"Segments with an alarm of their own: {_listed(reading.segments)}.")
     return [*said, TODO[reading.recommendation]]
@@ -53,7 +56,12 @@ def _change(reading: MonitorReading) -> str:
     )
 
 
+def taken(monitor: Monitor) -> str:
+    """How many batches and rows came."""
+    counts = ((monitor.batches, "batch", "batches"), (monitor.rows, "row", "rows"))
+    return ", ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in counts)
+
+
 def described(monitor: Monitor) -> str:
     """The monitor in two lines."""
-    counts = f"{monitor.batches:,} batches, {monitor.rows:,} rows"
-    return f"Monitor({counts})\n" + " ".join(in_words(monitor.reading))
+    return f"Monitor({taken(monitor)})\n" + " ".join(in_words(monitor.reading))

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import pytest
+
 import calibrant as cal
 from twins import basics as naive
 from twins import bls as naive_bls
@@ -246,3 +248,10 @@ CASES = [
     Case("elite-curves", cal.ELiTE(degree=2, n_lambdas=12), None, monotone=False, stable=False),
     Case("auto", cal.AutoCalibrator(cv=2), None, stable=False),
 ]
+
+
+def each(cases: list[Case] = CASES) -> pytest.MarkDecorator:
+    """A test for each case. Variants of a method, such as "platt-raw", wait for the full suite."""
+    full = pytest.mark.full
+    found = [pytest.param(c, marks=full if "-" in c.name else (), id=c.name) for c in cases]
+    return pytest.mark.parametrize("case", found)

@@ -263,6 +263,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("weighted", ["unit", "ties", "real", "heavy"])
 def test_skipping_models_changes_nothing(shape, weighted):

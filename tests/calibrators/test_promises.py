@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import calibrant as cal
-from cases import CASES
+from cases import CASES, each
 from strategies import MARGINS, PROBABILITIES, REAL, TAME_MARGINS, TAME_PROBABILITIES, costly, rows
 from twins import rare
 
-ALL = pytest.mark.parametrize("case", CASES, ids=str)
+ALL = each()
 # a gap that scores of very different spacing leave open is told by a warning, as it should be
 pytestmark = pytest.mark.filterwarnings("ignore:the relative duality gap")
 QUERY = np.array([-1.7e308, -50.0, -1.0, 0.0, 1e-300, 0.2, 0.5, 0.77, 1.0, 3.0, 700.0, 1.7e308])
@@ -290,7 +290,7 @@ def test_extreme_weights_give_probabilities_or_a_reason(case, weight):
     assert ((p >= 0.0) & (p <= 1.0)).all()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.keeps_rate], ids=str)
+@each([case for case in CASES if case.keeps_rate])
 @pytest.mark.parametrize("kind", ["uniform", "logits"])
 def test_probabilities_of_rare_events_sum_to_the_events(case, kind):
     for events, signal in product((30, 300), ("top", "flat", "middle", "reversed")):

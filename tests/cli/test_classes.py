@@ -127,6 +127,7 @@ def test_columns_that_were_said_are_taken_as_said(run):
     assert cal.load("calibrator.json").map == ours.map_
 
 
+@pytest.mark.full
 def test_every_method_takes_several_classes(run):
     p, y = animals(400)
     for name in METHODS | OF_CLASSES:
@@ -481,6 +482,7 @@ def test_plot_draws_the_scores_before_beside(run):
     assert "<!-- before -->" in Path("f.svg").read_text()
 
 
+@pytest.mark.full
 def test_compare_judges_methods_of_classes_beside_the_mixture(run):
     words = ("-m", "vector", "-m", "platt", "-m", "structured", "--cv", 3)
     code, out, _ = run("compare", "old.csv", *ALL, *words, "--json")

@@ -247,6 +247,7 @@ KEYS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 def test_segments_are_the_same_in_every_kind_of_file(run, data, keys):
     column = pa.array([keys[i % 3] for i in range(6000)])

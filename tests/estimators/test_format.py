@@ -221,6 +221,7 @@ def refusal(document):
     return None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SMALL)
 def test_schema_and_reader_refuse_the_same(name, validator):
     document = json.loads(to_json(labelled(SMALL[name])))

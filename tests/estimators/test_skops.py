@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import calibrant as cal
 from calibrant.maps import Chain, Identity, Logistic, Mixture, Softmax, VectorMixture
-from cases import CASES
+from cases import each
 from subjects import VECTORS, fitted, vector_rows
 
 skops_io = pytest.importorskip("skops.io")
@@ -54,7 +54,7 @@ def through_skops(model):
     return skops_io.loads(data, trusted=sorted(unknown | set(cal.export.skops_types())))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each()
 def test_calibrators(case):
     near = fitted(case.name)
     scores = np.linspace(0.0, 1.0, 50)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.maps import Identity, Logistic, Mixture, Piecewise, Segmented
-from cases import CASES
+from cases import each
 from subjects import SEGMENTED, SHAPES, around, fitted, fitted_segments, fitted_vector, telling
 
 #: maps of which it is not known where they rise and fall: what they give is compared
@@ -93,7 +93,7 @@ def test_a_decision_is_that_of_the_map_at_every_border(name):
         assert np.array_equal(decision(near) == 1.0, map_(near) >= t)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each()
 @pytest.mark.parametrize("margins", [False, True])
 def test_decisions_of_fitted_calibrators(case, margins):
     map_ = fitted(case.name, margins).map_

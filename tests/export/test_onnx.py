@@ -20,7 +20,7 @@ from calibrant.export.onnx import to_onnx
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Chain, Identity, Interval, Logistic, Mixture, Piecewise, Segmented
 from calibrant.plan.borders import regions
-from cases import CASES
+from cases import each
 from onnx_sessions import FLOAT, only
 from strategies import MARGINS, PROBABILITIES
 from twins import onnx as naive
@@ -177,7 +177,7 @@ def test_few_rows(n):
 
 @BITS
 @pytest.mark.parametrize("scale", ["probability", "margin"])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each()
 def test_every_calibrator(case, scale, bits):
     rng = np.random.default_rng(zlib.crc32(case.name.encode()))
     s = rng.random(120).round(3) if scale == "probability" else rng.normal(size=120) * 3

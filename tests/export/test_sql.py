@@ -51,7 +51,7 @@ from calibrant.plan.grids import Grid, grid_of
 from calibrant.plan.interpreter import evaluate
 from calibrant.plan.nodes import Linear, uses
 from calibrant.plan.ranges import reach
-from cases import CASES
+from cases import each
 from sparks import needs_spark, to_spark
 
 TOL = 1e-12
@@ -280,7 +280,7 @@ def test_lookups_of_every_kind_of_map_give_what_it_gives_in_memory(engine):
         agree(MAPS[name], sql, ENGINES[engine], ends_of(engine, edges(MAPS[name])))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each()
 def test_every_calibrator_gives_what_calibrate_gives(case):
     rng = np.random.default_rng(len(case.name))
     scores = rng.beta(0.7, 2.0, 150).round(2)

@@ -13,7 +13,7 @@ import calibrant as cal
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import Identity, Logistic, Piecewise
 from calibrant.maps.inverse import probability_range, score_at
-from cases import CASES
+from cases import CASES, each
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random(300)
@@ -24,7 +24,7 @@ def at(map_, score):
     return float(map_(np.array([score]))[0])
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.monotone], ids=str)
+@each([case for case in CASES if case.monotone])
 @pytest.mark.parametrize("p", [0.02, 0.1, 0.5, 0.9])
 def test_the_threshold_divides_the_scores(case, p):
     calibrator = case.calibrator.fit(SCORES, LABELS)

@@ -38,7 +38,7 @@ from calibrant.monitor import (
     estimate_rate,
     estimate_rates,
 )
-from cases import CASES
+from cases import each
 from strategies import PROBABILITIES, REAL, TAME_PROBABILITIES
 from twins import prior as naive
 
@@ -219,7 +219,7 @@ def test_every_segment_is_moved_as_mixed(input, weights, default):
     is_shift(adjust_prior(last, kept=0.05)(PLACES), last(PLACES), 0.05)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each()
 def test_every_calibrator(case):
     s, y = data(n=150)
     names = np.array(["good", "bad"])[y]  # "bad" is positive and the first class

@@ -43,10 +43,10 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not full and not slow and not cluster'
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not full and not slow and not cluster'
 
 test-all: $(VENV)/.test
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile -q --cov --cov-report=term --cov-fail-under=95
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --cov --cov-report=term --cov-fail-under=95
 
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -42,15 +42,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 #: run by `make test-all` only: they start Java, build wheels, or run studies
 ONLY_IN_FULL = ("papers/", "engines/test_spark.py", "project/test_wheel.py")
+#: few but long tests: they come first, so that all processes end at about the same time
+FIRST = ("engines/test_spark.py", "papers/", "project/", "cli/", "reports/", "auto/", "calibrators/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what the quick suite leaves out."""
+    """Mark what the quick suite leaves out, and put long files first."""
     tests = ROOT / "tests"
-    for item in items:
+
+    def place(item: pytest.Item) -> str:
         inside = item.path.is_relative_to(tests)
-        if inside and item.path.relative_to(tests).as_posix().startswith(ONLY_IN_FULL):
+        return item.path.relative_to(tests).as_posix() if inside else ""
+
+    for item in items:
+        if place(item).startswith(ONLY_IN_FULL):
             item.add_marker(pytest.mark.full)
+    items.sort(key=lambda item: not place(item).startswith(FIRST))
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,7 @@ OF_THREE = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrationWarning")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", OF_TWO)

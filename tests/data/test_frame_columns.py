@@ -66,6 +66,7 @@ def fours() -> list[list[str]]:
     return [list(names) for names in zip(*turned, strict=True)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_of_columns_of_any_name(kind):
     wanted = ScoreTable.from_arrays(S, Y, W)
@@ -88,6 +89,7 @@ STEPS = Piecewise.step([0.3, 0.6], [0.1, 0.4, 0.8])
 BY_SEGMENT = Segmented(STEPS, (0, 1), (Piecewise.constant(0.2), Piecewise.step([0.5], [0.3, 0.7])))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_apply_to_columns_of_any_name(kind):
     turned = itertools.cycle(ODD[7:] + ODD[:7])

@@ -94,6 +94,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weighting", WEIGHTS)
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("scores", SCORES)

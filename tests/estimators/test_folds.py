@@ -44,6 +44,7 @@ def test_cells_of_many_rows_are_divided_about_equally():
     assert np.abs(shares - 0.2).max() < 1e-3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "calibrator",
     [

@@ -40,6 +40,7 @@ def shares_of(n, k, shift, *, count, columns=None, **options):
 # --- error rates --------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sizes", [(60, 3), (600, 3), (300, 10)])
 @pytest.mark.parametrize("options", [{}, {"weighted": True}, {"round_to": 1.0}])
 def test_worthless_scores_are_seldom_called_anything_else(sizes, options):

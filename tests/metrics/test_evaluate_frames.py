@@ -239,6 +239,7 @@ def test_any_raw_scores_of_divided_cells(data, cells, few):
     same(e.before, plain.before, doubt(e, "before"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_divided_cells_in_every_engine(kind, weight):

@@ -35,6 +35,7 @@ def shares(auc, positives, negatives, *, count, weighted=False, round_to=None):
 # --- error rates: claims are made at 99 %, so that each end may fail in 0.5 % of samples ----------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sizes", [(10, 10), (15, 300), (60, 60), (500, 1500)])
 @pytest.mark.parametrize("options", [{}, {"weighted": True}, {"round_to": 0.5}])
 def test_worthless_scores_are_seldom_called_anything_else(sizes, options):

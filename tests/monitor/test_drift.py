@@ -213,6 +213,7 @@ def test_scores_that_moved_are_no_alarm():
     assert drift.rates.expected == pytest.approx(drift.rates.new, abs=0.02)
 
 
+@pytest.mark.full
 def test_least_keeps_what_is_good_enough():
     old = table(1, 300_000)
     new = table(2, 300_000, change=lambda z: z + 0.3 + 0.05 * np.sin(2 * z))

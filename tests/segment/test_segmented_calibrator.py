@@ -569,6 +569,7 @@ def excess(truth, p):
     return float(np.mean(truth * np.log(truth / p) + (1 - truth) * np.log((1 - truth) / (1 - p))))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("shrinkage", "cost"), [("cv", 0.05), ("bayes", 0.2)])
 def test_shrinkage_pays_where_segments_differ_and_costs_little_where_not(shrinkage, cost):
     gains = []

@@ -37,13 +37,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
-settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=20)
+settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=12)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 #: run by `make test-all` only: they start Java, build wheels, or run studies
 ONLY_IN_FULL = ("papers/", "engines/test_spark.py", "project/test_wheel.py")
 #: few but long tests: they come first, so that all processes end at about the same time
-FIRST = ("engines/test_spark.py", "papers/", "project/", "cli/", "reports/", "auto/", "calibrators/")
+FIRST = ("engines/test_spark.py", "papers/", "project/", "cli/", "reports/", "auto/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,34 @@
+"""docs/llm.md runs as it stands, prints what it shows, and quotes only what it prints."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import pytest
+
+#: a block of code, and the block of what it prints, if there is one
+STEP = re.compile(r"```python\n(.*?)```\n(?:\n```\n(.*?)```\n)?", flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def page(root):
+    return (root / "docs" / "llm.md").read_text(encoding="utf-8")
+
+
+def test_every_block_prints_what_the_page_shows(page, capsys):
+    steps = STEP.findall(page)
+    assert len(steps) > 12
+    names: dict[str, object] = {}
+    for code, shown in steps:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exec(compile(code, "llm.md", "exec"), names)
+        assert capsys.readouterr().out == shown
+
+
+def test_figures_in_the_text_are_printed(page):
+    printed = set(re.findall(r"\d+\.\d+", " ".join(shown for _, shown in STEP.findall(page))))
+    quoted = set(re.findall(r"\d+\.\d+", STEP.sub("", page)))
+    assert len(quoted) > 15
+    assert quoted <= printed

@@ -247,7 +247,7 @@ REFUSED = {
     "short weights": (Y, P, {"sample_weight": P[:399]}, "sample_weight has 399"),
     "no weight": (Y, P, {"sample_weight": P * 0}, "all 400 are zero"),
     "three classes": (np.arange(400) % 3, P, {}, "at least three"),
-    "three columns": (Y, np.full((400, 3), 1 / 3), {}, "3 columns"),
+    "three columns": (np.where(Y == 1, "b", "a"), np.full((400, 3), 1 / 3), {}, "3 columns"),
     "two wild columns": (Y, np.ones((400, 2)), {}, "rows sum to 1"),
     "words": (Y, ["a"] * 400, {}, "p must be numbers"),
     "one unknown class": (["yes"] * 400, P, {}, "only one class"),

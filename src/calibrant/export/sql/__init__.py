@@ -114,23 +114,8 @@ def to_sql(
     Examples
     --------
     >>> from calibrant.maps import Logistic, Piecewise
-    >>> print(to_sql(Piecewise.step([0.25, 0.5], [0.1, 0.3, 0.8]), column="p"))
-    /* A map of kind piecewise, written by calibrant; fingerprint 97f3ea857783. */
-    CASE WHEN p BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
-      CASE WHEN p < 0.25e0 THEN 0.1e0 WHEN p < 0.5e0 THEN 0.3e0 ELSE 0.8e0 END
-    END
-    >>> print(to_sql(Logistic(-1.0, (("x", 2.0),)), dialect="bigquery", column="margin"))
-    /* A map of kind logistic, written by calibrant; fingerprint 79d7ded865c7. */
-    CASE WHEN margin BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
-      1e0 / (1e0 + EXP(-(-1e0 + 2e0 * GREATEST(-300e0, LEAST(300e0, margin)))))
-    END
-    >>> sql = to_sql(Piecewise.step([0.5], [0.1, 0.8]), form="lookup")
-    >>> drop, create, insert, query = sql.statements
-    >>> print(query.splitlines()[-1])
-      AND r.score BETWEEN l.score_from AND l.score_to
-    >>> print(to_sql(Piecewise.step([0.25, 0.5], [0.1, 0.3, 0.8]), threshold=0.2))
-    /* 1 where the probability is at least 0.2, else 0. A map of kind piecewise, written by
-       calibrant; fingerprint 97f3ea857783. */
+    >>> decision = to_sql(Piecewise.step([0.25, 0.5], [0.1, 0.3, 0.8]), threshold=0.2)
+    >>> print(decision.partition("*/")[2].strip())
     CASE WHEN score BETWEEN -1.7976931348623157e+308 AND 1.7976931348623157e+308 THEN
       CASE WHEN score < 0.25e0 THEN 0 ELSE 1 END
     END

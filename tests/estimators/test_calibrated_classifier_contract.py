@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 import calibrant as cal
 from calibrant.classifier.calibrated_classifier import CalibratedClassifier
-from calibrant.estimators.model_folds import weight_argument
+from calibrant.estimators.fit_params import weight_argument
 from calibrant.maps import Coded
 
 

@@ -21,7 +21,7 @@ from calibrant.data.validation import check_lengths, read_weight
 from calibrant.data.weighing import weight_in_rows
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf, check_parameters
-from calibrant.estimators.model_folds import take
+from calibrant.estimators.fit_params import take
 from calibrant.losses import EXPONENTIAL, LOG, Loss
 
 __all__ = ["AdaBoost"]

@@ -16,7 +16,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from calibrant.errors import InputError, ParameterError
-from calibrant.estimators.model_folds import model_scores, weight_argument
+from calibrant.estimators.fit_params import weight_argument
+from calibrant.estimators.model_folds import model_scores
 
 __all__ = ["SMOOTHINGS", "Learner", "Models", "Trees", "make_learner"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.boosting.learners import Learner
-from calibrant.estimators.model_folds import take
+from calibrant.estimators.fit_params import take
 
 __all__ = [
     "VOTE_WEIGHTS",

@@ -12,22 +12,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from calibrant.advice import known_rows, warn_of
-from calibrant.auto import AutoCalibrator
-from calibrant.classifier.fitted_member import ANY_CALIBRATOR, AnyCalibrator, Member, fit_member
+from calibrant.classifier.fitted_member import (
+    AnyCalibrator,
+    Member,
+    any_calibrator_of,
+    fit_member,
+)
+from calibrant.classifier.fold_models import fit_models
+from calibrant.classifier.routing import params_of_fit, router_of
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Limit, OneOf, check_parameters
+from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.model_folds import (
     SCORE_METHODS,
     Method,
     ModelRows,
     chosen_method,
-    fit_and_score,
     keep_feature_names,
     model_classes,
     model_tags,
@@ -36,17 +41,9 @@ from calibrant.estimators.model_folds import (
     score_method,
     warn_no_weights,
     warn_refitted,
-    weight_argument,
 )
 from calibrant.estimators.pooling import Part
-from calibrant.estimators.registry import calibrator_of
-from calibrant.estimators.splits import (
-    SPLITTING,
-    check_calibrating,
-    cv_kind,
-    row_pairs,
-    warn_of_missing,
-)
+from calibrant.estimators.splits import SPLITTING, cv_kind
 from calibrant.local.rule import LocalFitted
 from calibrant.other_words import in_our_words
 
@@ -192,7 +189,15 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the model (unless prefit) and the calibrator of its scores.
 
         Parameters
@@ -205,16 +210,23 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             Weights ≥ 0, for the model and the calibrator.
         groups : array-like of shape (n,), optional
             Rows of one group stay on one side of every split. Without splits they have no effect.
+        **fit_params
+            For the model's fit; through metadata routing, where that is enabled. Columns of n rows
+            are cut by split. ``eval_set="fold"`` makes the rows that a split holds out the
+            evaluation set of its model, for early stopping in LightGBM and XGBoost. The model
+            that is fitted again on all rows does the folds' mean number of rounds.
         """
         check_parameters(self, self._limits)
         kind = self._kind()
         estimator, calibrator = self._parts(kind)
         data = self._read(X, y, sample_weight, kind, estimator, calibrator)
+        params = params_of_fit(self, estimator, fit_params, len(data.codes), kind)
+        data = replace(data, fit_params=params)
         if kind == "prefit":
             warn_of(known_rows(estimator, X), depth=3)
             parts: list[Part] = [(data.scores(estimator), None)]
             return self._keep([fit_member(calibrator, data, estimator, parts, None, None)])
-        found = self._fit_models(data, estimator, kind, groups)
+        found = fit_models(self, data, estimator, kind, groups)
         return self._keep(
             [fit_member(calibrator, data, model, parts, data, rows) for model, parts, rows in found]
         )
@@ -232,7 +244,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
-        estimator, calibrator = self.estimator, _calibrator_of(self.calibrator)
+        estimator, calibrator = self.estimator, any_calibrator_of(self.calibrator)
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if kind != "prefit":
@@ -272,26 +284,6 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 warn_refitted(estimator)
         method = chosen_method(self.response_method, calibrator)
         return ModelRows(X, codes, weight, classes, positive, method)
-
-    def _fit_models(
-        self, data: ModelRows, estimator: Any, kind: str, groups: Any
-    ) -> list[tuple[Any, list[Part], NDArray[np.intp] | None]]:
-        """The models to keep, each with the scores to calibrate it on and the rows it learned."""
-        pairs = row_pairs(self.cv, data, groups, self.random_state)
-        if kind in SPLITTING:
-            warn_of_missing(pairs, data, estimator)
-        if self.ensemble:
-            check_calibrating(pairs, data)
-        scored = Parallel(n_jobs=self.n_jobs)(
-            delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
-        )
-        parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
-        if kind == "folds" and not self.ensemble:
-            return [(data.fit(estimator), parts, None)]
-        return [
-            (model, [part], train)
-            for (model, _), part, (train, _) in zip(scored, parts, pairs, strict=True)
-        ]
 
     def _keep(self, members: list[Member]) -> Self:
         """Set the fitted attributes, and remove those of an earlier fit of another kind."""
@@ -366,7 +358,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         >>> CalibratedClassifier(calibrator="isotonic").set_params(calibrator__interpolation="step")
         CalibratedClassifier(calibrator=Isotonic())
         """
-        for part, make in (("estimator", model_to_fit), ("calibrator", _calibrator_of)):
+        for part, make in (("estimator", model_to_fit), ("calibrator", any_calibrator_of)):
             if any(name.startswith(f"{part}__") for name in params):
                 params[part] = make(params.get(part, getattr(self, part)))
         return super().set_params(**params)  # type: ignore[no-any-return]
@@ -381,20 +373,13 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             return twin  # type: ignore[no-any-return]
         return super().__sklearn_clone__()  # type: ignore[no-any-return]
 
+    def get_metadata_routing(self) -> Any:
+        """Who asks for what in fit: this classifier, its splitter (groups) and its model."""
+        return router_of(self)
+
     def __sklearn_tags__(self) -> Any:
         tags = model_tags(super().__sklearn_tags__(), self.estimator)
         if hasattr(self.estimator, "__sklearn_tags__"):
             own = get_tags(self.estimator).classifier_tags
             tags.classifier_tags.multi_class = own is None or own.multi_class
         return tags
-
-
-def _calibrator_of(given: Any) -> AnyCalibrator:
-    """The calibrator that was given, by name or left to the default."""
-    calibrator = AutoCalibrator() if given is None else calibrator_of(given)
-    if isinstance(calibrator, ANY_CALIBRATOR):
-        return calibrator
-    raise ParameterError(
-        "calibrator must be a Calibrator such as Platt(), a local one such as "
-        f"SimilarityBinning(), or a name such as 'isotonic', but {calibrator!r} came."
-    )

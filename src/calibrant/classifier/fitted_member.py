@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from calibrant.auto import AutoCalibrator
 from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Calibrator
+from calibrant.estimators.fit_params import take
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.model_folds import (
     Method,
@@ -20,24 +22,24 @@ from calibrant.estimators.model_folds import (
     may_be_probabilities,
     model_scores,
     score_method,
-    take,
     unseen,
 )
 from calibrant.estimators.pooling import Part, fit_calibrator, fit_pooled
+from calibrant.estimators.registry import calibrator_of
 from calibrant.local.base import LocalCalibrator
 from calibrant.local.rule import LocalFitted, RowInputs
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.multiclass.codes import one_vs_rest, read_code
 from calibrant.scaling.base import VectorCalibrator
 
-__all__ = ["ANY_CALIBRATOR", "AnyCalibrator", "Member", "fit_member"]
+__all__ = ["AnyCalibrator", "Member", "any_calibrator_of", "fit_member"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 #: what can calibrate a model: of one score, of all classes' scores, or of more than scores
 AnyCalibrator = Calibrator | VectorCalibrator | CodedCalibrator | LocalCalibrator
-ANY_CALIBRATOR = (Calibrator, VectorCalibrator, CodedCalibrator, LocalCalibrator)
+_ANY = (Calibrator, VectorCalibrator, CodedCalibrator, LocalCalibrator)
 
 
 @dataclass(frozen=True)
@@ -203,3 +205,14 @@ def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) 
 
     fit_pooled(local, data.weight, parts, fit, len(data.codes))
     return local
+
+
+def any_calibrator_of(given: Any) -> AnyCalibrator:
+    """The calibrator that was given, by name or left to the default."""
+    calibrator = AutoCalibrator() if given is None else calibrator_of(given)
+    if isinstance(calibrator, _ANY):
+        return calibrator
+    raise ParameterError(
+        "calibrator must be a Calibrator such as Platt(), a local one such as "
+        f"SimilarityBinning(), or a name such as 'isotonic', but {calibrator!r} came."
+    )

@@ -28,7 +28,8 @@ PARTNERS: dict[float, tuple[int, int]] = {
 CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
 #: what to do about labels between 0 and 1
 SOFT = (
-    "Give each row twice, as a positive of weight y and a negative of weight 1 − y (sample_weight)."
+    "If y are probabilities of the positive class: fit_table(ScoreTable.from_soft_labels(scores, "
+    "y)), and evaluate(ScoreTable.from_soft_labels(p, y))."
 )
 
 

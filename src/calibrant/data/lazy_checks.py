@@ -229,8 +229,7 @@ def refuse_classes(labels: Sequence[Any], column: str, *, known: bool = False) -
         labels,
         column,
         must="two classes",
-        advice="Otherwise give each row twice, as a positive of weight y and a negative of weight "
-        "1 − y.",
+        advice="Labels that are probabilities are taken in memory: ScoreTable.from_soft_labels.",
     )
     labels = list(dict.fromkeys(labels))
     if len(labels) > 2:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.frozen import Frozen, own
-from calibrant.data.validation import Rows, read_binary, read_counts
+from calibrant.data.validation import Rows, read_binary, read_grouped, read_soft
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import sigmoid
 
@@ -104,17 +104,20 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_counts([0.5, 0.1], [3, 9], [2, 1])
         ScoreTable(2 scores from 0.1 to 0.5, weight 15: 3 positive, 12 negative)
         """
-        n0, n1 = read_counts(negative, "negative"), read_counts(positive, "positive")
-        q0 = n0 if negative_sq is None else read_counts(negative_sq, "negative_sq")
-        q1 = n1 if positive_sq is None else read_counts(positive_sq, "positive_sq")
-        x = read_counts(scores, "scores", signed=True) + 0.0
-        for name, column in (("negative", n0), ("positive", n1), ("Σw²", q0), ("Σw²", q1)):
-            if len(column) != len(x):
-                raise InputError(
-                    f"scores and counts must have one entry per cell: {len(x)} scores came with "
-                    f"{len(column)} entries of {name}. Pass arrays of one length."
-                )
-        return _grouped(x, (n0, n1, q0, q1))
+        return _grouped(*read_grouped(scores, negative, positive, negative_sq, positive_sq))
+
+    @classmethod
+    def from_soft_labels(cls, scores: Any, share: Any, sample_weight: Any = None) -> ScoreTable:
+        """The table of rows with a probability of the positive class, ``share``, as their label.
+
+        A row of share q counts q as a positive and 1 − q as a negative, and stays one row: its Σw²
+        is divided alike. Fit it with ``fit_table``, measure it with `evaluate`.
+
+        >>> ScoreTable.from_soft_labels([0.2, 0.7, 0.7], [0.1, 0.8, 1.0])
+        ScoreTable(2 scores from 0.2 to 0.7, weight 3: 1.9 positive, 1.1 negative)
+        """
+        x, q, w = read_soft(scores, share, sample_weight)
+        return _grouped(x, (w * (1.0 - q), w * q, w * w * (1.0 - q), w * w * q))
 
     @classmethod
     def empty(cls) -> ScoreTable:
@@ -346,10 +349,7 @@ class ScoreTable(Frozen):
 
 def _starts(x: Array) -> NDArray[np.intp]:
     """Where each run of equal values of the sorted x begins."""
-    new = np.empty(len(x), dtype=bool)
-    new[:1] = True
-    np.not_equal(x[1:], x[:-1], out=new[1:])
-    return np.flatnonzero(new)
+    return np.flatnonzero(np.append(True, x[1:] != x[:-1])[: len(x)])
 
 
 def _from_unweighted(scores: Array, positive: NDArray[np.bool_]) -> ScoreTable:

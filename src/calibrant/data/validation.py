@@ -27,9 +27,11 @@ __all__ = [
     "check_word",
     "read_binary",
     "read_counts",
+    "read_grouped",
     "read_labels",
     "read_probabilities",
     "read_scores",
+    "read_soft",
     "read_weight",
     "to_numbers",
 ]
@@ -166,6 +168,41 @@ def read_counts(values: Any, name: str, *, signed: bool = False) -> Array:
         first = int(np.argmax(clean < 0))
         raise InputError(f"{name} must be at least 0, but cell {first} holds {clean[first]:g}.")
     return clean
+
+
+def read_grouped(
+    scores: Any, negative: Any, positive: Any, negative_sq: Any = None, positive_sq: Any = None
+) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    """Grouped data: scores, and Σw and Σw² of the negatives and positives, of one length.
+
+    Without Σw² the counts are numbers of rows, whose Σw² is Σw.
+    """
+    n0, n1 = read_counts(negative, "negative"), read_counts(positive, "positive")
+    q0 = n0 if negative_sq is None else read_counts(negative_sq, "negative_sq")
+    q1 = n1 if positive_sq is None else read_counts(positive_sq, "positive_sq")
+    x = read_counts(scores, "scores", signed=True) + 0.0
+    for name, column in (("negative", n0), ("positive", n1), ("Σw²", q0), ("Σw²", q1)):
+        if len(column) != len(x):
+            raise InputError(
+                f"scores and counts must have one entry per cell: {len(x)} scores came with "
+                f"{len(column)} entries of {name}. Pass arrays of one length."
+            )
+    return x, (n0, n1, q0, q1)
+
+
+def read_soft(scores: Any, share: Any, sample_weight: Any = None) -> tuple[Array, Array, Array]:
+    """Scores, labels that are probabilities of the positive class, and weights."""
+    clean = read_scores(scores)
+    labels = to_numbers(share, "share")
+    if labels.ndim != 1:
+        raise InputError(
+            "share must be 1-d, the probability of the positive class for each row, but its shape "
+            f"is {labels.shape}. Pass one column."
+        )
+    q = read_probabilities(labels, name="share")
+    check_lengths(scores=len(clean), share=len(q))
+    weight = read_weight(sample_weight, len(q))
+    return clean, q, np.ones(len(q)) if weight is None else weight
 
 
 def check_word(name: str, value: Any, words: Collection[str]) -> None:

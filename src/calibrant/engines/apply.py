@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -14,6 +14,7 @@ from calibrant.data.naming import plain_names, renamed, unknown_column
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segment_column import NewSegments
 from calibrant.data.validation import check_word, read_scores
+from calibrant.engines.apply_classes import add_class_columns, score_columns
 from calibrant.engines.apply_options import ApplyOptions, check_segment
 from calibrant.engines.backends import any_case, open_frame
 from calibrant.engines.by_segment import by_segment, usable_keys
@@ -39,7 +40,7 @@ def add_probabilities(
     calibrator: Any,
     frame: Any,
     *,
-    score: str,
+    score: str | Sequence[str] | Mapping[Any, str],
     into: str = "probability",
     segment: str | None = None,
     on_missing: Literal["error", "null"] = "error",
@@ -48,18 +49,22 @@ def add_probabilities(
 ) -> Any:
     """The frame with one more column: the calibrated probability of each row's score.
 
+    A calibrator of several classes reads a column of scores for each and adds a column for each.
+
     Where the frame is lazy, so is the result: an expression in the frame's own engine, or a join
     to a small table, and no function that the engine's workers would have to install.
 
     Parameters
     ----------
-    calibrator : fitted calibrator, Fitted, or Map of one score
+    calibrator : fitted calibrator, Fitted, or Map
     frame : DuckDB relation, Polars LazyFrame, PySpark DataFrame or Ibis table
         Or a pandas, Polars or Arrow table in memory.
-    score : str
-        The column of scores: numbers of any type.
+    score : str, list of str, or dict from classes to str
+        The column of scores: numbers of any type. Of several classes: the columns in the order of
+        ``classes_``, or by class.
     into : str, default="probability"
-        The new column. It must not exist yet.
+        The new column. It must not exist yet. Of several classes: what the names of the new columns
+        begin with, followed by ``_`` and the class.
     segment : str, optional
         The column of segments, text or whole numbers; needed where the calibrator has a map per
         segment. Segments never seen get the map that is common to all.
@@ -102,11 +107,15 @@ def add_probabilities(
     >>> lazy.collect()["p"].round(3).to_list() == c.calibrate([-1.0, 2.0]).round(3).tolist()
     True
     """
-    options = ApplyOptions(score, into, segment, on_missing, on_range)
     check_word("on_new_segment", on_new_segment, ON_NEW_SEGMENT)
-    map_, watch = _map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
+    map_, watch = map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
+    several = map_ if isinstance(map_, VectorMap) else None
+    columns: Any = score_columns(score, calibrator, several) if several is not None else score
+    options = ApplyOptions(columns, into, segment, on_missing, on_range)
     opened = open_frame(frame)
     check_segment(map_, segment)
+    if several is not None:
+        return add_class_columns(calibrator, several, opened, options, watch)
     _check_columns(opened, options)
     if isinstance(opened, nw.DataFrame):
         made = _in_memory(map_, opened, options, watch)
@@ -119,17 +128,6 @@ def add_probabilities(
     if run or on_new_segment == "error":
         _judge_segments(map_, opened, segment, on_new_segment)
     return _lazily(map_, opened, options, watch)
-
-
-def _map_of(calibrator: Any) -> Map:
-    """The map of a calibrator of any form, if it is one of a single score."""
-    map_ = map_of(calibrator)
-    if isinstance(map_, VectorMap):
-        raise InputError(
-            "a multiclass calibrator gives one probability per class and reads as many scores: use "
-            "its predict_proba in memory."
-        )
-    return map_
 
 
 # --- checks that need no data -------------------------------------------------------------------

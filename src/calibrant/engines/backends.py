@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -83,22 +83,27 @@ def most_branches(frame: Lazy) -> int:
 # --- functions ----------------------------------------------------------------------------------
 
 
-def compute(frame: Lazy, function: str, column: str, into: str) -> Lazy:
-    """The frame with ln or sqrt of a column of positive numbers (or 0, for sqrt) as one more."""
-    return COMPUTING.get(frame.implementation, _compute)(frame, function, column, into)
+def compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
+    """The frame with ln or sqrt of columns of positive numbers (or 0, for sqrt), under the names
+    that ``into`` gives them."""
+    return COMPUTING.get(frame.implementation, _compute)(frame, function, into)
 
 
-def _compute(frame: Lazy, function: str, column: str, into: str) -> Lazy:
-    return frame.with_columns(FUNCTIONS[function](nw.col(column)).alias(into))
+def _compute(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
+    made = (FUNCTIONS[function](nw.col(column)).alias(name) for column, name in into.items())
+    return frame.with_columns(*made)
 
 
-def _compute_duckdb(frame: Lazy, function: str, column: str, into: str) -> Lazy:
+def _compute_duckdb(frame: Lazy, function: str, into: Mapping[str, str]) -> Lazy:
     """By DuckDB's own functions: narwhals tests for negative numbers first, and divides two
     logarithms to the base 10, slower and less exact."""
     duckdb = import_extra("duckdb", extra="cli")
     rows: Any = frame.to_native()
-    value = duckdb.FunctionExpression(function, duckdb.ColumnExpression(column))
-    opened: Lazy = nw.from_native(rows.select(duckdb.StarExpression(), value.alias(into)))
+    values = (
+        duckdb.FunctionExpression(function, duckdb.ColumnExpression(column)).alias(name)
+        for column, name in into.items()
+    )
+    opened: Lazy = nw.from_native(rows.select(duckdb.StarExpression(), *values))
     return opened
 
 
@@ -106,6 +111,6 @@ FUNCTIONS: dict[str, Callable[[nw.Expr], nw.Expr]] = {
     "ln": lambda column: column.log(),
     "sqrt": lambda column: column.sqrt(),
 }
-COMPUTING: dict[nw.Implementation, Callable[[Lazy, str, str, str], Lazy]] = {
+COMPUTING: dict[nw.Implementation, Callable[[Lazy, str, Mapping[str, str]], Lazy]] = {
     nw.Implementation.DUCKDB: _compute_duckdb,
 }

@@ -27,8 +27,9 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 EXPRESSION = PlanTarget(
-    "an expression of one column",
+    "an expression of columns",
     "Apply it in memory: calibrate, or predict_proba for several classes.",
+    iterates=False,
 )
 #: up to this many steps (FEW) or lines (VERY_FEW) are chosen by comparisons, more by a join
 FEW, VERY_FEW = 16, 4
@@ -47,6 +48,7 @@ class FramePrinter(PlanPrinter[nw.Expr]):
     columns : expressions of the parameters that differ from row to row
     code : where many plans are written as one, the number of each row's plan; NULL for rows that
         have another kind of plan
+    comparisons : how many pieces may be chosen by comparisons where FEW and VERY_FEW are less
     """
 
     def __init__(
@@ -56,8 +58,9 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         known: Mapping[Node, nw.Expr] | None = None,
         columns: Mapping[PlanColumn, nw.Expr] | None = None,
         code: nw.Expr | None = None,
+        comparisons: int = 0,
     ) -> None:
-        self.builder, self.score = builder, score
+        self.builder, self.score, self.comparisons = builder, score, comparisons
         self.known = dict(known or {})
         self.columns, self.code = columns or {}, code
 
@@ -151,7 +154,8 @@ class FramePrinter(PlanPrinter[nw.Expr]):
         table = _Table(self.builder, chooser, x)
         if self.code is not None and len(found) > 1:
             return table.of_each_row(found, columns, self.code)
-        if len(found[0].low) <= (FEW if x is None else VERY_FEW):
+        most = max(FEW if x is None else VERY_FEW, self.comparisons)
+        if len(found[0].low) <= most:
             return table.by_comparisons(found[0], columns[0])
         return table.by_cells(found[0], columns[0], knots)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,13 @@ from calibrant.errors import (
     ParameterError,
     caller_level,
 )
+from calibrant.estimators.fit_params import (
+    FitParams,
+    rounds_found,
+    take,
+    weight_argument,
+    without_stopping,
+)
 
 __all__ = [
     "SCORE_METHODS",
@@ -38,11 +45,9 @@ __all__ = [
     "model_to_fit",
     "positive_class",
     "score_method",
-    "take",
     "unseen",
     "warn_no_weights",
     "warn_refitted",
-    "weight_argument",
 ]
 
 Array = NDArray[np.float64]
@@ -82,6 +87,7 @@ class ModelRows:
     positive : int
         With two classes: the one of them that a high score means.
     method : key of SCORE_METHODS, or function of a model and rows
+    fit_params : further keywords for the fit of models
     """
 
     X: Any
@@ -90,6 +96,7 @@ class ModelRows:
     classes: NDArray[Any]
     positive: int
     method: Method
+    fit_params: FitParams = field(default_factory=FitParams)
 
     @property
     def y(self) -> NDArray[Any]:
@@ -102,12 +109,34 @@ class ModelRows:
         present = codes if weight is None else codes[weight > 0]
         return np.bincount(present, minlength=len(self.classes))
 
-    def fit(self, estimator: Any, rows: Index | None = None) -> Any:
-        """A copy of the estimator, fitted on some rows (all of them by default)."""
+    def fit(self, estimator: Any, rows: Index | None = None, held: Index | None = None) -> Any:
+        """A copy of the estimator, fitted on some rows (all of them by default).
+
+        The rows ``held`` are its evaluation set, if that was asked for.
+        """
         model = clone(estimator, safe=False)
+        params = self.fit_params.of_rows(rows)
+        if held is not None:
+            X, y, weight = (take(own, held) for own in (self.X, self.y, self.weight))
+            params |= self.fit_params.of_fold(model, X, y, weight)
+        return self._fit(model, rows, params)
+
+    def fit_again(self, estimator: Any, fold_models: list[Any]) -> Any:
+        """A copy of the estimator, fitted on all rows.
+
+        Where folds were the evaluation sets of their models, no rows are left to stop on: it does
+        as many rounds as those models kept, on average.
+        """
+        if not self.fit_params.on_fold:
+            return self.fit(estimator)
+        model, params = clone(estimator, safe=False), self.fit_params.of_rows(None)
+        params = without_stopping(model, params, rounds_found(fold_models))
+        return self._fit(model, None, params)
+
+    def _fit(self, model: Any, rows: Index | None, params: dict[str, Any]) -> Any:
         y, weight = take(self.y, rows), take(self.weight, rows)
         name = None if weight is None else weight_argument(model)
-        model.fit(take(self.X, rows), y, **({} if name is None else {name: weight}))
+        model.fit(take(self.X, rows), y, **({} if name is None else {name: weight}), **params)
         return model
 
     def scores(self, model: Any, rows: Index | None = None) -> Array:
@@ -153,7 +182,7 @@ def fit_and_score(
     data: ModelRows, estimator: Any, train: Index | None, test: Index | None
 ) -> tuple[Any, Array]:
     """A model fitted on the rows ``train``, and its scores of the rows ``test`` (None: all)."""
-    model = data.fit(estimator, train)
+    model = data.fit(estimator, train, test)
     return model, data.scores(model, test)
 
 
@@ -306,37 +335,6 @@ def warn_refitted(estimator: Any) -> None:
     )
 
 
-def weight_argument(estimator: Any) -> str | None:
-    """The keyword under which the estimator's fit takes weights per row; None if it takes none.
-
-    A pipeline takes them for its last step, a search for the estimator that it tunes; where
-    metadata routing is enabled, the estimator's own requests decide.
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> weight_argument(make_pipeline(LogisticRegression()))
-    'logisticregression__sample_weight'
-    """
-    from sklearn import get_config
-    from sklearn.utils.metadata_routing import get_routing_for_object
-    from sklearn.utils.validation import has_fit_parameter
-
-    word = "sample_weight"
-    if get_config()["enable_metadata_routing"] and hasattr(estimator, "get_metadata_routing"):
-        routing = get_routing_for_object(estimator)
-        requests = getattr(getattr(routing, "fit", None), "requests", {})
-        refused = requests.get(word) is False
-        takes = has_fit_parameter(estimator, word) and not refused
-        return word if takes or routing.consumes("fit", [word]) else None
-    if has_fit_parameter(estimator, word):
-        return word
-    if hasattr(estimator, "steps") and estimator.steps:
-        name, last = estimator.steps[-1]
-        inner = weight_argument(last)
-        return None if inner is None else f"{name}__{inner}"
-    return weight_argument(estimator.estimator) if _is_search(estimator) else None
-
-
 def unseen(model: Any, classes: NDArray[Any]) -> NDArray[np.bool_]:
     """Which of several classes a model has not seen, being fitted on a fold that lacks them."""
     own = getattr(model, "classes_", None)
@@ -379,19 +377,6 @@ def _place(known: list[Any], label: Any) -> int:
 
 def _same(a: Any, b: Any) -> bool:
     return bool(np.all(a == b))
-
-
-def take(values: Any, rows: Index | None) -> Any:
-    """Some rows of anything that has rows (None: all, as they came)."""
-    from sklearn.utils import _safe_indexing
-
-    return values if rows is None or values is None else _safe_indexing(values, rows)
-
-
-def _is_search(estimator: Any) -> bool:
-    from sklearn.model_selection._search import BaseSearchCV
-
-    return isinstance(estimator, BaseSearchCV)
 
 
 def _name(model: Any) -> str:

@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 from calibrant.data.weighing import weight_in_rows
 from calibrant.estimators.base import Calibrator
-from calibrant.estimators.model_folds import ModelRows, take
+from calibrant.estimators.fit_params import take
+from calibrant.estimators.model_folds import ModelRows
 
 __all__ = ["Part", "counting_rows", "fit_calibrator", "fit_pooled"]
 

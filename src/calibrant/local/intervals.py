@@ -14,7 +14,8 @@ from calibrant.data.frozen import Frozen
 from calibrant.data.labels import plain, read_many
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Limit, Number, OneOf
-from calibrant.estimators.model_folds import ModelRows, weight_argument
+from calibrant.estimators.fit_params import weight_argument
+from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.delta_method import Delta, is_logistic
 from calibrant.local.spreads import (
     BootstrapOptions,

@@ -20,7 +20,8 @@ from sklearn.utils.validation import _num_samples
 
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
-from calibrant.estimators.model_folds import ModelRows, model_scores, take, weight_argument
+from calibrant.estimators.fit_params import take, weight_argument
+from calibrant.estimators.model_folds import ModelRows, model_scores
 from calibrant.progress import track
 
 __all__ = [

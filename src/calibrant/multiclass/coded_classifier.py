@@ -19,6 +19,7 @@ from calibrant.data.score_range import ScoreRange
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.estimators.base import Calibrator, Limit, OneOf, check_parameters, row_facts
+from calibrant.estimators.fit_params import weight_argument
 from calibrant.estimators.fitted import Fitted
 from calibrant.estimators.model_folds import (
     SCORE_METHODS,
@@ -34,7 +35,6 @@ from calibrant.estimators.model_folds import (
     model_to_fit,
     score_method,
     warn_no_weights,
-    weight_argument,
 )
 from calibrant.estimators.pooling import Part, fit_pooled
 from calibrant.estimators.score_estimator import KeepsMap

@@ -34,9 +34,11 @@ def largest(v: Array) -> float:
     """max |v|, NaN if any is."""
     top = 0.0
     for i in range(len(v)):
-        if np.isnan(v[i]):
-            return np.nan
-        top = max(top, abs(v[i]))
+        size = abs(v[i])
+        if np.isnan(size):
+            return size
+        if size > top:
+            top = size
     return top
 
 
@@ -49,14 +51,15 @@ def factor(plain: Array, sign: Array, band: Array) -> None:
     """
     n, width = band.shape
     for i in range(n):
-        for k in range(min(i, width - 1), 0, -1):
+        furthest = width - 1 if i >= width else i
+        for k in range(furthest, 0, -1):
             j = i - k
             value = plain[i, k]
-            for m in range(1, min(j, width - 1 - k) + 1):
+            for m in range(1, furthest - k + 1):
                 value -= band[i, k + m] * band[j, m]
             band[i, k] = value  # L[i, j]·D[j] for now
         pivot, size = plain[i, 0], abs(plain[i, 0])
-        for k in range(1, min(i, width - 1) + 1):
+        for k in range(1, furthest + 1):
             value = band[i, k] / band[i - k, 0]
             pivot -= value * band[i, k]
             size += abs(value * band[i, k])
@@ -70,11 +73,11 @@ def substitute(band: Array, b: Array) -> None:
     """Solve L D Lᵀ b ← b in place."""
     n, width = band.shape
     for i in range(n):
-        for k in range(1, min(i, width - 1) + 1):
+        for k in range(1, width if i >= width else i + 1):
             b[i] -= band[i, k] * b[i - k]
     for i in range(n - 1, -1, -1):
         b[i] /= band[i, 0]
-        for k in range(1, min(n - 1 - i, width - 1) + 1):
+        for k in range(1, width if i + width <= n else n - i):
             b[i] -= band[i + k, k] * b[i + k]
 
 
@@ -84,7 +87,7 @@ def residual(plain: Array, right: Array, v: Array, rest: Array) -> None:
     n, width = plain.shape
     for i in range(n):
         rest[i] = right[i] - plain[i, 0] * v[i]
-        for k in range(1, min(i, width - 1) + 1):
+        for k in range(1, width if i >= width else i + 1):
             rest[i] -= plain[i, k] * v[i - k]
             rest[i - k] -= plain[i, k] * v[i]
 

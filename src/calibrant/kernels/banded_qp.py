@@ -37,8 +37,7 @@ def largest(v: Array) -> float:
         size = abs(v[i])
         if np.isnan(size):
             return size
-        if size > top:
-            top = size
+        top = max(top, size)
     return top
 
 

@@ -36,7 +36,7 @@ def largest(v: Array) -> float:
     for i in range(len(v)):
         size = abs(v[i])
         if np.isnan(size):
-            return size
+            return np.nan
         top = max(top, size)
     return top
 

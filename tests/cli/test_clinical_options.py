@@ -49,6 +49,9 @@ def test_evaluate_measures_what_is_asked_for(run):
     found, wanted = json.loads(out), cal.evaluate(Y, P, raw=RAW, measures="clinical")
     assert found["after"] == pytest.approx(wanted.after, rel=1e-9)
     assert found["intervals"]["ici"] == pytest.approx(wanted.intervals["ici"], rel=1e-6)
+    assert run("evaluate", *FILE, "--measures", "ici, auc") == run(
+        "evaluate", *FILE, "--measures", "ici", "--measures", "auc"
+    )
     code, out, _ = run("evaluate", *FILE, "--measures", "ici", "--measures", "auc")
     assert code == 0
     assert "ICI" in out

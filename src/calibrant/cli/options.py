@@ -154,12 +154,20 @@ Level = Annotated[
 Replicates = Annotated[
     int, typer.Option(min=100, help="Random draws, for intervals that need them.")
 ]
+
+
+def _apart(names: list[str] | None) -> list[str] | None:
+    """Names that commas separate, one by one."""
+    return [name.strip() for given in names or () for name in given.split(",")] or None
+
+
 Measures = Annotated[
     list[str] | None,
     typer.Option(
         "--measures",
         metavar="NAME",
-        help="Which measures: names or groups (standard, clinical, all); may be repeated.",
+        callback=_apart,
+        help="Which measures: names or groups (standard, clinical, all), with commas or repeated.",
     ),
 ]
 Weighing = Annotated[

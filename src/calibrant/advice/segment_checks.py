@@ -60,7 +60,7 @@ def segment_gaps(
     if not found:
         return
     shown = "; ".join(
-        f"{names[i]!r}: predicted {expected[i] / total[i]:.3g}, came "
+        f"{names[i]!r}: predicted {expected[i] / total[i]:.3g}, observed "
         f"{ones[i] / total[i]:.3g} (weight {total[i]:.6g})"
         for i in found[:NAMED]
     )

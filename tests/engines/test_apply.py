@@ -624,7 +624,7 @@ def test_a_script_ends_without_a_word(method):
 
 def test_calibrators_that_cannot_be():
     rows_ = frame("polars", score=[0.1])
-    with pytest.raises(InputError, match="multiclass"):
+    with pytest.raises(InputError, match="reads 3 columns of scores"):
         add_probabilities(Softmax(1.0, [0.0, 0.0, 0.0]), rows_, score="score")
     with pytest.raises(InputError, match="must be a fitted calibrator"):
         add_probabilities("isotonic.json", rows_, score="score")

@@ -12,7 +12,6 @@ import calibrant as cal
 from calibrant.errors import InputError
 from calibrant.maps import Coded, Identity, Logistic, Softmax, VectorMixture
 from lazy_frames import KINDS, frame
-from sparks import needs_spark
 
 TOL = 1e-12
 FRAMES = ("polars", "duckdb", "pandas")
@@ -111,23 +110,6 @@ def test_fifty_classes(kind):
     members = tuple(Logistic(0.01 * j, (("z", 0.9),)) for j in range(k))
     coded = Coded.one_vs_rest(members)
     assert np.abs(applied(kind, coded, p) - coded(p)).max() <= TOL
-
-
-@needs_spark
-def test_spark():
-    import pandas as pd
-    from pyspark.sql import SparkSession
-
-    quiet = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    spark = quiet.getOrCreate()
-    for map_, scores in (
-        (FULL, RNG.normal(size=(30, 3))),
-        (PROBABILITIES["one against rest"], distributions(30, 3)),
-    ):
-        given = spark.createDataFrame(pd.DataFrame(scores, columns=["a", "b", "c"]))
-        made = cal.add_probabilities(map_, given, score=["a", "b", "c"], into="p").toPandas()
-        found = made[["p_0", "p_1", "p_2"]].to_numpy()
-        assert np.abs(found - map_(made[["a", "b", "c"]].to_numpy())).max() <= TOL
 
 
 # --- names, missing values, refusals -------------------------------------------------------------

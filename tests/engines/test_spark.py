@@ -35,7 +35,7 @@ from calibrant.engines.spark.session import _knock, require_java
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.losses import sigmoid
-from calibrant.maps import Chain, Logistic, Mixture, Piecewise, Segmented
+from calibrant.maps import Chain, Coded, Logistic, Mixture, Piecewise, Segmented, Softmax
 from file_jobs import apply_file, read_table
 from sparks import needs_spark, rows, to_spark
 
@@ -1503,3 +1503,21 @@ def test_a_killed_executor_changes_nothing(tmp_path):
     assert facts["gone"]
     assert not [*(tmp_path / "here").iterdir(), *(tmp_path / "spilled").iterdir()]
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("k", [3, 6])
+def test_columns_of_several_classes_are_those_of_predict_proba(spark, k):
+    rng = np.random.default_rng(k)
+    z = rng.normal(size=(60, k)) * 2
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    full = Softmax(np.eye(k) + 0.1 * rng.normal(size=(k, k)), rng.normal(size=k))
+    coded = Coded.one_vs_rest(tuple(Logistic(0.1 * j, (("z", 0.9),)) for j in range(k)))
+    names = [f"s{j}" for j in range(k)]
+    for map_, scores in ((full, z), (coded, p)):
+        frame = to_spark(spark.session, dict(zip(names, scores.T, strict=True)))
+        made = cal.add_probabilities(map_, frame, score=names, into="p").toArrow()
+        given, found = (
+            np.column_stack([made[f"{head}{j}"].to_numpy() for j in range(k)])
+            for head in ("s", "p_")
+        )
+        assert np.abs(found - map_(given)).max() <= 1e-12

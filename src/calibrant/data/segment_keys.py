@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 from calibrant.data.to_numpy import to_column
 from calibrant.errors import InputError
 
-__all__ = ["Key", "find_segments", "segment_codes", "segment_key"]
+__all__ = ["JOIN_COLUMNS", "Key", "find_segments", "refuse_columns", "segment_codes", "segment_key"]
 
 Key = str | int
 Index = NDArray[np.intp]
 
+#: what to do with several columns of segments
+JOIN_COLUMNS = (
+    "Join several columns to one, such as country + ' / ' + product: each combination is then a "
+    "segment, and one that was not seen gets the map of all rows."
+)
 #: rows whose keys are looked up at a time, so that few Python objects exist at once
 BLOCK = 1 << 18
 
@@ -78,11 +83,12 @@ def segment_codes(segments: Any) -> tuple[list[Key], Index]:
 
 def _column(segments: Any) -> NDArray[Any]:
     """A column of segments, complete and of kinds that can be keys."""
+    refuse_columns(segments)
     column = to_column(segments, "segments")
     if column.ndim != 1:
         raise InputError(
             "segments must name one segment per score (1-d), but their shape is "
-            f"{column.shape}. Pass a column."
+            f"{column.shape}. Pass a column. {JOIN_COLUMNS}"
         )
     if column.dtype.kind == "f":
         _check_whole(column)
@@ -95,6 +101,16 @@ def _column(segments: Any) -> NDArray[Any]:
     elif column.dtype.kind not in "biuU" and len(column):
         segment_key(column[0])
     return column
+
+
+def refuse_columns(segments: Any) -> None:
+    """Refuse a frame of several columns, a list of columns, and a list of tuples."""
+    columns = getattr(segments, "column_names", getattr(segments, "columns", ()))
+    listed = isinstance(segments, (list, tuple)) and len(segments) > 0
+    inside = listed and isinstance(segments[0], (list, tuple, np.ndarray))
+    series = listed and not isinstance(segments[0], str) and hasattr(segments[0], "__len__")
+    if inside or series or len(columns) > 1:
+        raise InputError(f"segments must be one column, but several came. {JOIN_COLUMNS}")
 
 
 def _check_whole(column: NDArray[Any]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from calibrant.data.naming import class_column_names
 from calibrant.data.score_range import check_on_range
+from calibrant.data.segment_keys import JOIN_COLUMNS
 from calibrant.data.validation import check_word
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
@@ -55,6 +56,10 @@ class ApplyOptions:
     def __post_init__(self) -> None:
         check_word("on_missing", self.on_missing, ON_MISSING)
         check_on_range(self.on_range)
+        if self.segment is not None and not isinstance(self.segment, str):
+            raise InputError(
+                f"segment must be the name of one column, but {self.segment!r} came. {JOIN_COLUMNS}"
+            )
         if not isinstance(self.into, str) or not self.into.strip():
             raise ParameterError(
                 f"into must be the name of the new column, but {self.into!r} came."

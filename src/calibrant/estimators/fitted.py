@@ -15,6 +15,7 @@ from calibrant.data.labels import plain
 from calibrant.data.score_matrix import check_distributions, read_score_matrix, row_blocks
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.segment_column import NewSegments
+from calibrant.data.segment_keys import refuse_columns
 from calibrant.data.to_numpy import like_series, to_column, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
@@ -69,6 +70,7 @@ class AppliedMap(NamedTuple):
         clean = read_scores(scores, positive_column=self.positive_column, classes=self.labels)
         clean = check_range(clean, self.expects, on_range)
         if isinstance(self.map, Segmented):
+            refuse_columns(segments)
             names = to_column(segments, "segments")  # an iterator is read once
             codes = self.map.find(names)
             _warn_of_new(self.map, codes, names)

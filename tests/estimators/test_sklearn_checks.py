@@ -305,7 +305,8 @@ def test_weights_and_groups_are_routed_into_the_wrapper():
     s, y, w = sample()
     X, groups = np.column_stack((s, s**2)), np.arange(len(s)) // 4
     model = CalibratedClassifier(cv=3)
-    assert set(model.get_metadata_routing().fit.requests) == {"sample_weight", "groups"}
+    own = model.get_metadata_routing()._self_request  # as CalibratedClassifierCV's
+    assert set(own.fit.requests) == {"sample_weight", "groups"}
     model.set_fit_request(sample_weight=True, groups=True).set_score_request(sample_weight=False)
     search = GridSearchCV(model, {"calibrator": [cal.Platt(), cal.Beta()]}, cv=3)
     search.fit(X, y, sample_weight=w, groups=groups)

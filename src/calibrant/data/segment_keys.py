@@ -106,10 +106,9 @@ def _column(segments: Any) -> NDArray[Any]:
 def refuse_columns(segments: Any) -> None:
     """Refuse a frame of several columns, a list of columns, and a list of tuples."""
     columns = getattr(segments, "column_names", getattr(segments, "columns", ()))
-    listed = isinstance(segments, (list, tuple)) and len(segments) > 0
-    inside = listed and isinstance(segments[0], (list, tuple, np.ndarray))
-    series = listed and not isinstance(segments[0], str) and hasattr(segments[0], "__len__")
-    if inside or series or len(columns) > 1:
+    first = segments[0] if isinstance(segments, (list, tuple)) and len(segments) else ""
+    several = hasattr(first, "__len__") and not isinstance(first, (str, bytes)) and len(first) > 1
+    if several or len(columns) > 1:
         raise InputError(f"segments must be one column, but several came. {JOIN_COLUMNS}")
 
 

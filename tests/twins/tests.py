@@ -152,13 +152,17 @@ def median_distance(p):
     return (apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
 
-def skce(codes, p, w, bandwidth):
-    """One pair of different rows after the other; p: a distribution for each row."""
+def skce(codes, p, w, bandwidth, places=None):
+    """One pair of different rows after the other; p: a distribution for each row.
+
+    ``places`` has the distances of the distributions, where those of p are rounded.
+    """
     products, pairs = [], []
+    places = p if places is None else places
     for i, (c, q, v) in enumerate(zip(codes, p, w, strict=True)):
         for j, (d, r, u) in enumerate(zip(codes, p, w, strict=True)):
             if i != j:
-                near = math.exp(-total_variation(q, r) / bandwidth)
+                near = math.exp(-total_variation(places[i], places[j]) / bandwidth)
                 inner = sum(
                     ((c == m) - a) * ((d == m) - b)
                     for m, (a, b) in enumerate(zip(q, r, strict=True))

@@ -20,7 +20,7 @@ from benchmarks.harness import cpu, setting, write
 
 ROWS = 2000
 #: each first use is measured so often, in processes of their own
-REPEATS = 1
+REPEATS = 3
 #: CPU seconds that compiling may take for a method, and the whole command with all of them
 LIMIT, LIMIT_OF_COMPARE = 3.0, 10.0
 #: numba alone, and methods with compiled kernels, each as Python writes it

@@ -12,8 +12,17 @@ from pathlib import Path
 from experiments import RESULTS, say, table
 from experiments.papers import NAMES, paper
 from experiments.papers.cells import Paper
-from experiments.papers.render import blocks, fill_docs, pictures, render
+from experiments.papers.render import (
+    Judged,
+    blocks,
+    fill_docs,
+    fill_shares,
+    judged,
+    pictures,
+    render,
+)
 from experiments.papers.run import Outcome, Workers, cost, run_table
+from experiments.papers.summary import NAME, summary
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -86,12 +95,27 @@ def compute(found: Paper, told: argparse.Namespace, workers: Workers) -> list[Ou
     return outcomes
 
 
-def show(found: Paper, told: argparse.Namespace) -> None:
+def show(found: Paper, told: argparse.Namespace) -> Judged:
     """The pages of a paper, from what there is."""
-    parts = blocks(found, told.into)
+    told_of = judged(found, told.into)
+    parts = blocks(told_of)
     say(f"wrote {render(found, told.into, parts)}")
     if is_ours(told.into):
-        fill_docs(found, parts, DOCS)
+        fill_docs(found.name, parts, DOCS)
+    return told_of
+
+
+def sum_up(shown: dict[str, Judged], folder: Path) -> None:
+    """The page of all claims, and the shares of cells that pages tell in their sentences."""
+    if not is_ours(folder):
+        return
+    every = {name: shown.get(name) or judged(paper(name), folder) for name in NAMES}
+    fill_docs(NAME, {"summary": summary(list(every.values()))}, DOCS)
+    for path in sorted(DOCS.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        filled = fill_shares(text, every)
+        if filled != text:
+            path.write_text(filled, encoding="utf-8")
 
 
 def costs(papers: list[Paper], folder: Path) -> str:
@@ -125,13 +149,15 @@ def main() -> int:
                 say(f"drew {name}")
         return 0
     outcomes: list[Outcome] = []
+    shown: dict[str, Judged] = {}
     with Workers(told.jobs) as workers:
         for found in papers:
             if told.only is None:
                 outcomes += compute(found, told, workers)
-            show(found, told)
+            shown[found.name] = show(found, told)
             if workers.stopping:
                 return 130
+    sum_up(shown, told.into)
     return 1 if any(outcome.failed for outcome in outcomes) else 0
 
 

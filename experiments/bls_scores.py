@@ -49,8 +49,13 @@ FOLDER = Path(tempfile.gettempdir()) / "calibrant-study"
 
 def is_judged(task: Task) -> bool:
     """Whether a task is of the half that is looked at only to judge; all tasks of one dataset are
-    in one half, which a checksum of the dataset's name decides."""
-    return hashlib.sha256(task.entry["name"].encode()).digest()[0] % 2 == 0
+    in one half."""
+    return name_judges(task.entry["name"])
+
+
+def name_judges(dataset: str) -> bool:
+    """Whether a dataset only judges, as a checksum of its name decides."""
+    return hashlib.sha256(dataset.encode()).digest()[0] % 2 == 0
 
 
 def scored(task: Task, seed: int, folder: Path = FOLDER) -> Iterator[tuple[str, Scored]]:

@@ -37,6 +37,7 @@ __all__ = [
     "read",
     "read_arrays",
     "read_classes",
+    "read_labels",
     "read_split",
     "task",
     "tasks",
@@ -375,6 +376,16 @@ def read_classes(
     frame = _some(rows.frame, most, seed)
     codes = np.unique(frame["label"].to_numpy(dtype=str), return_inverse=True)[1]
     return _features(rows, frame), codes.astype(np.intp)
+
+
+def read_labels(
+    name: str, columns: list[str], most: int | None = None, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Features as in `read` without some columns of the file, and these columns as text."""
+    rows = _rows(_find(name)[0])
+    frame = _some(rows.frame, most, seed)
+    others = rows._replace(features=[each for each in rows.features if each not in columns])
+    return _features(others, frame), frame[columns].reset_index(drop=True)
 
 
 def read_split(name: str) -> NDArray[np.str_]:

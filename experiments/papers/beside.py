@@ -1,4 +1,8 @@
-"""Published figures beside ours: does each lie within the spread of our runs, is the order kept?"""
+"""Published figures beside ours: is each as near as chance lets it be, is the order kept?
+
+A published figure of one run is judged by the spread of one run of ours. One that is a mean of
+several runs is judged by the standard error of the difference between the two means.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ __all__ = [
     "Beside",
     "beside",
     "count",
+    "counted",
+    "is_repeated",
     "order_kept",
     "orders",
     "pick",
@@ -27,15 +33,18 @@ __all__ = [
     "wide",
 ]
 
-#: how many standard deviations of a run from our mean count as within the spread
+#: how many standard deviations of a run, or standard errors of a difference, count as within
 SPREAD = 2.5
+#: share of the published figures that must be within for a table to be called repeated
+MOST = 0.95
 
 
 class Beside(NamedTuple):
     """A published figure, and the mean and standard deviation of so many runs of ours.
 
     ``digits`` of the published figure say how far its rounding reaches; ``published_sd`` is the
-    standard deviation that the paper prints with it, if it does.
+    standard deviation that the paper prints with it, if it does; ``repetitions`` the number of
+    runs that it is the mean of.
     """
 
     published: float
@@ -44,19 +53,42 @@ class Beside(NamedTuple):
     runs: int
     digits: int = 3
     published_sd: float = math.nan
+    repetitions: int = 1
+
+    @property
+    def error(self) -> float:
+        """What the distance is measured by: the sd of a run, or the error of a difference of means.
+
+        Where the paper prints no standard deviation, its runs are taken to vary as ours do.
+        """
+        if self.repetitions < 2:
+            return self.sd
+        theirs = self.sd if math.isnan(self.published_sd) else self.published_sd
+        return math.sqrt(self.sd**2 / self.runs + theirs**2 / self.repetitions)
 
     @property
     def apart(self) -> float:
-        """Standard deviations of a run between the published figure and our mean."""
-        gap = max(abs(self.published - self.mean) - 0.5 * 10.0**-self.digits, 0.0)
-        return gap / self.sd if self.sd > 0 else (0.0 if gap == 0 else math.inf)
+        """Distance of the published figure from our mean, beyond its rounding, in such units."""
+        return self._units(self.error)
 
     @property
     def within(self) -> bool | None:
         """None where there is nothing to stand beside, or no spread to judge by."""
+        return self._is_near(self.error)
+
+    @property
+    def within_a_run(self) -> bool | None:
+        """The same by the spread of one run, whatever the published figure is the mean of."""
+        return self._is_near(self.sd)
+
+    def _units(self, unit: float) -> float:
+        gap = max(abs(self.published - self.mean) - 0.5 * 10.0**-self.digits, 0.0)
+        return gap / unit if unit > 0 else (0.0 if gap == 0 else math.inf)
+
+    def _is_near(self, unit: float) -> bool | None:
         if math.isnan(self.published) or self.runs < 2:
             return None
-        return bool(self.apart <= SPREAD)
+        return bool(self._units(unit) <= SPREAD)
 
     @property
     def ours(self) -> str:
@@ -76,14 +108,15 @@ class Beside(NamedTuple):
         return {True: "yes", False: "no", None: "–"}[self.within]
 
 
-def beside(published: float, found: Iterable[float], digits: int = 3) -> Beside:
+def beside(
+    published: float, found: Iterable[float], digits: int = 3, repetitions: int = 1
+) -> Beside:
     """A published figure beside the figures of our runs (missing ones left out)."""
     published = float(published)
     values = np.asarray([value for value in found if not pd.isna(value)], dtype=float)
-    if not len(values):
-        return Beside(published, math.nan, math.nan, 0, digits)
     sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-    return Beside(published, float(values.mean()), sd, len(values), digits)
+    mean = float(values.mean()) if len(values) else math.nan
+    return Beside(published, mean, sd, len(values), digits, repetitions=repetitions)
 
 
 def order_kept(published: Mapping[str, float], ours: Mapping[str, float]) -> tuple[int, int]:
@@ -116,14 +149,20 @@ def tall(groups: Mapping[str, Mapping[str, Beside]], first: str = "measure") -> 
         for i, (name, cell) in enumerate(cells.items()):
             label = (group, kept) if i == 0 else ("", "")
             rows.append((label[0], name, cell.printed, cell.ours, cell.verdict, label[1]))
-    columns = (first, "method", "published", "ours", "within the spread", "order kept")
+    every = [cell for cells in groups.values() for cell in cells.values()]
+    columns = (first, "method", "published", "ours", _within_what(every), "order kept")
     return table(columns, rows)
+
+
+def _within_what(cells: Iterable[Beside]) -> str:
+    means = any(cell.repetitions > 1 for cell in cells)
+    return f"within {SPREAD:g} standard errors" if means else "within the spread"
 
 
 def wide(groups: Mapping[str, Mapping[str, Beside]], first: str = "dataset") -> str:
     """A line per group, a column per method: "published / ours ± sd", and the order kept.
 
-    † marks a published figure outside the spread of our runs.
+    † marks a published figure farther from ours than chance explains.
     """
     methods = list(dict.fromkeys(name for cells in groups.values() for name in cells))
     rows = []
@@ -139,9 +178,24 @@ def _short(cell: Beside) -> str:
 
 
 def count(cells: Iterable[Beside]) -> str:
-    """How many of the published figures lie within the spread, in words."""
+    """How many of the published figures are as near as chance lets them be, in words."""
     judged = [cell.within for cell in cells if cell.within is not None]
     return f"{sum(judged)} of {len(judged)}"
+
+
+def counted(cells: Sequence[Beside]) -> str:
+    """Both counts of published means: by the error of the difference, and by the sd of a run."""
+    run = [cell.within_a_run for cell in cells if cell.within_a_run is not None]
+    return (
+        f"{count(cells)} within {SPREAD:g} standard errors of the difference of means "
+        f"({sum(run)} of {len(run)} within {SPREAD:g} standard deviations of one run)"
+    )
+
+
+def is_repeated(cells: Iterable[Beside]) -> bool | None:
+    """Whether enough of the published figures are near; None where none can be judged."""
+    judged = [cell.within for cell in cells if cell.within is not None]
+    return bool(np.mean(judged) >= MOST) if judged else None
 
 
 def positives(tasks: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -60,13 +60,22 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, its figures, ours, and whether it holds (None: cannot be judged)."""
+    """What a paper says, its figures, ours, and whether it holds (None: cannot be judged).
+
+    ``tables`` names those whose cells ours rest on, ``selection`` which part of them is looked at.
+    """
 
     text: str
     published: str
     ours: str
     holds: bool | None
     note: str = ""
+    tables: tuple[str, ...] = ()
+    selection: str = ""
+
+    def resting_on(self, *tables: str, selection: str = "") -> Claim:
+        """The same claim with what it rests on."""
+        return replace(self, tables=tables, selection=selection or self.selection)
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,13 @@ class Journal:
                 file.write(self._lines([line], header=False))
         else:
             self._write(self.rows)
+
+    def keep(self, wanted: Callable[[Mapping[str, str]], bool]) -> None:
+        """Forget the lines that are not wanted."""
+        rows = [row for row in self.rows if wanted(row)]
+        if len(rows) < len(self.rows):
+            self.rows = rows
+            self._write(rows)
 
     def sort(self, cells: Iterable[Cell]) -> None:
         """Bring the lines into the order of the table, whatever the order they were found in."""

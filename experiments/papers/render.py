@@ -4,51 +4,98 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from experiments import table as as_table
 from experiments.papers.cells import Claim, Paper, Table
-from experiments.papers.run import journal, results
+from experiments.papers.run import results
 
-__all__ = ["blocks", "fill", "page", "render"]
+__all__ = ["Judged", "blocks", "fill", "fill_shares", "judged", "page", "render", "share"]
 
 #: <!-- claims --> or <!-- table 1a -->, what stands there, <!-- end -->
-BLOCK = re.compile(r"(<!-- (claims|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (claims|cells|summary|table [^ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: <!-- from naeini2018 3-6 -->, the share of the cells of that table, <!-- /from -->; "all": of all
+SHARE = re.compile(r"(<!-- from (\w+) ([\w-]+) -->).*?(<!-- /from -->)", re.DOTALL)
+#: of a table in <!-- from -->: all tables of the paper
+EVERY = "all"
+VERDICTS = {True: "yes", False: "**no**", None: "–"}
 
 
-def claims_table(claims: list[Claim]) -> str:
-    """What the paper says, its figures and ours, and the verdict."""
-    verdicts = {True: "yes", False: "**no**", None: "–"}
-    rows = [(c.text, c.published, c.ours, verdicts[c.holds], c.note) for c in claims]
-    return as_table(("the paper says", "published", "ours", "holds", "note"), rows)
+class Judged(NamedTuple):
+    """A paper's results by table, its claims, and cells of each table: done, and of how many."""
+
+    paper: Paper
+    frames: dict[str, pd.DataFrame]
+    claims: list[Claim]
+    cells: dict[str, tuple[int, int]]
+
+    def rests_on(self, claim: Claim) -> str:
+        """The share of cells behind a claim, and which part of them is looked at."""
+        if not claim.tables:
+            return "–"
+        done, total = map(sum, zip(*(self.cells[name] for name in claim.tables), strict=True))
+        return "; ".join(part for part in (share(done, total), claim.selection) if part)
 
 
-def how_far(paper: Paper, table: Table, folder: Path) -> str:
-    """How much of the full run the page rests on."""
-    kept, cells = journal(folder, paper, table), table.cells(False)
-    done = len(cells) - len(kept.todo(cells))
-    whole = "all" if done == len(cells) else f"{done:,} of"
-    return f"*From {whole} {len(cells):,} cells of the full run.*"
-
-
-def blocks(paper: Paper, folder: Path) -> dict[str, str]:
-    """The parts of a page by name: "claims", and "table T" for each table."""
+def judged(paper: Paper, folder: Path) -> Judged:
+    """The claims of a paper, by the results that there are."""
     found = results(folder, paper)
-    parts = {"claims": claims_table(paper.claims(found))}
-    for table in paper.tables:
-        frame = found[table.name]
-        parts[f"table {table.name}"] = table.page(frame) if len(frame) else "*Not run yet.*"
+    sizes = {table.name: len(table.cells(False)) for table in paper.tables}
+    cells = {name: (len(found[name]), size) for name, size in sizes.items()}
+    return Judged(paper, found, paper.claims(found), cells)
+
+
+def share(done: int, total: int) -> str:
+    """How many of the cells of a full run there are.
+
+    >>> share(53, 299), share(20, 20)
+    ('53 of 299 (18 %)', 'all 20')
+    """
+    if done == total:
+        return f"all {total:,}"
+    return f"{done:,} of {total:,} ({100 * done / total:.0f} %)"
+
+
+def claims_table(found: Judged) -> str:
+    """What the paper says, its figures and ours, the cells behind them, and the verdict."""
+    rows = [
+        (c.text, c.published, c.ours, found.rests_on(c), VERDICTS[c.holds], c.note)
+        for c in found.claims
+    ]
+    head = ("the paper says", "published", "ours", "from cells", "holds", "note")
+    return as_table(head, rows)
+
+
+def how_far(found: Judged, table: Table) -> str:
+    """How much of the full run the page rests on."""
+    return f"*From {share(*found.cells[table.name])} cells of the full run.*"
+
+
+def cells_table(found: Judged) -> str:
+    """The share of each table that has been run."""
+    rows = [(t.title.replace("|", "/"), share(*found.cells[t.name])) for t in found.paper.tables]
+    return as_table(("table", "cells of the full run that are there"), rows)
+
+
+def blocks(found: Judged) -> dict[str, str]:
+    """The parts of a page by name: "claims", "cells", and "table T" for each table."""
+    parts = {"claims": claims_table(found), "cells": cells_table(found)}
+    for table in found.paper.tables:
+        frame = found.frames[table.name]
+        text = table.page(frame) if len(frame) else "*Not run yet.*"
+        parts[f"table {table.name}"] = f"{how_far(found, table)}\n\n{text}"
     return parts
 
 
-def page(paper: Paper, folder: Path, parts: dict[str, str]) -> str:
+def page(paper: Paper, parts: dict[str, str]) -> str:
     """Everything about a paper, as Markdown, of the blocks of its results."""
     text = [f"# {paper.title}", paper.notes.strip(), "## What the paper claims", parts["claims"]]
     for table in paper.tables:
-        text += [f"## {table.title}", parts[f"table {table.name}"], how_far(paper, table, folder)]
+        text += [f"## {table.title}", parts[f"table {table.name}"]]
     text.append(f"Made by `python -m experiments {paper.name}`.")
     return "\n\n".join(text) + "\n"
 
@@ -58,7 +105,7 @@ def render(paper: Paper, folder: Path, parts: dict[str, str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{paper.name}.md"
     part = path.with_name(path.name + ".part")
-    part.write_text(page(paper, folder, parts), encoding="utf-8")
+    part.write_text(page(paper, parts), encoding="utf-8")
     os.replace(part, path)
     return path
 
@@ -75,9 +122,23 @@ def fill(text: str, parts: dict[str, str]) -> str:
     return BLOCK.sub(put, text)
 
 
-def fill_docs(paper: Paper, parts: dict[str, str], docs: Path) -> Path | None:
-    """Bring the blocks of docs/papers/<paper>.md up to date, if there is such a page."""
-    path = docs / "papers" / f"{paper.name}.md"
+def fill_shares(text: str, papers: Mapping[str, Judged]) -> str:
+    """A page with the shares of cells that it tells in its sentences."""
+
+    def put(match: re.Match[str]) -> str:
+        paper, table = match[2], match[3]
+        found = papers[paper].cells
+        if table != EVERY and table not in found:
+            raise KeyError(f"a page asks for table {table!r} of {paper}; it has {', '.join(found)}")
+        pairs = found.values() if table == EVERY else [found[table]]
+        return f"{match[1]}{share(*map(sum, zip(*pairs, strict=True)))}{match[4]}"
+
+    return SHARE.sub(put, text)
+
+
+def fill_docs(name: str, parts: dict[str, str], docs: Path) -> Path | None:
+    """Bring the blocks of docs/papers/<name>.md up to date, if there is such a page."""
+    path = docs / "papers" / f"{name}.md"
     if not path.is_file():
         return None
     path.write_text(fill(path.read_text(encoding="utf-8"), parts), encoding="utf-8")

@@ -8,8 +8,9 @@ import signal
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from experiments.data import DataMissingError
 from experiments.papers import paper as by_name
 from experiments.papers.cells import SECONDS, Cell, Journal, Paper, Row, Table
 
-__all__ = ["Outcome", "Workers", "cost", "journal", "results", "run_table"]
+__all__ = ["Found", "Outcome", "ProgressBar", "Workers", "cost", "journal", "results", "run_table"]
 
 #: one thread for each process: the cores are taken by processes
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -105,14 +106,14 @@ class Workers:
         say("interrupted: the cells at work are finished and kept (once more: stop at once)")
 
     def computed(
-        self, paper: str, table: str, cells: list[Cell]
+        self, work_out: Callable[[Cell], Found], cells: list[Cell]
     ) -> Iterator[tuple[Cell, Found | BaseException]]:
         """Cells with what was found, in the order in which they are done."""
         if self.pool is None:
             for cell in cells:
                 if not self.stopping:
                     try:
-                        yield cell, run_cell(paper, table, cell)
+                        yield cell, work_out(cell)
                     except Exception as error:
                         yield cell, error
             return
@@ -120,7 +121,7 @@ class Workers:
         while work or (ahead and not self.stopping):
             while ahead and not self.stopping and len(work) < self.jobs:  # none waits in a queue
                 cell = ahead.popleft()
-                work[self.pool.submit(run_cell, paper, table, cell)] = cell
+                work[self.pool.submit(work_out, cell)] = cell
             finished, _ = wait(work, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in finished:
                 error = future.exception()
@@ -139,8 +140,8 @@ def run_table(paper: Paper, table: Table, folder: Path, quick: bool, workers: Wo
     todo.sort(key=lambda cell: cell.get(table.repeats, 0))  # all of a repetition, then the next
     missing: dict[str, None] = {}
     failed, done = [], 0
-    with _Progress(f"{paper.name} {table.name}", len(todo)) as progress:
-        for cell, found in workers.computed(paper.name, table.name, todo):
+    with ProgressBar(f"{paper.name} {table.name}", len(todo)) as progress:
+        for cell, found in workers.computed(partial(run_cell, paper.name, table.name), todo):
             if isinstance(found, BaseException):
                 failed.append(f"{cell}: {type(found).__name__}: {found}")
             elif found.row is None:
@@ -153,7 +154,7 @@ def run_table(paper: Paper, table: Table, folder: Path, quick: bool, workers: Wo
     return Outcome(done, tuple(missing), tuple(failed))
 
 
-class _Progress:
+class ProgressBar:
     """A bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, name: str, total: int) -> None:
@@ -163,7 +164,7 @@ class _Progress:
         self.bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
         self.alive = console.is_terminal
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> ProgressBar:
         if self.alive:
             self.bar.start()
             self.task = self.bar.add_task(self.name, total=self.total)
@@ -193,7 +194,8 @@ def cost(folder: Path, paper: Paper) -> list[tuple[str, int, int, float, float]]
     for table in paper.tables:
         kept, cells = journal(folder, paper, table), table.cells(False)
         todo = kept.todo(cells)
-        done = [row for row in kept.rows if kept.name(row) in set(map(kept.name, cells))]
+        wanted = set(map(kept.name, cells))
+        done = [row for row in kept.rows if kept.name(row) in wanted]
         alike = [key for key in table.keys if key not in {table.repeats, table.work}]
         rates: dict[tuple[str, ...], list[float]] = {}
         for row in done:

@@ -255,9 +255,9 @@ def test_coded_rows_are_as_similar_as_the_frame(part):
     frame = frame.mask(rng.random(frame.shape) < 0.1)
     scores, y = rng.random(90).round(1), rng.integers(0, 2, 90)
     rows = part("models").coded(frame)
-    coded = cal.SimilarityBinning(nominal=rows.nominal)
+    coded = cal.SimilarityBinning(gate=False, nominal=rows.nominal)
     coded.fit(scores[:60], y[:60], features=rows.coded[:60])
-    rule = cal.SimilarityBinning().fit(scores[:60], y[:60], features=frame[:60])
+    rule = cal.SimilarityBinning(gate=False).fit(scores[:60], y[:60], features=frame[:60])
     np.testing.assert_array_equal(
         rule.calibrate(scores[60:], features=frame[60:]),
         coded.calibrate(scores[60:], features=rows.coded[60:]),
@@ -393,7 +393,9 @@ def test_reference_is_the_model_of_that_name(paper, toy, part):
     )  # fmt: skip
     full = part("summaries").complete(frame)
     learn, _, test = part("repetition").splits(y, 1)["T"]
-    rule = cal.SimilarityBinning(use_scores=False, smoothing="ibk", nominal=rows.nominal)
+    rule = cal.SimilarityBinning(
+        gate=False, use_scores=False, smoothing="ibk", nominal=rows.nominal
+    )
     rule.fit(np.zeros(len(learn)), y[learn], features=rows.coded[learn])
     p = rule.calibrate(np.zeros(len(test)), features=rows.coded[test])
     assert (
@@ -461,8 +463,10 @@ def test_claims_fail_where_similarity_binning_does(part):
     assert part("tables").by_dataset_page(frame, "MSE").count(" †") == 21  # 20 and their average
     told = part("claims").claims({"2-3": frame, "multiclass": pd.DataFrame()})
     failed = [claim.text for claim in told if claim.holds is False]
-    assert len(failed) == 2
-    assert all("held-out rows" in text and "MSE" in text for text in failed)
+    assert failed[0] == "The figures of Table 3 (MSE)."
+    assert len(failed) == 3
+    assert all("held-out rows" in text and "MSE" in text for text in failed[1:])
+    assert all(claim.tables == ("2-3",) for claim in told[:-1])
     few = _frame(part).query("dataset != 'sick'")
     (only,) = part("claims").claims({"2-3": few, "multiclass": pd.DataFrame()})
     assert only.holds is None

@@ -60,7 +60,7 @@ def toy(cells, run, root):
         return [{"kind": "ok", "seed": seed} for seed in range(2 if quick else 5)]
 
     table = cells.Table("1", "One", listed, one, lambda frame: f"mean {frame['AUC'].mean():.3f}")
-    claim = cells.Claim("It works.", "yes", "yes", True)
+    claim = cells.Claim("It works.", "yes", "yes", True).resting_on("1", selection="seed 1")
     paper = cells.Paper("toy2000", "A toy", (table,), lambda found: [claim], "Notes.")
     module = types.ModuleType("experiments.papers.toy2000")
     module.PAPER, module.counted = paper, counted
@@ -162,11 +162,55 @@ def test_the_cost_grows_with_the_work(run, cells, tmp_path):
 
 def test_pages_say_what_they_rest_on(run, render, toy, tmp_path):
     _run(run, toy, tmp_path, quick=True)
-    render.render(toy.PAPER, tmp_path, render.blocks(toy.PAPER, tmp_path))
+    render.render(toy.PAPER, tmp_path, render.blocks(render.judged(toy.PAPER, tmp_path)))
     text = (tmp_path / "toy2000.md").read_text(encoding="utf-8")
-    assert "| It works. | yes | yes | yes |  |" in text
+    assert "| It works. | yes | yes | 2 of 5 (40 %); seed 1 | yes |  |" in text
     assert "mean 0.505" in text
-    assert "*From 2 of 5 cells of the full run.*" in text
+    assert text.count("*From 2 of 5 (40 %) cells of the full run.*") == 1
+    _run(run, toy, tmp_path)
+    assert "all 5; seed 1" in render.blocks(render.judged(toy.PAPER, tmp_path))["claims"]
+
+
+def test_a_claim_of_no_table_rests_on_nothing(render, cells, toy, tmp_path):
+    found = render.judged(toy.PAPER, tmp_path)
+    assert found.rests_on(cells.Claim("It is private.", "1", "–", None)) == "–"
+
+
+def test_shares_in_sentences_are_filled_from_results(run, render, toy, tmp_path):
+    _run(run, toy, tmp_path, quick=True)
+    papers = {"toy2000": render.judged(toy.PAPER, tmp_path)}
+    text = (
+        "On <!-- from toy2000 1 -->old<!-- /from --> and <!-- from toy2000 all --><!-- /from -->."
+    )
+    filled = render.fill_shares(text, papers)
+    assert filled.count("2 of 5 (40 %)") == 2
+    assert "old" not in filled
+    assert render.fill_shares(filled, papers) == filled
+    with pytest.raises(KeyError, match="table '9' of toy2000; it has 1"):
+        render.fill_shares("<!-- from toy2000 9 --><!-- /from -->", papers)
+
+
+def test_the_summary_has_every_claim_of_every_paper(root, render):
+    """If this fails after a run, `python -m experiments all --only pages` mends it."""
+    summary, papers = experiment(root, "papers.summary"), experiment(root, "papers")
+    every = {n: render.judged(papers.paper(n), root / "experiments" / "results") for n in NAMES}
+    ordered = [every[name] for name in papers.NAMES]
+    text = summary.summary(ordered)
+    lines = sum(len(found.claims) for found in ordered)
+    assert len(text.splitlines()) == lines + 2 + len(NAMES) + 1 + 2 + 1
+    held = sum(claim.holds is True for found in ordered for claim in found.claims)
+    assert f"| all | {held} | " in text
+    page = (root / "docs" / "papers" / f"{summary.NAME}.md").read_text(encoding="utf-8")
+    assert page == render.fill(page, {"summary": text})
+    told = [
+        path
+        for path in (root / "docs").rglob("*.md")
+        if "<!-- from " in path.read_text(encoding="utf-8")
+    ]
+    assert len(told) > 5
+    for path in told:
+        docs = path.read_text(encoding="utf-8")
+        assert docs == render.fill_shares(docs, every), path
 
 
 def test_blocks_of_a_page_are_filled_from_results(render):
@@ -237,7 +281,7 @@ def test_without_data_each_dataset_is_told_and_the_page_is_written(
     assert "left out: labor is missing: the datasets must be in" in said
     page = (tmp_path / "new" / "results" / "bella2009.md").read_text(encoding="utf-8")
     assert "*Not run yet.*" in page
-    assert "*From 0 of 20 cells of the full run.*" in page
+    assert "*From 0 of 20 (0 %) cells of the full run.*" in page
 
 
 SLOW_TOY = """
@@ -320,6 +364,29 @@ def test_within_the_spread(beside):
     assert beside.beside(0.6, [0.5, 0.5]).within is False
 
 
+def test_published_means_are_judged_by_the_error_of_the_difference(beside):
+    runs = [0.4, 0.5, 0.6] * 10  # mean .5
+    sd = float(np.std(runs, ddof=1))
+    alike = beside.beside(0.55, runs, repetitions=30)
+    assert alike.error == pytest.approx(sd * math.sqrt(2 / 30))
+    assert beside.beside(0.55, runs).within is True
+    assert alike.within is True
+    assert beside.beside(0.56, runs, repetitions=30).within is False
+    assert beside.beside(0.56, runs, repetitions=30).within_a_run is True
+    theirs = beside.beside(0.56, runs, repetitions=30)._replace(published_sd=0.2)
+    assert theirs.error == pytest.approx(math.hypot(sd, 0.2) / math.sqrt(30))
+    assert theirs.within is True  # the paper's own runs vary more
+    cells = [alike, beside.beside(0.56, runs, repetitions=30)]
+    assert beside.counted(cells) == (
+        "1 of 2 within 2.5 standard errors of the difference of means (2 of 2 within 2.5 standard "
+        "deviations of one run)"
+    )
+    assert beside.is_repeated(cells) is False
+    assert beside.is_repeated(cells[:1]) is True
+    assert beside.is_repeated([]) is None
+    assert "within 2.5 standard errors" in beside.tall({"AUC": {"a": alike}})
+
+
 def test_order_of_methods(beside):
     published = {"a": 0.1, "b": 0.2, "c": 0.2, "d": 0.4, "e": math.nan}
     ours = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 2.5, "e": 0.0, "f": 9.0}
@@ -398,8 +465,8 @@ def test_pages_and_documentation_are_those_of_the_results(root, render, name):
     """If this fails after a run, `python -m experiments all --only pages` mends it."""
     paper, folder = experiment(root, "papers").paper(name), root / "experiments" / "results"
     page = (folder / f"{name}.md").read_text(encoding="utf-8")
-    parts = render.blocks(paper, folder)
-    assert page == render.page(paper, folder, parts)
+    parts = render.blocks(render.judged(paper, folder))
+    assert page == render.page(paper, parts)
     docs = (root / "docs" / "papers" / f"{name}.md").read_text(encoding="utf-8")
     assert "<!-- claims -->" in docs
     assert docs == render.fill(docs, parts)

@@ -7,7 +7,16 @@ import pandas as pd
 import calibrant as cal
 from experiments.papers.bella2009.repetition import BY_LABEL, DATASETS, METHODS
 from experiments.papers.bella2009.summaries import by_dataset, by_model, complete, p_text
-from experiments.papers.bella2009.tables import AVERAGE, printed, published_wins, rivals
+from experiments.papers.bella2009.tables import (
+    AVERAGE,
+    TABLES,
+    cells_beside,
+    printed,
+    published_wins,
+    rivals,
+    singles,
+)
+from experiments.papers.beside import MOST, counted, is_repeated
 from experiments.papers.cells import Claim
 
 __all__ = ["claims"]
@@ -23,10 +32,10 @@ def claims(results: dict[str, pd.DataFrame]) -> list[Claim]:
     """The claims of the text, judged by the means over datasets, models and repetitions."""
     frame = results[MAIN]
     if set(frame.get("dataset", ())) != set(DATASETS):
-        return [Claim("All claims.", "", NOT_RUN, None, NOT_RUN)]
+        return [Claim("All claims.", "", NOT_RUN, None, NOT_RUN).resting_on(MAIN)]
     full = complete(frame)
     found = {measure: by_dataset(full, measure) for measure in READ}
-    told = []
+    told = [_figures(frame, measure) for measure in READ]
     for measure in READ:
         told.append(_best_of_all(found[measure], measure))
     for measure in READ:
@@ -34,7 +43,20 @@ def claims(results: dict[str, pd.DataFrame]) -> list[Claim]:
     for setting in "TV":
         told.append(_significant(found["MSE"], setting))
     told += [_base(found["MSE"]), _nearest(found["MSE"]), _ranking(full)]
-    return [*told, _by_classifier(full), _several(results["multiclass"])]
+    told = [claim.resting_on(MAIN) for claim in (*told, _by_classifier(full))]
+    return [*told, _several(results["multiclass"]).resting_on("multiclass")]
+
+
+def _figures(frame: pd.DataFrame, measure: str) -> Claim:
+    """Whether the table itself comes back."""
+    cells = singles(cells_beside(frame, measure))
+    return Claim(
+        f"The figures of Table {TABLES[measure]} ({READ[measure]}).",
+        f"{len(cells)} figures",
+        counted(cells),
+        is_repeated(cells),
+        f"holds: at least {MOST:.0%} within the standard errors",
+    )
 
 
 def _row(values: pd.Series, names: tuple[str, ...] | list[str]) -> str:

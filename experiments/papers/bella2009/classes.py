@@ -61,7 +61,7 @@ def calibrated(
     """Each method's distributions of the new rows, but for 10-NN."""
     k = P.shape[1]
     yield "model", P_new
-    rule = cal.SimilarityBinning(nominal=X.nominal, classes=range(k))
+    rule = cal.SimilarityBinning(gate=False, nominal=X.nominal, classes=range(k))
     yield "SBA", rule.fit(P, y, features=X.coded).predict_proba(P_new, features=X_new.coded)
     codes = {"one_vs_rest": cal.multiclass.one_vs_rest(k), "all_pairs": cal.multiclass.all_pairs(k)}
     for name, (code, combine) in CODED.items():

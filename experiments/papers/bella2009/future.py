@@ -20,15 +20,17 @@ __all__ = ["VARIANTS", "cells", "page", "run"]
 SEEDS, QUICK = 20, 3
 
 VARIANTS: dict[str, Callable[..., Any]] = {
-    "SBA": cal.SimilarityBinning,
-    "nearer count more": lambda **more: cal.SimilarityBinning(neighbour_weights="distance", **more),
+    "SBA": lambda **more: cal.SimilarityBinning(gate=False, **more),
+    "nearer count more": lambda **more: cal.SimilarityBinning(
+        gate=False, neighbour_weights="distance", **more
+    ),
     "attributes by information": lambda **more: cal.SimilarityBinning(
-        attribute_weights="mutual_info", **more
+        gate=False, attribute_weights="mutual_info", **more
     ),
     "both": lambda **more: cal.SimilarityBinning(
-        neighbour_weights="distance", attribute_weights="mutual_info", **more
+        gate=False, neighbour_weights="distance", attribute_weights="mutual_info", **more
     ),
-    "k by leave-one-out": lambda **more: cal.SimilarityBinning(k="auto", **more),
+    "k by leave-one-out": lambda **more: cal.SimilarityBinning(gate=False, k="auto", **more),
 }
 MEASURES = {"MSE": cal.metrics.brier, "CalBin": cal.metrics.calbin}
 

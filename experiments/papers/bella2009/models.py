@@ -150,7 +150,9 @@ class NearestTen:
 
     def fit(self, X: Rows, y: Labels) -> NearestTen:
         self.classes = int(y.max()) + 1
-        rule = cal.SimilarityBinning(use_scores=False, smoothing="ibk", nominal=X.nominal)
+        rule = cal.SimilarityBinning(
+            gate=False, use_scores=False, smoothing="ibk", nominal=X.nominal
+        )
         self.rule = rule.fit(self._nothing(len(y)), y, features=X.coded)
         return self
 

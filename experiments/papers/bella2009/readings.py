@@ -96,7 +96,7 @@ def similarity(
 ) -> Iterator[tuple[str, Array]]:
     train, hold, test = rows
     new = model.predict_proba(X.take(test))[:, 1]
-    make = partial(cal.SimilarityBinning, nominal=X.nominal, classes=[0, 1])
+    make = partial(cal.SimilarityBinning, gate=False, nominal=X.nominal, classes=[0, 1])
     among = dict(zip(AMONG, (train, np.concatenate([train, hold])), strict=True))
     for name in READINGS["SBA V"]:
         known = among.get(name, hold)

@@ -108,7 +108,7 @@ def calibrated(
     yield "model", new
     for name, make in UNIVARIATE.items():
         yield name, make().fit(scores, y[hold]).calibrate(new)
-    rule = cal.SimilarityBinning(nominal=X.nominal, classes=[0, 1])
+    rule = cal.SimilarityBinning(gate=False, nominal=X.nominal, classes=[0, 1])
     rule.fit(scores, y[hold], features=known.coded)
     yield "SBA", rule.calibrate(new, features=X_new.coded)
 

@@ -16,14 +16,26 @@ from experiments.papers.bella2009.repetition import (
     METHODS,
 )
 from experiments.papers.bella2009.summaries import by_dataset, by_model, complete, p_text, runs
-from experiments.papers.beside import Beside, beside, count, orders, positives, wide
+from experiments.papers.beside import Beside, beside, counted, orders, positives, wide
 from experiments.papers.published import published
 
-__all__ = ["AVERAGE", "cells_beside", "distance", "page", "page_sizes", "printed", "published_wins"]
+__all__ = [
+    "AVERAGE",
+    "TABLES",
+    "cells_beside",
+    "distance",
+    "page",
+    "page_sizes",
+    "printed",
+    "published_wins",
+    "singles",
+]
 
 #: the published table of each measure, and the measures of ours that are held against it
 TABLES = {"MSE": "3", "CalBin": "2", BY_LABEL: "2", "CalBin as sorted": "2"}
 AVERAGE = "average"
+#: a published figure is the mean of so many repetitions, each with four models
+REPETITIONS = 100
 DIGITS = 4
 
 
@@ -44,25 +56,32 @@ def cells_beside(frame: pd.DataFrame, measure: str) -> dict[str, dict[str, Besid
     for dataset in [name for name in DATASETS if name in found.index.get_level_values("dataset")]:
         part = found.loc[dataset]
         groups[dataset] = {
-            name: beside(float(given.loc[dataset, name]), part[name], DIGITS) for name in METHODS
+            name: beside(float(given.loc[dataset, name]), part[name], DIGITS, REPETITIONS)
+            for name in METHODS
         }
     mean = found.groupby("seed").mean()[found.groupby("seed").size() == len(groups)]
     if len(groups) == len(DATASETS) and len(mean):
         groups[AVERAGE] = {
-            name: beside(float(given.loc[AVERAGE, name]), mean[name], DIGITS) for name in METHODS
+            name: beside(float(given.loc[AVERAGE, name]), mean[name], DIGITS, REPETITIONS)
+            for name in METHODS
         }
     return groups
+
+
+def singles(groups: dict[str, dict[str, Beside]]) -> list[Beside]:
+    """The figures of datasets, without their averages."""
+    return [cell for name, cells in groups.items() if name != AVERAGE for cell in cells.values()]
 
 
 def by_dataset_page(frame: pd.DataFrame, measure: str) -> str:
     """The published table beside ours, and in how much they agree."""
     groups = cells_beside(frame, measure)
-    single = [cell for name, cells in groups.items() if name != AVERAGE for cell in cells.values()]
+    single = singles(groups)
     gap = np.mean([abs(cell.published - cell.mean) for cell in single])
     kept = [orders(cells).split(" ") for name, cells in groups.items() if name != AVERAGE]
     pairs = f"{sum(int(k[0]) for k in kept)} of {sum(int(k[2]) for k in kept)}"
     told = (
-        f"Within the spread: {count(single)} figures; {pairs} pairs of methods are in the "
+        f"Of the published figures {counted(single)}; {pairs} pairs of methods are in the "
         f"published order; mean distance from the published figures {gap:.4f}."
     )
     numbered = {

@@ -5,8 +5,11 @@ from __future__ import annotations
 from experiments.papers.cells import Paper, Table
 from experiments.papers.naeini2015 import adult, orders, pages, separate, simulated, spect
 from experiments.papers.naeini2015.claims import claims
+from experiments.papers.naeini2015.joint import JOINT_TABLE
+from experiments.papers.naeini2015.methods import METHODS
 from experiments.papers.naeini2015.notes import NOTES
 from experiments.papers.naeini2015.pictures import draw_circular, draw_lr, draw_orders, draw_xor
+from experiments.papers.several_classes import classes_table
 
 __all__ = ["PAPER"]
 
@@ -96,6 +99,8 @@ _TABLES = (
         work="n",
         figures=draw_orders,
     ),
+    classes_table({name: METHODS[name] for name in ("SBB", "ABB")}),
+    JOINT_TABLE,
 )
 
 PAPER = Paper(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from experiments.papers.beside import SPREAD
+from experiments.papers.beside import MOST, SPREAD
 from experiments.papers.naeini2015.adult import ENCODINGS
-from experiments.papers.naeini2015.claims import AS_WELL, MOST
+from experiments.papers.naeini2015.claims import AS_WELL
 
 NOTES = f"""
 Each part of Table 1 prints one draw (or, for SPECT, one split): a figure for each method and

@@ -8,15 +8,14 @@ import pandas as pd
 
 from experiments import table
 from experiments.papers.beside import Beside, beside, count, positives, wide
+from experiments.papers.niculescu2005.figures import PAPER
 from experiments.papers.niculescu2005.problems import OTHER, PROBLEMS, TASKS
 from experiments.papers.niculescu2005.selection import MEAN, chosen, mean_of_problems
 from experiments.papers.niculescu2005.styles import LEARNERS
 from experiments.papers.niculescu2005.table2 import METHODS
 from experiments.papers.published import figure
 
-__all__ = ["page", "printed"]
-
-PAPER = "niculescu2005"
+__all__ = ["beside_published", "page", "printed"]
 
 
 def printed(learner: str, method: str, problem: str) -> float:
@@ -40,7 +39,8 @@ def _runs(best: pd.DataFrame, learner: str, measure: str) -> dict[tuple[str, str
     return found
 
 
-def _groups(best: pd.DataFrame, learner: str) -> dict[str, dict[str, Beside]]:
+def beside_published(best: pd.DataFrame, learner: str) -> dict[str, dict[str, Beside]]:
+    """Problem (and their mean) → method → published and our cross-entropy."""
     runs = _runs(best, learner, "bits")
     return {
         problem: {
@@ -80,7 +80,7 @@ def page(frame: pd.DataFrame) -> str:
     best = chosen(frame)
     parts = []
     for learner in (name for name in ("stumps", "trees") if name in set(best["learner"])):
-        groups = _groups(best, learner)
+        groups = beside_published(best, learner)
         cells = [cell for name in groups if name in PROBLEMS for cell in groups[name].values()]
         parts += [
             f"### Boosted {learner}: cross-entropy in bits",

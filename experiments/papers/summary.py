@@ -1,0 +1,53 @@
+"""What holds and what does not: all claims of the five papers in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments import table
+from experiments.data import PAPERS
+from experiments.papers.render import VERDICTS, Judged, share
+
+__all__ = ["NAME", "summary"]
+
+#: of the page in docs/papers
+NAME = "what_holds"
+
+
+def counts(papers: Sequence[Judged]) -> str:
+    """Claims by verdict, and the share of all cells, paper by paper."""
+    rows = []
+    for found in papers:
+        verdicts = [claim.holds for claim in found.claims]
+        cells = share(*map(sum, zip(*found.cells.values(), strict=True)))
+        rows.append((_link(found), *(verdicts.count(each) for each in (True, False, None)), cells))
+    totals = (sum(int(row[i]) for row in rows) for i in (1, 2, 3))
+    every = [pair for found in papers for pair in found.cells.values()]
+    rows.append(("all", *totals, share(*map(sum, zip(*every, strict=True)))))
+    return table(("paper", "hold", "do not hold", "cannot be judged", "cells"), rows)
+
+
+def _link(found: Judged) -> str:
+    return f"[{PAPERS[found.paper.name]}]({found.paper.name}.md)"
+
+
+def summary(papers: Sequence[Judged]) -> str:
+    """The counts, then a line for each claim: verdict, share of cells, and a sentence."""
+    rows = [
+        (
+            PAPERS[found.paper.name],
+            claim.text,
+            VERDICTS[claim.holds],
+            found.rests_on(claim),
+            _sentence(claim.published, claim.ours),
+        )
+        for found in papers
+        for claim in found.claims
+    ]
+    head = ("paper", "it says", "holds", "from cells", "published, and ours")
+    return f"{counts(papers)}\n\n{table(head, rows)}"
+
+
+def _sentence(published: str, ours: str) -> str:
+    given = f"Published: {published}. " if published else ""
+    return f"{given}Ours: {ours}."

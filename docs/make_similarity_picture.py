@@ -53,7 +53,7 @@ def mails(seed: int) -> Mails:
     model = MixedNaiveBayes().fit(X.iloc[train], y[train])
     s, new = (model.predict_proba(X.iloc[part])[:, 1] for part in (known, test))
     isotonic = cal.Isotonic().fit(s, y[known])
-    similar = cal.SimilarityBinning().fit(s, y[known], features=X.iloc[known])
+    similar = cal.SimilarityBinning(gate=False).fit(s, y[known], features=X.iloc[known])
     p = {
         "isotonic regression": isotonic.calibrate(new),
         "similarity binning": similar.calibrate(new, features=X.iloc[test]),

@@ -10,8 +10,11 @@ import numpy as np
 from sklearn.base import clone
 
 import calibrant as cal
+from calibrant.local.attributes import Attribute, Schema
 from calibrant.local.interval_bins import IntervalBins
 from calibrant.local.rule import LocalFitted
+from calibrant.local.tree_rule import TreeRounds
+from calibrant.local.trees import SmallTrees
 from calibrant.maps import (
     Chain,
     Coded,
@@ -85,8 +88,10 @@ def fit_all(n: int = 60) -> dict[str, Any]:
         fitted["segmented"] = cal.SegmentedCalibrator(shrinkage=5.0).fit(
             scores, y, segments=country
         )
-        fitted["similarity"] = cal.SimilarityBinning(k=5).fit(scores, y, features=features)
-        fitted["similarity-classes"] = cal.SimilarityBinning(k=5).fit(
+        fitted["similarity"] = cal.SimilarityBinning(gate=False, k=5).fit(
+            scores, y, features=features
+        )
+        fitted["similarity-classes"] = cal.SimilarityBinning(gate=False, k=5).fit(
             rows, codes, features=features
         )
         fitted["acp"] = cal.ACP(smoothing="laplace").fit(scores, y)
@@ -96,7 +101,45 @@ def fit_all(n: int = 60) -> dict[str, Any]:
 @functools.cache
 def saved() -> dict[str, Any]:
     """What would be saved of every calibrator, and of maps of each kind inside each other."""
-    return {name: one.to_fitted() for name, one in fit_all().items()} | nested()
+    made = {name: one.to_fitted() for name, one in fit_all().items()}
+    return (
+        made | nested() | {"hand-trees": cal.local.LocalFitted(fixed_trees(), ("no", "yes"), "no")}
+    )
+
+
+def fixed_trees() -> TreeRounds:
+    """Two rounds of trees made by hand: numbers, categories, gaps, and a leaf for a tree."""
+
+    def whole(*values: int) -> np.ndarray:
+        return np.array(values, dtype=np.int32)
+
+    first = SmallTrees(
+        whole(0, 1, 2),
+        np.array([0.25, 0.0, -0.5]),
+        np.array([True, False, False]),
+        whole(-1, 0, -1),
+        whole(1, -1, -4),
+        whole(-3, -2, -5),
+        np.array([-0.5, 0.125, 0.75, -0.25, 1.0]),
+        whole(0, 2),
+        ((0, 2),),
+    )
+    second = SmallTrees(
+        whole(1, 0),
+        np.array([0.0, 1.5]),
+        np.array([False, False]),
+        whole(0, -1),
+        whole(1, -1),
+        whole(-3, -2),
+        np.array([0.3, -0.2, 0.1, 0.05]),
+        whole(0, -4),
+        ((1,),),
+    )
+    schema = Schema(
+        (Attribute("age"), Attribute("colour", ("blue", "green", "red", "white"))), named=True
+    )
+    line = Logistic(0.1, (("z", 0.7),))
+    return TreeRounds.of_rounds(line, schema, [first, second], [1.25, 0.875])
 
 
 def nested() -> dict[str, Any]:

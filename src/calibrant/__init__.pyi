@@ -54,6 +54,7 @@ from calibrant.export.thresholds import best_threshold as best_threshold
 from calibrant.files import load as load
 from calibrant.files import save as save
 from calibrant.local.acp import ACP as ACP
+from calibrant.local.feature_calibrator import FeatureCalibrator as FeatureCalibrator
 from calibrant.local.intervals import prediction_interval as prediction_interval
 from calibrant.local.sba import SimilarityBinning as SimilarityBinning
 from calibrant.metrics import evaluate as evaluate

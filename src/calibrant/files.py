@@ -52,7 +52,8 @@ def save(
     with its parameters, and the amount of data. The data are not in the file, but the knots of
     steps and lines are scores of the fit, or lie between two of them.
 
-    A calibrator that is a map of the score is one JSON file. One that keeps calibration rows
+    A calibrator that is a map of the score is one JSON file, and so is one of trees
+    (`FeatureCalibrator`). One that keeps calibration rows
     (`SimilarityBinning`, `ACP`) writes their arrays to a second file beside it, named like it with
     a part of its own checksum and ``.npz``. Keep the two together. Saving again replaces both: the
     JSON file, written last, decides which arrays count, so an interrupted save leaves the old pair.
@@ -80,8 +81,10 @@ def save(
     file = target.path
     fitted = _with_record(calibrator.to_fitted(), period, evaluation, notes)
     old = None if target.old is None or target.stream else _arrays_of(file)
-    if not isinstance(fitted, LocalFitted):
-        _write_json(file, fitted.to_dict())
+    local = isinstance(fitted, LocalFitted)
+    document, arrays = fitted.to_parts() if local else (fitted.to_dict(), {})
+    if not arrays:
+        _write_json(file, document)
         if old is not None:
             old.unlink(missing_ok=True)
         return
@@ -89,7 +92,6 @@ def save(
         raise InputError(
             f"{fitted.method} is saved as two files, but {path} is a pipe or a device. Name a file."
         )
-    document, arrays = fitted.to_parts()
     content = pack(arrays)
     checksum = hashlib.sha256(content).hexdigest()
     beside = file.with_name(f"{file.name}.{checksum[:12]}.npz")
@@ -137,7 +139,9 @@ def load(path: str | os.PathLike[str]) -> Fitted | LocalFitted:
     document = read_document(file)
     try:
         if isinstance(document, dict) and document.get("format") == LOCAL:
-            return LocalFitted.from_parts(document, _read_arrays(file, document.get("arrays")))
+            entry = document.get("arrays")
+            arrays = _read_arrays(file, entry) if "arrays" in document else {}
+            return LocalFitted.from_parts(document, arrays)
         return Fitted.from_dict(document)
     except InputError as wrong:
         raise InputError(f"{file}: {wrong}") from wrong

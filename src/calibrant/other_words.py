@@ -45,6 +45,8 @@ MEASURES = {
     "kce": "skce(y, p)",
     "marginal_calibration_error": "classwise_ece(y, p, norm=2)",
     "maximum_calibration_error": "mce(y, p)",
+    "multicalibration_error": "multicalibration(y, p, features=frame).largest",
+    "multiaccuracy": "multicalibration(y, p, features=frame).largest",
     "rms_calibration_error": "ece(y, p, norm=2)",
     "rmsce": "ece(y, p, norm=2)",
     "roc_auc_score": "auc(y, p)",

@@ -16,9 +16,10 @@ from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, TimeSer
 import calibrant as cal
 from calibrant.auto import explain
 from calibrant.auto.folds import parts_of_table
-from calibrant.auto.held_out_means import Sample
 from calibrant.auto.leaderboard import Standing
-from calibrant.auto.scoring import Judged, choose
+from calibrant.auto.scoring import Judged
+from calibrant.estimators.held_out_choice import choose
+from calibrant.estimators.held_out_means import Sample
 from calibrant.kernels.mixture_shares import mixture_weights
 from twins import auto as naive
 

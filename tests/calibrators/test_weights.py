@@ -71,8 +71,8 @@ USES = {
     "labels": (cal.MultiLabelCalibrator(cal.BLS()), many_labels, True),
     "segments": (cal.SegmentedCalibrator(shrinkage=20.0), by_segment, True),
     "segments, Platt": (cal.SegmentedCalibrator(cal.Platt(), shrinkage="bayes"), by_segment, True),
-    "similarity": (cal.SimilarityBinning(k=7, smoothing="ibk"), similar, True),
-    "similarity, auto": (cal.SimilarityBinning(k="auto"), similar, True),
+    "similarity": (cal.SimilarityBinning(gate=False, k=7, smoothing="ibk"), similar, True),
+    "similarity, auto": (cal.SimilarityBinning(gate=False, k="auto"), similar, True),
     "acp": (cal.ACP(smoothing="laplace"), inside, True),
     "boosting": (cal.boosting.AdaBoost(n_estimators=5, random_state=0), boosted, True),
 }

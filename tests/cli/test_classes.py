@@ -644,11 +644,24 @@ def test_rows_that_look_like_probabilities_but_are_not_are_told(run):
     _, out, _ = run("fit", "off.csv", *ALL, "-m", "vector")
     assert "look: all scores are in [0, 1], but 300 of 300 rows do not sum to 1" in out
     write_csv(Path("percent.csv"), (100 * p).round(6), y)
-    _, out, _ = run("fit", "percent.csv", *ALL, "-m", "vector")
-    assert "look: the scores of a row sum to 100" in out
+    said = refused(run, "fit", "percent.csv", *ALL, "-m", "vector")
+    assert "each row sums to 100: they look like percentages. Divide them by 100." in said
+    write_csv(Path("rounded.csv"), p.round(2), y)
+    code, out, _ = run("fit", "rounded.csv", *ALL, "-m", "vector")
+    assert code == 0
+    assert "look:" not in out
     write_csv(Path("logits.csv"), np.log(p).round(6), y)
     _, out, _ = run("fit", "logits.csv", *ALL, "-m", "vector")
     assert "look:" not in out
+
+
+def test_columns_counted_from_1_and_labels_from_0_are_paired_in_order(run):
+    p, y = animals(300)
+    codes = np.unique(y, return_inverse=True)[1]
+    rows = [",".join(map(str, [*row, own])) for row, own in zip(p, codes, strict=True)]
+    Path("from1.csv").write_text("\n".join(["p_1,p_2,p_3,kind", *rows]))
+    said = refused(run, "fit", "from1.csv", "--score", "p_*", "--label", "kind")
+    assert "--score 0=p_1 --score 1=p_2 --score 2=p_3" in said
 
 
 def test_more_scores_than_memory_holds_are_refused(run, monkeypatch):

@@ -769,6 +769,8 @@ def test_which_score_has_a_probability(tmp_path, run):
     show = ("show", tmp_path / "c.json", "--at")
     assert "from 0.25 to 0.7" in run(*show, 0.5)[1]
     assert "No score has probability 0.3" in run(*show, 0.3)[1]
+    assert run(*show, "50 %")[1] == run(*show, 0.5)[1]
+    assert "such as 0.2 or 20%" in run(*show, "half")[2]
     assert json.loads(run(*show, 0.3, "--json")[1])["score"] == 0.25
     code, _, err = run(*show, 0.95)
     assert (code, "no score" in err) == (2, True)

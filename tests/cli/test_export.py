@@ -223,7 +223,7 @@ def test_bad_wishes_are_refused_and_nothing_is_written(run, fitted, tmp_path, wo
 def test_what_needs_rows_says_why(run, tmp_path):
     rng = np.random.default_rng(0)
     features, s = rng.normal(size=(60, 2)), rng.random(60)
-    c = cal.SimilarityBinning(k=5).fit(s, rng.random(60) < s, features=features)
+    c = cal.SimilarityBinning(gate=False, k=5).fit(s, rng.random(60) < s, features=features)
     cal.save(c, tmp_path / "c.json")
     code, _, err = run("export", "c.json", "--to", "python")
     assert code == 2

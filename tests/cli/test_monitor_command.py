@@ -48,6 +48,10 @@ def test_a_nightly_job(run):
         codes.append(code)
     assert codes[-1] == 3
     assert "Alarm since batch" in out
+    assert "calibrant check with --update does" in " ".join(out.split())
+    code, _, err = run("monitor", "state.json", day(12), *words[:4], "--segment", "region")
+    assert code == 2
+    assert "--segment, from the first call on" in " ".join(err.split())
     watching = cal.Monitor.load("state.json")
     assert watching.batches == 11
     assert abs(watching.reading.since - 6) <= 1

@@ -31,7 +31,7 @@ OF_TWO = {
     "calibrate": lambda p: cal.Platt().fit(TWO, YES).calibrate(p),
     "fitted": lambda p: cal.Platt().fit(TWO, YES).to_fitted().predict_proba(p),
     "local": lambda p: (
-        cal.SimilarityBinning().fit(p, YES, features=P).calibrate(P[:, 0], features=P)
+        cal.SimilarityBinning(gate=False).fit(p, YES, features=P).calibrate(P[:, 0], features=P)
     ),
     "evaluate": lambda p: cal.evaluate(YES, p).after["log_loss"],
     "raw": lambda p: cal.evaluate(YES, TWO, raw=p).before["log_loss"],
@@ -43,7 +43,9 @@ OF_THREE = {
     "predict": lambda p: cal.VectorScaling().fit(P, Y).predict_proba(p),
     "fitted": lambda p: cal.VectorScaling().fit(P, Y).to_fitted().predict_proba(p),
     "coded": lambda p: cal.CodedCalibrator(cal.Platt()).fit(p, Y).predict_proba(P),
-    "local": lambda p: cal.SimilarityBinning().fit(p, Y, features=P).predict_proba(P, features=P),
+    "local": lambda p: (
+        cal.SimilarityBinning(gate=False).fit(p, Y, features=P).predict_proba(P, features=P)
+    ),
     "evaluate": lambda p: cal.evaluate(Y, p).after["log_loss"],
     "raw": lambda p: cal.evaluate(Y, P, raw=p).before["log_loss"],
     "measure": lambda p: cal.metrics.brier(Y, p),

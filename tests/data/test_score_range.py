@@ -102,7 +102,7 @@ def test_calibrators_of_segments_and_of_rows():
         with pytest.raises(cal.errors.InputError, match=BAD):
             one.calibrate(PERCENT, segments=segments)
         assert len(one.predict(PERCENT, segments=segments, on_range="clip")) == 6
-    similar = cal.SimilarityBinning(k=5).fit(s, y, features=features)
+    similar = cal.SimilarityBinning(gate=False, k=5).fit(s, y, features=features)
     acp = cal.ACP(smoothing="laplace").fit(s, y)
     more = {"features": features[:6]}, {"lower": PERCENT - 1, "upper": PERCENT + 1}
     for c, known in zip((similar, acp), more, strict=True):
@@ -114,7 +114,7 @@ def test_calibrators_of_segments_and_of_rows():
             warnings.simplefilter("ignore", cal.errors.CalibrationWarning)  # of empty bins
             assert len(c.calibrate(PERCENT, **known, on_range="clip")) == 6
     rows, codes = simulate_classes(60)
-    several = cal.SimilarityBinning(k=5).fit(rows, codes, features=features)
+    several = cal.SimilarityBinning(gate=False, k=5).fit(rows, codes, features=features)
     assert several.score_range_.kind == "number"
 
 
@@ -137,7 +137,7 @@ def test_every_public_calibrator_has_the_option():
 
 def test_the_range_is_in_the_file(tmp_path):
     s, y = simulate(60)
-    similar = cal.SimilarityBinning(k=5).fit(s, y, features=simulate_features(60))
+    similar = cal.SimilarityBinning(gate=False, k=5).fit(s, y, features=simulate_features(60))
     for c in (cal.Platt().fit(s, y), similar, fitted_vector("labels"), fitted_segments()):
         cal.save(c, tmp_path / "c.json")
         loaded = cal.load(tmp_path / "c.json")

@@ -18,8 +18,9 @@ from calibrant.diagrams.class_curves import class_reliability
 from calibrant.diagrams.curve_options import CurveOptions
 from calibrant.diagrams.curves import compare_curves, reliability_curve
 from calibrant.diagrams.panels import reliability_panels
-from calibrant.diagrams.resample import cells_of
+from calibrant.diagrams.resample import band_of_drawn, cells_of
 from calibrant.diagrams.segment_curves import reliability_segments
+from studies import experiment
 from twins.shapes import naive_blocks, naive_consistency, naive_smooth
 
 probabilities = st.one_of(
@@ -243,7 +244,7 @@ def test_consistency_band_is_that_of_labels_drawn_row_by_row():
         return float(np.interp(at, *zip(*ends, strict=True)))
 
     twin = naive_consistency(p.tolist(), 0.9, 1500, isotonic_at, source)
-    options = {"band": "consistency", "level": 0.9, "replicates": 5000}
+    options = {"band": "consistency", "bands": "pointwise", "level": 0.9, "replicates": 5000}
     curve = reliability_curve(y, p, curve="isotonic", **options)
     found = np.interp(at, curve.x, curve.lower), np.interp(at, curve.x, curve.upper)
     np.testing.assert_allclose(found, twin, atol=0.03)
@@ -272,6 +273,7 @@ def coverage(curve, band, n, sets, sharpness=1.0, weights=False, draws=200):
         y, p = simulate(n, seed, sharpness)
         w = np.random.default_rng(seed).gamma(2, 1, n) if weights else None
         options = {"curve": curve, "band": band, "replicates": draws, "random_state": seed}
+        options["bands"] = "pointwise"
         found = reliability_curve(y, p, sample_weight=w, **options)
         at = np.quantile(p, [0.02, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.98])
         lower, upper = np.interp(at, found.x, found.lower), np.interp(at, found.x, found.upper)
@@ -288,6 +290,7 @@ def coverage_of_bins(n, sets, weights=False):
         y, p = simulate(n, seed)
         w = np.random.default_rng(seed).gamma(2, 1, n) if weights else None
         options = {"binning": "mass", "bins": 5, "band": "consistency", "replicates": 400}
+        options["bands"] = "pointwise"
         found = reliability_curve(y, p, sample_weight=w, random_state=seed, **options)
         held.append((found.lower <= found.y) & (found.y <= found.upper))
     return np.mean(held, axis=0)
@@ -311,8 +314,62 @@ def test_calibrated_bins_stay_in_their_consistency_band(weights):
 @pytest.mark.parametrize("curve", CURVES)
 def test_wrong_predictions_leave_their_consistency_band(curve):
     y, p = simulate(3000, sharpness=2.0)
-    found = reliability_curve(y, p, curve=curve, band="consistency", replicates=200)
+    options = {"curve": curve, "band": "consistency", "replicates": 200}
+    found = reliability_curve(y, p, bands="pointwise", **options)
     assert ((found.y < found.lower) | (found.y > found.upper)).mean() > 0.6
+    whole = reliability_curve(y, p, **options)
+    assert whole.bands == "simultaneous"
+    assert whole.leaves_band is True
+    assert (whole.upper - whole.lower).mean() > (found.upper - found.lower).mean()
+
+
+@pytest.fixture(scope="module")
+def band_study(root):
+    return experiment(root, "band_coverage")
+
+
+def test_simultaneous_bands_hold_whole_curves(band_study, monkeypatch):
+    """And pointwise ones do not: a calibrated isotonic curve leaves its own in most samples."""
+    few = {kind: band_study.PREDICTIONS[kind] for kind in ("normal log-odds", "five values")}
+    monkeypatch.setattr(band_study, "PREDICTIONS", few)
+    shares = band_study.held(80, sizes=(300,), seed=4)
+    noise = 4 * np.sqrt(0.95 * 0.05 / 80)
+    for held in shares.values():
+        for (_, band, where), share in held.items():
+            if where == "simultaneous":
+                assert share >= 0.95 - noise, (band, where)
+    smooth = shares["normal log-odds", 300]
+    assert smooth["isotonic", "consistency", "pointwise"] < 0.6
+    assert smooth["isotonic", "consistency", "simultaneous"] < 1.0
+    assert "| consistency, isotonic | simultaneous |" in band_study.page(80, 1.0, shares)
+
+
+def test_a_simultaneous_band_around_the_curve_holds_a_rising_truth():
+    missed = {"isotonic": 0, "binned": 0}
+    for seed in range(60):
+        y, p = simulate(500, seed, 2.0)
+        for curve in missed:
+            options = {"curve": curve, "band": "confidence", "bands": "simultaneous"}
+            found = reliability_curve(y, p, level=0.9, **options)
+            truth = truth_of(found.x, 2.0)
+            if curve == "binned":
+                place = np.minimum((p * 10).astype(int), 9)
+                truth = [truth_of(p[place == b], 2.0).mean() for b in np.unique(place)]
+            missed[curve] += bool(((truth < found.lower) | (truth > found.upper)).any())
+            assert found.leaves_band is False
+    assert max(missed.values()) <= 12  # 6 expected at most, and 2.6 standard deviations
+
+
+def test_what_a_simultaneous_band_does_with_drawn_curves():
+    drawn = np.random.default_rng(0).beta(0.3, 3.0, (500, 30))
+    drawn[:, 7] = 0.0
+    low, high = band_of_drawn(drawn, 0.9, True)
+    inside = ((low - 1e-12 <= drawn) & (drawn <= high + 1e-12)).all(axis=1)
+    assert inside[250:].sum() == 226  # of the half that sizes it: 0.9 · 251, rounded up
+    assert low[7] == 0.0
+    assert high[7] < 0.02
+    pointwise = band_of_drawn(drawn, 0.9, False)
+    assert ((pointwise[0] <= drawn) & (drawn <= pointwise[1])).all(axis=1).mean() < 0.3
 
 
 @pytest.mark.parametrize("sharpness", [1.0, 2.0])
@@ -359,7 +416,11 @@ def test_what_auto_and_confidence_mean():
     assert reliability_curve(y, p).band == "exact"
     assert reliability_curve(y, p, band="confidence") == reliability_curve(y, p, band="exact")
     for curve in ("isotonic", "smooth"):
-        assert reliability_curve(y, p, curve=curve, replicates=20).band == "consistency"
+        found = reliability_curve(y, p, curve=curve, replicates=20)
+        assert (found.band, found.bands) == ("consistency", "simultaneous")
+    assert reliability_curve(y, p).bands == "pointwise"
+    none = reliability_curve(y, p, band=None)
+    assert (none.bands, none.leaves_band) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -370,6 +431,15 @@ def test_what_auto_and_confidence_mean():
         (
             {"curve": "isotonic", "band": "exact"},
             "band must be one of 'auto', 'consistency', 'confidence', None where curve='isotonic'",
+        ),
+        ({"bands": "both"}, "bands must be one of 'auto', 'simultaneous', 'pointwise'"),
+        (
+            {"band": "bootstrap", "bands": "simultaneous"},
+            "bands must be 'pointwise' where curve='binned' and band='bootstrap'",
+        ),
+        (
+            {"curve": "smooth", "band": "confidence", "bands": "simultaneous"},
+            "what the kernel flattens. Take curve='isotonic'",
         ),
         ({"sigma": 0.1}, "sigma must be left out unless curve='smooth'"),
         ({"curve": "smooth", "sigma": 0.0}, "sigma must be a number of log-odds from 1e-6 to 20"),
@@ -388,7 +458,9 @@ def test_bad_options(options, message):
 def test_printing():
     y, p = simulate(500)
     isotonic = reliability_curve(y, p, curve="isotonic", replicates=20)
-    assert repr(isotonic).endswith("isotonic blocks, weight 500, consistency 95 % band)")
+    assert repr(isotonic).endswith(
+        "isotonic blocks, weight 500, simultaneous consistency 95 % band)"
+    )
     first = str(isotonic).splitlines()[1].split()
     assert first[:3] == [f"{isotonic.edges[0, 0]:.3f}", "to", f"{isotonic.edges[0, 1]:.3f}"]
     smooth = str(reliability_curve(y, p, curve="smooth", band=None)).splitlines()
@@ -487,7 +559,7 @@ def test_segments_of_any_kind():
         (list(range(40)), "at most 24 different values, but 40 came"),
         ([float("nan")] * 40, "segments must not be missing, but 40 of 40 are NaN"),
         (["a", None] * 20, "segments"),
-        ([["a", "b"]] * 40, "segments must be 1-d"),
+        ([["a", "b"]] * 40, "segments has 2 and y has 40"),
     ],
 )
 def test_bad_segments(segments, message):

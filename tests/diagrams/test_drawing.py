@@ -78,7 +78,8 @@ def test_lines_are_drawn_over_their_bands(curve, band):
     corners = {tuple(corner) for path in area.get_paths() for corner in path.vertices}
     expected = {*zip(found.x, found.lower, strict=True), *zip(found.x, found.upper, strict=True)}
     assert expected <= corners
-    assert legend_texts(figure)[-1] == f"95 % {band} band"
+    where = "whole curve" if band == "consistency" else "at each place"
+    assert legend_texts(figure)[-1] == f"95 % {band}, {where}"
 
 
 def test_consistency_bars_of_bins():
@@ -87,7 +88,9 @@ def test_consistency_bars_of_bins():
     figure = reliability_diagram(y, p, band="consistency")
     bars = np.reshape(lines(panels(figure)["reliability"])["_band"].get_ydata(), (-1, 3))
     np.testing.assert_array_equal(bars[:, :2], np.column_stack((found.lower, found.upper)))
-    assert legend_texts(figure)[-1] == "95 % consistency band"
+    assert legend_texts(figure)[-1] == "95 % consistency, whole curve"
+    all_bins = reliability_diagram(y, p, bands="simultaneous")
+    assert legend_texts(all_bins)[-1] == "95 % interval (exact, all bins)"
 
 
 # --- several predictions ------------------------------------------------------------------------

@@ -1211,6 +1211,41 @@ def test_segments(spark, frame, data):
         same_table(ours, ScoreTable.from_arrays(data["s"][part], data["y"][part], data["w"][part]))
 
 
+def test_segments_of_several_columns(spark, frame, data, tmp_path):
+    """Tables, frames and files: a row has the map of the finest segment that was seen."""
+    half = np.array(["x", "y"])[(data["s"] * 1e4).astype(int) % 2]
+    more = to_spark(spark.session, {**data, "h": half})
+    c = cal.SegmentedCalibrator(cal.Platt(), shrinkage=20.0)
+    c.fit(data["s"], data["y"], segments=[data["g"], half])
+    tables = cal.segment_tables(more, score="s", label="y", segment=["g", "h"])
+    assert c.map_ == cal.SegmentedCalibrator(cal.Platt(), shrinkage=20.0).fit_tables(tables).map_
+    new = {"s": np.array([0.3] * 4), "g": ["a", "a", "z", "b"], "h": ["x", "new", "x", None]}
+    expected = c.map_([0.3] * 3, [new["g"][:3], new["h"][:3]])
+    done = cal.add_probabilities(
+        c,
+        to_spark(spark.session, new),
+        score="s",
+        segment=["g", "h"],
+        on_missing="null",
+        on_new_segment="allow",
+    )
+    found = {(row["g"], row["h"]): row["probability"] for row in spark.call(done.collect)}
+    keys = list(zip(new["g"], new["h"], strict=True))
+    assert np.abs([found[key] for key in keys[:3]] - expected).max() <= 1e-12
+    assert found[keys[3]] is None
+    file, out = tmp_path / "new.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({name: pa.array(column) for name, column in new.items()}), file)
+    counted = NewSegments()
+    asked = {"score": "s", "segment": ("g", "h"), "on_missing": "null", "session": spark}
+    apply_file(c.to_fitted(), [file], out, new_segments=counted, **asked)
+    assert (counted.rows, counted.new) == (3, 2)
+    assert counted.example in (("a", "new"), ("z", "x"))
+    rows_out = pq.read_table(out).to_pylist()
+    found = {(row["g"], row["h"]): row["probability"] for row in rows_out}
+    assert np.abs([found[key] for key in keys[:3]] - expected).max() <= 1e-12
+    assert found[keys[3]] is None
+
+
 def test_segmented_calibrators(spark, frame, data):
     segmented = cal.SegmentedCalibrator(cal.Platt())
     near = segmented.fit(data["s"], data["y"], segments=data["g"])
@@ -1521,3 +1556,29 @@ def test_columns_of_several_classes_are_those_of_predict_proba(spark, k):
             for head in ("s", "p_")
         )
         assert np.abs(found - map_(given)).max() <= 1e-12
+
+
+@pytest.mark.parametrize("python", [sys.executable, "/nonexistent"])
+def test_many_classes_are_a_function_of_blocks_where_workers_have_python(
+    spark, python, monkeypatch
+):
+    k, rng = 12, np.random.default_rng(3)
+    z = rng.normal(size=(300, k)) * 2
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    map_ = cal.TopLabelCalibrator(cal.BLS()).fit(z, y).map_
+    z[5, 2] = np.nan
+    names = [f"s{j}" for j in range(k)]
+    frame = to_spark(spark.session, dict(zip(names, z[:40].T, strict=True)))
+    monkeypatch.setattr(spark.session.sparkContext, "pythonExec", python)
+    made = cal.add_probabilities(map_, frame, score=names, into="p", on_missing="null")
+    plan = made._jdf.queryExecution().optimizedPlan().toString()
+    assert ("of_blocks" in plan) == (python == sys.executable)
+    assert made.columns == [*names, *(f"p_{j}" for j in range(k))]
+    table = made.toArrow()
+    given, found = (
+        np.column_stack([table[f"{head}{j}"].to_numpy() for j in range(k)]) for head in ("s", "p_")
+    )
+    known = ~np.isnan(given).any(axis=1)
+    assert known.sum() == 39
+    assert np.isnan(found[~known]).all()
+    assert np.abs(found[known] - map_(given[known])).max() <= 1e-12

@@ -204,7 +204,9 @@ def test_saved_multiclass_calibrator_is_one_coded_map(tmp_path):
 
 WHOLE = {
     "wrapper": CalibratedClassifier(GaussianNB(), cal.Platt()),
-    "wrapper of a local calibrator": CalibratedClassifier(GaussianNB(), cal.SimilarityBinning()),
+    "wrapper of a local calibrator": CalibratedClassifier(
+        GaussianNB(), cal.SimilarityBinning(gate=False)
+    ),
     "code": cal.CodedClassifier(GaussianNB(), calibrator=cal.Platt()),
 }
 USES = {

@@ -156,6 +156,19 @@ def test_rows_of_scores(page, tmp_path):
         assert np.abs(np.array(got, dtype=float) - wanted).max() <= 1e-12
 
 
+def test_segments_of_several_columns(page, tmp_path):
+    rng = np.random.default_rng(4)
+    p, a, b = rng.random(600).round(2), rng.choice(["x", "y"], 600), rng.integers(0, 3, 600)
+    c = cal.SegmentedCalibrator(shrinkage=20.0)
+    c.fit(p, rng.random(600) < np.where(a == "x", p, p**2), segments=[a, b])
+    for i, key in enumerate(c.map_.keys):
+        got = evaluated(page, c, [0.1, 0.45, 0.7], i)
+        assert np.abs(np.array(got) - c.map_.member(key)([0.1, 0.45, 0.7])).max() <= 1e-12
+    cal.save(c, tmp_path / "c.json")
+    choose(page, tmp_path / "c.json")
+    assert "x / 1" in page.run("$('segment').textContent")
+
+
 def test_segments_can_be_chosen(page, tmp_path):
     for map_ in SEGMENTED.values():
         for i, key in enumerate(map_.keys):

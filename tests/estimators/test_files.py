@@ -294,7 +294,7 @@ def test_a_loaded_calibrator_is_told_in_five_lines(tmp_path, kind):
     made = {
         "one score": lambda: cal.Isotonic().fit(s, y),
         "several classes": lambda: cal.VectorScaling().fit(rng.random((60, 9)), np.arange(60) % 9),
-        "rows": lambda: cal.SimilarityBinning().fit(s, y, features=rng.random((60, 2))),
+        "rows": lambda: cal.SimilarityBinning(gate=False).fit(s, y, features=rng.random((60, 2))),
     }[kind]()
     cal.save(made, tmp_path / "c.json")
     loaded = cal.load(tmp_path / "c.json")

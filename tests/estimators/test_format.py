@@ -160,6 +160,9 @@ SMALL = {
     "matrix": Softmax([[1.0, 0.2], [0.0, 0.9]], [0.1, -0.2], "probability", 1e-9, 0.5),
     "temperature": Softmax(0.7, [0.1, -0.2]),
     "coupling": Coded([[1, 1], [-1, 0], [0, -1]], (SAME, SAME), "coupling", [1.0, 2.0]),
+    "segments of two columns": Segmented(
+        SAME, (("a",), ("a", 1)), (SAME, SAME), [0.1, 0.2], default_keys=(("b", 2),)
+    ),
     "one against all": Coded.one_vs_rest((SAME, SAME)),
     "columns": Columns((SAME, SAME)),
     "rows": VectorMixture([1.0], (Softmax(1.0, [0.0, 0.0]),), "logit", 0.01, 2.0),
@@ -170,7 +173,8 @@ VALUES += [{"kind": "columns", "version": 1, "maps": [ONE]}]
 #: what a schema cannot say: why our reader refuses what it lets pass
 UNSAYABLE = (
     "ascending|one weight per|left and right value for each|non-negative and sum to 1"
-    "|other segments than its keys"
+    "|other segments than its keys|all tuples of which some"
+    r"|'x', 1\.0, 2\.0\) came"  # 1.0 is an integer to a schema
     "|one map per key|cannot go with|cannot have a matrix|must hold both 1 and|all pairs"
     "|one-against-all code|must be an array of numbers|interval inside|a whole number from 1"
     "|floor must lie in|same columns|pos_label among them|different labels|gives . probabilities"
@@ -319,6 +323,23 @@ def test_the_evaluator_on_segments(name, evaluator):
         assert np.abs(got - map_(scores, [segment] * 30)).max() <= TOL
 
 
+@pytest.mark.parametrize("own", [None, "isotonic"])
+def test_segments_of_several_columns(own, validator, evaluator, tmp_path):
+    """They are valid, and the page's reader gives what the calibrator gives."""
+    rng = np.random.default_rng(4)
+    p, a, b = rng.random(600).round(2), rng.choice(["x", "y"], 600), rng.integers(0, 3, 600)
+    c = cal.SegmentedCalibrator(own, shrinkage=20.0)
+    c.fit(p, rng.random(600) < np.where(a == "x", p, p**2), segments=[a, b])
+    document = saved(c, tmp_path)
+    validator.validate(document)
+    rows = [("x", 1), ("y", 2), ("x", 9), ("z", 1)]
+    got = [evaluator["calibrate"](document, 0.4, row) for row in rows]
+    assert np.abs(got - c.calibrate([0.4] * 4, segments=rows)).max() <= TOL
+    document["map"]["keys"][0] = "x"
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate(document)
+
+
 @pytest.mark.parametrize("name", [name for name in VECTORS if "," not in name and name != "pairs"])
 def test_the_evaluator_on_calibrators_of_rows(name, evaluator, tmp_path):
     compare(evaluator, fitted_vector(name), vector_rows(name)[0][:30], tmp_path)
@@ -421,7 +442,9 @@ def test_to_json_is_the_text_of_the_file(tmp_path):
 def test_to_json_refuses_what_is_not_one_file():
     rng = np.random.default_rng(0)
     features = rng.random((60, 2))
-    local = cal.SimilarityBinning(k=5).fit(rng.random(60), np.arange(60) % 2, features=features)
+    local = cal.SimilarityBinning(gate=False, k=5).fit(
+        rng.random(60), np.arange(60) % 2, features=features
+    )
     with pytest.raises(InputError, match=r"SimilarityBinning cannot be one JSON text.*second file"):
         to_json(local)
     with pytest.raises(InputError, match=r"Piecewise came\. A bare map has to_dict"):

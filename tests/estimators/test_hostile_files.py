@@ -592,7 +592,9 @@ def test_large_files_are_read_and_written(tmp_path):
 
 def test_what_json_cannot_hold_is_refused_on_save(tmp_path):
     features = [[1.0, "\ud800"], [2.0, "b"], [3.0, "b"], [4.0, "\ud800"]]
-    c = cal.SimilarityBinning(k=2).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], features=features)
+    c = cal.SimilarityBinning(gate=False, k=2).fit(
+        [0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1], features=features
+    )
     with pytest.raises(cal.errors.InputError, match="cannot be written as JSON"):
         cal.save(c, tmp_path / "c.json")
     assert not list(tmp_path.iterdir())

@@ -34,7 +34,7 @@ def of_segments():
 
 
 def with_features():
-    fitted = cal.SimilarityBinning(k=5).fit(S, Y, features=S[:, None])
+    fitted = cal.SimilarityBinning(gate=False, k=5).fit(S, Y, features=S[:, None])
     return fitted, {"features": S[:, None]}
 
 

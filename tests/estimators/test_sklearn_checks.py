@@ -267,10 +267,10 @@ def routing():
 @pytest.mark.usefixtures("routing")
 def test_routing_offers_weights_and_not_scores(calibrator):
     requests = calibrator.get_metadata_routing()
-    groups = {"groups"} if isinstance(calibrator, cal.AutoCalibrator) else set()
-    assert set(requests.fit.requests) == {"sample_weight"} | groups
-    assert not requests.predict.requests
-    assert not requests.predict_proba.requests
+    more = {"groups", "features"} if isinstance(calibrator, cal.AutoCalibrator) else set()
+    assert set(requests.fit.requests) == {"sample_weight"} | more
+    assert set(requests.predict.requests) == more - {"groups"}
+    assert set(requests.predict_proba.requests) == more - {"groups"}
     with pytest.raises(TypeError, match="scores"):
         calibrator.set_fit_request(scores=True)
 

@@ -38,7 +38,7 @@ WHOLE = {
     "classes": lambda: cal.CodedClassifier(MODEL, calibrator=cal.Platt()).fit(X, THREE),
     "boosting": lambda: cal.boosting.AdaBoost(n_estimators=3).fit(X, Y),
     "boosting of others": lambda: cal.boosting.AdaBoost(MODEL, n_estimators=2).fit(X, Y),
-    "similarity binning": lambda: cal.SimilarityBinning().fit(SCORES, Y, features=X),
+    "similarity binning": lambda: cal.SimilarityBinning(gate=False).fit(SCORES, Y, features=X),
     "acp": lambda: cal.ACP().fit(SCORES, Y),
     "chain": lambda: Chain((Identity(), SHIFT)),
     "mixture": lambda: Mixture([0.5, 0.5], (Identity(), SHIFT)),
@@ -87,7 +87,7 @@ LOCAL = {
     "delta": (MODEL, cal.ACP()),
     "members": (FOREST, cal.ACP()),
     "refits": (MODEL, cal.ACP(interval="bootstrap", replicates=20, random_state=0)),
-    "features": (MODEL, cal.SimilarityBinning()),
+    "features": (MODEL, cal.SimilarityBinning(gate=False)),
 }
 
 

@@ -186,7 +186,7 @@ def refused():
             "those of function",
         ),
         "a local calibrator": (
-            fitted(GaussianNB(), cal.SimilarityBinning(k=5)),
+            fitted(GaussianNB(), cal.SimilarityBinning(gate=False, k=5)),
             "no function of the score alone",
         ),
         "the model's decisions": (

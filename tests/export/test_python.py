@@ -391,7 +391,9 @@ def test_what_is_no_calibrator_is_refused():
         cal.to_json(cal.Isotonic)
     rng = np.random.default_rng(0)
     features = rng.random((60, 2))
-    local = cal.SimilarityBinning(k=5).fit(rng.random(60), np.arange(60) % 2, features=features)
+    local = cal.SimilarityBinning(gate=False, k=5).fit(
+        rng.random(60), np.arange(60) % 2, features=features
+    )
     with pytest.raises(InputError, match=r"cannot be exported.*features"):
         to_python(local)
 

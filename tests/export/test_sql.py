@@ -1203,7 +1203,9 @@ def test_what_does_not_fit_is_refused():
 def test_what_needs_more_than_scores_is_refused():
     rng = np.random.default_rng(0)
     features, scores = rng.random((60, 2)), rng.random(60)
-    local = cal.SimilarityBinning().fit(scores, rng.random(60) < scores, features=features)
+    local = cal.SimilarityBinning(gate=False).fit(
+        scores, rng.random(60) < scores, features=features
+    )
     with pytest.raises(InputError, match="cannot be exported"):
         to_sql(local)
 

@@ -557,3 +557,33 @@ def test_bins_take_the_scores_that_calibrate_takes():
     assert allowed.empty.tolist() == [True]
     with pytest.raises(ParameterError, match="on_range must be 'error' or 'clip' or 'allow'"):
         c.bins([0.5], lower=[0.4], upper=[0.6], on_range="cut")
+
+
+# --- the gate -------------------------------------------------------------------------------------
+
+
+def test_the_gate_keeps_scores_that_bins_do_not_better(tmp_path):
+    rng = np.random.default_rng(2)
+    p = rng.random(3000)
+    ends = {"lower": p - 0.03, "upper": p + 0.03}
+    right = cal.ACP(gate=True).fit(p, rng.random(3000) < p, **ends)
+    assert right.kept_ == "uncalibrated"
+    assert right.calibrate(p, **ends).tolist() == p.tolist()
+    with pytest.raises(InputError, match="no bins"):
+        right.bins(p, **ends)
+    cal.save(right, tmp_path / "c.json")
+    assert cal.load(tmp_path / "c.json").calibrate(p, **ends).tolist() == p.tolist()
+    y = rng.random(3000) < 0.5 + 0.45 * np.sin(9.0 * p)
+    bent = cal.ACP(gate=True).fit(p, y, **ends)
+    assert bent.kept_ == "bins"
+    plain = cal.ACP().fit(p, y)
+    assert plain.kept_ == "bins"
+    assert bent.calibrate(p, **ends).tolist() == plain.calibrate(p, **ends).tolist()
+
+
+def test_the_gate_needs_the_intervals_of_the_fit():
+    p = np.linspace(0.1, 0.9, 40)
+    with pytest.raises(InputError, match=r"pass fit\(scores, y, lower=\.\.\., upper=\.\.\.\)"):
+        cal.ACP(gate=True).fit(p, np.arange(40) % 2)
+    with pytest.raises(InputError, match="lower"):
+        cal.ACP(gate=True).fit(p, np.arange(40) % 2, lower=p[:5], upper=p)

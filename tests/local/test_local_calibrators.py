@@ -39,7 +39,7 @@ def scores(rows):
 @pytest.fixture(scope="module")
 def sba(rows, scores):
     X, y = rows
-    return cal.SimilarityBinning(k=7).fit(scores[:300], y[:300], features=X[:300])
+    return cal.SimilarityBinning(gate=False, k=7).fit(scores[:300], y[:300], features=X[:300])
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +250,9 @@ def test_evaluated_and_reported_like_any_other(rows, scores, sba, acp):
 
 def test_similarity_binning_gets_the_rows_as_features(rows):
     X, y = rows
-    model = cal.CalibratedClassifier(GaussianNB(), cal.SimilarityBinning(), cv=0.5, random_state=0)
+    model = cal.CalibratedClassifier(
+        GaussianNB(), cal.SimilarityBinning(gate=False), cv=0.5, random_state=0
+    )
     model.fit(X, y)
     p = model.predict_proba(X[:50])
     s = model.estimator_.predict_proba(X[:50])[:, 1]
@@ -260,7 +262,7 @@ def test_similarity_binning_gets_the_rows_as_features(rows):
 
 
 @pytest.mark.parametrize("options", [{}, {"ensemble": True}, {"cv": "train"}, {"cv": 0.3}])
-@pytest.mark.parametrize("make", [lambda: cal.SimilarityBinning(k=5), cal.ACP])
+@pytest.mark.parametrize("make", [lambda: cal.SimilarityBinning(gate=False, k=5), cal.ACP])
 @pytest.mark.filterwarnings("ignore:.*interval.*no calibration score")
 def test_every_kind_of_cv_and_the_contract(rows, options, make):
     X, y = rows
@@ -276,7 +278,7 @@ def test_every_kind_of_cv_and_the_contract(rows, options, make):
     assert (pickle.loads(pickle.dumps(model)).predict_proba(X) == p).all()
 
 
-@pytest.mark.parametrize("make", [lambda: cal.SimilarityBinning(k=5), cal.ACP])
+@pytest.mark.parametrize("make", [lambda: cal.SimilarityBinning(gate=False, k=5), cal.ACP])
 @pytest.mark.filterwarnings("ignore:.*interval.*no calibration score")
 def test_the_positive_label_only_names_the_columns(rows, make):
     X, y = rows
@@ -292,7 +294,9 @@ def test_similarity_binning_takes_many_classes_at_once():
         500, n_features=6, n_informative=4, n_classes=3, n_clusters_per_class=1, random_state=0
     )
     labels = np.array(["a", "b", "c"])[y]
-    model = cal.CalibratedClassifier(GaussianNB(), cal.SimilarityBinning(k=8)).fit(X, labels)
+    model = cal.CalibratedClassifier(GaussianNB(), cal.SimilarityBinning(gate=False, k=8)).fit(
+        X, labels
+    )
     p = model.predict_proba(X)
     assert p.shape == (500, 3)
     assert np.allclose(p.sum(axis=1), 1.0)
@@ -305,7 +309,7 @@ def test_frames_with_words_go_through(rows):
     X, y = rows
     frame = pd.DataFrame({"word": np.where(X[:, 0] > 0, "up", "down"), "number": X[:, 1]})
     base = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
-    model = cal.CalibratedClassifier(base, cal.SimilarityBinning()).fit(frame, y)
+    model = cal.CalibratedClassifier(base, cal.SimilarityBinning(gate=False)).fit(frame, y)
     assert model.predict_proba(frame).shape == (600, 2)
     with pytest.raises((cal.errors.InputError, ValueError), match=r"number|word"):
         model.predict_proba(frame[["word"]])
@@ -313,7 +317,9 @@ def test_frames_with_words_go_through(rows):
 
 def test_the_calibrator_of_the_models_scores_is_saved(rows, tmp_path):
     X, y = rows
-    model = cal.CalibratedClassifier(GaussianNB(), cal.SimilarityBinning(), cv=0.5, random_state=0)
+    model = cal.CalibratedClassifier(
+        GaussianNB(), cal.SimilarityBinning(gate=False), cv=0.5, random_state=0
+    )
     cal.save(model.fit(X, y).to_fitted(), tmp_path / "c.json")
     loaded = cal.load(tmp_path / "c.json")
     s = model.estimator_.predict_proba(X)

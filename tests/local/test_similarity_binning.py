@@ -99,7 +99,7 @@ def fitted(p, **changes):
     columns = len(p["nominal"])
     given_ = {"classes": list(range(p["classes"])), "k": p["k"], **p["options"], **changes}
     given_["weights"] = "counts"
-    c = SimilarityBinning(**given_)
+    c = SimilarityBinning(gate=False, **given_)
     features = table(p["rows"], columns)
     return c.fit(as_scores(p["scores"]), p["y"], features=features, sample_weight=p["w"])
 
@@ -168,7 +168,7 @@ def test_the_index_finds_what_measuring_all_rows_finds(case, metric, monkeypatch
     train, test = (random_rows(rng, n, **CASES[case]) for n in (1500, 300))
     s, q = np.round(rng.random(1500), 2), np.round(rng.random(300), 2)
     w = rng.choice([0.25, 1.0, 3.0], 1500)
-    c = SimilarityBinning(k=7, metric=metric, neighbour_weights="distance")
+    c = SimilarityBinning(gate=False, k=7, metric=metric, neighbour_weights="distance")
     c.fit(s, rng.integers(0, 2, 1500), features=train, sample_weight=w)
     asked = []
     for kind in (nearest_rows.IndexSearch, nearest_rows.AllPairs):
@@ -195,7 +195,7 @@ def test_complete_queries_go_by_the_simple_index_though_others_have_gaps():
     train, test = (random_rows(rng, n, gaps=0.0) for n in (300, 40))
     holes = test.mask(rng.random(test.shape) < 0.1)
     s, q = rng.random(300), rng.random(40)
-    c = SimilarityBinning(k=5).fit(s, rng.integers(0, 2, 300), features=train)
+    c = SimilarityBinning(gate=False, k=5).fit(s, rng.integers(0, 2, 300), features=train)
     complete = holes.notna().all(axis=1).to_numpy()
     assert 0 < complete.sum() < 40
     together = c.calibrate(q, features=holes)
@@ -213,21 +213,21 @@ def test_blocks_do_not_matter(monkeypatch):
     s, q = np.round(rng.random(120), 1), np.round(rng.random(50), 1)
     y = rng.integers(0, 3, 120)
     S, Q = np.column_stack([s, 1 - s, s * 0]), np.column_stack([q, 1 - q, q * 0])
-    c = SimilarityBinning(k=4).fit(S, y, features=train)
+    c = SimilarityBinning(gate=False, k=4).fit(S, y, features=train)
     whole = c.predict_proba(Q, features=test)
-    chosen = SimilarityBinning(k="auto").fit(S, y, features=train).k_losses_
+    chosen = SimilarityBinning(gate=False, k="auto").fit(S, y, features=train).k_losses_
     monkeypatch.setattr(nearest_rows, "PAIRS", 200)
     monkeypatch.setattr(nearest_rows, "ALL_PAIRS", 500)
     monkeypatch.setattr(choose_k, "PAIRS", 200)
     np.testing.assert_array_equal(c.predict_proba(Q, features=test), whole)
-    again = SimilarityBinning(k="auto").fit(S, y, features=train).k_losses_
+    again = SimilarityBinning(gate=False, k="auto").fit(S, y, features=train).k_losses_
     assert again == pytest.approx(chosen, rel=1e-13)
 
 
 def test_rows_with_ever_other_gaps_leave_no_pile_of_indexes():
     rng = np.random.default_rng(9)
     X = rng.random((200, 6))
-    c = SimilarityBinning(k=3).fit(X[:, 0], rng.integers(0, 2, 200), features=X)
+    c = SimilarityBinning(gate=False, k=3).fit(X[:, 0], rng.integers(0, 2, 200), features=X)
     queries = rng.random((30, 6))
     queries[rng.random((30, 6)) < 0.3] = np.nan
     alone = [c.calibrate([0.5], features=row[None])[0] for row in queries]
@@ -240,7 +240,7 @@ def test_many_ties_are_all_found():
     n = 3000
     features = np.array([[f"v{i}"] for i in range(n)], dtype=object)
     y = np.arange(n) % 3 == 0
-    c = SimilarityBinning(k=1, use_scores=False).fit(np.zeros(n), y, features=features)
+    c = SimilarityBinning(gate=False, k=1, use_scores=False).fit(np.zeros(n), y, features=features)
     assert c.calibrate([0.0], features=[["another"]])[0] == pytest.approx(1 / 3)
 
 
@@ -252,7 +252,7 @@ def test_is_scikit_learns_nearest_neighbours_where_nothing_ties():
     for weights in ("uniform", "distance"):
         pull = weights if weights == "uniform" else lambda d: 1 / (d / np.sqrt(6) + 0.001)
         theirs = KNeighborsClassifier(10, weights=pull).fit(X, y).predict_proba(new)
-        c = SimilarityBinning(use_scores=False, neighbour_weights=weights).fit(
+        c = SimilarityBinning(gate=False, use_scores=False, neighbour_weights=weights).fit(
             X[:, 0], y, features=X
         )
         np.testing.assert_allclose(c.predict_proba(new[:, 0], features=new), theirs, atol=1e-12)
@@ -261,7 +261,9 @@ def test_is_scikit_learns_nearest_neighbours_where_nothing_ties():
 def test_equal_differences_tie_far_from_zero():
     """1e9 + 1 and 1e9 + 3 are equally far from 1e9 + 2, though their scaled values are rounded."""
     values = 1e9 + np.array([[0.0], [1.0], [3.0], [7.0], [1e5]])
-    c = SimilarityBinning(k=1, use_scores=False).fit(np.zeros(5), [0, 1, 0, 1, 1], features=values)
+    c = SimilarityBinning(gate=False, k=1, use_scores=False).fit(
+        np.zeros(5), [0, 1, 0, 1, 1], features=values
+    )
     assert c.calibrate([0.0], features=[[1e9 + 2]]).tolist() == [0.5]
 
 
@@ -297,7 +299,11 @@ def test_the_order_of_rows_and_of_columns_does_not_matter(p, random):
     queries = pd.DataFrame(table(p["queries"], len(names)), columns=names)
     s, y, w = as_scores(p["scores"]), np.array(p["y"]), np.array(p["w"])
     c = SimilarityBinning(
-        k=p["k"], weights="counts", classes=list(range(p["classes"])), **p["options"]
+        gate=False,
+        k=p["k"],
+        weights="counts",
+        classes=list(range(p["classes"])),
+        **p["options"],
     )
     one = clone(c).fit(s, y, features=frame, sample_weight=w)
     other = clone(c).fit(
@@ -375,7 +381,7 @@ def test_auto_leaves_out_a_row_with_all_of_its_scores(p, times, data):
     }
     groups = list(range(10, 10 + n)) * r
     options = {"weights": "counts", **p["options"]}
-    c = SimilarityBinning(k="auto", classes=list(range(p["classes"])), **options)
+    c = SimilarityBinning(gate=False, k="auto", classes=list(range(p["classes"])), **options)
     c.fit_rows(
         as_scores(copies["scores"]),
         copies["y"],
@@ -393,18 +399,20 @@ def test_groups_of_one_row_each_change_nothing():
     rng = np.random.default_rng(11)
     X, y, s = rng.integers(0, 3, (60, 2)), rng.integers(0, 2, 60), np.round(rng.random(60), 1)
     w = rng.choice([0.0, 0.5, 1.0, 2.0], 60)
-    plain = SimilarityBinning(k="auto").fit(s, y, features=X, sample_weight=w)
-    same = SimilarityBinning(k="auto").fit_rows(s, y, X, w, groups=np.arange(60))
+    plain = SimilarityBinning(gate=False, k="auto").fit(s, y, features=X, sample_weight=w)
+    same = SimilarityBinning(gate=False, k="auto").fit_rows(s, y, X, w, groups=np.arange(60))
     assert same.k_losses_ == plain.k_losses_
     with pytest.raises(cal.errors.InputError, match="scores has 60 and groups has 59"):
-        SimilarityBinning(k="auto").fit_rows(s, y, X, w, groups=np.arange(59))
+        SimilarityBinning(gate=False, k="auto").fit_rows(s, y, X, w, groups=np.arange(59))
 
 
 def test_auto_finds_no_structure_in_noise_that_was_scored_again_and_again():
     rng = np.random.default_rng(12)
     X, y = rng.normal(size=(150, 3)), rng.integers(0, 2, 150)
     folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=4, random_state=0)
-    model = cal.CalibratedClassifier(GaussianNB(), SimilarityBinning(k="auto"), cv=folds).fit(X, y)
+    model = cal.CalibratedClassifier(
+        GaussianNB(), SimilarityBinning(gate=False, k="auto"), cv=folds
+    ).fit(X, y)
     assert model.calibrator_.k_ >= 10
     losses = model.calibrator_.k_losses_
     assert losses[1] > losses[10] > 0.45  # what a fair coin leaves is 0.5
@@ -419,45 +427,49 @@ def test_auto_refuses_counts_that_leave_no_choice(total):
     with pytest.raises(
         cal.errors.InputError, match=f"the 50 rows with their weights count as {total:g}"
     ):
-        SimilarityBinning(k="auto", **few).fit(X[:, 0], y, features=X, sample_weight=w)
+        SimilarityBinning(gate=False, k="auto", **few).fit(X[:, 0], y, features=X, sample_weight=w)
     with pytest.raises(
         cal.errors.InputError, match=rf"k is 5 and the 50 rows .* count as {total:g}"
     ):
-        SimilarityBinning(k=5, **few).fit(X[:, 0], y, features=X, sample_weight=w)
+        SimilarityBinning(gate=False, k=5, **few).fit(X[:, 0], y, features=X, sample_weight=w)
     with pytest.raises(cal.errors.InputError, match=r"count as 50. Use a smaller k or more rows.$"):
-        SimilarityBinning(k=51).fit(X[:, 0], y, features=X)
-    again = SimilarityBinning(k="auto").fit(X[:, 0], y, features=X, sample_weight=w)
+        SimilarityBinning(gate=False, k=51).fit(X[:, 0], y, features=X)
+    again = SimilarityBinning(gate=False, k="auto").fit(X[:, 0], y, features=X, sample_weight=w)
     assert again.k_losses_ == pytest.approx(
-        SimilarityBinning(k="auto").fit(X[:, 0], y, features=X).k_losses_
+        SimilarityBinning(gate=False, k="auto").fit(X[:, 0], y, features=X).k_losses_
     )
 
 
 def test_auto_prefers_many_neighbours_for_noise_and_few_for_sharp_structure():
     rng = np.random.default_rng(4)
     X = rng.random((600, 2))
-    noise = SimilarityBinning(k="auto").fit(X[:, 0] * 0, rng.random(600) < 0.3, features=X)
+    noise = SimilarityBinning(gate=False, k="auto").fit(
+        X[:, 0] * 0, rng.random(600) < 0.3, features=X
+    )
     board = (np.floor(X * 6).sum(axis=1) % 2).astype(int)
-    sharp = SimilarityBinning(k="auto").fit(X[:, 0] * 0, board, features=X)
+    sharp = SimilarityBinning(gate=False, k="auto").fit(X[:, 0] * 0, board, features=X)
     assert noise.k_ >= 32
     assert sharp.k_ <= 6
 
 
 def test_auto_with_a_single_row():
-    c = SimilarityBinning(k="auto").fit([0.5], [1], features=[[1.0]])
+    c = SimilarityBinning(gate=False, k="auto").fit([0.5], [1], features=[[1.0]])
     assert (c.k_, c.k_losses_) == (1, {})
     assert c.calibrate([0.1], features=[[9.0]]).tolist() == [1.0]
 
 
 def test_the_score_counts_twice_with_two_classes():
     s, X = [0.0, 1.0, 0.5], [[0.0], [1.0], [1.0]]
-    c = SimilarityBinning(k=1).fit(s, [0, 1, 0], features=X)
+    c = SimilarityBinning(gate=False, k=1).fit(s, [0, 1, 0], features=X)
     space = c.rule_.search.space
     queries = c.rule_.schema.read([[0.0]]).with_scores(np.array([0.5]))
     near = space.all_distances(space.points(queries))[0]
     cells = c.rule_.numeric.tolist()
     assert near[cells.index([0.0, 0.0])] == pytest.approx(2 * 0.25)
     assert near[cells.index([1.0, 0.5])] == pytest.approx(1.0)
-    assert SimilarityBinning(k=1).fit(s, [0, 1, 0], features=X).attribute_weights_.tolist() == [
+    assert SimilarityBinning(gate=False, k=1).fit(
+        s, [0, 1, 0], features=X
+    ).attribute_weights_.tolist() == [
         1,
         1,
     ]
@@ -466,7 +478,7 @@ def test_the_score_counts_twice_with_two_classes():
 def test_pos_label_and_labels_of_any_kind():
     X = [[0.0], [0.1], [0.9], [1.0]]
     y = ["spam", "spam", "ham", "ham"]
-    c = SimilarityBinning(k=2, pos_label="ham").fit([0.1, 0.2, 0.8, 0.9], y, features=X)
+    c = SimilarityBinning(gate=False, k=2, pos_label="ham").fit([0.1, 0.2, 0.8, 0.9], y, features=X)
     assert c.classes_.tolist() == ["ham", "spam"]
     assert c.predict_proba([0.9], features=[[1.0]]).tolist() == [[1.0, 0.0]]
     assert c.calibrate([0.9], features=[[1.0]]).tolist() == [1.0]
@@ -474,24 +486,28 @@ def test_pos_label_and_labels_of_any_kind():
 
 
 def test_ibk_smoothing_never_says_never():
-    c = SimilarityBinning(k=2, smoothing="ibk").fit([0, 1, 1], [0, 1, 1], features=[[0], [1], [1]])
+    c = SimilarityBinning(gate=False, k=2, smoothing="ibk").fit(
+        [0, 1, 1], [0, 1, 1], features=[[0], [1], [1]]
+    )
     third = 1 / 3
     assert c.calibrate([1], features=[[1]])[0] == pytest.approx((2 + third) / (2 + 2 * third))
 
 
 def test_degenerate_rows():
-    one = SimilarityBinning(k=1).fit([0.3], [0], features=[[None]])
+    one = SimilarityBinning(gate=False, k=1).fit([0.3], [0], features=[[None]])
     assert one.calibrate([0.9], features=[[3.0]]).tolist() == [0.0]
-    flat = SimilarityBinning(k=2).fit([0.5] * 3, [0, 1, 1], features=[[7]] * 3)
+    flat = SimilarityBinning(gate=False, k=2).fit([0.5] * 3, [0, 1, 1], features=[[7]] * 3)
     assert flat.calibrate([0.1], features=[[1e300]])[0] == pytest.approx(2 / 3)
-    none = SimilarityBinning(k=1).fit([0.1, 0.9], [0, 1], features=np.empty((2, 0)))
+    none = SimilarityBinning(gate=False, k=1).fit([0.1, 0.9], [0, 1], features=np.empty((2, 0)))
     assert none.calibrate([0.2, 0.8], features=np.empty((2, 0))).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("size", [1.7e308, 5e-324, 1e-310, 1.0])
 def test_ranges_of_any_size(size):
     X = np.array([[-size], [0.0], [size], [size]])
-    c = SimilarityBinning(k=1, use_scores=False).fit(np.zeros(4), [0, 1, 1, 0], features=X)
+    c = SimilarityBinning(gate=False, k=1, use_scores=False).fit(
+        np.zeros(4), [0, 1, 1, 0], features=X
+    )
     p = c.calibrate(np.zeros(5), features=[[-size], [0.0], [size], [1.79e308], [-1.79e308]])
     assert p.tolist() == [0.0, 1.0, 0.5, p[3], p[4]]
     assert np.isfinite(p).all()
@@ -520,8 +536,8 @@ def test_mutual_info_finds_the_attribute_that_matters():
     X["word"], X["signal"] = rng.choice(list("abcdefgh"), n), rng.random(n)
     X.loc[rng.random(n) < 0.2, "noise 0"] = np.nan
     y = (rng.random(n) < np.where(X["signal"] > 0.5, 0.9, 0.1)).astype(int)
-    plain = SimilarityBinning().fit(np.full(n, 0.5), y, features=X)
-    weighted = SimilarityBinning(attribute_weights="mutual_info").fit(
+    plain = SimilarityBinning(gate=False).fit(np.full(n, 0.5), y, features=X)
+    weighted = SimilarityBinning(gate=False, attribute_weights="mutual_info").fit(
         np.full(n, 0.5), y, features=X
     )
     *noise, signal, score = weighted.attribute_weights_
@@ -539,21 +555,21 @@ def test_mutual_info_finds_the_attribute_that_matters():
 
 
 def test_nothing_is_known_so_all_weigh_alike():
-    c = SimilarityBinning(k=1, attribute_weights="mutual_info")
+    c = SimilarityBinning(gate=False, k=1, attribute_weights="mutual_info")
     assert c.fit([1, 1], [0, 1], features=[[1], [1]]).attribute_weights_.tolist() == [1, 1]
 
 
 def test_given_weights_of_scores():
     s, y, X = [0.0, 0.4, 1.0], [0, 1, 1], [[0.0], [1.0], [0.1]]
-    without = SimilarityBinning(k=1, attribute_weights=[1, 0]).fit(s, y, features=X)
-    plain = SimilarityBinning(k=1, use_scores=False).fit(s, y, features=X)
+    without = SimilarityBinning(gate=False, k=1, attribute_weights=[1, 0]).fit(s, y, features=X)
+    plain = SimilarityBinning(gate=False, k=1, use_scores=False).fit(s, y, features=X)
     q = np.linspace(0, 1, 7)
     features = np.linspace(1, 0, 7)[:, None]
     np.testing.assert_array_equal(
         without.calibrate(q, features=features), plain.calibrate(q, features=features)
     )
     for scale in (1e-300, 1.0, 1e300):
-        c = SimilarityBinning(k=1, attribute_weights=np.array([1.0, 2.0]) * scale)
+        c = SimilarityBinning(gate=False, k=1, attribute_weights=np.array([1.0, 2.0]) * scale)
         np.testing.assert_allclose(c.fit(s, y, features=X).attribute_weights_, [0.6, 1.2])
 
 
@@ -590,7 +606,7 @@ def test_every_frame_gives_the_same():
     everyone = dict(frames())
     results = {}
     for name, features in everyone.items():
-        c = SimilarityBinning(k=3).fit(s, y, features=features)
+        c = SimilarityBinning(gate=False, k=3).fit(s, y, features=features)
         assert c.n_features_in_ == 4
         assert [a.nominal for a in c.rule_.schema.attributes] == [False, False, True, True], name
         named = name not in ("lists", "boxed")
@@ -608,23 +624,23 @@ def test_plain_numbers_with_nan_and_masks():
     s, y = [0.1, 0.5, 0.9], [0, 1, 1]
     masked = np.ma.array(np.nan_to_num(X), mask=np.isnan(X))
     frame = pl.DataFrame({"a": [1.0, 2.0, 4.0], "b": [float("nan"), 3.0, 5.0]})
-    want = SimilarityBinning(k=1).fit(s, y, features=X).calibrate(s, features=X)
+    want = SimilarityBinning(gate=False, k=1).fit(s, y, features=X).calibrate(s, features=X)
     for features in (X, masked, frame, X.astype(np.float32), X.tolist()):
-        c = SimilarityBinning(k=1).fit(s, y, features=features)
+        c = SimilarityBinning(gate=False, k=1).fit(s, y, features=features)
         np.testing.assert_array_equal(c.calibrate(s, features=features), want)
 
 
 def test_numbers_that_are_categories():
     X = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "zip": [10, 20, 30, 20]})
     s, y = [0.5] * 4, [0, 1, 0, 1]
-    by_name = SimilarityBinning(k=1, nominal=["zip"]).fit(s, y, features=X)
-    by_place = SimilarityBinning(k=1, nominal=[1]).fit(s, y, features=X.to_numpy())
+    by_name = SimilarityBinning(gate=False, k=1, nominal=["zip"]).fit(s, y, features=X)
+    by_place = SimilarityBinning(gate=False, k=1, nominal=[1]).fit(s, y, features=X.to_numpy())
     assert by_name.rule_.schema.attributes[1].categories == (10, 20, 30)
     assert by_place.rule_.schema.attributes[1].categories == (10.0, 20.0, 30.0)
     q = pd.DataFrame({"size": [1.0, 1.0], "zip": [20.0, 11.0]})
     for c in (by_name, by_place):
         assert c.calibrate([0.5, 0.5], features=q).tolist() == [1.0, 0.0]
-    numbers = SimilarityBinning(k=1).fit(s, y, features=X)
+    numbers = SimilarityBinning(gate=False, k=1).fit(s, y, features=X)
     assert numbers.calibrate([0.5], features=X[1:2].assign(zip=29)).tolist() == [0.0]
     assert by_name.calibrate([0.5], features=X[1:2].assign(zip=29)).tolist() == [1.0]
 
@@ -635,9 +651,11 @@ def test_columns_named_by_numbers_are_matched_by_these(tmp_path):
     s, y = rng.random(30), rng.integers(0, 2, 30)
     words = X.rename(columns={5: "a", 0: "b", 7: "c"})
     want = (
-        SimilarityBinning(k=3, nominal=["b"]).fit(s, y, features=words).calibrate(s, features=words)
+        SimilarityBinning(gate=False, k=3, nominal=["b"])
+        .fit(s, y, features=words)
+        .calibrate(s, features=words)
     )
-    c = SimilarityBinning(k=3, nominal=[0]).fit(s, y, features=X)
+    c = SimilarityBinning(gate=False, k=3, nominal=[0]).fit(s, y, features=X)
     assert [a.nominal for a in c.rule_.schema.attributes] == [False, True, False]
     assert not hasattr(c, "feature_names_in_")  # which are words, by scikit-learn's custom
     cal.save(c, tmp_path / "c.json")
@@ -649,9 +667,9 @@ def test_columns_named_by_numbers_are_matched_by_these(tmp_path):
         with pytest.raises(cal.errors.InputError, match="column 7 must hold numbers"):
             part.calibrate(s, features=X.astype({7: str}))
     with pytest.raises(cal.errors.ParameterError, match="names 2, but of the columns 5, 0, 7"):
-        SimilarityBinning(k=3, nominal=[2]).fit(s, y, features=X)
+        SimilarityBinning(gate=False, k=3, nominal=[2]).fit(s, y, features=X)
     mixed = X.rename(columns={5: "a"})  # neither words nor numbers: by position
-    c = SimilarityBinning(k=3, nominal=[1]).fit(s, y, features=mixed)
+    c = SimilarityBinning(gate=False, k=3, nominal=[1]).fit(s, y, features=mixed)
     np.testing.assert_array_equal(c.calibrate(s, features=mixed), want)
 
 
@@ -659,21 +677,23 @@ def test_large_whole_numbers_are_categories_of_their_own():
     a, b = 2**60, 2**60 + 1  # the same as floats
     X = np.array([[a], [b], [None], [a], [3], [10**400]], dtype=object)
     y = [0, 1, 0, 0, 1, 1]
-    c = SimilarityBinning(k=1, nominal=[0], use_scores=False)
+    c = SimilarityBinning(gate=False, k=1, nominal=[0], use_scores=False)
     c.fit(np.zeros(5), y[:5], features=X[:5])
     assert c.rule_.schema.attributes[0].categories == (3, a, b)
     assert c.calibrate(np.zeros(3), features=X[[0, 1, 4]]).tolist() == [0.0, 1.0, 1.0]
     assert c.calibrate([0.0], features=np.array([[b]])).tolist() == [1.0]
     assert Neighbours.from_parts(*c.rule_.to_parts()) == c.rule_
-    numbers = SimilarityBinning(k=1, use_scores=False).fit(np.zeros(5), y[:5], features=X[:5])
+    numbers = SimilarityBinning(gate=False, k=1, use_scores=False).fit(
+        np.zeros(5), y[:5], features=X[:5]
+    )
     assert numbers.calibrate([0.0], features=[[b]])[0] == pytest.approx(1 / 3)
     with pytest.raises(cal.errors.InputError, match="column 0 must be finite or missing: 1 of 6"):
-        SimilarityBinning(k=1).fit(np.zeros(6), y, features=X)
+        SimilarityBinning(gate=False, k=1).fit(np.zeros(6), y, features=X)
 
 
 def test_words_and_numbers_are_different_categories():
     X = np.array([["1"], [1], ["1"], [1]], dtype=object)
-    c = SimilarityBinning(k=1).fit([0.5] * 4, [0, 1, 0, 1], features=X)
+    c = SimilarityBinning(gate=False, k=1).fit([0.5] * 4, [0, 1, 0, 1], features=X)
     assert c.rule_.schema.attributes[0].categories == (1, "1")
     again = Neighbours.from_parts(*c.rule_.to_parts())
     assert again == c.rule_
@@ -683,7 +703,7 @@ def test_words_and_numbers_are_different_categories():
 
 def test_unseen_and_missing_words_differ_from_everything():
     X = [["a"], ["b"], [None]]
-    c = SimilarityBinning(k=1, use_scores=False).fit([0] * 3, [1, 0, 1], features=X)
+    c = SimilarityBinning(gate=False, k=1, use_scores=False).fit([0] * 3, [1, 0, 1], features=X)
     for word in ("z", None):
         assert c.calibrate([0], features=[[word]])[0] == pytest.approx(2 / 3)
     assert c.calibrate([0], features=[["a"]]).tolist() == [1.0]
@@ -715,7 +735,7 @@ GOOD = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "y"]})
 )
 def test_features_that_cannot_be_used(features, text):
     with pytest.raises(cal.errors.InputError, match=text):
-        SimilarityBinning(k=1).fit(S3, Y3, features=features)
+        SimilarityBinning(gate=False, k=1).fit(S3, Y3, features=features)
 
 
 @pytest.mark.parametrize(
@@ -727,13 +747,13 @@ def test_features_that_cannot_be_used(features, text):
         (GOOD.assign(d=1), "'d' unexpected"),
         (np.zeros((3, 3)), "must have 2 columns, as at fit, but 3 came"),
         (GOOD.assign(a=["u", "v", "w"]), "a must hold numbers, .* but categories came .*'u'"),
-        (GOOD.assign(b=[1, 2, 3]), "b must hold words, .* but numbers came .*1"),
+        (GOOD.assign(b=[1, 2, 3]), "b must hold words, .* but numbers or truth values came .*1"),
         (GOOD[:2], "scores has 3 and features has 2"),
         (GOOD.assign(a=np.inf), "a must be finite or missing: 3 of 3"),
     ],
 )
 def test_features_that_do_not_fit_the_calibration_rows(features, text):
-    c = SimilarityBinning(k=1).fit(S3, Y3, features=GOOD)
+    c = SimilarityBinning(gate=False, k=1).fit(S3, Y3, features=GOOD)
     for part in (c, c.to_fitted()):
         with pytest.raises(cal.errors.InputError, match=text):
             part.predict_proba(S3, features=features)
@@ -774,15 +794,15 @@ def test_options_out_of_range(options, error, text):
 def test_scores_of_a_class_that_y_lacks():
     P, X = np.full((3, 3), 1 / 3), [[1], [2], [3]]
     with pytest.raises(cal.errors.InputError, match=r"3 columns.* only \[0, 1\] .*all: classes="):
-        SimilarityBinning(k=1).fit(P, [0, 1, 1], features=X)
-    c = SimilarityBinning(k=1, classes=[0, 1, 2]).fit(P, [0, 1, 1], features=X)
+        SimilarityBinning(gate=False, k=1).fit(P, [0, 1, 1], features=X)
+    c = SimilarityBinning(gate=False, k=1, classes=[0, 1, 2]).fit(P, [0, 1, 1], features=X)
     assert c.predict_proba(P, features=X).shape == (3, 3)
 
 
 def test_only_ratios_of_given_weights_matter_where_scores_have_one_too():
     s, y, X = [0.0, 0.4, 1.0], [0, 1, 1], [[0.0], [1.0], [0.1]]
     found = {
-        weights: SimilarityBinning(k=1, attribute_weights=weights).fit(s, y, features=X)
+        weights: SimilarityBinning(gate=False, k=1, attribute_weights=weights).fit(s, y, features=X)
         for weights in ((1.0,), (3.0,), (1.0, 2.0), (3.0, 6.0))
     }
     assert found[1.0,].rule_ != found[3.0,].rule_
@@ -792,24 +812,24 @@ def test_only_ratios_of_given_weights_matter_where_scores_have_one_too():
 
 def test_scores_must_be_an_attribute_where_there_is_no_other():
     with pytest.raises(cal.errors.InputError, match="must have columns where scores are not used"):
-        SimilarityBinning(k=1, use_scores=False).fit(S3, Y3, features=np.empty((3, 0)))
+        SimilarityBinning(gate=False, k=1, use_scores=False).fit(S3, Y3, features=np.empty((3, 0)))
 
 
 def test_rows_of_weight_zero_are_absent():
     X = [[1.0], [2.0], [np.inf]]
-    c = SimilarityBinning(k=2).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
-    assert c.rule_ == SimilarityBinning(k=2).fit(S3[:2], Y3[:2], features=X[:2]).rule_
+    c = SimilarityBinning(gate=False, k=2).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
+    assert c.rule_ == SimilarityBinning(gate=False, k=2).fit(S3[:2], Y3[:2], features=X[:2]).rule_
     with pytest.raises(
         cal.errors.InputError, match="k is 3 and the 2 rows with their weights count as 2"
     ):
-        SimilarityBinning(k=3).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
+        SimilarityBinning(gate=False, k=3).fit(S3, Y3, features=X, sample_weight=[1, 1, 0])
 
 
 # --- values and files ---------------------------------------------------------------------------
 
 
 def test_clone_pickle_refit():
-    c = SimilarityBinning(k=1, nominal=["a"], attribute_weights=[1.0, 2.0])
+    c = SimilarityBinning(gate=False, k=1, nominal=["a"], attribute_weights=[1.0, 2.0])
     c.fit(S3, Y3, features=GOOD)
     assert clone(c).get_params() == c.get_params()
     for twin in (pickle.loads(pickle.dumps(c)), copy.deepcopy(c)):
@@ -837,7 +857,7 @@ def test_save_and_load(p):
 
 def test_files(tmp_path):
     X = GOOD.assign(flag=[True, False, True])
-    c = SimilarityBinning(k=2, nominal=["a"]).fit(S3, ["no", "yes", "yes"], features=X)
+    c = SimilarityBinning(gate=False, k=2, nominal=["a"]).fit(S3, ["no", "yes", "yes"], features=X)
     cal.save(c, tmp_path / "c.json")
     again = cal.load(tmp_path / "c.json")
     assert again == c.to_fitted()
@@ -906,7 +926,7 @@ def _damages():
 @pytest.mark.parametrize("damage", list(_damages()), ids=lambda d: "-".join(map(str, d[:2])))
 def test_damaged_files_are_refused(damage):
     where, key, change = damage
-    c = SimilarityBinning(k=2).fit(S3, Y3, features=GOOD)
+    c = SimilarityBinning(gate=False, k=2).fit(S3, Y3, features=GOOD)
     document, arrays = c.to_fitted().to_parts()
     state = document["rule"]["state"]
     if where == "state":
@@ -930,10 +950,10 @@ def test_reading_needs_no_scikit_learn():
 
 
 def test_progress_is_shown_only_when_asked(capsys):
-    c = SimilarityBinning(k=1).fit(S3, Y3, features=GOOD)
+    c = SimilarityBinning(gate=False, k=1).fit(S3, Y3, features=GOOD)
     c.calibrate(S3, features=GOOD)
     assert capsys.readouterr() == ("", "")
-    shown = SimilarityBinning(k=1, progress=True).fit(S3, Y3, features=GOOD)
+    shown = SimilarityBinning(gate=False, k=1, progress=True).fit(S3, Y3, features=GOOD)
     shown.calibrate(S3, features=GOOD)
     out, err = capsys.readouterr()
     assert out == ""
@@ -941,7 +961,7 @@ def test_progress_is_shown_only_when_asked(capsys):
 
 
 def test_a_models_rows_are_the_features():
-    c = SimilarityBinning(k=1).fit_rows(S3, Y3, GOOD)
+    c = SimilarityBinning(gate=False, k=1).fit_rows(S3, Y3, GOOD)
     companion = pickle.loads(pickle.dumps(c.companion(None, None, None)))
     np.testing.assert_array_equal(
         c.predict_rows(S3, companion(GOOD)), c.predict_proba(S3, features=GOOD)
@@ -952,6 +972,44 @@ def test_a_models_rows_are_the_features():
 def test_wide_columns_are_known_as_such():
     rng = np.random.default_rng(8)
     frame = random_rows(rng, 1500, gaps=0.0, levels=(300, 20, 3))
-    c = SimilarityBinning().fit(rng.random(1500), rng.integers(0, 2, 1500), features=frame)
+    c = SimilarityBinning(gate=False).fit(
+        rng.random(1500), rng.integers(0, 2, 1500), features=frame
+    )
     assert c.rule_.search.space.wide.tolist() == [True, True, False]
     assert distance.WIDTH < 300
+
+
+def test_the_gate_keeps_scores_that_neighbours_do_not_better():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 6))
+    p = 1.0 / (1.0 + np.exp(-X[:, 0] - X[:, 1]))
+    right = cal.SimilarityBinning(gate=True).fit(p, rng.random(800) < p, features=X)
+    assert right.kept_ == "uncalibrated"
+    assert np.array_equal(right.calibrate(p, features=X), p)
+    bent = cal.SimilarityBinning(gate=True).fit(p, rng.random(800) < p**3, features=X)
+    assert bent.kept_ == "BLS"
+    y = rng.random(800) < np.where(X[:, 2] > 0, 0.9, 0.1)
+    blind = np.full(800, 0.5)
+    helped = cal.SimilarityBinning(gate=True).fit(blind, y, features=X[:, 2:3])
+    plain = cal.SimilarityBinning(gate=False).fit(blind, y, features=X[:, 2:3])
+    assert helped.kept_ == plain.kept_ == "neighbours"
+    assert helped.rule_ == plain.rule_
+
+
+def test_the_gate_is_for_two_classes():
+    rng = np.random.default_rng(0)
+    scores, y = rng.random((90, 3)), np.arange(90) % 3
+    pair = [
+        cal.SimilarityBinning(gate=gate).fit(scores, y, features=scores) for gate in (False, True)
+    ]
+    assert pair[1].kept_ == "neighbours"
+    p, q = (c.predict_proba(scores, features=scores) for c in pair)
+    assert np.array_equal(p, q)
+
+
+def test_a_gated_calibrator_is_saved_as_the_map_it_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    c = cal.SimilarityBinning(gate=True).fit(p, rng.random(400) < p, features=p[:, None])
+    cal.save(c, tmp_path / "c.json")
+    assert np.array_equal(cal.load(tmp_path / "c.json").calibrate(p), p)

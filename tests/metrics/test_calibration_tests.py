@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 
@@ -14,7 +15,7 @@ from scipy.stats import binom, kstest, norm, ttest_rel
 
 from calibrant import ScoreTable, metrics
 from calibrant.errors import InputError, ParameterError
-from calibrant.metrics import redrawn_labels
+from calibrant.metrics import combined_test, redrawn_labels
 from calibrant.metrics.cumulative import maximum_beyond, range_beyond
 from calibrant.metrics.kernel_smoothed import smooth_error
 from calibrant.metrics.weighted_cells import deviation, squares, table_for_test
@@ -28,6 +29,7 @@ MEANT = st.one_of(
     st.tuples(COUNTS, st.just("counts")), st.tuples(IMPORTANCE, st.just("importance"))
 )
 TESTS = {
+    "calibration_test": metrics.calibration_test,
     "ece_test": metrics.ece_test,
     "ecce": metrics.ecce,
     "spiegelhalter": metrics.spiegelhalter,
@@ -276,7 +278,7 @@ def test_smooth_ece_of_errors_of_one_sign_is_their_mean():
 @example(data=HALF)
 def test_ecce(data):
     (p, y, w), weights = data
-    result = metrics.ecce(y, p, sample_weight=w, weights=weights)
+    result = metrics.ecce(y, p, replicates=None, sample_weight=w, weights=weights)
     reach, top, sigma = naive.ecce(y, p, w, weights)
     assert (result.range, result.maximum, result.sigma) == close((reach, top, sigma))
     if not naive.can_be(naive.present(y, p, w)):
@@ -344,6 +346,83 @@ def test_hosmer_lemeshow_of_importance_weights():
         y, p, binning="width", bins=5, sample_weight=9 * w, weights="importance"
     )
     assert scaled.statistic == close(result.statistic)
+
+
+def all_samples(p, w):
+    """All labels that could have come, with their chance."""
+    for labels in itertools.product((0, 1), repeat=len(p)):
+        y = np.array(labels)
+        yield y, float(np.prod(np.where(y == 1, p, 1 - p)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["range", "maximum", "hosmer_lemeshow"])
+def test_redrawn_p_values_are_those_of_all_labels_that_could_have_come(name, weighted):
+    """R = 4000 redrawings against all 2ⁿ: within five standard errors."""
+    rng = np.random.default_rng(31)
+    for _ in range(4):
+        p = rng.beta(0.5, 0.5, 8).round(2).clip(0.01, 0.99)
+        y, w = (rng.random(8) < 0.5).astype(int), rng.lognormal(0, 0.7, 8) if weighted else None
+
+        def statistic(labels, p=p, w=w):
+            table = ScoreTable.from_arrays(p, labels, w, classes=[0, 1])
+            if name == "hosmer_lemeshow":
+                return metrics.hosmer_lemeshow(table, bins=3, replicates=None).statistic
+            return getattr(metrics.ecce(table, replicates=None), name)
+
+        seen = statistic(y)
+        beyond = sum(c for labels, c in all_samples(p, w) if statistic(labels) >= seen - 1e-10)
+        table = ScoreTable.from_arrays(p, y, w, classes=[0, 1])
+        if name == "hosmer_lemeshow":
+            found = metrics.hosmer_lemeshow(table, bins=3, replicates=4000).p_value
+        else:
+            found = getattr(metrics.ecce(table, replicates=4000), f"{name}_p_value")
+        noise = math.sqrt(beyond * max(1 - beyond, 0.0) / 4000)
+        assert found == pytest.approx(beyond, abs=5 * noise + 1e-3)
+
+
+# --- three tests in one -------------------------------------------------------------------------
+
+
+def test_the_parts_of_the_combined_test_are_the_tests_themselves():
+    rng = np.random.default_rng(32)
+    p = rng.random(3000)
+    y = (rng.random(3000) < np.clip(p + 0.015, 0, 1)).astype(int)
+    found = metrics.calibration_test(y, p, replicates=4000)
+    assert found.cox == pytest.approx(metrics.cox(y, p).p_value, abs=0.03)
+    assert found.spiegelhalter == pytest.approx(metrics.spiegelhalter(y, p).p_value, abs=0.03)
+    assert found.hosmer_lemeshow == pytest.approx(
+        metrics.hosmer_lemeshow(y, p, replicates=4000).p_value, abs=0.03
+    )
+    assert min(found.cox, found.spiegelhalter, found.hosmer_lemeshow) <= found.p_value
+
+
+def test_the_combined_test_of_a_large_table_is_drawn_in_runs(monkeypatch):
+    rng = np.random.default_rng(33)
+    p = rng.random(20_000)
+    y = (rng.random(20_000) < np.clip(p + 0.004, 0, 1)).astype(int)
+    whole = metrics.calibration_test(y, p, replicates=500)
+    for module in (combined_test, redrawn_labels):
+        monkeypatch.setattr(module, "EXACT", 0)
+    runs = metrics.calibration_test(y, p, replicates=500)
+    for name in ("p_value", "cox", "spiegelhalter", "hosmer_lemeshow"):
+        assert getattr(runs, name) == pytest.approx(getattr(whole, name), abs=0.1), name
+
+
+def test_the_combined_test_finds_what_one_of_its_parts_finds():
+    rng = np.random.default_rng(34)
+    p = rng.random(4000)
+    z = np.log(p / (1 - p))
+    for truth in (
+        1 / (1 + np.exp(-1.3 * z)),
+        1 / (1 + np.exp(-z - 0.3)),
+        p - 0.3 * (abs(p - 0.6) < 0.05),
+    ):
+        found = metrics.calibration_test((rng.random(4000) < truth).astype(int), p)
+        assert found.p_value < 0.01
+    assert metrics.calibration_test([0, 1], [0.5, 0.5]).p_value == 1.0
+    assert metrics.calibration_test([0, 1], [0.0, 1.0]).p_value == 1.0
+    assert metrics.calibration_test([1, 0], [0.0, 0.5]).p_value == 0.0
 
 
 # --- differences --------------------------------------------------------------------------------
@@ -469,7 +548,7 @@ def test_dependent_rows_need_groups():
 def test_whole_weights_are_repeated_rows_and_order_does_not_matter(test, data):
     p, y, w = data
     options = {"weights": "counts"}
-    if test is metrics.ece_test:
+    if test is not metrics.spiegelhalter:
         options["replicates"] = 50
     weighted = test(y, p, sample_weight=w, **options)
     times = w.astype(int)
@@ -479,7 +558,7 @@ def test_whole_weights_are_repeated_rows_and_order_does_not_matter(test, data):
     assert test(ScoreTable.from_arrays(p2, y2), **options) == weighted
 
 
-@pytest.mark.parametrize("name", ["ecce", "spiegelhalter", "ece_test"])
+@pytest.mark.parametrize("name", ["calibration_test", "ecce", "spiegelhalter", "ece_test"])
 def test_extreme_weights_and_predictions(name):
     """What is too small for a square to be told from 0 counts for little, and breaks nothing."""
     test = getattr(metrics, name)
@@ -509,7 +588,13 @@ def test_the_other_class_gives_the_same(test):
     p = rng.integers(0, 33, 300) / 32
     y = (rng.random(300) < p).astype(int)
     here, there = test(y, p), test(1 - y, 1 - p)
-    if test is metrics.ece_test:
+    if test is metrics.calibration_test:  # other labels are redrawn, and groups closed elsewhere
+        assert there.cox == pytest.approx(here.cox, abs=0.07)
+        assert there.spiegelhalter == pytest.approx(here.spiegelhalter, abs=0.07)
+    elif test is metrics.ecce:
+        assert there.range == close(here.range)
+        assert there.p_value == pytest.approx(here.p_value, abs=0.07)
+    elif test is metrics.ece_test:
         assert there.value == close(here.value)
         assert there.expected == pytest.approx(here.expected, rel=0.1)
     elif test is metrics.hosmer_lemeshow:  # its groups are closed on the other side
@@ -519,7 +604,7 @@ def test_the_other_class_gives_the_same(test):
     assert metrics.smooth_ece(1 - y, 1 - p).value == close(metrics.smooth_ece(y, p).value, 1e-6)
 
 
-@pytest.mark.parametrize("name", ["ece_test", "ecce", "spiegelhalter"])
+@pytest.mark.parametrize("name", ["calibration_test", "ece_test", "ecce", "spiegelhalter"])
 def test_counts_must_be_whole(name):
     p, y, w = right(50, 18, weight=True)
     with pytest.raises(InputError, match='Pass weights="importance"'):
@@ -531,6 +616,7 @@ def test_counts_must_be_whole(name):
 @pytest.mark.parametrize(
     "result",
     [
+        metrics.calibration_test([0, 1, 1], [0.2, 0.4, 0.9], replicates=20),
         metrics.ece_test([0, 1, 1], [0.2, 0.4, 0.9], replicates=20),
         metrics.ecce([0, 1, 1], [0.2, 0.4, 0.9]),
         metrics.spiegelhalter([0, 1, 1], [0.2, 0.4, 0.9]),
@@ -560,6 +646,11 @@ WRONG = [
     (metrics.ece_test, {"random_state": "seed"}, "random_state must be"),
     (metrics.ece_test, {"weights": "rows"}, "weights must be 'importance' or 'counts'"),
     (metrics.ecce, {"weights": None}, "weights must be"),
+    (metrics.ecce, {"replicates": 0}, "replicates must be"),
+    (metrics.hosmer_lemeshow, {"replicates": 2.5}, "replicates must be"),
+    (metrics.hosmer_lemeshow, {"random_state": "seed"}, "random_state must be"),
+    (metrics.calibration_test, {"replicates": None}, "replicates must be"),
+    (metrics.calibration_test, {"weights": "rows"}, "weights must be"),
     (metrics.spiegelhalter, {"weights": 1}, "weights must be"),
     (metrics.hosmer_lemeshow, {"weights": "x"}, "weights must be"),
     (lambda y, p, **o: metrics.loss_difference(y, p, p, **o), {"loss": "hinge"}, "loss must be"),
@@ -618,6 +709,41 @@ def test_bad_pairs_are_refused_with_a_reason(bad):
 @pytest.fixture(scope="module")
 def study(root):
     return experiment(root, "false_positives")
+
+
+@pytest.fixture(scope="module")
+def side_by_side(root):
+    return experiment(root, "calibration_tests")
+
+
+@pytest.mark.parametrize("kind", ["three values", "rare"])
+def test_tests_by_redrawing_keep_their_level(side_by_side, kind):
+    """Where χ² and the limit do not: with few distinct predictions, and with rare positives."""
+    names = (*side_by_side.STATED, "ecce by the limit", "hosmer_lemeshow by χ²")
+    tests = {name: side_by_side.TESTS[name] for name in names}
+    draw = side_by_side.PREDICTIONS[kind]
+    rates = side_by_side.rejections(tests, draw, lambda p: p, 60, 1000, 7)
+    noise = 4 * math.sqrt(0.05 * 0.95 / 1000)
+    assert all(rates[name] <= 0.05 + noise for name in side_by_side.STATED), rates
+    if kind == "rare":
+        assert rates["hosmer_lemeshow by χ²"] > 0.05 + noise
+    else:
+        assert rates["ecce by the limit"] < 0.02 < rates["ecce"]
+
+
+def test_the_study_of_tests_runs_from_data_to_page(side_by_side):
+    wrong, found = side_by_side.false_alarms(10, sizes=(50,)), side_by_side.power(5, sizes=(500,))
+    page = side_by_side.page(10, 5, 1.0, wrong, found)
+    assert all(f"| `{name}` |" in page for name in side_by_side.TESTS)
+    assert len(found) == len(side_by_side.DEPARTURES)
+
+
+@pytest.mark.slow
+def test_false_alarms_of_tests_by_redrawing_are_as_stated(side_by_side):
+    noise = 4 * math.sqrt(0.05 * 0.95 / 1000)
+    for case, rates in side_by_side.false_alarms(1000, seed=98).items():
+        for name, (_, high) in side_by_side.STATED.items():
+            assert rates[name] <= high + noise, (name, case)
 
 
 def test_p_values_of_right_predictions_are_uniform(study):

@@ -116,3 +116,7 @@ def test_a_table_in_place_of_labels():
     y, p = RNG.random(100) < 0.4, RNG.random(100)
     assert cox(cal.ScoreTable.from_arrays(p, y)) == cox(y, p)
     assert "slope=" in repr(cox(y, p))
+
+
+def test_what_was_all_but_impossible_is_no_overflow():
+    assert cal.metrics.cox([1], [5e-324]).p_value == 0.0

@@ -270,7 +270,7 @@ def test_blocks_give_what_one_block_gives(monkeypatch):
     codes, p = simulate(500, k=7)
     w = np.random.default_rng(0).random(500)
     whole = everything(codes, p, w)
-    monkeypatch.setattr("calibrant.data.score_matrix.BLOCK", 64)
+    monkeypatch.setattr("calibrant.data.distributions.BLOCK", 64)
     assert len(list(ScoreMatrix(p, codes).blocks())) > 50
     assert everything(codes, p, w) == close(whole)
 

@@ -214,11 +214,15 @@ ONLY_SEVERAL = (
     *("top_label_ece", "top_label_mce", "classwise_ece", "classwise_mce"),
     "multilabel_measures",
 )
+LEFT_OUT = ("profit", "net_benefit", "loss_difference", "multicalibration", *ONLY_SEVERAL)
 CALLS = {
     name: getattr(metrics, name)
     for name in metrics.__all__
-    if name.islower() and name not in ("profit", "net_benefit", "loss_difference", *ONLY_SEVERAL)
+    if name.islower() and name not in LEFT_OUT
 } | {
+    "multicalibration": lambda y, p=None, **o: metrics.multicalibration(
+        y, p, features=np.arange(400.0)[:, None], **o
+    ),
     "profit": lambda y, p=None, **options: metrics.profit(y, p, benefit=2.0, cost=1.0, **options),
     "net_benefit": lambda y, p=None, **o: metrics.net_benefit(y, p, threshold=0.3, **o),
 }
@@ -265,6 +269,8 @@ REFUSED = {
 @pytest.mark.parametrize("bad", REFUSED.values(), ids=REFUSED.keys())
 def test_bad_input_is_refused_with_a_reason(call, bad):
     y, p, options, message = bad
+    if call is CALLS["multicalibration"] and isinstance(y, ScoreTable):
+        message = "features belong to rows"
     with pytest.raises(InputError, match=message):
         call(y, p, **options)
 

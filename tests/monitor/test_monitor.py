@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import calibrant as cal
 from calibrant.errors import InputError, ParameterError
+from calibrant.metrics.rising_band import RisingBand
 from calibrant.monitor import Monitor
 from calibrant.monitor.evidence import (
     Alternatives,
@@ -21,7 +22,6 @@ from calibrant.monitor.evidence import (
     batch_gains,
     share_of_start,
 )
-from calibrant.monitor.reference_band import ReferenceBand
 
 BORDERS = np.array([0.0, 0.02, 0.1, 0.4, 0.9, 2.0])
 CHANGES = {
@@ -109,12 +109,12 @@ def test_the_band_of_old_rows_is_never_crossed_by_its_own_share(seed):
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=200), rng.integers(0, 3))
     table = cal.ScoreTable.from_arrays(scores, rng.random(200) < 0.3)
-    band = ReferenceBand.of(table, 0.05)
+    band = RisingBand.of(table, 0.05)
     assert (np.diff(band.low) >= 0.0).all()
     assert (np.diff(band.high) >= 0.0).all()
     assert (band.low <= band.p).all()
     assert (band.p <= band.high).all()
-    assert len(band.at(rng.normal(size=50)).p) == 50
+    assert [len(one) for one in band.at(rng.normal(size=50))] == [50] * 3
 
 
 def test_the_band_holds_a_rising_curve():
@@ -124,8 +124,8 @@ def test_the_band_holds_a_rising_curve():
         scores = rng.random(500)
         table = cal.ScoreTable.from_arrays(scores, rng.random(500) < scores**2)
         at = np.linspace(0.0, 1.0, 300)
-        found = ReferenceBand.of(table, 0.1).at(at)
-        missed += bool(((at**2 < found.low) | (at**2 > found.high)).any())
+        _, low, high = RisingBand.of(table, 0.1).at(at)
+        missed += bool(((at**2 < low) | (at**2 > high)).any())
     assert missed <= 6
 
 
@@ -444,3 +444,15 @@ def test_the_page_runs_as_it_stands(root, tmp_path, monkeypatch, capsys):
     (shown,) = re.findall(r"```\n(Monitor.*?)```", page, flags=re.DOTALL)
     assert shown in capsys.readouterr().out
     assert (tmp_path / "monitor.png").exists()
+
+
+def test_a_monitor_takes_one_column_of_segments():
+    y, p = [0, 1, 0, 1], [0.2, 0.6, 0.4, 0.7]
+    monitor = Monitor(by_segment=True)
+    for wrong in ([["a"] * 4, ["b"] * 4], {"x": ["a"] * 4, "y": ["b"] * 4}, [("a", "b")] * 4):
+        with pytest.raises(InputError, match="must be one column here"):
+            monitor.update(y, p, segments=wrong)
+    table = cal.ScoreTable.from_arrays(p, y)
+    with pytest.raises(InputError, match="must be one column here"):
+        monitor.update_table(table, segments={("a", "b"): table})
+    assert monitor.batches == 0

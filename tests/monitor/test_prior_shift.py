@@ -417,7 +417,7 @@ def test_wrong_probabilities_and_calibrators():
     with pytest.raises(cal.errors.InputError, match="p must be finite"):
         adjust_prior([0.2, np.nan], kept=0.1)
     s, y = data(n=60)
-    local = cal.SimilarityBinning(k=5).fit(s, y, features=s[:, None])
+    local = cal.SimilarityBinning(gate=False, k=5).fit(s, y, features=s[:, None])
     with pytest.raises(
         cal.errors.InputError, match="SimilarityBinning is no function of the score"
     ):

@@ -34,7 +34,7 @@ CALIBRATORS = sorted(
 
 
 #: what sees more than a score: local calibrators, and models
-BEYOND = ["ACP", "AdaBoost", "SimilarityBinning"]
+BEYOND = ["ACP", "AdaBoost", "FeatureCalibrator", "SimilarityBinning"]
 #: parameters that need not be named
 FIRST = {
     "AdaBoost": ("estimator",),
@@ -65,6 +65,7 @@ BASES = {
     "ColumnsCalibrator",
     "OneOrMany",
     "RidgeCalibrator",
+    "TakesFeatures",
     "VectorCalibrator",
 }
 #: a calibrator for each part of the rows

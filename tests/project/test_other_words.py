@@ -61,9 +61,9 @@ def test_the_names_that_papers_have_for_a_measure_lead_to_ours(name):
     p = rng.dirichlet(np.ones(3), 30)
     y = np.arange(30) % 3
     call = str(caught.value).partition("Here it is ")[2].split(", or ")[0].rstrip(".")
-    if call.startswith("smooth_ece"):  # of two classes
+    if call.startswith(("smooth_ece", "multicalibration")):  # of two classes
         y, p = y == 0, p[:, 0]
-    found = eval(call, {**vars(cal.metrics), "y": y, "p": p})
+    found = eval(call, {**vars(cal.metrics), "y": y, "p": p, "frame": p.reshape(30, -1)})
     assert np.isfinite(getattr(found, "value", found))
 
 

@@ -335,7 +335,7 @@ def local():
     rng = np.random.default_rng(0)
     s = rng.random(40)
     features = rng.normal(size=(40, 2))
-    return cal.SimilarityBinning(k=5).fit(s, rng.random(40) < s, features=features)
+    return cal.SimilarityBinning(gate=False, k=5).fit(s, rng.random(40) < s, features=features)
 
 
 def test_a_calibrator_goes_through_a_pipe(tmp_path):

@@ -100,7 +100,7 @@ def test_probabilities_and_their_logits_fit_alike():
 def test_blocks_and_float32(monkeypatch):
     z, y = draw()
     whole = cal.EnsembleTemperature().fit(z, y)
-    monkeypatch.setattr("calibrant.data.score_matrix.BLOCK", 40)
+    monkeypatch.setattr("calibrant.data.distributions.BLOCK", 40)
     monkeypatch.setattr(base, "KEPT", 100)
     monkeypatch.setattr(base, "ROUGH", 500)
     parts = cal.EnsembleTemperature().fit(z, y)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import calibrant as cal
-from calibrant.data import score_matrix as matrix_module
+from calibrant.data import distributions as matrix_module
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.errors import ConvergenceError
 from calibrant.kernels import softmax as kernel

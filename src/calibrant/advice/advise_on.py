@@ -52,7 +52,7 @@ def advise(
         The rows to calibrate on; see `Calibrator.fit`.
     calibrator : Calibrator or its name, optional
         If it is fitted, its map is looked at, too.
-    segments : array-like of shape (n,), optional
+    segments : array-like of shape (n,), or several columns, optional
         Parts of the rows (countries, products, …) that should be calibrated each.
     held_out : (scores, y), optional
         The model's scores of rows that it was certainly not trained on.

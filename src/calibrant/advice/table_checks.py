@@ -97,8 +97,8 @@ def not_probabilities(table: ScoreTable) -> Iterator[Advice]:
     low, high, kind = float(table.scores[0]), float(table.scores[-1]), kind_of(table)
     ends = f"the scores go from {low:.4g} to {high:.4g}"
     told = {
-        "percentages": f"{ends} and look like percentages: as they are they were judged as score / "
-        "100. If they are something else, the figures before mean nothing.",
+        "percentages": f"{ends} and look like percentages: the figures before calibration are of "
+        "score / 100. If the scores are something else, those figures mean nothing.",
         "points": f"{ends}: they are points, not probabilities. As they are, only their order can "
         "be judged.",
     }

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import Advice, advise_table, warn_of
 from calibrant.advice.table_checks import said_first
+from calibrant.auto.candidate_limits import KINDS, Candidates
 from calibrant.auto.class_members import left_out
 from calibrant.auto.explain import explanation, refusal
-from calibrant.auto.folds import Fold, Splits, parts_of_rows, parts_of_table, table_cv
+from calibrant.auto.folds import Fold, parts_of_rows, parts_of_table, table_cv
 from calibrant.auto.leaderboard import Leaderboard
-from calibrant.auto.scoring import CandidateTrial, choose, judge, pairs_of, standings
+from calibrant.auto.scoring import CandidateTrial, judge, pairs_of, standings
 from calibrant.auto.several_classes import (
     MIXTURE,
     count_distinct,
@@ -24,6 +25,7 @@ from calibrant.auto.several_classes import (
     row_splits,
     rows_to_count,
 )
+from calibrant.auto.with_features import FEATURES, TakesFeatures
 from calibrant.calibrators.bls import BLS
 from calibrant.calibrators.uncalibrated import Uncalibrated
 from calibrant.data.score_kinds import kind_of
@@ -35,39 +37,22 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
 from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.held_out_choice import choose
 from calibrant.estimators.named_methods import BEFORE, check_orientation, named_methods
-from calibrant.estimators.registry import calibrators_of
-from calibrant.estimators.splits import FOLDS
+from calibrant.estimators.splits import FOLDS, Splits
 from calibrant.maps import Map
 from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
 from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
-from calibrant.multiclass.coded_calibrator import CodedCalibrator
-from calibrant.scaling.base import OneOrMany, VectorCalibrator, count_columns
+from calibrant.scaling.base import OneOrMany, count_columns
 
 __all__ = ["AutoCalibrator"]
 
 Array = NDArray[np.float64]
 
-#: what calibrates scores alone: the first kind takes two classes, the others several
-KINDS = (Calibrator, VectorCalibrator, CodedCalibrator)
 _POINTS = f"the scores are points, which stand for no probability: {BEFORE} is one rate for all"
 
 
-class Candidates:
-    """The limits of ``candidates``: calibrators of scores, in a list or by name."""
-
-    def allows(self, value: Any) -> bool:
-        if not isinstance(value, (list, tuple, Mapping)):
-            return False
-        found = calibrators_of(value)
-        inside = found.values() if isinstance(found, Mapping) else found
-        return all(isinstance(one, KINDS) for one in inside)
-
-    def __str__(self) -> str:
-        return "a list of calibrators of scores, or a dict of names, such as [Platt(), 'isotonic']"
-
-
-class AutoCalibrator(OneOrMany):
+class AutoCalibrator(TakesFeatures, OneOrMany):
     """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
 
     Every candidate is judged on rows that it has not seen, and the scores as they came are always
@@ -106,6 +91,7 @@ class AutoCalibrator(OneOrMany):
     refused_ : str or None
         Where the scores are kept as they are: why, with the figures.
     calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
+    feature_calibrator_ : FeatureCalibrator, or None if no features were given
     oof_ : dict of name to ScoreTable, of several classes to ScoreMatrix
         Each candidate's predictions out of fold, with what happened.
     pairs_ : dict of name to PairedCells
@@ -194,7 +180,13 @@ class AutoCalibrator(OneOrMany):
         self.classes = classes
 
     def fit(
-        self, scores: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+        self,
+        scores: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        features: Any = None,
     ) -> Self:
         """Judge the candidates, and fit the one that is taken.
 
@@ -208,8 +200,15 @@ class AutoCalibrator(OneOrMany):
             Weights ≥ 0; a row of weight zero is as if absent.
         groups : array-like of shape (n,), optional
             Rows of one group are held out together.
+        features : array, list of rows, or frame, of n rows, optional
+            Columns from which `FeatureCalibrator` learns corrections, as one more candidate
+            (``"features"``). It is taken only if it is ahead of all others by more than two
+            standard errors; then `calibrate` and the others need ``features``, too.
         """
         check_parameters(self, self._limits)
+        self.feature_calibrator_ = None
+        if features is not None:
+            return self._fit_features(scores, y, sample_weight, groups, features)
         if y is not None and count_columns(scores) > 2:
             return self._fit_classes(scores, y, sample_weight, groups)
         if y is None or (table_cv(self.cv) and groups is None):
@@ -258,13 +257,14 @@ class AutoCalibrator(OneOrMany):
         if not parts:
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
+        trials |= self._feature_trials(parts)
         self._decide(
             trials, sample, len(parts), lambda own: len(np.unique(own(table.scores))), notes
         )
         self.oof_ = {name: trial.oof for name, trial in trials.items()}
         self.pairs_ = pairs_of({name: trial.judged for name, trial in trials.items()}, parts)
         self.calibrator_ = trials[self.chosen_].calibrator
-        fitted: Map = self.calibrator_.map_
+        fitted: Map = trials["BLS" if self.chosen_ == FEATURES else self.chosen_].map
         return fitted
 
     @property
@@ -287,7 +287,8 @@ class AutoCalibrator(OneOrMany):
     ) -> Self:
         super()._learn(table, classes, pos_label, fit)
         names = LabelNames.of(classes, pos_label)
-        self.advice_ = advise_table(self._in_rows(table), self.calibrator_, names=names)
+        known = None if self.chosen_ == FEATURES else self.calibrator_
+        self.advice_ = advise_table(self._in_rows(table), known, names=names)
         return self
 
     def _cannot_judge(self, table: ScoreTable) -> Map:
@@ -311,7 +312,7 @@ class AutoCalibrator(OneOrMany):
         out: tuple[str, ...] = (),
     ) -> None:
         judged = {name: trial.judged for name, trial in trials.items()}
-        chosen, tied = choose(judged, sample)
+        chosen, tied = choose(judged, sample, demanding={FEATURES} & set(judged))
         rows = standings(
             judged,
             sample,
@@ -368,7 +369,7 @@ class AutoCalibrator(OneOrMany):
         >>> print(AutoCalibrator().fit(p, p > 0.5).explain().split(".")[0])
         A smooth curve (BLS) was chosen
         """
-        check_is_fitted(self, "map_")
+        check_is_fitted(self)
         first = ""
         if isinstance(self.look_, ClassLook):
             known = names if isinstance(names, ClassNames) else ClassNames.of(self.classes_)
@@ -380,7 +381,7 @@ class AutoCalibrator(OneOrMany):
             return f"{first} {self.refused_}".strip()
         useless = self.look_ is not None and self.look_.useless
         said = explanation(self.leaderboard_, self.refused_, self.scores_are_, useless=useless)
-        return f"{first} {said}".strip()
+        return f"{first} {said} {self._feature_words()}".strip()
 
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it.
@@ -388,11 +389,12 @@ class AutoCalibrator(OneOrMany):
         The choice is in its provenance: the measures out of fold before (the scores as they came)
         and after, and the leaderboard.
         """
-        fitted = super().to_fitted()
+        fitted: Any = super().to_fitted()
         choice: dict[str, Any] = {"chosen": self.chosen_}
         if self.refused_ is not None:
             choice["refused"] = self.refused_
         if self.leaderboard_ is not None:
             choice["measures"] = self.leaderboard_.measures()
             choice["leaderboard"] = self.leaderboard_.to_dict(times=False)
-        return replace(fitted, provenance={**fitted.provenance, **choice})
+        made: Fitted = replace(fitted, provenance={**fitted.provenance, **choice})
+        return made

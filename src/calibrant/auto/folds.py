@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.data.weighing import table_in_rows
-from calibrant.errors import ParameterError
 from calibrant.estimators.model_folds import ModelRows
-from calibrant.estimators.splits import SPLITTING, cv_kind, split_present
+from calibrant.estimators.splits import split_present
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds
 
 __all__ = [
     "Fold",
-    "Splits",
     "parts_of_rows",
     "parts_of_table",
     "table_cv",
@@ -44,26 +42,6 @@ class Fold:
     scores: Array
     held: HeldOutCells
     cluster: Index | None = None
-
-
-class Splits:
-    """The limits of ``cv``: a number of folds, a fraction, a splitter or splits."""
-
-    def allows(self, value: Any) -> bool:
-        if isinstance(value, (str, bool, np.bool_)) or (
-            isinstance(value, (list, tuple)) and not value
-        ):
-            return False
-        try:
-            return cv_kind(value) in SPLITTING
-        except ParameterError:
-            return False
-
-    def __str__(self) -> str:
-        return (
-            "a number of folds of at least 2, a fraction between 0 and 1 to hold out, a splitter "
-            "or an iterable of splits"
-        )
 
 
 def table_cv(cv: Any) -> bool:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.auto.folds import Fold
-from calibrant.auto.held_out_means import Sample
 from calibrant.auto.leaderboard import Standing
 from calibrant.data.score_table import ScoreTable
+from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE, bare
 from calibrant.metrics.change_intervals import PairedCells
 from calibrant.metrics.ranking import area, one_class
@@ -24,7 +24,6 @@ __all__ = [
     "CandidateTrial",
     "Judged",
     "Progress",
-    "choose",
     "judge",
     "judge_maps",
     "pairs_of",
@@ -34,9 +33,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-#: a candidate replaces our own method only if it is ahead by more standard errors than this
-BENEFIT = 2.0
 
 
 class Judged(NamedTuple):
@@ -191,40 +187,6 @@ def sample_of(parts: list[Fold]) -> Sample:
                 cluster.append(part.cluster[some])
     together = np.concatenate(cluster) if cluster else None
     return Sample(np.concatenate(weight), np.concatenate(square), together)
-
-
-def choose(judged: Mapping[str, Judged], sample: Sample) -> tuple[str, set[str]]:
-    """The candidate that is taken, and those that are as good as the best.
-
-    As good as the best is who is behind it by at most one standard error. The first candidate (the
-    scores as they came) is taken if it is one of these. Otherwise the second (our own method) is
-    taken if it is ahead of the first by more than one standard error, and at most two behind the
-    best. In all other cases the best is taken. A candidate that gives an exact 0 or 1 is taken only
-    if all do: if such rows were right so far, this does not show what a wrong one will cost.
-    """
-    finite = {n: j for n, j in judged.items() if np.isfinite(sample.mean(j.log_loss))}
-    finite = {n: j for n, j in finite.items() if not j.certain} or finite
-    first, second, *_ = judged
-    if not finite:
-        return first, set(judged)
-    best = min(finite, key=lambda name: sample.mean(finite[name].log_loss))
-    ahead = {name: _behind(one, finite[best], sample) for name, one in finite.items()}
-    tied = {name for name, errors in ahead.items() if errors <= 1.0}
-    if first in tied:
-        return first, tied
-    if ahead.get(second, np.inf) > BENEFIT:
-        return best, tied
-    helps = first not in finite or _behind(finite[first], finite[second], sample) > 1.0
-    return (second if helps else best), tied
-
-
-def _behind(one: Judged, other: Judged, sample: Sample) -> float:
-    """How many standard errors of the paired difference one is behind the other; at least 0."""
-    difference = one.log_loss - other.log_loss
-    mean, error = sample.mean(difference), sample.error(difference)
-    if one is other or mean <= 0.0:
-        return 0.0
-    return mean / error if error > 0 else np.inf
 
 
 def standings(

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.auto.class_members import FEW_CLASSES, members_for, single_part
-from calibrant.auto.held_out_means import Sample
 from calibrant.auto.scoring import CandidateTrial, Judged, Progress
-from calibrant.data.score_matrix import ScoreMatrix, row_blocks
+from calibrant.data.distributions import row_blocks
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.weighing import weight_in_rows
 from calibrant.estimators.base import Calibrator
+from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.pooling import counting_rows
@@ -95,7 +96,7 @@ def view_of(matrix: ScoreMatrix) -> View:
     """
     if matrix.n_classes > FEW_CLASSES:
         return View("score", 0.0, 1.0)
-    kind = "probability" if matrix.looks_like_probabilities else "logit"
+    kind = matrix.kind()
     factor = min(1.0, 1.0 / _fit(Temperature(), matrix).temperature_)
     smallest = 1.0
     for rows in row_blocks(*matrix.scores.shape):
@@ -321,5 +322,4 @@ def as_they_came(matrix: ScoreMatrix, rows: Index) -> Array:
 
 def unchanged(matrix: ScoreMatrix) -> Softmax:
     """Distributions as they are, logits through the softmax."""
-    reading = "probability" if matrix.looks_like_probabilities else "logit"
-    return Softmax(np.array(1.0), np.zeros(matrix.n_classes), reading)
+    return Softmax(np.array(1.0), np.zeros(matrix.n_classes), matrix.kind())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -56,6 +56,8 @@ BEYOND = 3.0
 PRIOR = {"identity": 2.0, "near identity": 2.0}
 #: members of less weight than this are left out of the average
 NEGLIGIBLE = 1e-6
+#: members count in bands by evidence^(power · this), so that more of them have a say
+BAND_POWER = 0.5
 #: the largest difference of log-odds between the map and the average
 MAP_ERROR = 1e-3
 #: a larger total weight counts as this much
@@ -145,8 +147,15 @@ class BLS(Calibrator):
     in that sum: one positive in 300,000 rows gives a sum of about 1.05, none about 0.1.
 
     The map goes on for 3 log-odds beyond the outermost scores (for margins: one range), and is flat
-    from there. It is never 0 or 1. Ties are never split. Bands are exact at some 256 places. O(N)
-    after the table, then O(1), since at most 600 cells are fitted. ``docs/bls.md`` lists the
+    from there. It is never 0 or 1. Ties are never split.
+
+    Bands are quantiles of the members' posteriors, exact at some 256 places. They leave out the
+    member that takes the scores as they are, which is certain of itself, weigh the others by
+    evidence^(power/2), and need not rise where the map does: so they hold truths near the identity,
+    and show where the truth may fall. They hold at a place, not everywhere at once, and promise
+    nothing for a staircase: with few rows no member is one (``docs/bls.md`` has a table).
+
+    O(N) after the table, then O(1), since at most 600 cells are fitted. ``docs/bls.md`` lists the
     members with their priors, and says what happens at 0 and 1 and with few events.
 
     References
@@ -207,19 +216,29 @@ class BLS(Calibrator):
         where = Coordinates.of(cells, axis)
         fits = fit_members(cells, where)
         self.evidences_ = np.array([fit.log_evidence for fit in fits])
-        prior = np.array([PRIOR.get(fit.name, 1.0) for fit in fits])
-        share = prior * np.exp(self.power * (self.evidences_ - self.evidences_.max()))
-        self.weights_ = share / share.sum()
+        self.weights_ = _weights(fits, self.power)
         self.members_ = tuple(map(_member, fits, self.weights_.tolist()))
         self.n_cells_, self.map_error_ = len(cells.a), MAP_ERROR
-        used = np.flatnonzero(self.weights_ > NEGLIGIBLE)
-        weights = self.weights_[used] / self.weights_[used].sum()
-        chosen = tuple(fits[i] for i in used)
-        average = MemberAverage(where, chosen, weights, self.moderation, cells.base)
-        return self._draw(average, cells, table)
+        average = MemberAverage(
+            where, *_that_count(fits, self.weights_), self.moderation, cells.base
+        )
+        drawn, at, point = self._draw(average, cells, table)
+        kind = "logit" if average.where.axis.on_logit else "score"
+        # the identity is certain of itself, and would leave a band without any width
+        others = [fit for fit in fits if fit.name != "identity"]
+        counted, shares = _that_count(others, _weights(others, BAND_POWER * self.power))
+        doubting = average._replace(fits=counted, weights=shares)
+        for level in sorted(float(level) for level in self.levels):
+            low, high = (doubting.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
+            bounds = np.minimum(low, point), np.maximum(high, point)
+            lower, upper = (Piecewise.linear(at, bound, kind, "logit") for bound in bounds)
+            drawn = Interval(lower, upper, drawn, level)
+        return drawn
 
-    def _draw(self, average: MemberAverage, cells: AxisCells, table: ScoreTable) -> Map:
-        """The average as straight pieces, inside a band for each level."""
+    def _draw(
+        self, average: MemberAverage, cells: AxisCells, table: ScoreTable
+    ) -> tuple[Map, Array, Array]:
+        """The average as straight pieces; the places where bands are given, and it is there."""
         axis = average.where.axis
         kind = "logit" if axis.on_logit else "score"
         ends = _ends(axis)
@@ -235,16 +254,22 @@ class BLS(Calibrator):
         shift = shift_to_rate(drawn_at, share, expected_rate(average, cells))
         v = np.clip(v + shift, -MOST_ODDS, MOST_ODDS)
         drawn: Map = Piecewise.linear(a[kept], v[kept], kind, "logit")
-        places = spread_out(a, cells)
-        at, point = a[places], v[places]
-        for level in sorted(float(level) for level in self.levels):
-            low, high = (average.quantile(at, (1.0 + side * level) / 2.0) for side in (-1.0, 1.0))
-            if self.monotone:
-                low, high = rising(at, low, cells), rising(at, high, cells)
-            bounds = np.minimum(low, point), np.maximum(high, point)
-            lower, upper = (Piecewise.linear(at, bound, kind, "logit") for bound in bounds)
-            drawn = Interval(lower, upper, drawn, level)
-        return drawn
+        at = spread_out(a, cells)
+        return drawn, at, np.interp(at, a, v)
+
+
+def _weights(fits: Sequence[MemberFit], power: float) -> Array:
+    """Prior times evidence^power, summing to 1."""
+    evidence = np.array([fit.log_evidence for fit in fits])
+    prior = np.array([PRIOR.get(fit.name, 1.0) for fit in fits])
+    share = prior * np.exp(power * (evidence - evidence.max()))
+    return np.asarray(share / share.sum())
+
+
+def _that_count(fits: Sequence[MemberFit], weights: Array) -> tuple[tuple[MemberFit, ...], Array]:
+    """The members of more than a negligible weight, and their weights."""
+    used = np.flatnonzero(weights > NEGLIGIBLE)
+    return tuple(fits[int(i)] for i in used), weights[used] / weights[used].sum()
 
 
 def _member(fit: MemberFit, weight: float) -> BLSMember:

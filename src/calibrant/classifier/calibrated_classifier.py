@@ -23,6 +23,7 @@ from calibrant.classifier.fitted_member import (
 )
 from calibrant.classifier.fold_models import fit_models
 from calibrant.classifier.routing import params_of_fit, router_of
+from calibrant.classifier.segment_columns import segmented_of
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Limit, OneOf, check_parameters
@@ -96,6 +97,10 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         (`LogisticCorrection` needs ``decision_function``), else the first of these that the model
         has. A function of the fitted model and rows, such as `boosting_score`, gives (n,) scores
         that are high for the larger class, or (n, k).
+    segments : column or list of columns of X, default=None
+        With two classes: each segment gets a map of its own, shrunk to the coarser one, see
+        `SegmentedCalibrator`. Several columns, such as ``["country", "product"]``, go from coarse
+        to fine. Of an array, columns are numbers. The model sees them, too.
     random_state : int, RandomState or None, default=None
         Draws the rows held out by a float ``cv``.
     n_jobs : int or None, default=None
@@ -177,6 +182,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         ensemble: bool = False,
         decision: str = "calibrated",
         response_method: Method = "auto",
+        segments: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -186,6 +192,7 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.ensemble = ensemble
         self.decision = decision
         self.response_method = response_method
+        self.segments = segments
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -225,10 +232,15 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if kind == "prefit":
             warn_of(known_rows(estimator, X), depth=3)
             parts: list[Part] = [(data.scores(estimator), None)]
-            return self._keep([fit_member(calibrator, data, estimator, parts, None, None)])
+            return self._keep(
+                [fit_member(calibrator, data, estimator, parts, None, None, self.segments)]
+            )
         found = fit_models(self, data, estimator, kind, groups)
         return self._keep(
-            [fit_member(calibrator, data, model, parts, data, rows) for model, parts, rows in found]
+            [
+                fit_member(calibrator, data, model, parts, data, rows, self.segments)
+                for model, parts, rows in found
+            ]
         )
 
     def _kind(self) -> str:
@@ -244,7 +256,8 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _parts(self, kind: str) -> tuple[Any, AnyCalibrator]:
         """The estimator and the calibrator, defaults filled in."""
-        estimator, calibrator = self.estimator, any_calibrator_of(self.calibrator)
+        make = any_calibrator_of if self.segments is None else segmented_of
+        estimator, calibrator = self.estimator, make(self.calibrator)
         if not callable(self.response_method):
             check_parameters(self, {"response_method": (OneOf(tuple(SCORE_METHODS)),)})
         if kind != "prefit":

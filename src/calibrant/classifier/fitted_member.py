@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.auto import AutoCalibrator
+from calibrant.classifier.segment_columns import fit_segments, segments_of
 from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Calibrator
@@ -31,6 +32,7 @@ from calibrant.local.rule import LocalFitted, RowInputs
 from calibrant.multiclass.coded_calibrator import CodedCalibrator
 from calibrant.multiclass.codes import one_vs_rest, read_code
 from calibrant.scaling.base import VectorCalibrator
+from calibrant.segment import SegmentedCalibrator
 
 __all__ = ["AnyCalibrator", "Member", "any_calibrator_of", "fit_member"]
 
@@ -38,7 +40,9 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 #: what can calibrate a model: of one score, of all classes' scores, or of more than scores
-AnyCalibrator = Calibrator | VectorCalibrator | CodedCalibrator | LocalCalibrator
+AnyCalibrator = (
+    Calibrator | VectorCalibrator | CodedCalibrator | LocalCalibrator | SegmentedCalibrator
+)
 _ANY = (Calibrator, VectorCalibrator, CodedCalibrator, LocalCalibrator)
 
 
@@ -60,6 +64,8 @@ class Member:
     margins : bool
         With two classes and a calibrator of all classes' scores: whether the model's scores were
         margins at fit, so that the pair of columns is (−s/2, s/2) and not (1 − s, s).
+    segments : column or list of columns, optional
+        With a `SegmentedCalibrator`: the columns of rows that hold their segments.
     """
 
     estimator: Any
@@ -69,6 +75,7 @@ class Member:
     method: Method
     companion: Callable[[Any], RowInputs] | None = None
     margins: bool = False
+    segments: Any = None
     takes_rows: ClassVar[bool] = True
 
     @property
@@ -91,6 +98,10 @@ class Member:
                 raise InputError("a member with a local calibrator must have a companion.")
             local = self.calibrator.predict_rows(scores, self.companion(X))
             return _without(local, unseen(self.estimator, self.classes))
+        if isinstance(self.calibrator, SegmentedCalibrator):
+            found = segments_of(X, self.segments)
+            p = self.calibrator.predict_proba(scores, found, on_range="allow")
+            return _without(p, unseen(self.estimator, self.classes))
         if scores.ndim == 1 and not isinstance(self.calibrator, Calibrator):
             scores = _pair(scores, self.margins)
         # the same model's scores as in the fit
@@ -121,6 +132,7 @@ def fit_member(
     parts: list[Part],
     trained: ModelRows | None,
     rows: Index | None,
+    segments: Any = None,
 ) -> Member:
     """Calibrate a fitted model on pooled (scores, rows).
 
@@ -131,6 +143,10 @@ def fit_member(
         local = _fit_local(calibrator, data, parts)
         companion = local.companion(model, trained, rows)
         return Member(model, local, data.classes, data.positive, data.method, companion)
+    if isinstance(calibrator, SegmentedCalibrator):
+        by_segment = fit_segments(calibrator, data, parts, segments)
+        labels = data.classes, data.positive, data.method
+        return Member(model, by_segment, *labels, segments=segments)
     if isinstance(calibrator, Calibrator) and len(data.classes) == 2:
         fitted = fit_calibrator(calibrator, data, parts)
         return Member(model, fitted, data.classes, data.positive, data.method)
@@ -212,6 +228,11 @@ def any_calibrator_of(given: Any) -> AnyCalibrator:
     calibrator = AutoCalibrator() if given is None else calibrator_of(given)
     if isinstance(calibrator, _ANY):
         return calibrator
+    if isinstance(calibrator, SegmentedCalibrator):
+        raise ParameterError(
+            "a SegmentedCalibrator needs the columns of X that hold the segments: "
+            'CalibratedClassifier(..., segments=["country", "product"]).'
+        )
     raise ParameterError(
         "calibrator must be a Calibrator such as Platt(), a local one such as "
         f"SimilarityBinning(), or a name such as 'isotonic', but {calibrator!r} came."

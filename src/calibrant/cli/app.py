@@ -106,7 +106,12 @@ def _method(name: str) -> dict[str, Any]:
 def show_file(
     calibrator: options.CalibratorFile,
     at: Annotated[
-        float | None, typer.Option(metavar="P", help="Print the score that has probability P.")
+        float | None,
+        typer.Option(
+            metavar="P",
+            parser=options.read_share,
+            help="Print the score that has probability P (0.2, or 20%).",
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -13,6 +13,7 @@ from calibrant.cli.paths import OutputOption, check_places
 from calibrant.cli.standard_output import is_standard, place_of, refuse_two, said_name, words_beside
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
+from calibrant.engines.row_fitted import RowFitted
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import VectorMap
 
@@ -52,7 +53,8 @@ OnRange = Annotated[
     ),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite-column", help="Let it replace a column of that name.")
+    bool,
+    typer.Option("--overwrite-column", help="Replace a column that has the name of the new one."),
 ]
 
 
@@ -86,7 +88,7 @@ def apply(
     Rows keep their order and all other columns their values. Spark writes a folder of that name,
     and its rows have no order.
     """
-    fitted = jobs.load_map(calibrator)
+    fitted = jobs.load_map(calibrator, by_row=True)
     target = OutputOption(output, folder=engine == "spark", stream=True)
     check_places({"--output": target}, [calibrator, *files])
     refuse_two(output, json)
@@ -107,6 +109,7 @@ def apply(
             on_missing,
             on_range,
             overwrite_column,
+            _numbers_beside(fitted),
         )
         rows = opened.apply(fitted, files, written, asked, new)
     if json:
@@ -121,7 +124,14 @@ def apply(
             say(f"{rows:,} rows written to ", (said_name(output), "bold"))
             tell(_in_words(fitted, asked))
         if new.new:
-            (warn if new.most or json else tell)(f"{new.words()}: they got the map of all rows.")
+            (warn if new.most or json else tell)(f"{new.words()}: they got {new.their_map}.")
+
+
+def _numbers_beside(fitted: Fitted) -> tuple[str, ...]:
+    """The columns of numbers that a calibrator looks at beside the score."""
+    if not isinstance(fitted, RowFitted):
+        return ()
+    return tuple(column.name for column in fitted.columns if not column.nominal)
 
 
 def _columns(

@@ -23,7 +23,7 @@ class ColumnRoles:
     label: str
     weight: str | None = None
     pos_label: str | None = None
-    segment: str | None = None
+    segment: str | tuple[str, ...] | None = None
     guessed: tuple[str, ...] = ()
 
     @property

@@ -306,6 +306,8 @@ def _guessed(columns: Sequence[str], labels: Sequence[Label]) -> list[tuple[Labe
         if near:
             pairs[label] = near[0]
             left.remove(near[0])
+    if len(pairs) < len(labels) and all(_plain(label).isdigit() for label in labels):
+        pairs, left = {}, list(columns)  # names may count from 1, and labels from 0
     for label in labels:
         if label not in pairs:
             pairs[label] = left.pop(0) if left else "COLUMN"

@@ -16,7 +16,8 @@ from calibrant.advice import Advice
 from calibrant.cli.first_words import class_names
 from calibrant.cli.jobs import FitResult, with_facts
 from calibrant.cli.method_names import ALWAYS, make_class_calibrator
-from calibrant.data.score_matrix import ScoreMatrix, are_distributions
+from calibrant.data.distributions import are_distributions, sum_tolerance
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.engines.rows_of_classes import FileMatrix
 from calibrant.errors import AdviceWarning, InputError
 from calibrant.estimators.named_methods import BEFORE
@@ -313,16 +314,9 @@ def advice_on(matrix: ScoreMatrix) -> tuple[Advice, ...]:
         return ()
     sums = scores.sum(axis=1)
     figures = {"least_sum": float(sums.min()), "largest_sum": float(sums.max())}
-    whole = np.abs(sums - 100.0) <= 1.0
-    if scores.max() <= 100.0 and whole.mean() > 0.9:
-        text = (
-            "the scores of a row sum to 100, so they look like percentages, but they were read as "
-            "logits. If they are, divide them by 100 and fit again."
-        )
-        return (Advice("percentages", text, figures),)
     if scores.max() > 1.0:
         return ()
-    off = int((np.abs(sums - 1.0) > 1e-3).sum())
+    off = int((np.abs(sums - 1.0) > sum_tolerance(matrix.n_classes)).sum())
     text = (
         f"all scores are in [0, 1], but {off:,} of {len(sums):,} rows do not sum to 1 (from "
         f"{sums.min():.3g} to {sums.max():.3g}), so that all were read as logits. If they are "

@@ -11,7 +11,8 @@ import numpy as np
 from calibrant.cli.class_columns import SHOWN, ColumnsByClass, Files, are_special, assign, expand
 from calibrant.cli.console import tell
 from calibrant.cli.options import EngineOptions, engine_for
-from calibrant.data.score_matrix import ScoreMatrix, are_distributions
+from calibrant.data.distributions import are_distributions
+from calibrant.data.score_matrix import ScoreMatrix
 from calibrant.data.validation import read_weight
 from calibrant.engines.rows_of_classes import ColumnsRead, FileMatrix
 from calibrant.errors import InputError

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.cli.asked_columns import ColumnRoles, positive_in_words
 from calibrant.cli.class_columns import AskedColumn, assign, expand
 from calibrant.cli.jobs import Files
+from calibrant.data.naming import segment_names
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.number_spelling import SPELLINGS
 from calibrant.engines.files.spelled_labels import classes_of, typed_present
@@ -234,7 +235,8 @@ def complete_roles(
     if not missing:
         return columns
     looks = _looks(engine.first_rows(files, ROWS))
-    taken = (columns.score, columns.label, columns.weight, columns.segment, besides)
+    segments = segment_names(columns.segment)
+    taken = (columns.score, columns.label, columns.weight, *segments, besides)
     free = [look for look in looks if look.name not in taken]
     option = "prob" if probabilities else "score"
     ranks: dict[str, tuple[str, Callable[[ColumnLook], int]]] = {

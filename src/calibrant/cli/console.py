@@ -18,7 +18,6 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from calibrant.background import off_main_thread
-from calibrant.data.segment_keys import JOIN_COLUMNS
 from calibrant.errors import InputError, MissingExtraError, ParameterError
 from calibrant.kernels.compiling import is_compiling
 
@@ -52,15 +51,6 @@ EXPECTED = (InputError, ParameterError, MissingExtraError, OSError)
 
 class Guarded(TyperGroup):
     """Turns expected errors into one line on stderr and an exit code; the others stay loud."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse a second --segment, of which the parser would keep the last and drop the rest."""
-        named = [arg for arg in args if arg == "--segment" or arg.startswith("--segment=")]
-        if len(named) > 1:
-            raise typer.BadParameter(
-                f"--segment names one column, but it came {len(named)} times. {JOIN_COLUMNS}"
-            )
-        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -72,7 +72,7 @@ LookupName = Annotated[
     str | None, typer.Option(metavar="NAME", help="SQL: name of the table that is made.")
 ]
 SegmentOf = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(metavar="COL", help="SQL: column of segments; default: as in the fit."),
 ]
 KeptColumns = Annotated[
@@ -85,7 +85,9 @@ ViewName = Annotated[
 AtLeast = Annotated[
     float | None,
     typer.Option(
-        metavar="P", help="SQL, Python: write the decision, 1 from this probability on, else 0."
+        metavar="P",
+        parser=options.read_share,
+        help="SQL, Python: write the decision, 1 from this probability on, else 0.",
     ),
 ]
 FunctionName = Annotated[
@@ -290,8 +292,8 @@ def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str
     return found
 
 
-def _segment(fitted: Fitted, asked: str | None) -> str | None:
-    if asked is not None and fitted.map.segments is None:
+def _segment(fitted: Fitted, asked: list[str] | None) -> str | tuple[str, ...] | None:
+    if asked and fitted.map.segments is None:
         raise InputError(
             "--segment is for calibrators with a map for each segment, but this one has one map "
             "for all rows. Leave it out."

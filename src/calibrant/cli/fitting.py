@@ -66,6 +66,7 @@ def fit(
     label: options.LabelColumn = None,
     weight: options.WeightColumn = None,
     segment: options.SegmentColumn = None,
+    features: options.FitFeatures = None,
     method: MethodName = DEFAULT,
     param: Parameters = None,
     shrinkage: Shrinkage = None,
@@ -95,6 +96,8 @@ def fit(
       calibrant fit 'day-*.parquet' -s margin -l bought --pos-label yes -o c.json
       calibrant fit s.csv -s p -l y -m isotonic --param interpolation=centred --plot r.png
       calibrant fit 'day-*.parquet' -s p -l y --segment country
+      calibrant fit s.csv -s p -l y --segment country --segment product
+      calibrant fit s.csv -s p -l y --features region,age
       calibrant fit s.csv --score 'p_*' --label kind
       xz -dc scores.csv.xz | calibrant fit - -o - > calibrator.json
       calibrant fit 'day-*.parquet' -s p -l y --engine spark --master spark://host:7077
@@ -114,15 +117,22 @@ def fit(
         raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
     only = class_columns.only_column(score or [""], files, (label, weight), engine)
-    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segment)
+    segments = options.read_segment(segment)
+    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segments)
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
+    if features:
+        _check_features(segment, report, asked_method=method, param=param)
     if segment and report:
         raise ParameterError("there is no report on segments yet: leave --report out.")
     asked = _Asked(method, param or [], cv, options.read_cells(cells), allow_one_class, json)
     if only is None:
         class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+        if features:
+            raise ParameterError("features are for two classes: leave --features out.")
         result = _fit_classes(files, score or [], columns, place, asked)
+    elif features:
+        result = _fit_features(files, columns, place, asked, features)
     elif segment:
         result = _fit_segments(files, columns, place, asked, shrinkage)
     else:
@@ -164,6 +174,44 @@ def _fit_classes(
     return run_with_status(
         lambda: class_jobs.fit(matrix, calibrator, folds=asked.folds), title, asked.json
     )
+
+
+def _check_features(
+    segment: list[str] | None, report: Path | None, *, asked_method: str, param: list[str] | None
+) -> None:
+    """Refuse what does not go with --features."""
+    if segment:
+        raise ParameterError(
+            "--features and --segment do not go together: name the column of segments among the "
+            "features."
+        )
+    if asked_method != DEFAULT or param:
+        raise ParameterError(
+            f"--features come with the method {DEFAULT}, which uses them where they help: leave "
+            "--method and --param out."
+        )
+    if report:
+        raise ParameterError("there is no report on features yet: leave --report out.")
+
+
+def _fit_features(
+    files: list[str],
+    columns: jobs.ColumnRoles,
+    place: options.EngineOptions,
+    asked: _Asked,
+    features: list[str],
+) -> jobs.FitResult:
+    """A calibrator that may look at further columns."""
+    from calibrant.cli import feature_jobs
+    from calibrant.cli.column_roles import complete_roles
+
+    with options.engine_for("reading", asked.json, place) as opened:
+        columns = complete_roles(opened, files, columns)
+        given = feature_jobs.read(opened, files, columns, features, learn=True)
+    if not asked.allow_one_class:
+        refuse_one_class(given.table)
+    title = f"fitting {len(features)} columns of {len(given.rows.scores):,} rows"
+    return run_with_status(lambda: feature_jobs.fit(given, asked.folds), title, asked.json)
 
 
 def _fit_segments(

@@ -13,13 +13,16 @@ from calibrant.cli.asked_columns import ColumnRoles, note_positive
 from calibrant.cli.first_words import names_of
 from calibrant.cli.fit_result import FitResult
 from calibrant.cli.method_names import ALWAYS, REPORTED, make_calibrator
+from calibrant.cli.options import read_segment
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.provenance import OUT_OF_FOLD, measures_of, read_period
 from calibrant.data.score_table import ScoreTable
+from calibrant.engines.row_fitted import RowFitted
 from calibrant.engines.rows_of_files import FileTable, read_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.files import load, save
+from calibrant.local.rule import LocalFitted
 
 if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
@@ -331,26 +334,31 @@ def measure_files(
 # --- calibrators --------------------------------------------------------------------------------
 
 
-def load_map(path: Path) -> Fitted:
-    """A calibrator of scores from its file."""
-    fitted = load(path)
-    if not isinstance(fitted, Fitted):
+def load_map(path: Path, *, by_row: bool = False) -> Fitted:
+    """A calibrator of scores from its file; with ``by_row`` also one of trees on other columns."""
+    loaded = load(path)
+    fitted = loaded if isinstance(loaded, Fitted) else loaded.plain
+    if fitted is None and isinstance(loaded, LocalFitted) and by_row:
+        fitted = RowFitted.of(loaded)
+    if fitted is None:
         raise InputError(
-            f"{path} holds {fitted.method}, which needs more of each row than its score. Apply it "
+            f"{path} holds {loaded.method}, which needs more of each row than its score. Apply it "
             "in Python: calibrant.load(...).predict_proba(scores, ...)."
         )
     return fitted
 
 
-def segment_column(fitted: Fitted, asked: str | None) -> str | None:
-    """The column of segments: as asked for, or as in the fit; None for a calibrator without."""
-    if asked is not None or fitted.map.segments is None:
-        return asked
+def segment_column(fitted: Fitted, asked: list[str] | None) -> str | tuple[str, ...] | None:
+    """The columns of segments: as asked for, or as in the fit; None for a calibrator without."""
+    if asked or fitted.map.segments is None:
+        return read_segment(asked)
     known = fitted.provenance.get("segment_column")
+    if isinstance(known, tuple) and all(isinstance(name, str) for name in known):
+        return known
     if not isinstance(known, str):
         raise InputError(
             "the calibrator has a map for each segment, but does not know their column. Name it "
-            "with --segment COL."
+            "with --segment COL, several from coarse to fine."
         )
     return known
 

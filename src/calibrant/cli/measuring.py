@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibrant.cli import class_columns, decision_plot, jobs, options
+from calibrant.cli import class_columns, decision_plot, feature_jobs, jobs, options
 from calibrant.cli.console import say, say_json, show, tell
 from calibrant.cli.first_words import class_names, label_names, tell_first
 from calibrant.cli.paths import PICTURES, OutputOption, check_places
@@ -32,6 +32,7 @@ def evaluate(
     segment: options.SegmentColumn = None,
     pos_label: options.PosLabel = None,
     measures: options.Measures = None,
+    features: options.Features = None,
     bins: options.BinsWord = "10",
     level: options.Level = 0.95,
     replicates: options.Replicates = 1000,
@@ -57,15 +58,16 @@ def evaluate(
       calibrant evaluate 'day-*.parquet' -p p -l y --segment country
       calibrant evaluate calibrated.csv -p 'probability_*' --raw 'p_*' -l kind
       calibrant evaluate calibrated.csv --measures clinical --measures auc
+      calibrant evaluate calibrated.csv --features age,country
     """
     from calibrant.cli.column_roles import complete_roles
     from calibrant.metrics.all_measures import chosen_records
-    from calibrant.metrics.evaluation_words import in_words
     from calibrant.metrics.intervals import read_interval_options
     from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 
     only = class_columns.only_column(prob or [""], files, (label, weight), engine)
-    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segment)
+    segments = options.read_segment(segment)
+    columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segments)
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     wanted, count = options.read_cells(cells), options.read_bins(bins)
@@ -73,10 +75,13 @@ def evaluate(
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
-        class_columns.refuse_beside(segment=segment, pos_label=pos_label, cells=cells != "auto")
+        beside = {"pos_label": pos_label, "cells": cells != "auto", "features": features}
+        class_columns.refuse_beside(segment=segment, **beside)
     elif segment:
         if raw:
             raise ParameterError("segments are measured without --raw: leave one of them out.")
+        if features:
+            raise ParameterError("--segment goes without --features: name the column there, too.")
         _each_segment(files, columns, place, wanted, count, records if measures else None, json)
         return
     intervals = read_interval_options(level or None, replicates, weights, 0)
@@ -101,15 +106,33 @@ def evaluate(
                 intervals=intervals,
                 records=records,
             )
+            if features:
+                rows = feature_jobs.read(opened, files, columns, features, probabilities=True)
+                groups = feature_jobs.find_groups(
+                    rows, level=level or jobs.LEVEL, replicates=replicates, weights=weights
+                )
+                evaluation = replace(evaluation, groups=groups)
         names = label_names(read)
     if json:
         say_json({**evaluation.to_dict(), **read})
         return
-    look = evaluation.look
+    _print(evaluation, names)
+
+
+def _print(evaluation: Any, names: Any) -> None:
+    """The table in words, too, after what must be known first and before the groups."""
+    from calibrant.metrics.evaluation_words import in_words
+
+    look, groups = evaluation.look, getattr(evaluation, "groups", None)
     first = tell_first(look, names)
-    show(replace(evaluation, look=None), colour=not first)
+    beside = {} if groups is None else {"groups": None}
+    show(replace(evaluation, look=None, **beside), colour=not first)
     if (look is None or not look.useless) and (said := in_words(evaluation)):
         tell(said)
+    if groups is not None:
+        say()
+        say(("Where is it wrong?", "bold"))
+        show(groups)
 
 
 #: segments that are shown; JSON has them all
@@ -129,6 +152,7 @@ def _each_segment(
     from calibrant.cli import segment_jobs
     from calibrant.cli.column_roles import complete_roles
     from calibrant.cli.results import segment_table
+    from calibrant.data.naming import segment_names
 
     with options.engine_for("measuring", json, place) as opened:
         columns = complete_roles(opened, files, columns, probabilities=True)
@@ -138,7 +162,11 @@ def _each_segment(
         each = {name: one.to_dict() for name, one in found.items()}
         say_json({"segments": each, **jobs.file_facts(tables.read)})
         return
-    show(segment_table(dict(list(found.items())[:SHOWN]), columns.segment or "", records))
+    show(
+        segment_table(
+            dict(list(found.items())[:SHOWN]), " / ".join(segment_names(columns.segment)), records
+        )
+    )
     if len(found) > SHOWN:
         tell(f"The {SHOWN} largest of {len(found):,} segments; --json has them all.")
 

@@ -13,6 +13,7 @@ from calibrant.cli import jobs, options
 from calibrant.cli.checking import CHANGED, ExitCode, fitted_roles
 from calibrant.cli.console import say, say_json, tell
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
+from calibrant.data.segment_keys import JOIN_COLUMNS
 from calibrant.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -108,8 +109,9 @@ def monitor(
     check_places(written, [*files, calibrator, state])
     check_places({"STATE": OutputOption(state)}, [*files, calibrator])
     fitted = None if calibrator is None else jobs.load_map(calibrator)
-    watching = _begin(state, fitted, segment, alpha, least)
-    named = jobs.ColumnRoles(prob or "", label or "", weight, pos_label, segment)
+    column = _one_segment(segment)
+    watching = _begin(state, fitted, column, alpha, least)
+    named = jobs.ColumnRoles(prob or "", label or "", weight, pos_label, column)
     if fitted is not None:
         words = (score or [""])[0]
         named = fitted_roles(fitted, replace(named, score=prob or words))
@@ -143,6 +145,17 @@ def monitor(
     _tell(watching, state, read, {"plot": plot, "report": report}, json)
     if exit_code and watching.alarm is not None:
         raise typer.Exit(CHANGED)
+
+
+def _one_segment(words: list[str] | None) -> str | None:
+    """The column of segments; a monitor has one chance of a false alarm for each, not for parts of
+    parts."""
+    if words and len(words) > 1:
+        raise ParameterError(
+            f"a monitor watches segments of one column, but {len(words)} came: it shares its "
+            f"chance of a false alarm between segments, and knows no parts of parts. {JOIN_COLUMNS}"
+        )
+    return words[0] if words else None
 
 
 def _begin(
@@ -191,7 +204,7 @@ def _tell(
     written: Mapping[str, Path | None],
     json: bool,
 ) -> None:
-    from calibrant.monitor.monitor_words import taken
+    from calibrant.monitor.monitor_words import in_words, taken
 
     if json:
         counts = {"batches": watching.batches, "rows_in_all": watching.rows, "state": str(state)}
@@ -199,6 +212,6 @@ def _tell(
         say_json({**watching.reading.to_dict(), **counts, **places, **jobs.file_facts(read)})
         return
     say(f"{taken(watching)} so far in ", (str(state), "bold"))
-    tell(str(watching.reading))
+    tell(" ".join(in_words(watching.reading, "calibrant check with --update")))
     if written["report"] is not None:
         say("The page: ", (str(written["report"]), "bold"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli.console import Bar, note
+from calibrant.data.naming import segment_names
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
@@ -25,6 +26,7 @@ __all__ = [
     "DecimalMark",
     "EngineName",
     "EngineOptions",
+    "Features",
     "Files",
     "FittedLabel",
     "FittedScore",
@@ -51,6 +53,8 @@ __all__ = [
     "read_bins",
     "read_cells",
     "read_options",
+    "read_segment",
+    "read_share",
 ]
 
 Files = Annotated[
@@ -167,7 +171,17 @@ Measures = Annotated[
         "--measures",
         metavar="NAME",
         callback=_apart,
-        help="Which measures: names or groups (standard, clinical, all), with commas or repeated.",
+        help="Which measures: names or groups (standard, clinical, all). Separate with commas, or "
+        "repeat the option.",
+    ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features",
+        metavar="COL,...",
+        callback=_apart,
+        help="Columns to find groups of rows where it is wrong, such as region,age.",
     ),
 ]
 Weighing = Annotated[
@@ -197,22 +211,42 @@ Cells = Annotated[
     ),
 ]
 SegmentColumn = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--segment",
         metavar="COL",
-        help="Column of segments, such as countries: each is treated on its own.",
+        help="Column of segments, such as countries: each is treated on its own. May be repeated, "
+        "from coarse to fine.",
+    ),
+]
+FitFeatures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features",
+        metavar="COL,...",
+        callback=_apart,
+        help="Columns of the row to correct scores by, such as region,age; used where they help.",
     ),
 ]
 FittedSegment = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option("--segment", metavar="COL", help="Column of segments; default: as in the fit."),
 ]
 
 
+def read_segment(words: list[str] | None) -> str | tuple[str, ...] | None:
+    """One column of segments, several, or none.
+
+    >>> read_segment(["country"]), read_segment(["country", "product"]), read_segment(None)
+    ('country', ('country', 'product'), None)
+    """
+    names = segment_names(words or None)
+    return names if len(names) > 1 else next(iter(names), None)
+
+
 DecimalMark = Annotated[
     str | None,
-    typer.Option("--decimal", metavar=".|,", help="Decimal mark; found out if left out."),
+    typer.Option("--decimal", metavar=".|,", help="Decimal mark; guessed if left out."),
 ]
 MissingRows = Annotated[
     str,
@@ -267,6 +301,19 @@ def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine
     finally:
         for words in () if quiet else notes:
             note(words)
+
+
+def read_share(word: str) -> float:
+    """A probability as people write it.
+
+    >>> read_share("20%"), read_share("0.2")
+    (0.2, 0.2)
+    """
+    text = word.strip()
+    try:
+        return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"a number such as 0.2 or 20% is needed, not {word!r}.") from None
 
 
 def read_cells(word: str) -> CellsOption:

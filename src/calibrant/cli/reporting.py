@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import class_columns, jobs, method_names, options
+from calibrant.cli import class_columns, feature_jobs, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
 from calibrant.cli.first_words import class_names, names_of, tell_first, tell_others
 from calibrant.cli.paths import PAGES, OutputOption, check_places
@@ -106,9 +106,11 @@ def report(
     measures: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Measures beside the standard ones, such as clinical; repeatable."
+            metavar="NAME",
+            help="Measures beside the standard ones, such as clinical; may be repeated.",
         ),
     ] = None,
+    features: options.Features = None,
     save: Annotated[
         Path | None, typer.Option(metavar="JSON", help="Save the calibrator that is taken, too.")
     ] = None,
@@ -126,6 +128,7 @@ def report(
       calibrant report scores.csv --score p --label y -o report.html
       calibrant report scores.csv -s p -l y -m platt -m isotonic -o report.html --save c.json
       calibrant report scores.csv -o report.html --measures clinical
+      calibrant report scores.csv -o report.html --features age,country
 
     The page needs no network and no other file.
     """
@@ -139,7 +142,7 @@ def report(
     if only is None:
         from calibrant.cli import class_jobs, class_reading
 
-        class_columns.refuse_beside(pos_label=pos_label, measures=measures)
+        class_columns.refuse_beside(pos_label=pos_label, measures=measures, features=features)
         chosen = method or method_names.REPORTED_CLASSES
         methods = method_names.check_methods(chosen, several=True)
         roles = class_reading.ClassRoles(score or [], label or "", weight)
@@ -155,10 +158,12 @@ def report(
         with options.engine_for("reading", json, place) as opened:
             columns = complete_roles(opened, files, columns)
             read = jobs.read_files(opened, files, columns)
+            rows = feature_jobs.read(opened, files, columns, features) if features else None
         what = f"judging {len(read.table):,} distinct scores"
         page = run_with_status(
-            lambda: jobs.report_read(
-                read, methods, cv, title=title, saved_as=save, measures=measures
+            lambda: feature_jobs.with_groups(
+                jobs.report_read(read, methods, cv, title=title, saved_as=save, measures=measures),
+                rows,
             ),
             what,
             json,
@@ -173,6 +178,8 @@ def report(
     for sentence in page.verdict:
         tell(sentence)
     tell_advice(page.advice)
+    if page.groups is not None:
+        tell(f"Where is it wrong? {page.groups.summary()}.")
     say()
     say("The page: ", (str(output), "bold"))
     if save is not None:

@@ -96,7 +96,9 @@ def _of_segments(result: FitResult) -> str:
         if one.reason:
             reasons[one.reason] = reasons.get(one.reason, 0) + 1
     listed = ", ".join(f"{count:,}: {reason}" for reason, count in reasons.items())
-    return f"{said}.{f' The others have that of all rows ({listed}).' if listed else ''}"
+    several = any(isinstance(one.key, tuple) for one in result.segments)
+    theirs = "that of the coarser segment, or of all rows" if several else "that of all rows"
+    return f"{said}.{f' The others have {theirs} ({listed}).' if listed else ''}"
 
 
 def segment_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,8 +20,10 @@ __all__ = [
     "Grouped",
     "ScoreExtent",
     "columns_of",
+    "segment_keys",
     "side_by_side",
     "zoomed",
+    "zoomed_grouping",
 ]
 
 Array = NDArray[np.float64]
@@ -107,11 +109,36 @@ class Grouped:
         return ScoreTable.from_cells(low, high, moment, sums, str(self.cells))
 
     def tables(self) -> dict[Any, ScoreTable]:
-        """The score table of each segment."""
-        keys = self.columns["g"]
-        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        ends = np.append(starts[1:], len(keys))
-        return {plain(keys[a]): self.table(slice(a, b)) for a, b in zip(starts, ends, strict=True)}
+        """The score table of each segment; segments of several columns are tuples."""
+        names = _segments_in(self.columns)
+        starts = np.flatnonzero(_changes(self.columns, names))
+        ends = np.append(starts[1:], self.size)
+        values = [[plain(value) for value in self.columns[name][starts]] for name in names]
+        keys = values[0] if len(values) == 1 else zip(*values, strict=True)
+        parts = zip(keys, starts, ends, strict=True)
+        return {key: self.table(slice(a, b)) for key, a, b in parts}
+
+
+def segment_keys(count: int) -> list[str]:
+    """What the columns of segments are called in grouped rows.
+
+    >>> segment_keys(2)
+    ['g1', 'g2']
+    """
+    return [f"g{i}" for i in range(1, count + 1)]
+
+
+def _segments_in(found: Columns) -> list[str]:
+    return [name for name in segment_keys(len(found)) if name in found]
+
+
+def _changes(found: Columns, names: Sequence[str]) -> NDArray[np.bool_]:
+    """At which groups, in order, one of the columns has another value than before."""
+    new = np.zeros(len(found[names[0]]), dtype=bool)
+    new[:1] = True
+    for name in names:
+        new[1:] |= found[name][1:] != found[name][:-1]
+    return new
 
 
 def zoomed(cells: Cells) -> Generator[Cells, Grouped, Grouped]:
@@ -132,16 +159,26 @@ def zoomed(cells: Cells) -> Generator[Cells, Grouped, Grouped]:
     return grouped
 
 
+def zoomed_grouping(cells: Cells, by_cell: Callable[[Cells], Grouped]) -> Grouped:
+    """The grouping that `zoomed` ends with; ``by_cell`` groups rows by cells."""
+    search = zoomed(cells)
+    asked = next(search)
+    while True:
+        try:
+            asked = search.send(by_cell(asked))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
 def side_by_side(found: Columns) -> Columns:
     """The two classes of each cell side by side; keys are 2 · cell + class, in order."""
     key = found["k"].astype(np.int64)
     cell, positive = key >> 1, (key & 1).astype(bool)
-    new = np.append(True, cell[1:] != cell[:-1])
-    if "g" in found:
-        new[1:] |= found["g"][1:] != found["g"][:-1]
+    segments = _segments_in(found)
+    new = _changes({**found, "k": cell}, ["k", *segments])
     starts = np.flatnonzero(new)
     place = np.cumsum(new) - 1
-    columns = {name: found[name][starts] for name in ("g",) if name in found} | {"k": cell[starts]}
+    columns = {name: found[name][starts] for name in segments} | {"k": cell[starts]}
     for source, names in APART.items():
         for name, own in zip(names, (~positive, positive), strict=True):
             if source in found:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from calibrant.data.labels import plain, read_labels
-from calibrant.data.naming import unknown_column
+from calibrant.data.naming import segment_names, unknown_column
 from calibrant.data.to_numpy import is_missing
 from calibrant.data.validation import HEAVIEST
 from calibrant.errors import InputError, ParameterError, how_many
@@ -58,17 +58,42 @@ class BadRowsError(Exception):
 
 
 class Names(NamedTuple):
-    """The columns that are read."""
+    """The columns that are read; several of segments are a tuple, from coarse to fine."""
 
     score: str
     label: str
     weight: str | None = None
-    segment: str | None = None
+    segment: str | tuple[str, ...] | None = None
     raw: str | None = None
 
     def by_role(self) -> Names:
         """The same columns, called by their roles."""
-        return Names(**{role: role for role, name in self._asdict().items() if name is not None})
+        known = self._asdict()
+        roles: dict[str, Any] = {role: role for role, name in known.items() if name is not None}
+        if isinstance(self.segment, tuple):
+            roles["segment"] = tuple(self.roles_of_segments())
+        return Names(**roles)
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The columns of segments: none, one or several."""
+        return segment_names(self.segment)
+
+    def roles_of_segments(self) -> dict[str, str]:
+        """The columns of segments by what they are called among the columns that are read."""
+        if not isinstance(self.segment, tuple):
+            return {} if self.segment is None else {"segment": self.segment}
+        return {f"segment_{i}": name for i, name in enumerate(self.segment, start=1)}
+
+    def roles(self) -> dict[str, str]:
+        """The columns by their roles; several of segments each by one of its own."""
+        known = {r: n for r, n in self._asdict().items() if n is not None and r != "segment"}
+        return known | self.roles_of_segments()
+
+    def facts(self) -> dict[str, Any]:
+        """What is worth remembering of them."""
+        known = {role: name for role, name in self._asdict().items() if name}
+        return {f"{r}_column": list(n) if isinstance(n, tuple) else n for r, n in known.items()}
 
 
 @dataclass(frozen=True)
@@ -105,9 +130,9 @@ def check_cells(cells: Any) -> None:
 
 def check_names(names: Names) -> None:
     """Refuse scores, weights and segments that are the labels: they would tell the answer."""
-    if names.segment is not None and names.segment == names.label:
+    if names.label in names.segments:
         raise InputError(
-            f"segments must be known before the outcome, but {names.segment!r} is the column of "
+            f"segments must be known before the outcome, but {names.label!r} is the column of "
             "labels. Pick another column of segments."
         )
     for role in ("score", "weight", "raw"):
@@ -120,7 +145,9 @@ def check_names(names: Names) -> None:
 
 def check_columns(schema: nw.Schema, names: Names) -> None:
     """Refuse columns that are not there, cannot be numbers, or are the labels as well."""
-    for role, name in names._asdict().items():
+    given = {**names._asdict(), "segment": None} | names.roles_of_segments()
+    for called, name in given.items():
+        role = "segment" if called.startswith("segment") else called
         if name is None and role in ("weight", "segment", "raw"):
             continue
         if not isinstance(name, str):

@@ -7,7 +7,7 @@ Nothing but sums per score, or per cell of scores, comes back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells, cells_for, segment_cells_for
 from calibrant.data.doubles import as_double
-from calibrant.data.grouped_sums import SUMS, Columns, Grouped, ScoreExtent, side_by_side, zoomed
+from calibrant.data.grouped_sums import (
+    SUMS,
+    Columns,
+    Grouped,
+    ScoreExtent,
+    segment_keys,
+    side_by_side,
+    zoomed_grouping,
+)
 from calibrant.data.lazy_checks import (
     BadRowsError,
     CellsOption,
@@ -87,7 +95,7 @@ def _own_columns(frame: nw.LazyFrame[Any], names: Names) -> tuple[nw.LazyFrame[A
     import narwhals as nw
 
     frame, called = plain_names(frame)
-    roles = {role: called[name] for role, name in names._asdict().items() if name is not None}
+    roles = {role: called[name] for role, name in names.roles().items()}
     columns = (
         (as_double(frame, name) if role in ("score", "weight", "raw") else nw.col(name)).alias(role)
         for role, name in roles.items()
@@ -136,7 +144,7 @@ class LazyRows:
 
     def rows(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
         """The rows as columns: x, the score; w0 and w1, the weight as a negative and as a positive;
-        q0 and q1, their squares; g, the segment. x is NULL where a row has a wrong value."""
+        q0 and q1, their squares; g1, g2, ..., the segment. x is NULL where a value is wrong."""
         import narwhals as nw
 
         score, label = nw.col(self.names.score), nw.col(self.names.label)
@@ -150,8 +158,7 @@ class LazyRows:
             nw.when(is_negative).then(weight).otherwise(0.0).alias("w0"),
             nw.when(is_positive).then(weight).otherwise(nothing).alias("w1"),
         ]
-        if self.names.segment:
-            columns.append(nw.col(self.names.segment).alias("g"))
+        columns += self._segments()
         x, w0, w1 = nw.col("x"), nw.col("w0"), nw.col("w1")
         good = x.is_finite() & (w0 + w1 >= 0.0) & (w0 + w1 <= HEAVIEST)
         checked: list[nw.Expr] = [nw.when(good).then(x + 0.0).alias("x")]
@@ -198,7 +205,16 @@ class LazyRows:
     @property
     def keys(self) -> list[str]:
         """The columns before the score or the cell in a GROUP BY."""
-        return ["g"] if self.names.segment else []
+        return segment_keys(len(self.names.segments))
+
+    def _segments(self) -> list[nw.Expr]:
+        import narwhals as nw
+
+        return [nw.col(n).alias(k) for k, n in zip(self.keys, self.names.segments, strict=True)]
+
+    def _gap(self, found: nw.DataFrame[Any]) -> str:  # of the columns of segments, the first
+        names = zip(self.keys, (self.said or self.names).segments, strict=True)
+        return next(name for key, name in names if found.get_column(key).null_count())
 
     def fetch(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
         """Run a query."""
@@ -224,7 +240,7 @@ class LazyRows:
 
     def _grouped(self, cells: CellsOption, count: Callable[[float], int]) -> Grouped:
         found = self.by_score_or_cells(cells, count)
-        return found if isinstance(found, Grouped) else _last(zoomed(found), self.by_cell)
+        return found if isinstance(found, Grouped) else zoomed_grouping(found, self.by_cell)
 
     def by_score_or_cells(
         self, cells: CellsOption, count: Callable[[float], int]
@@ -245,7 +261,7 @@ class LazyRows:
     def _segment_cells(self) -> int:
         import narwhals as nw
 
-        segments = distinct(self.source, str(self.names.segment))
+        segments = self.source.group_by(*self.names.segments).agg(nw.len().alias("n"))
         return segment_cells_for(self.fetch(segments.select(nw.len().alias("n"))).item())
 
     def by_score(self, most: int | None = None) -> Grouped:
@@ -288,7 +304,7 @@ class LazyRows:
 
     def coded(self, *others: nw.Expr) -> nw.LazyFrame[Any]:
         """The rows as columns: x, the score, NULL where it or the weight is wrong; y, 0 or 1,
-        NULL for other labels; w, the weight; g, the segment."""
+        NULL for other labels; w, the weight; g1, the segment."""
         import narwhals as nw
 
         columns = [nw.col(self.names.score).alias("x"), self.label().alias("y")]
@@ -296,8 +312,7 @@ class LazyRows:
         if self.names.weight:
             columns.append(nw.col(self.names.weight).alias("w"))
             good = good & (nw.col("w") >= 0.0) & (nw.col("w") <= HEAVIEST)
-        if self.names.segment:
-            columns.append(nw.col(self.names.segment).alias("g"))
+        columns += self._segments()
         checked = nw.when(good).then(nw.col("x")).alias("x")
         return self.source.select(*columns, *others).with_columns(checked)
 
@@ -329,8 +344,8 @@ class LazyRows:
             raise BadRowsError
         if any(found.get_column(key).null_count() for key in by):
             raise InputError(
-                f"segment column {called.segment!r} must be complete, but some of it is "
-                "missing. Give those rows a segment of their own."
+                f"segment column {self._gap(found)!r} must be complete, but some of it is missing. "
+                "Give those rows a segment of their own."
             )
         found = found.sort(*by)
         columns = {name: _array(found.get_column(name)) for name in found.columns}
@@ -377,18 +392,6 @@ class LazyRows:
 
         first = distinct(self.source.head(SEEN), self.names.score)
         return bool(self.fetch(first.select(nw.len().alias("n"))).item() > EXACT)
-
-
-def _last(
-    search: Generator[Cells, Grouped, Grouped], by_cell: Callable[[Cells], Grouped]
-) -> Grouped:
-    """Group rows by the cells that a search asks for; the grouping that it ends with."""
-    cells = next(search)
-    while True:
-        try:
-            cells = search.send(by_cell(cells))
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 def _array(column: nw.Series[Any]) -> NDArray[Any]:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_class_columns",
+    "check_segment_names",
     "class_column_names",
     "open_any",
     "plain_names",
     "renamed",
+    "segment_names",
     "unknown_column",
 ]
 
@@ -155,3 +157,30 @@ def _lazy(native: Any) -> nw.LazyFrame[Any]:
 
     opened: nw.LazyFrame[Any] = nw.from_native(native)
     return opened
+
+
+def segment_names(segment: Any) -> tuple[str, ...]:
+    """The names of the columns of segments, from coarse to fine: none, one or several.
+
+    >>> segment_names(None), segment_names("country"), segment_names(["country", "product"])
+    ((), ('country',), ('country', 'product'))
+    """
+    given = () if segment is None else (segment,) if isinstance(segment, str) else segment
+    listed = tuple(given) if isinstance(given, (list, tuple)) else ()
+    if segment is not None and not (listed and all(isinstance(name, str) for name in listed)):
+        raise InputError(
+            f"segment must be the name of a column, or a list of names, but {segment!r} came."
+        )
+    if len(set(listed)) < len(listed):
+        raise InputError(f"the columns of segments must differ, but {list(listed)} came.")
+    return listed
+
+
+def check_segment_names(names: Sequence[str], columns: int) -> None:
+    """Refuse fewer or more columns of segments than a calibrator has."""
+    if len(names) != columns:
+        need = "one column" if columns == 1 else f"{columns} columns, from coarse to fine"
+        raise InputError(
+            f"this calibrator has segments of {need}, but {len(names)} came: {list(names)}. Name "
+            "those of the fit, in their order."
+        )

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.distributions import (
+    are_distributions,
+    check_distributions,
+    check_finite_rows,
+    row_blocks,
+    sum_tolerance,
+)
 from calibrant.data.frozen import Frozen, own
 from calibrant.data.labels import plain, read_many
 from calibrant.data.naming import check_class_columns
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import Rows, check_lengths, read_weight, to_numbers
-from calibrant.errors import InputError
+from calibrant.errors import AdviceWarning, InputError
 from calibrant.kernels.temperature import FusedSums
 
 __all__ = [
-    "SUM_TOLERANCE",
-    "BadRows",
     "ScoreMatrix",
-    "are_distributions",
-    "check_distributions",
     "read_classes_of",
     "read_matrix",
     "read_score_matrix",
-    "refuse_distributions",
-    "refuse_infinite",
-    "row_blocks",
 ]
 
 Array = NDArray[np.float64]
 #: float64, or float32 where float32 came: a matrix may be larger than memory
 Scores = NDArray[Any]
 Index = NDArray[np.intp]
-
-#: numbers per block of rows: its temporaries stay in cache
-BLOCK = 1 << 17
-#: how far the sum of a row of probabilities may be from one
-SUM_TOLERANCE = 1e-3
-FOR_LOGITS = 'For logits use scale="raw".'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,8 +117,40 @@ class ScoreMatrix(Frozen):
 
     @property
     def looks_like_probabilities(self) -> bool:
-        """Whether every row is a distribution: entries in [0, 1] that sum to one (± 0.001)."""
+        """Whether every row is a distribution, up to rounding: see `are_distributions`."""
         return are_distributions(self.scores)
+
+    @property
+    def sums(self) -> tuple[float, float]:
+        """The smallest and the largest sum of a row."""
+        parts = (self.scores[rows] for rows in row_blocks(*self.scores.shape))
+        sums = [part.sum(axis=1, dtype=np.float64) for part in parts]
+        return float(min(map(np.min, sums))), float(max(map(np.max, sums)))
+
+    def kind(self) -> str:
+        """``"probability"`` or ``"logit"``, as the scores look.
+
+        Percentages are refused. Scores in [0, 1] that do not sum to one are logits, with a warning.
+        """
+        if self.looks_like_probabilities:
+            return "probability"
+        (low, high), near = self.ends, sum_tolerance(self.n_classes)
+        if low < 0.0 or high > 100.0:
+            return "logit"
+        least, most = self.sums
+        if high <= 1.0:
+            warnings.warn(
+                f"all scores are in [0, 1], but their rows sum to {least:.4g} up to {most:.4g}: so "
+                "they are read as logits. If they are probabilities, divide each row by its sum.",
+                AdviceWarning,
+                stacklevel=2,
+            )
+        elif 100.0 * (1.0 - near) <= least and most <= 100.0 * (1.0 + near):
+            raise InputError(
+                "scores must be probabilities or logits, but each row sums to 100: they look like "
+                "percentages. Divide them by 100."
+            )
+        return "logit"
 
     @property
     def size(self) -> int:
@@ -194,12 +221,6 @@ class ScoreMatrix(Frozen):
 
     def __repr__(self) -> str:
         return f"ScoreMatrix({len(self)} rows, {self.n_classes} classes, weight {self.total:g})"
-
-
-def row_blocks(n: int, k: int) -> Iterator[slice]:
-    """Slices of rows with about `BLOCK` numbers each."""
-    step = max(1, BLOCK // max(k, 1))
-    return (slice(start, start + step) for start in range(0, n, step))
 
 
 def read_matrix(
@@ -289,76 +310,7 @@ def read_score_matrix(
     if array.dtype != np.float32:
         narrow = array.dtype.kind == "f" and array.dtype.itemsize < 4
         array = array.astype(np.float32 if narrow else np.float64, copy=False)
-    _check_finite_rows(array, name)
+    check_finite_rows(array, name)
     if probabilities:
         check_distributions(array, name)
     return array
-
-
-def _check_finite_rows(array: Scores, name: str) -> None:
-    count, first = _bad_rows(array, lambda part: ~np.isfinite(part).all(axis=1))
-    if count:
-        refuse_infinite(BadRows(count, first, len(array), array[first]), name)
-
-
-class BadRows(NamedTuple):
-    """How many of all rows are bad, where the first is, and what it holds."""
-
-    wrong: int
-    first: int
-    rows: int
-    row: NDArray[Any]
-
-
-def refuse_infinite(bad: BadRows, name: str = "scores") -> None:
-    """The error of rows that hold NaN or infinity."""
-    column = int(np.argmin(np.isfinite(bad.row)))
-    word = "NaN" if np.isnan(bad.row[column]) else "infinity"
-    raise InputError(
-        f"{name} must be finite: {bad.wrong} of {bad.rows} rows hold NaN or infinity (first at "
-        f"row {bad.first}, column {column}: {word}). Drop or impute them first."
-    )
-
-
-def check_distributions(array: Scores, name: str = "scores", *, advice: str = FOR_LOGITS) -> None:
-    """Refuse rows that are not distributions: entries in [0, 1], sum one (± 0.001)."""
-    count, first = _bad_rows(array, _not_distributions)
-    if count:
-        refuse_distributions(BadRows(count, first, len(array), array[first]), name, advice)
-
-
-def refuse_distributions(bad: BadRows, name: str = "scores", advice: str = FOR_LOGITS) -> None:
-    """The error of rows that are not distributions."""
-    shown = ", ".join(f"{value:g}" for value in bad.row[:6])
-    with np.errstate(over="ignore"):
-        total = bad.row.sum(dtype=np.float64)
-    raise InputError(
-        f"{name} must be probabilities, each row in [0, 1] with the sum 1, but {bad.wrong} of "
-        f"{bad.rows} rows {'is' if bad.wrong == 1 else 'are'} not (first at row {bad.first}: "
-        f"[{shown}{', …' if len(bad.row) > 6 else ''}], sum {total:g}). {advice}"
-    )
-
-
-def are_distributions(array: Scores) -> bool:
-    """Whether every row is a distribution: entries in [0, 1] that sum to one (± 0.001)."""
-    parts = (array[rows] for rows in row_blocks(*array.shape))
-    return not any(_not_distributions(part).any() for part in parts)
-
-
-def _bad_rows(array: Scores, is_bad: Any) -> tuple[int, int]:
-    """How many rows are bad, and the first of them."""
-    count, first = 0, -1
-    for rows in row_blocks(*array.shape):
-        bad = is_bad(array[rows])
-        if count == 0 and bad.any():
-            first = rows.start + int(np.argmax(bad))
-        count += int(bad.sum())
-    return count, first
-
-
-def _not_distributions(part: Scores) -> NDArray[np.bool_]:
-    outside = np.asarray((part < 0).any(axis=1) | (part > 1).any(axis=1))
-    if outside.all():
-        return outside
-    sums = np.clip(part, 0.0, 1.0).sum(axis=1, dtype=np.float64)
-    return np.asarray(outside | (np.abs(sums - 1.0) > SUM_TOLERANCE))

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.score_matrix import (
-    SUM_TOLERANCE,
+from calibrant.data.distributions import (
     BadRows,
-    ScoreMatrix,
-    read_classes_of,
-    read_matrix,
     refuse_distributions,
     refuse_infinite,
+    sum_tolerance,
 )
+from calibrant.data.score_matrix import ScoreMatrix, read_classes_of, read_matrix
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError
 from calibrant.kernels.block_arrays import TensorOps, tensor_ops
@@ -116,6 +114,11 @@ class ScoreTensor(ScoreMatrix):
         return float(self.facts.low.min()), float(self.facts.high.max())
 
     @property
+    def sums(self) -> tuple[float, float]:
+        sums = self.facts.mean * self.n_classes
+        return float(sums.min()), float(sums.max())
+
+    @property
     def looks_like_probabilities(self) -> bool:
         return not self._not_distributions.any()
 
@@ -123,7 +126,7 @@ class ScoreTensor(ScoreMatrix):
     def _not_distributions(self) -> NDArray[np.bool_]:
         low, high, mean, _ = self.facts
         apart = np.abs(mean * self.n_classes - 1.0)
-        return np.asarray((low < 0.0) | (high > 1.0) | (apart > SUM_TOLERANCE))
+        return np.asarray((low < 0.0) | (high > 1.0) | (apart > sum_tolerance(self.n_classes)))
 
     def check_distributions(self) -> None:
         wrong = self._not_distributions

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.labels import plain
+from calibrant.data.segment_keys import segment_columns
 from calibrant.data.to_numpy import to_column
 from calibrant.errors import CalibrationWarning, InputError, caller_level
 
-__all__ = ["NewSegments", "read_segments", "segment_names"]
+__all__ = ["NewSegments", "finest_of", "read_segments", "segment_names"]
 
 Index = NDArray[np.intp]
 
@@ -22,10 +23,32 @@ Index = NDArray[np.intp]
 def read_segments(segments: Any) -> tuple[list[Any], Index]:
     """The different segments in order, whatever they are, and which of them each row is in.
 
+    Those of several columns are tuples.
+
     >>> values, codes = read_segments([7, 3, 7])
     >>> values, codes.tolist()
     ([3, 7], [1, 0, 1])
+    >>> read_segments([["fr", "de", "fr"], [1, 1, 2]])[0]
+    [('de', 1), ('fr', 1), ('fr', 2)]
     """
+    columns = [_read_column(column) for column in segment_columns(segments)]
+    if len(columns) == 1:
+        return columns[0]
+    lengths = [len(codes) for _, codes in columns]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            "the columns of segments must have one value for each row, but their lengths are "
+            f"{lengths}."
+        )
+    pairs, codes = np.unique(
+        np.column_stack([own for _, own in columns]), axis=0, return_inverse=True
+    )
+    values = [values for values, _ in columns]
+    paths = [tuple(own[i] for own, i in zip(values, row, strict=True)) for row in pairs.tolist()]
+    return paths, codes.reshape(-1)
+
+
+def _read_column(segments: Any) -> tuple[list[Any], Index]:
     column = to_column(segments, "segments")
     if column.ndim != 1:
         raise InputError(
@@ -58,9 +81,20 @@ def segment_names(values: list[Any]) -> list[str]:
 
     >>> segment_names([1, "1"]), segment_names([1, 2])
     (['1', "'1'"], ['1', '2'])
+    >>> segment_names([("fr", "card"), ("fr", "loan")])
+    ['fr / card', 'fr / loan']
     """
-    names = [str(value) for value in values]
+    names = [" / ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
     return names if len(set(names)) == len(names) else [repr(value) for value in values]
+
+
+def finest_of(seen: Sequence[Any]) -> Any:
+    """A known segment to show: with several columns the first that has a value in all of them.
+
+    >>> finest_of([("fr",), ("fr", "card")]), finest_of(["fr", "de"])
+    (('fr', 'card'), 'fr')
+    """
+    return max(seen, key=lambda key: len(key) if isinstance(key, tuple) else 1)
 
 
 @dataclass
@@ -75,6 +109,13 @@ class NewSegments:
     def most(self) -> bool:
         """Whether these are more than half of the rows."""
         return 2 * self.new > self.rows
+
+    @property
+    def their_map(self) -> str:
+        """Which map they get."""
+        if isinstance(self.example, tuple):
+            return "the map of the coarser segment that it has seen, or that of all rows"
+        return "the map of all rows"
 
     def words(self) -> str:
         """What to say of them.
@@ -92,8 +133,8 @@ class NewSegments:
         """Warn, at the user's line, if most rows are of new segments."""
         if self.most:
             warnings.warn(
-                f"{self.words()}: they get the map that is common to all. Those it has seen are "
-                f"such as {seen[0]!r}. {advice}",
+                f"{self.words()}: they get {self.their_map}. Those it has seen are such as "
+                f"{finest_of(seen)!r}. {advice}",
                 CalibrationWarning,
                 stacklevel=caller_level(),
             )

@@ -1,26 +1,47 @@
-"""Segments as keys of maps: text or whole numbers, and which of them each row is in."""
+"""Segments as keys of maps: text or whole numbers, and which of them each row is in.
+
+Several columns, from coarse to fine, make tuples: ("fr", "card") is a part of ("fr",).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.naming import open_any
 from calibrant.data.to_numpy import to_column
 from calibrant.errors import InputError
 
-__all__ = ["JOIN_COLUMNS", "Key", "find_segments", "refuse_columns", "segment_codes", "segment_key"]
+__all__ = [
+    "JOIN_COLUMNS",
+    "Key",
+    "KeyPath",
+    "SegmentKey",
+    "coarse_codes",
+    "find_segments",
+    "finest",
+    "names_of_columns",
+    "refuse_columns",
+    "segment_codes",
+    "segment_columns",
+    "segment_key",
+    "segment_path",
+]
 
 Key = str | int
+#: a segment of several columns: its value in the first of them, or in the first two, ...
+KeyPath = tuple[Key, ...]
+SegmentKey = Key | KeyPath
 Index = NDArray[np.intp]
 
-#: what to do with several columns of segments
+#: what to do with several columns of segments where only one can be used
 JOIN_COLUMNS = (
     "Join several columns to one, such as country + ' / ' + product: each combination is then a "
-    "segment, and one that was not seen gets the map of all rows."
+    "segment."
 )
 #: rows whose keys are looked up at a time, so that few Python objects exist at once
 BLOCK = 1 << 18
@@ -46,13 +67,123 @@ def segment_key(value: Any) -> Key:
     )
 
 
-def find_segments(segments: Any, known: Mapping[Key, int]) -> Index:
+def segment_path(value: Any) -> SegmentKey:
+    """A segment's name as a file can hold it, also one of several columns, which is a tuple.
+
+    >>> segment_path(np.int64(3)), segment_path((np.int64(3), "a"))
+    (3, (3, 'a'))
+    """
+    return tuple(map(segment_key, value)) if isinstance(value, tuple) else segment_key(value)
+
+
+def names_of_columns(segments: Any) -> tuple[str, ...]:
+    """The names of several columns of segments, where all of them have one; else none.
+
+    >>> names_of_columns({"country": ["fr"], "product": ["card"]}), names_of_columns(["fr"])
+    (('country', 'product'), ())
+    """
+    given = getattr(segments, "column_names", getattr(segments, "columns", ()))
+    names = tuple(segments) if isinstance(segments, Mapping) else tuple(given)
+    return names if len(names) > 1 and all(isinstance(name, str) for name in names) else ()
+
+
+def segment_columns(segments: Any, fitted: Sequence[str] = ()) -> list[Any]:
+    """The columns of segments, from coarse to fine; one column is a list of itself.
+
+    Several columns are a frame, a dict of columns, a list of columns, an (n, j) array, or tuples,
+    one for each row. Where they have the names of the ``fitted`` ones, those tell the order.
+
+    >>> segment_columns(["fr", "de"]), segment_columns([("fr", "card"), ("de", "loan")])
+    ([['fr', 'de']], [['fr', 'de'], ['card', 'loan']])
+    >>> segment_columns({"product": ["card"], "country": ["fr"]}, ["country", "product"])
+    [['fr'], ['card']]
+    """
+    names = names_of_columns(segments)
+    columns = _columns_as_given(segments)
+    if len(names) != len(columns) or len(fitted) != len(names) or names == tuple(fitted):
+        return columns
+    if set(names) == set(fitted):
+        return [columns[names.index(name)] for name in fitted]
+    if set(names) & set(fitted):
+        raise InputError(
+            f"segments must be the columns {_listed(fitted)}, as in the fit, but "
+            f"{_listed(names)} came. Pass those columns, or a list of columns in that order."
+        )
+    return columns  # other names altogether: by place
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _columns_as_given(segments: Any) -> list[Any]:
+    if isinstance(segments, Iterator):  # read once
+        segments = to_column(segments, "segments")
+    if isinstance(segments, Mapping):
+        return list(segments.values()) or [[]]
+    if isinstance(segments, np.ndarray):
+        if segments.ndim == 2 and segments.shape[1] > 1:
+            return list(segments.T)
+        if segments.dtype != object or segments.ndim != 1 or not len(segments):
+            return [segments]
+        return _of_tuples(segments.tolist()) if isinstance(segments[0], tuple) else [segments]
+    if isinstance(segments, (list, tuple)):
+        first = segments[0] if len(segments) else ""
+        if isinstance(first, tuple):
+            return _of_tuples(list(segments))
+        plural = hasattr(first, "__len__") and not isinstance(first, (str, bytes))
+        return list(segments) if plural else [segments]
+    names = getattr(segments, "column_names", getattr(segments, "columns", ()))
+    if len(names) < 2:
+        return [segments]
+    frame = open_any(segments)
+    return (
+        [frame.get_column(name).to_native() for name in names]
+        if frame is not segments
+        else [segments]
+    )
+
+
+def _of_tuples(rows: list[Any]) -> list[Any]:
+    """The columns of rows that are tuples."""
+    size = len(rows[0])
+    odd = [row for row in rows if not isinstance(row, tuple) or len(row) != size]
+    if odd or not size:
+        raise InputError(
+            f"segments that are tuples must all have as many values as the first ({size}, and at "
+            f"least one), but {(odd or rows)[0]!r} came."
+        )
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def finest(path: KeyPath, known: Mapping[SegmentKey, int]) -> int:
+    """The number of the finest known segment that a row is in; ``len(known)`` without any.
+
+    >>> [finest(p, {("fr",): 0, ("fr", "card"): 1}) for p in [("fr", "card"), ("fr", "loan")]]
+    [1, 0]
+    """
+    for size in range(len(path), 0, -1):
+        if path[:size] in known:
+            return known[path[:size]]
+    return len(known)
+
+
+def find_segments(given: Sequence[Any], known: Mapping[SegmentKey, int], columns: int = 1) -> Index:
     """The number of each row's segment; ``len(known)`` for a segment that is not known.
 
-    >>> find_segments(["b", 1, "1"], {"b": 0, 1: 1}).tolist()
+    ``given`` are the columns; of several, a row has the finest segment that is known.
+
+    >>> find_segments([["b", 1, "1"]], {"b": 0, 1: 1}).tolist()
     [0, 1, 2]
+    >>> find_segments([["a", "a", "b"], ["x", "y", "x"]], {("a",): 0, ("a", "x"): 1}, 2).tolist()
+    [1, 0, 2]
     """
-    column = _column(segments)
+    if len(given) != columns:
+        raise InputError(_how_many_columns(columns, len(given)))
+    if columns > 1:
+        paths, codes = _joint_codes(given)
+        return np.array([finest(path, known) for path in paths], dtype=np.intp)[codes]
+    column = _column(given[0])
     codes = np.empty(column.shape, dtype=np.intp)
     for begin in range(0, len(column), BLOCK):
         values = column[begin : begin + BLOCK].tolist()
@@ -62,13 +193,45 @@ def find_segments(segments: Any, known: Mapping[Key, int]) -> Index:
     return codes
 
 
-def segment_codes(segments: Any) -> tuple[list[Key], Index]:
+def _how_many_columns(wanted: int, came: int) -> str:
+    if wanted == 1:
+        return f"segments must be one column, as in the fit, but {came} came. Pass that column."
+    return (
+        f"segments must be {wanted} columns, as in the fit and in the same order, but {came} came. "
+        "Pass all of them: a frame, or a list of columns."
+    )
+
+
+def segment_codes(segments: Any) -> tuple[list[Any], Index]:
     """The different segments in the order in which they come, and which of them each row is in.
+
+    Segments of several columns are tuples.
 
     >>> keys, codes = segment_codes(np.array([7.0, 3.0, 7.0]))
     >>> keys, codes.tolist()
     ([7, 3], [0, 1, 0])
+    >>> segment_codes([["fr", "de", "fr"], [1, 1, 2]])[0]
+    [('fr', 1), ('de', 1), ('fr', 2)]
     """
+    columns = segment_columns(segments)
+    return _joint_codes(columns) if len(columns) > 1 else _codes(columns[0])
+
+
+def coarse_codes(keys: list[Any], codes: Index, size: int) -> tuple[list[Any], Index]:
+    """The same by the first ``size`` columns; one column stays as it is.
+
+    >>> keys, codes = coarse_codes([("fr", 1), ("de", 1), ("fr", 2)], np.array([0, 1, 2]), 1)
+    >>> keys, codes.tolist()
+    ([('fr',), ('de',)], [0, 1, 0])
+    """
+    if not keys or not isinstance(keys[0], tuple) or len(keys[0]) == size:
+        return keys, codes
+    places: dict[KeyPath, int] = {}
+    coarse = np.array([places.setdefault(key[:size], len(places)) for key in keys], dtype=np.intp)
+    return list(places), coarse[codes]
+
+
+def _codes(segments: Any) -> tuple[list[Key], Index]:
     column = _column(segments)
     places: dict[Any, int] = {}
     codes = np.empty(column.shape, dtype=np.intp)
@@ -81,14 +244,34 @@ def segment_codes(segments: Any) -> tuple[list[Key], Index]:
     return [segment_key(value) for value in places], codes
 
 
+def _joint_codes(columns: Sequence[Any]) -> tuple[list[KeyPath], Index]:
+    """The different combinations of several columns, and which of them each row is in."""
+    read = [_codes(column) for column in columns]
+    lengths = [len(codes) for _, codes in read]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            "the columns of segments must have one value for each row, but their lengths are "
+            f"{lengths}."
+        )
+    joint = np.zeros(lengths[0], dtype=np.intp)
+    first = joint
+    for keys, codes in read:
+        pair = joint * len(keys) + codes  # below rows · values, which fits
+        _, first, joint = np.unique(pair, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    paths = [tuple(keys[codes[row]] for keys, codes in read) for row in first[order].tolist()]
+    return paths, rank[joint.reshape(-1)]
+
+
 def _column(segments: Any) -> NDArray[Any]:
     """A column of segments, complete and of kinds that can be keys."""
-    refuse_columns(segments)
     column = to_column(segments, "segments")
     if column.ndim != 1:
         raise InputError(
             "segments must name one segment per score (1-d), but their shape is "
-            f"{column.shape}. Pass a column. {JOIN_COLUMNS}"
+            f"{column.shape}. Pass a column, or a list of columns."
         )
     if column.dtype.kind == "f":
         _check_whole(column)
@@ -104,12 +287,9 @@ def _column(segments: Any) -> NDArray[Any]:
 
 
 def refuse_columns(segments: Any) -> None:
-    """Refuse a frame of several columns, a list of columns, and a list of tuples."""
-    columns = getattr(segments, "column_names", getattr(segments, "columns", ()))
-    first = segments[0] if isinstance(segments, (list, tuple)) and len(segments) else ""
-    several = hasattr(first, "__len__") and not isinstance(first, (str, bytes)) and len(first) > 1
-    if several or len(columns) > 1:
-        raise InputError(f"segments must be one column, but several came. {JOIN_COLUMNS}")
+    """Refuse several columns where only one can be used."""
+    if len(segment_columns(segments)) > 1:
+        raise InputError(f"segments must be one column here, but several came. {JOIN_COLUMNS}")
 
 
 def _check_whole(column: NDArray[Any]) -> None:

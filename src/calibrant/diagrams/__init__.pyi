@@ -6,6 +6,7 @@ from calibrant.diagrams.curves import reliability_curve as reliability_curve
 from calibrant.diagrams.decision import DecisionCurve as DecisionCurve
 from calibrant.diagrams.decision import decision_curve as decision_curve
 from calibrant.diagrams.draw import decision_diagram as decision_diagram
+from calibrant.diagrams.draw import group_diagram as group_diagram
 from calibrant.diagrams.draw import learning_diagram as learning_diagram
 from calibrant.diagrams.draw import map_diagram as map_diagram
 from calibrant.diagrams.draw import monitor_diagram as monitor_diagram

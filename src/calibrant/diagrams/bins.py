@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.resample import cells_of
+from calibrant.diagrams.resample import band_of_drawn, cells_of
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.bin_sweep import equal_mass_starts, sweep_starts
 from calibrant.metrics.interval_formulas import clopper_pearson
@@ -149,8 +149,9 @@ def band_of(
 
 
 def _exact(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
-    """Clopper–Pearson with the effective sample size."""
-    return clopper_pearson(sums.effective, sums.fraction, rule.tail)
+    """Clopper–Pearson with the effective sample size; everywhere at once each has its share."""
+    bins = len(starts) if rule.everywhere else 1
+    return clopper_pearson(sums.effective, sums.fraction, rule.tail / bins)
 
 
 def _bootstrap(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
@@ -178,13 +179,12 @@ def _replicates(weight: Array, square: Array, n: int, random: np.random.Generato
 
 
 def _consistency(table: ScoreTable, starts: Index, sums: BinSums, rule: CurveOptions) -> Band:
-    """Percentiles of the fraction over labels drawn with the predictions as probabilities."""
+    """The band of fractions of labels drawn with the predictions as probabilities."""
     cells = cells_of(table, keep=starts)
     drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
     inner = np.searchsorted(cells.starts, starts)
     fraction = np.add.reduceat(drawn, inner, axis=1) / sums.weight
-    lower, upper = np.quantile(np.minimum(fraction, 1.0), (rule.tail, 1 - rule.tail), axis=0)
-    return lower, upper
+    return band_of_drawn(fraction, rule.level, rule.everywhere)
 
 
 BANDS: dict[str, Callable[[ScoreTable, Index, BinSums, CurveOptions], Band]] = {

@@ -46,6 +46,7 @@ def class_reliability(
     bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
+    bands: str = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
@@ -70,7 +71,7 @@ def class_reliability(
     top_label : bool, default=True
         Whether the first panel shows the confidence, the probability of the most probable class,
         against how often that class came.
-    curve, bins, binning, band, level, sigma, axes, replicates, random_state, sample_weight
+    curve, bins, binning, band, bands, level, sigma, axes, replicates, random_state, sample_weight
         As in `reliability_curve`.
     raw : array-like of shape (n, k), optional
         The scores of the same rows before calibration; logits go through the softmax.
@@ -108,7 +109,9 @@ def class_reliability(
     columns = _shown(seen, show)
     if not len(columns) and not top_label:
         raise ParameterError("show must name a class where top_label is False, but none came.")
-    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
     names = [TOP] * bool(top_label) + [str(plain(seen.labels[column])) for column in columns]
     # one table at a time: many classes of many rows would not fit into memory together
     sides, linked = [seen.matrix], False

@@ -13,11 +13,13 @@ from calibrant.metrics.bin_sweep import AUTO, Bins, check_bin_count
 from calibrant.metrics.binned import BINNINGS
 from calibrant.other_words import did_you_mean
 
-__all__ = ["AXES", "CURVES", "CurveOptions", "one_of"]
+__all__ = ["AXES", "BANDS_HOLD", "CURVES", "CurveOptions", "one_of"]
 
 #: the histogram has at least this many cells
 CELLS = 20
 AXES = ("probability", "logit")
+#: where a band may hold
+BANDS_HOLD = ("simultaneous", "pointwise")
 #: for each curve the bands by the names that a caller may use; the first is the default
 CURVES: dict[str, dict[str, str]] = {
     "binned": {
@@ -29,13 +31,19 @@ CURVES: dict[str, dict[str, str]] = {
     "isotonic": {"consistency": "consistency", "confidence": "confidence"},
     "smooth": {"consistency": "consistency", "confidence": "confidence"},
 }
+#: bands that hold place by place only, and what to do
+ONLY_POINTWISE: dict[tuple[str, str | None], str] = {
+    ("binned", "bootstrap"): "take band='exact'.",
+    ("smooth", "confidence"): "it does not know what the kernel flattens. Take curve='isotonic'.",
+}
 
 
 @dataclass(frozen=True)
 class CurveOptions:
     """The options of a curve. ``band`` is the one in use: "auto" and synonyms are resolved.
 
-    With ``bins="auto"``, ``binning`` is "mass".
+    ``bands`` is where it holds; "auto" is "simultaneous" for consistency bands. With
+    ``bins="auto"``, ``binning`` is "mass".
     """
 
     bins: Bins = 10
@@ -47,6 +55,7 @@ class CurveOptions:
     curve: str = "binned"
     sigma: float | None = None
     axes: str = "probability"
+    bands: str | None = "auto"
 
     def __post_init__(self) -> None:
         count = check_bin_count(self.bins)
@@ -61,9 +70,27 @@ class CurveOptions:
         one_of("band", self.band, ("auto", *bands, None), where)
         if self.band is not None:
             object.__setattr__(self, "band", bands.get(self.band, next(iter(bands))))
+        self._resolve_bands()
         check_number("level", self.level, 0.0, 1.0)
         if self.sigma is not None:
             self._check_sigma(self.sigma)
+
+    def _resolve_bands(self) -> None:
+        one_of("bands", self.bands, ("auto", *BANDS_HOLD, None))
+        known = ONLY_POINTWISE.get((self.curve, self.band))
+        if self.bands == "simultaneous" and known:
+            raise ParameterError(
+                f"bands must be 'pointwise' where curve={self.curve!r} and band={self.band!r}, but "
+                f"'simultaneous' came: {known}"
+            )
+        hold = "simultaneous" if self.band == "consistency" else "pointwise"
+        chosen = self.bands if self.bands in BANDS_HOLD else hold
+        object.__setattr__(self, "bands", None if self.band is None else chosen)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the band holds everywhere at once."""
+        return self.bands == "simultaneous"
 
     def _check_sigma(self, sigma: Any) -> None:
         number = isinstance(sigma, Real) and not isinstance(sigma, bool)

@@ -47,7 +47,9 @@ class Curve(Frozen):
     lower, upper : arrays of shape (l,), or None
         The band at ``x``; None without one.
     level : float or None
-        How often the band is meant to hold what it is for, at each place.
+        How often the band is meant to hold what it is for.
+    bands : {"simultaneous", "pointwise"} or None
+        Whether it is meant to do so everywhere at once, or at each place.
     band : {"exact", "bootstrap", "consistency", "confidence"} or None
     binning : {"width", "mass"}
     total : float
@@ -65,7 +67,7 @@ class Curve(Frozen):
     >>> from calibrant.diagrams.curves import reliability_curve
     >>> curve = reliability_curve([0, 0, 1, 1], [0.15, 0.15, 0.15, 0.7])
     >>> curve
-    Curve(2 bins of equal width, weight 4, exact 95 % band)
+    Curve(2 bins of equal width, weight 4, pointwise exact 95 % band)
     >>> print(curve)
     predictions   mean  fraction       95 % band  weight
     [0.1, 0.2)   0.150     0.333  0.008 to 0.906       3
@@ -89,6 +91,7 @@ class Curve(Frozen):
     y: Array
     curve: str = "binned"
     axes: str = "probability"
+    bands: str | None = None
 
     def __len__(self) -> int:
         """The number of groups."""
@@ -107,13 +110,27 @@ class Curve(Frozen):
         end = min(int(last) + 1, len(part))
         return float(self.histogram_edges[first]), float(self.histogram_edges[end])
 
+    @property
+    def leaves_band(self) -> bool | None:
+        """Whether the line leaves its band somewhere; None without a band.
+
+        Of calibrated predictions it leaves a simultaneous consistency band in 1 − ``level`` of all
+        samples: that is a test. Place by place it leaves a pointwise one far more often.
+        """
+        if self.lower is None or self.upper is None:
+            return None
+        slack = 1e-9  # of rounding
+        return bool(((self.y < self.lower - slack) | (self.y > self.upper + slack)).any())
+
     def to_dict(self) -> dict[str, Any]:
         """The attributes as plain lists and numbers, ready for JSON."""
         return {name: json_ready(value) for name, value in self._items()}
 
     def __repr__(self) -> str:
         plural = "s" if len(self) != 1 else ""
-        band = "no band" if self.level is None else f"{self.band} {100 * self.level:g} % band"
+        band = "no band"
+        if self.level is not None:
+            band = f"{self.bands} {self.band} {100 * self.level:g} % band"
         groups = GROUPS[self.curve].format(plural, self.binning)
         return f"Curve({len(self)} {groups}, weight {self.total:g}, {band})"
 

@@ -30,6 +30,7 @@ def reliability_curve(
     bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
+    bands: str = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
@@ -62,8 +63,12 @@ def reliability_curve(
         ``"confidence"``: where the truth may lie, around the curve; in bins that is ``"exact"``,
         and ``"bootstrap"`` is another way. ``"auto"`` is ``"exact"`` in bins and ``"consistency"``
         otherwise. None for no band.
+    bands : {"auto", "simultaneous", "pointwise"}, default="auto"
+        Where the band holds: everywhere at once, or at each place by itself. ``"auto"`` is
+        ``"simultaneous"`` for consistency bands, since one looks whether the curve leaves them
+        anywhere, and ``"pointwise"`` for the others.
     level : float, default=0.95
-        How often the band is meant to hold what it is for, at each place.
+        How often the band is meant to hold what it is for.
     sigma : float, optional
         The standard deviation of the ``"smooth"`` curve's kernel, in log-odds; by default from the
         data.
@@ -111,16 +116,26 @@ def reliability_curve(
     A replicate without any weight in a bin counts with the observed fraction. It has no width in a
     bin of a single class, where ``"exact"`` has.
 
-    ``"consistency"`` draws labels with the predictions as probabilities, makes the curve of each
-    draw and takes percentiles. ``"confidence"`` of an isotonic curve does the same with
+    ``"consistency"`` draws labels with the predictions as probabilities and makes the curve of each
+    draw. ``"confidence"`` of an isotonic curve does the same with
     probabilities that are linear between its blocks' means, (n₁ + 1)/(n + 2) at each: labels drawn
     from the steps themselves, or rows drawn again, give bands that are far too narrow at the ends
     [4]_. That of a smooth one is Clopper–Pearson's with the kernel's effective size; it does not
     know what the kernel flattens. Both use the effective size of weighted rows, and above 2000
     distinct predictions cells of neighbours: half of them of equal weight, half of equal width.
 
-    Bands hold place by place, not everywhere at once. O(D) after the table, plus O(B·replicates)
-    for ``"bootstrap"`` and O(min(D, 2000)·replicates) for the others that are drawn.
+    A ``"pointwise"`` band takes percentiles at each place. A calibrated model's curve stays within
+    it at 95 of 100 places, so that it leaves it somewhere in most samples: this says nothing. A
+    ``"simultaneous"`` one is wider, and holds the whole curve: the median of the draws plus and
+    minus c scales, the root mean square of the draws above or below it (in angles arcsin √y), c
+    such that ``level`` of the drawn curves stay within. That of exact intervals
+    shares 1 − level between the bins. That around an isotonic curve has no draws: each of 60 groups
+    of equal weight, and each run of them, limits the probability at scores above it from below, and
+    below it from above, by Clopper–Pearson's limits, which share 1 − level. It holds the true
+    probability everywhere if that rises with the score, however it does so.
+
+    O(D) after the table, plus O(B·replicates) for ``"bootstrap"`` and O(min(D, 2000)·replicates)
+    for the others that are drawn.
 
     References
     ----------
@@ -141,11 +156,13 @@ def reliability_curve(
     ([0.2, 0.8], [0.0, 1.0], [1.0, 2.0])
     >>> isotonic = reliability_curve([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8], curve="isotonic")
     >>> isotonic
-    Curve(3 isotonic blocks, weight 4, consistency 95 % band)
+    Curve(3 isotonic blocks, weight 4, simultaneous consistency 95 % band)
     >>> isotonic.x.tolist(), isotonic.y.tolist()
     ([0.1, 0.3, 0.4, 0.8], [0.0, 0.5, 0.5, 1.0])
     """
-    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
     return curve_of(read_table(y, p, sample_weight, pos_label), rule)
 
 
@@ -165,6 +182,7 @@ def curve_of(
         histogram=histogram_of(table, cells),
         curve=rule.curve,
         axes=rule.axes,
+        bands=rule.bands,
     )
 
 

@@ -101,6 +101,7 @@ def reliability_panels(
     bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
+    bands: str = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
@@ -119,7 +120,7 @@ def reliability_panels(
         Probabilities of the same rows, one column of the figure each, in this order.
     maps : dict of name to Map, Fitted or fitted calibrator, optional
         The map fitted to predictions of that name, to be drawn over their points.
-    curve, bins, binning, band, level, sigma, axes, replicates, random_state
+    curve, bins, binning, band, bands, level, sigma, axes, replicates, random_state
     sample_weight, pos_label
         As in `reliability_curve`.
 
@@ -147,7 +148,9 @@ def reliability_panels(
     >>> panels["raw"].fraction.tolist()
     [0.0, 0.0, 1.0, 1.0]
     """
-    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
     tables = read_several(y, predictions, sample_weight, pos_label)
     return panels_of(tables, rule, maps=_checked_maps(maps, predictions))
 
@@ -181,6 +184,7 @@ def boosting_panels(
     bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
+    bands: str = "auto",
     level: float = 0.95,
     sample_weight: Any = None,
 ) -> Panels:
@@ -194,7 +198,7 @@ def boosting_panels(
     steps : whole numbers, optional
         After how many steps; by default 1, 4, 8, 32, 128 and 1024, or the model's last step
         where it has fewer.
-    curve, bins, binning, band, level, sample_weight
+    curve, bins, binning, band, bands, level, sample_weight
         As in `reliability_curve`.
 
     Returns
@@ -237,6 +241,7 @@ def boosting_panels(
         bins=bins,
         binning=binning,
         band=band,
+        bands=bands,
         level=level,
         sample_weight=sample_weight,
         pos_label=model.classes_[1],

@@ -101,6 +101,7 @@ def reliability_segments(
     bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
+    bands: str = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
@@ -117,10 +118,10 @@ def reliability_segments(
         Labels, any two values.
     p : array-like of shape (n,), (n, 1) or (n, 2), or dict of name to such
         Predicted probabilities, or several of them by name.
-    segments : array-like of shape (n,)
+    segments : array-like of shape (n,), or several columns
         The segment of each row: strings, numbers or anything else that can be told apart, with
         at most 24 different values.
-    curve, bins, binning, band, level, sigma, axes, replicates, random_state
+    curve, bins, binning, band, bands, level, sigma, axes, replicates, random_state
     sample_weight, pos_label
         As in `reliability_curve`.
 
@@ -140,7 +141,9 @@ def reliability_segments(
     >>> found.names
     ('2025', '2026')
     """
-    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
     return segments_by(rule, y, p, segments, sample_weight, pos_label)
 
 

@@ -13,10 +13,11 @@ from scipy.optimize import isotonic_regression
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.bins import BinSums, band_of, bins_of, histogram_of, means_of
 from calibrant.diagrams.curve_options import CurveOptions
-from calibrant.diagrams.resample import MergedCells, cells_of, spread_places
+from calibrant.diagrams.resample import MergedCells, band_of_drawn, cells_of, spread_places
 from calibrant.losses import logit
 from calibrant.metrics.arguments import read_generator
 from calibrant.metrics.interval_formulas import clopper_pearson
+from calibrant.metrics.rising_band import RisingBand
 
 __all__ = ["Shape", "kernel", "shape_of", "width_of"]
 
@@ -28,6 +29,8 @@ Band = tuple[Array, Array]
 GRID = 100
 #: the most ends of blocks at which an isotonic line is given
 MOST_ENDS = 800
+#: so many scores at either end of an isotonic curve are not merged with others
+END_ROWS = 200
 #: the factor of the kernel's width, see `width_of`
 SPAN = 0.9
 #: the log-odds of 0 and 1 are taken to be those of this and of 1 − this
@@ -83,7 +86,12 @@ def _isotonic(table: ScoreTable, rule: CurveOptions) -> Shape:
     groups = (edges, mean, sums.fraction, sums.weight, sums.effective)
     if rule.band is None:
         return Shape(*groups, x, y, None, None)
-    cells = cells_of(table)
+    if rule.band == "confidence" and rule.everywhere:
+        _, low, high = RisingBand.of(table, 1.0 - rule.level).at(x)
+        return Shape(*groups, x, y, np.minimum(low, y), np.maximum(high, y))
+    # at its ends a curve varies row by row: no cells are made there
+    few = np.arange(min(END_ROWS, len(table)))
+    cells = cells_of(table, keep=np.union1d(few, len(table) - 1 - few))
     guess = {"consistency": cells.p, "confidence": np.interp(cells.p, mean, _careful(sums))}
     lower, upper = _isotonic_band(cells, guess[rule.band], x, rule)
     if rule.band == "confidence":  # it is the band of this line
@@ -104,18 +112,19 @@ def _careful(sums: BinSums) -> Array:
 
 
 def _isotonic_band(cells: MergedCells, probability: Array, x: Array, rule: CurveOptions) -> Band:
-    """Percentiles of the isotonic curves of labels drawn with these probabilities."""
+    """The band of the isotonic curves of labels drawn with these probabilities."""
     drawn = cells.draw(probability, rule.replicates, read_generator(rule.random_state))
-    values = np.empty((rule.replicates, len(x)))
+    # a drawn curve may be furthest out anywhere, not only at the corners of the data's line
+    at = cells.p if rule.everywhere else x
+    values = np.empty((rule.replicates, len(at)))
     for row, fraction in zip(values, drawn, strict=True):
         fitted = isotonic_regression(fraction, weights=cells.weight).x
-        row[:] = np.interp(x, cells.p, fitted)
-    return _percentiles(values, rule)
-
-
-def _percentiles(values: Array, rule: CurveOptions) -> Band:
-    lower, upper = np.quantile(values, (rule.tail, 1 - rule.tail), axis=0)
-    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+        row[:] = np.interp(at, cells.p, fitted)
+    lower, upper = band_of_drawn(values, rule.level, rule.everywhere)
+    if rule.everywhere:  # a rising curve that is below an end anywhere is below it before, too
+        lower = np.interp(x, at, np.maximum.accumulate(lower))
+        upper = np.interp(x, at, np.minimum.accumulate(upper[::-1])[::-1])
+    return lower, upper
 
 
 # --- smooth -------------------------------------------------------------------------------------
@@ -142,7 +151,8 @@ def _smooth(table: ScoreTable, rule: CurveOptions) -> Shape:
     if rule.band == "confidence":
         return Shape(*groups, x, y, *clopper_pearson(effective, y, rule.tail))
     drawn = cells.draw(cells.p, rule.replicates, read_generator(rule.random_state)) * cells.weight
-    return Shape(*groups, x, y, *_percentiles(drawn @ near.T / weight, rule))
+    band = band_of_drawn(drawn @ near.T / weight, rule.level, rule.everywhere)
+    return Shape(*groups, x, y, *band)
 
 
 def _places(place: Array, weight: Array) -> Index:

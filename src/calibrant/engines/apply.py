@@ -10,21 +10,22 @@ import numpy as np
 
 from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.lazy_checks import count_rows, refuse_streams
-from calibrant.data.naming import plain_names, renamed, unknown_column
+from calibrant.data.naming import plain_names, renamed, segment_names, unknown_column
 from calibrant.data.score_range import OnRange, check_range
 from calibrant.data.segment_column import NewSegments
+from calibrant.data.to_numpy import is_missing
 from calibrant.data.validation import check_word, read_scores
 from calibrant.engines.apply_classes import add_class_columns, score_columns
 from calibrant.engines.apply_options import ApplyOptions, check_segment
 from calibrant.engines.backends import any_case, open_frame
-from calibrant.engines.by_segment import by_segment, usable_keys
+from calibrant.engines.by_segment import SegmentColumn, by_segment
 from calibrant.engines.expressions import EXPRESSION, FramePrinter
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.engines.new_segments import ON_NEW_SEGMENT, count_new, judge_new
 from calibrant.engines.range_watch import RangeWatch, expected_range
 from calibrant.errors import InputError, how_many
 from calibrant.export.map_given import map_of
-from calibrant.maps import Map, VectorMap
+from calibrant.maps import Map, Segmented, VectorMap
 from calibrant.plan.nodes import BySegment
 
 __all__ = ["add_probabilities"]
@@ -42,7 +43,7 @@ def add_probabilities(
     *,
     score: str | Sequence[str] | Mapping[Any, str],
     into: str = "probability",
-    segment: str | None = None,
+    segment: str | Sequence[str] | None = None,
     on_missing: Literal["error", "null"] = "error",
     on_new_segment: Literal["warn", "error", "allow"] = "warn",
     on_range: OnRange = "error",
@@ -65,9 +66,10 @@ def add_probabilities(
     into : str, default="probability"
         The new column. It must not exist yet. Of several classes: what the names of the new columns
         begin with, followed by ``_`` and the class.
-    segment : str, optional
+    segment : str or list of str, optional
         The column of segments, text or whole numbers; needed where the calibrator has a map per
-        segment. Segments never seen get the map that is common to all.
+        segment. Segments never seen get the map that is common to all. Several columns in the
+        order of the fit: a row gets the map of the finest segment that was seen.
     on_missing : {"error", "null"}, default="error"
         What to do with scores that are NULL, NaN or infinite, and with segments that are NULL.
         ``"error"``: refuse them as ``calibrate`` does; one aggregate counts them before anything
@@ -111,22 +113,23 @@ def add_probabilities(
     map_, watch = map_of(calibrator), RangeWatch(expected_range(calibrator), on_range)
     several = map_ if isinstance(map_, VectorMap) else None
     columns: Any = score_columns(score, calibrator, several) if several is not None else score
-    options = ApplyOptions(columns, into, segment, on_missing, on_range)
+    segments = segment_names(segment)
+    options = ApplyOptions(columns, into, segments or None, on_missing, on_range)
     opened = open_frame(frame)
-    check_segment(map_, segment)
+    check_segment(map_, segments)
     if several is not None:
         return add_class_columns(calibrator, several, opened, options, watch)
     _check_columns(opened, options)
     if isinstance(opened, nw.DataFrame):
         made = _in_memory(map_, opened, options, watch)
-        _judge_segments(map_, opened, segment, on_new_segment)
+        _judge_segments(map_, opened, segments, on_new_segment)
         return made.to_native()
     run = on_missing == "error" or watch.refuses
     if run:
         refuse_streams(opened)
         _refuse_scores(opened, options, watch)
     if run or on_new_segment == "error":
-        _judge_segments(map_, opened, segment, on_new_segment)
+        _judge_segments(map_, opened, segments, on_new_segment)
     return _lazily(map_, opened, options, watch)
 
 
@@ -134,11 +137,12 @@ def add_probabilities(
 
 
 def _check_columns(frame: Frame, options: ApplyOptions) -> None:
-    score, into, segment = options.only_score, options.into, options.segment
+    score, into = options.only_score, options.into
     schema = frame.collect_schema()
     names = schema.names()
-    for name, role in ((score, "score"), (segment, "segment")):
-        if name is not None and name not in names:
+    roles = [(score, "score"), *((name, "segment") for name in options.segments)]
+    for name, role in roles:
+        if name not in names:
             raise InputError(unknown_column(name, role, names, "the frame"))
     same = str.lower if any_case(frame) else str
     if any(same(name) == same(into) for name in names):
@@ -150,7 +154,7 @@ def _check_columns(frame: Frame, options: ApplyOptions) -> None:
             f"score column {score!r} must be numbers, but its type is {schema[score]}. Pick "
             "another column or cast it."
         )
-    if segment is not None:
+    for segment in options.segments:
         _kind_of(schema, segment)
 
 
@@ -180,9 +184,10 @@ def _refuse_scores(frame: nw.LazyFrame[Any], options: ApplyOptions, watch: Range
         "infinite": ~s.is_nan() & ~s.is_finite(),
     }
     columns = f"score column {options.only_score!r} must be finite"
-    if options.segment is not None:
-        missing["without a segment"] = nw.col(called[options.segment]).is_null()
-        columns += f" and segment column {options.segment!r} complete"
+    for name in options.segments:
+        which = f" ({name!r})" if len(options.segments) > 1 else ""
+        missing[f"without a segment{which}"] = nw.col(called[name]).is_null()
+        columns += f" and segment column {name!r} complete"
     counts, rows = count_rows(frame, {**missing, **watch.flags(s)}, lambda ask: ask())
     found = {word: counts[word] for word in missing}
     if any(found.values()) and options.on_missing == "error":
@@ -195,7 +200,6 @@ def _refuse_scores(frame: nw.LazyFrame[Any], options: ApplyOptions, watch: Range
 
 def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: RangeWatch) -> Any:
     """The frame with the new column, which the frame's own engine computes."""
-    segment = options.segment
     frame, called = plain_names(frame)
     builder = FrameBuilder(frame)
     number = as_double(frame, called[options.only_score])
@@ -204,10 +208,11 @@ def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: R
     # engines disagree on what the larger of NULL and a number is
     known = ~nw.col(name).is_null()
     plan = map_.plan(EXPRESSION)
-    if isinstance(plan, BySegment) and segment is not None:
-        column, kind, spelled = _segments(map_.segments, frame, called[segment], segment)
-        value = by_segment(plan, spelled(plan.keys), column, kind, name, builder)
-        known = known & ~nw.col(called[segment]).is_null()
+    if isinstance(plan, BySegment):
+        found = _segments(map_, frame, called, options.segments)
+        value = by_segment(plan, found, name, builder)
+        for segment in options.segments:
+            known = known & ~nw.col(called[segment]).is_null()
     else:
         value = FramePrinter(builder, name).write(plan)
     made = builder.add(nw.when(known).then(value))
@@ -216,16 +221,26 @@ def _lazily(map_: Map, frame: nw.LazyFrame[Any], options: ApplyOptions, watch: R
 
 
 def _segments(
-    seen: Keys | None, frame: nw.LazyFrame[Any], column: str, said: str
-) -> tuple[nw.Expr, type, Callable[[Keys], Sequence[Any]]]:
-    """The column of segments as text or as whole numbers, which of them, and keys spelled so."""
+    map_: Map, frame: nw.LazyFrame[Any], called: Mapping[str, str], names: Sequence[str]
+) -> list[SegmentColumn]:
+    """The columns of segments as text or as whole numbers, and how they spell keys."""
     schema = frame.collect_schema()
-    kind = _kind_of(schema, column)
-    _check_keys(seen or (), kind, said)
-    spelled: Callable[[Keys], Sequence[Any]] = tuple
-    if schema[column] in LONG:
-        kind, spelled = str, _as_text
-    return nw.col(column).cast(nw.String() if kind is str else nw.Int64()), kind, spelled
+    found = []
+    for i, said in enumerate(names):
+        column = called[said]
+        kind = _kind_of(schema, column)
+        _check_keys(_values(map_, i), kind, said)
+        spelled: Callable[[Keys], Sequence[Any]] = tuple
+        if schema[column] in LONG:
+            kind, spelled = str, _as_text
+        value = nw.col(column).cast(nw.String() if kind is str else nw.Int64())
+        found.append(SegmentColumn(value, kind, spelled))
+    return found
+
+
+def _values(map_: Map, column: int) -> Keys:
+    """The known segments' values in one of their columns."""
+    return map_.values(column) if isinstance(map_, Segmented) else ()
 
 
 def _as_text(keys: Keys) -> list[str | None]:
@@ -233,24 +248,28 @@ def _as_text(keys: Keys) -> list[str | None]:
     return [str(key) if isinstance(key, int) else None for key in keys]
 
 
-def _judge_segments(map_: Map, frame: Frame, segment: str | None, on_new_segment: str) -> None:
+def _judge_segments(map_: Map, frame: Frame, segments: Sequence[str], on_new_segment: str) -> None:
     """Count the rows of segments that were not seen, and say what is to be said of them."""
-    seen = map_.segments
     # without any, all have one map, and which were seen is not known
-    if not seen or segment is None or on_new_segment == "allow":
+    if not isinstance(map_, Segmented) or not map_.seen or on_new_segment == "allow":
         return
     if isinstance(frame, nw.DataFrame):
-        theirs = frame.get_column(segment)
         found = NewSegments()
-        found.look(theirs.filter(~theirs.is_null()).to_list(), set(seen))
+        found.look(_complete(frame, segments), set(map_.seen))
     else:
         refuse_streams(frame)
         frame, called = plain_names(frame)
-        column, kind, spelled = _segments(seen, frame, called[segment], segment)
-        own = spelled(seen)
-        keys = [own[i] for i in usable_keys(own, kind)]
-        found = count_new(frame, column, keys) if keys else NewSegments()
-    judge_new(found, seen, segment, on_new_segment)
+        found = count_new(frame, _segments(map_, frame, called, segments), map_)
+    judge_new(found, map_.seen, segments, on_new_segment)
+
+
+def _complete(frame: nw.DataFrame[Any], segments: Sequence[str]) -> list[Any]:
+    """The segments of rows that have one; of several columns as tuples."""
+    columns = [frame.get_column(name).to_list() for name in segments]
+    if len(columns) == 1:
+        return [value for value in columns[0] if not is_missing(value)]
+    rows = zip(*columns, strict=True)
+    return [row for row in rows if not any(map(is_missing, row))]
 
 
 def _check_keys(seen: Keys, kind: type, segment: str) -> None:
@@ -269,7 +288,7 @@ def _in_memory(
     map_: Map, frame: nw.DataFrame[Any], options: ApplyOptions, watch: RangeWatch
 ) -> nw.DataFrame[Any]:
     """The frame with the new column, computed by the map itself."""
-    score, segment, on_missing = options.only_score, options.segment, options.on_missing
+    score, segments, on_missing = options.only_score, options.segments, options.on_missing
     column = frame.get_column(score)
     if on_missing == "error" and len(column):
         scores = read_scores(column.to_native(), name=f"score column {score!r}")
@@ -282,18 +301,20 @@ def _in_memory(
         scores = np.full(len(scores), np.nan)
         scores[good] = clean
     p = np.full(len(scores), np.nan)
-    if map_.segments is not None and segment is not None:
-        _check_keys(map_.segments, _kind_of(frame.collect_schema(), segment), segment)
-        named = ~frame.get_column(segment).is_null().to_numpy()
-        if on_missing == "error" and not named.all():
-            raise InputError(
-                f"segment column {segment!r} must be complete: {int((~named).sum()):,} of "
-                f"{len(named):,} are NULL. Give those rows a segment of their own, or no "
-                'probability: on_missing="null".'
-            )
-        good &= named
-        theirs = frame.filter(good.tolist()).get_column(segment)
-        p[good] = map_.by_segment(scores[good], theirs.to_native())
+    if map_.segments is not None:
+        for i, segment in enumerate(segments):
+            _check_keys(_values(map_, i), _kind_of(frame.collect_schema(), segment), segment)
+            named = ~frame.get_column(segment).is_null().to_numpy()
+            if on_missing == "error" and not named.all():
+                raise InputError(
+                    f"segment column {segment!r} must be complete: {int((~named).sum()):,} of "
+                    f"{len(named):,} are NULL. Give those rows a segment of their own, or no "
+                    'probability: on_missing="null".'
+                )
+            good &= named
+        kept = frame.filter(good.tolist())
+        theirs = [kept.get_column(segment).to_native() for segment in segments]
+        p[good] = map_.by_segment(scores[good], theirs)
     else:
         p[good] = map_(scores[good])
     made = nw.new_series("p", p, nw.Float64, backend=frame.implementation)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from calibrant.data.distributions import check_distributions, sum_tolerance
 from calibrant.data.doubles import as_double, series_of_doubles
 from calibrant.data.lazy_checks import count_rows, refuse_streams
 from calibrant.data.naming import class_column_names, plain_names, renamed, unknown_column
-from calibrant.data.score_matrix import SUM_TOLERANCE, check_distributions
 from calibrant.data.score_range import check_range, outside_words
 from calibrant.data.validation import read_scores
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.backends import any_case
+from calibrant.engines.class_blocks import MOST_BY_EXPRESSIONS, add_by_blocks, takes_blocks
 from calibrant.engines.expressions import EXPRESSION
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.engines.range_watch import RangeWatch
@@ -115,7 +117,7 @@ def _refuse_scores(
         outside = [(own < 0.0) | (own > 1.0) for own in columns]
         flags["outside"] = usable & nw.any_horizontal(*outside, ignore_nulls=False)
     if sums:
-        flags["sums"] = usable & ((total(moved) - 1.0).abs() > SUM_TOLERANCE)
+        flags["sums"] = usable & ((total(moved) - 1.0).abs() > sum_tolerance(len(moved)))
     counts, rows = count_rows(frame, flags, lambda ask: ask())
     if counts["missing"] and options.on_missing == "error":
         found = how_many({"NULL, NaN or infinite": counts["missing"]}, rows)
@@ -151,7 +153,11 @@ def _lazily(
     known = builder.keep(usable)
     # a row that lacks a score is computed as a row of zeros, and left out in the end
     given = [nw.when(known).then(watch.moved(own)).otherwise(nw.lit(0.0)) for own in numbers]
-    values = RowFramePrinter(builder, builder.add_all(given)).write(map_.plan(EXPRESSION))
+    scores = builder.add_all(given)
+    if map_.n_classes > MOST_BY_EXPRESSIONS and takes_blocks(frame, map_):
+        values = builder.compute(partial(add_by_blocks, map_=map_, scores=scores), map_.n_classes)
+    else:
+        values = RowFramePrinter(builder, scores).write(map_.plan(EXPRESSION))
     made = builder.add_all([nw.when(known).then(own) for own in values])
     result = builder.frame.select(*(nw.col(own) for own in (*called.values(), *made)))
     return renamed(result, [*called, *new]).to_native()

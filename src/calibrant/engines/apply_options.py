@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant.data.naming import class_column_names
+from calibrant.data.naming import check_segment_names, class_column_names, segment_names
 from calibrant.data.score_range import check_on_range
-from calibrant.data.segment_keys import JOIN_COLUMNS
 from calibrant.data.validation import check_word
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
-from calibrant.maps import Map, VectorMap
+from calibrant.maps import Map, Segmented, VectorMap
 
 __all__ = ["ApplyOptions", "check_segment"]
 
@@ -31,11 +30,12 @@ class ApplyOptions:
     into : str, default="probability"
         The new column. Of several classes: what the names of the new columns begin with, followed
         by ``_`` and the class.
-    segment : str, optional
-        The column of segments, needed where the calibrator has a map for each segment. Segments
-        are compared as text, so 1 and ``"1"`` are the same. Blanks around the text do not count.
-        If all segments of the calibrator are whole numbers, 01 and 1.0 are the same as 1. Segments
-        that the calibrator has not seen get the map of all rows.
+    segment : str or tuple of str, optional
+        The column of segments, needed where the calibrator has a map for each segment; several
+        from coarse to fine, as in the fit. Segments are compared as text, so 1 and ``"1"`` are the
+        same. Blanks around the text do not count. If all segments of the calibrator are whole
+        numbers, 01 and 1.0 are the same as 1. Segments that the calibrator has not seen get the map
+        of all rows, or of the coarser segment.
     on_missing : {"error", "null"}, default="error"
         What to do with rows that have no score, or no segment where one is needed. ``"null"``
         leaves their probability empty.
@@ -44,22 +44,22 @@ class ApplyOptions:
         refuse them, count them as 0 or 1, or take them as they are.
     overwrite_column : bool, default=False
         Allow ``into`` to replace a column of that name, in its place.
+    features : tuple of str, optional
+        The columns that a calibrator looks at beside the score.
     """
 
     score: str | tuple[str, ...]
     into: str = "probability"
-    segment: str | None = None
+    segment: str | tuple[str, ...] | None = None
     on_missing: str = "error"
     on_range: str = "error"
     overwrite_column: bool = False
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_word("on_missing", self.on_missing, ON_MISSING)
         check_on_range(self.on_range)
-        if self.segment is not None and not isinstance(self.segment, str):
-            raise InputError(
-                f"segment must be the name of one column, but {self.segment!r} came. {JOIN_COLUMNS}"
-            )
+        segment_names(self.segment)
         if not isinstance(self.into, str) or not self.into.strip():
             raise ParameterError(
                 f"into must be the name of the new column, but {self.into!r} came."
@@ -68,7 +68,12 @@ class ApplyOptions:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return [*self.scores, *([self.segment] if self.segment else [])]
+        return [*self.scores, *self.segments, *self.features]
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The columns of segments: none, one or several."""
+        return segment_names(self.segment)
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -97,7 +102,7 @@ class ApplyOptions:
                 f"this calibrator reads {need} of scores, but {len(self.scores)} came: "
                 f"{', '.join(map(repr, self.scores[:8]))}. Name as many as it reads."
             )
-        check_segment(fitted.map, self.segment)
+        check_segment(fitted.map, self.segments)
 
     def check_columns(self, new: Sequence[str], names: Sequence[str], file: str) -> None:
         """Refuse a file that has a new column already, unless it may be replaced."""
@@ -109,14 +114,16 @@ class ApplyOptions:
             )
 
 
-def check_segment(fitted_map: Map, segment: str | None) -> None:
-    """A calibrator of segments needs their column, and no other can use one."""
-    if fitted_map.segments is not None and segment is None:
+def check_segment(fitted_map: Map, segments: Sequence[str]) -> None:
+    """A calibrator of segments needs their columns, and no other can use one."""
+    if fitted_map.segments is not None and not segments:
         raise InputError(
             "the calibrator has a map for each segment: name the column of segments (segment=)."
         )
-    if fitted_map.segments is None and segment is not None:
+    if fitted_map.segments is None and segments:
         raise InputError(
-            f"the calibrator has one map for all rows, but a column of segments came: {segment!r}. "
-            "Leave it out."
+            f"the calibrator has one map for all rows, but a column of segments came: "
+            f"{', '.join(map(repr, segments))}. Leave it out."
         )
+    if isinstance(fitted_map, Segmented):
+        check_segment_names(segments, fitted_map.columns)

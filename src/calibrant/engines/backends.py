@@ -12,7 +12,16 @@ from calibrant.data.joining import LAZY
 from calibrant.data.naming import open_any
 from calibrant.errors import InputError, import_extra
 
-__all__ = ["EAGER", "any_case", "compute", "literals_lose_bits", "most_branches", "open_frame"]
+__all__ = [
+    "EAGER",
+    "any_case",
+    "compute",
+    "is_spark",
+    "literals_lose_bits",
+    "most_branches",
+    "open_frame",
+    "set_apart",
+]
 
 Lazy = nw.LazyFrame[Any]
 
@@ -74,10 +83,28 @@ def most_branches(frame: Lazy) -> int:
     Zero on Polars, which computes all branches for all rows. Few on Spark, where the tree becomes
     one Java method, and long methods are not compiled.
     """
-    kind = frame.implementation
-    if kind.is_polars():
+    if frame.implementation.is_polars():
         return 0
-    return SHORT if kind.is_pyspark() or kind.is_pyspark_connect() else MANY
+    return SHORT if is_spark(frame) else MANY
+
+
+def is_spark(frame: Lazy) -> bool:
+    """Whether it is a frame of Spark, of a session here or of a server's."""
+    return frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
+
+
+def set_apart(frame: Lazy, into: Mapping[str, str]) -> Lazy:
+    """The frame with copies of columns that say nothing of how they were computed.
+
+    For Spark, which otherwise writes the formula of a join's key out to its first inputs: with
+    many classes a formula of millions of terms.
+    """
+    if not is_spark(frame):
+        return frame.with_columns(*(nw.col(own).alias(name) for own, name in into.items()))
+    fields = ", ".join(f"`{own}` AS `{name}`" for own, name in into.items())
+    rows: Any = frame.to_native()
+    opened: Lazy = nw.from_native(rows.selectExpr("*", f"inline(array(struct({fields})))"))
+    return opened
 
 
 # --- functions ----------------------------------------------------------------------------------

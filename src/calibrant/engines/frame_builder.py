@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.joining import Column, left_join
-from calibrant.engines.backends import compute, literals_lose_bits, most_branches
+from calibrant.engines.backends import compute, literals_lose_bits, most_branches, set_apart
 from calibrant.plan.borders import Regions
 from calibrant.plan.grids import Grid, listed
 
@@ -98,6 +98,12 @@ class FrameBuilder:
         self._do(_Columns(None, dict(zip(names, expressions, strict=True))))
         return names
 
+    def add_apart(self, expressions: Sequence[nw.Expr]) -> list[str]:
+        """The same where each of them is made of many columns and read by many, see `set_apart`."""
+        into = {name: self._name() for name in self.add_all(expressions)}
+        self._do(lambda frame: set_apart(frame, into))
+        return list(into.values())
+
     def keep(self, expression: nw.Expr) -> nw.Expr:
         """The expression as a column of its own."""
         return nw.col(self.add(expression))
@@ -105,6 +111,13 @@ class FrameBuilder:
     def keep_all(self, expressions: Sequence[nw.Expr]) -> list[nw.Expr]:
         """Several expressions, each as a column of its own."""
         return [nw.col(name) for name in self.add_all(expressions)]
+
+    def compute(self, change: Callable[..., Lazy], count: int) -> list[nw.Expr]:
+        """Columns that a function adds to the frame: it is called with the frame and ``new``, their
+        names."""
+        new = [self._name() for _ in range(count)]
+        self._do(lambda frame: change(frame, new=new))
+        return [nw.col(name) for name in new]
 
     def ln(self, expression: nw.Expr) -> nw.Expr:
         """The natural logarithm of positive numbers."""

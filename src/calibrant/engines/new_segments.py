@@ -8,41 +8,74 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from calibrant.data.segment_column import NewSegments
+from calibrant.data.segment_column import NewSegments, finest_of
+from calibrant.engines.by_segment import SegmentColumn, segment_place, usable_keys
 from calibrant.engines.frame_builder import FrameBuilder
 from calibrant.errors import InputError
+from calibrant.maps import Segmented
 
 __all__ = ["ON_NEW_SEGMENT", "count_new", "judge_new"]
 
 ON_NEW_SEGMENT = ("warn", "error", "allow")
 
 
-def count_new(frame: nw.LazyFrame[Any], segment: nw.Expr, keys: Sequence[Any]) -> NewSegments:
-    """One aggregate of a column of segments, an expression of the type of the ``keys``."""
+def count_new(
+    frame: nw.LazyFrame[Any], segments: Sequence[SegmentColumn], map_: Segmented
+) -> NewSegments:
+    """One aggregate of the columns of segments."""
     builder = FrameBuilder(frame)
-    column = builder.keep(segment)
-    values = np.array(keys, dtype=np.int64) if isinstance(keys[0], int) else list(keys)
-    known = builder.look_up(column, values, {"known": np.ones(len(keys))})["known"]
-    there = ~column.is_null()
+    columns = [builder.keep(column.value) for column in segments]
+    given = [column._replace(value=value) for column, value in zip(segments, columns, strict=True)]
+    known = _known(given, map_, builder)
+    if known is None:
+        return NewSegments()
+    there = ~columns[0].is_null()
+    for column in columns[1:]:
+        there = there & ~column.is_null()
     flags = {"n": there & known.is_null(), "rows": there}
     marked = builder.frame.select(
         *(nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)).alias(n) for n, flag in flags.items()),
-        nw.when(flags["n"]).then(column).alias("example"),
+        nw.when(flags["n"]).then(columns[0]).alias("example"),
     )
     sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in flags]
     row = marked.select(*sums, nw.col("example").min().alias("example")).collect().row(0)
-    return NewSegments(int(row[1] or 0), int(row[0] or 0), row[2])
+    found = NewSegments(int(row[1] or 0), int(row[0] or 0), row[2])
+    if found.new and len(columns) > 1:  # the least values of two columns need not be of one row
+        some = builder.frame.filter(flags["n"]).select(*columns).head(1).collect()
+        found.example = tuple(some.row(0))
+    return found
 
 
-def judge_new(found: NewSegments, keys: Sequence[Any], column: str, on_new_segment: str) -> None:
+def _known(
+    segments: Sequence[SegmentColumn], map_: Segmented, builder: FrameBuilder
+) -> nw.Expr | None:
+    """A number where the segment of a row has been seen, in all of its columns, else NULL; None
+    where no column can hold what was seen."""
+    if len(segments) > 1:
+        whole = [key for key in map_.seen if isinstance(key, tuple) and len(key) == map_.columns]
+        return segment_place(whole, segments, builder, whole_only=True)
+    [(column, kind, spelled)] = segments
+    own = spelled(map_.values(0))
+    keys = [own[i] for i in usable_keys(own, kind)]
+    if not keys:
+        return None
+    values = np.array(keys, dtype=np.int64) if kind is int else keys
+    return builder.look_up(column, values, {"known": np.ones(len(keys))})["known"]
+
+
+def judge_new(
+    found: NewSegments, seen: Sequence[Any], columns: Sequence[str], on_new_segment: str
+) -> None:
     """Refuse rows of new segments if asked to; warn where they are the most."""
     if not found.new:
         return
+    column = " and ".join(map(repr, columns))
+    what = "column" if len(columns) == 1 else "columns"
     if on_new_segment == "error":
         raise InputError(
-            f"{found.words()}. Those it has seen are such as {keys[0]!r}. Correct column "
-            f"{column!r}, or let them have the map that is common to all: "
+            f"{found.words()}. Those it has seen are such as {finest_of(seen)!r}. Correct {what} "
+            f"{column}, or let them have {found.their_map}: "
             'on_new_segment="allow".'
         )
-    advice = f'Is column {column!r} spelled as in the fit? If so, on_new_segment="allow" says'
-    found.warn_of_most(keys, f"{advice} nothing.")
+    advice = f"{'Is' if len(columns) == 1 else 'Are'} {what} {column} spelled as in the fit?"
+    found.warn_of_most(seen, f'{advice} If so, on_new_segment="allow" says nothing.')

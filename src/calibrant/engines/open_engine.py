@@ -16,6 +16,7 @@ from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.files.read_options import PLAIN_READING, ReadOptions
 from calibrant.engines.files.standard_input import spool
+from calibrant.engines.row_fitted import RowFitted
 from calibrant.engines.rows_of_classes import ClassRows
 from calibrant.engines.rows_of_files import RowsOfFiles
 from calibrant.errors import InputError, ParameterError
@@ -97,6 +98,22 @@ class Engine:
         found: ClassRows = self.package.class_rows(self.session, there, wanted, label, weight, role)
         return found
 
+    def feature_rows(
+        self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
+    ) -> ClassRows:
+        """The rows of files with other columns beside score, label and weight, to read at once."""
+        self._check_features()
+        check_names(names)
+        wanted = [names.score, *features]
+        return self.class_rows(files, wanted, names.label, names.weight, role)
+
+    def _check_features(self) -> None:
+        if not hasattr(self.package, "class_rows"):
+            raise InputError(
+                "columns beside the score are read by DuckDB only, but another engine was asked "
+                "for. Leave the engine out."
+            )
+
     def _check_several(self) -> None:
         if not hasattr(self.package, "class_rows"):
             raise InputError(
@@ -136,6 +153,8 @@ class Engine:
         options.check_fitted(fitted)
         if isinstance(fitted.map, VectorMap):
             self._check_several()
+        if isinstance(fitted, RowFitted):
+            self._check_features()
         count: int = self.package.apply_file(
             self.session, fitted, self._there(files), out, options, new_segments
         )

@@ -40,7 +40,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         """The names of the columns of a row."""
         if isinstance(row, row_nodes.RowInput):
             return self.scores
-        return self.builder.add_all(self.write(row))
+        return self.builder.add_apart(self.write(row))
 
     def _member(self, node: Node, column: str) -> nw.Expr:
         most = self.builder.most_branches
@@ -122,7 +122,7 @@ class RowFramePrinter(PlanPrinter[Columns]):
         keep, keep_all, k = self.builder.keep, self.builder.keep_all, float(node.k)
         one, zero = nw.lit(1.0), nw.lit(0.0)
         p = keep_all(self.write(node.row))
-        name = self.builder.add(nw.max_horizontal(*p))
+        [name] = self.builder.add_apart([nw.max_horizontal(*p)])
         top = nw.col(name)
         ties = keep(total([nw.when(own >= top).then(one).otherwise(zero) for own in p]))
         others = keep_all([nw.when(own < top).then(own).otherwise(zero) for own in p])

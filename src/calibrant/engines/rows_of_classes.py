@@ -20,11 +20,15 @@ MOST_NUMBERS = 2**29
 
 
 class ColumnsRead(NamedTuple):
-    """Columns of numbers, the code of each row's label, and weights; in the order of the rows."""
+    """Columns of numbers, the code of each row's label, and weights; in the order of the rows.
+
+    ``features`` is a frame of other columns of the same rows, where they were asked for.
+    """
 
     numbers: NDArray[np.float64]
     codes: NDArray[np.intp]
     weight: NDArray[np.float64] | None
+    features: Any = None
 
 
 class FileMatrix(NamedTuple):
@@ -52,9 +56,11 @@ class ClassRows(ABC):
         """The different labels of all rows, by their spellings."""
 
     @abstractmethod
-    def read(self, columns: Sequence[str], codes: Mapping[Any, int]) -> ColumnsRead:
-        """Some columns of numbers, and the codes of the labels by their spellings; an InputError
-        that says what is wrong with which rows."""
+    def read(
+        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str] = ()
+    ) -> ColumnsRead:
+        """Some columns of numbers, the codes of the labels by their spellings, and other columns as
+        they are; an InputError that says what is wrong with which rows."""
 
     @abstractmethod
     def refuse_sums(self, columns: Sequence[str]) -> None:

@@ -113,9 +113,7 @@ class RowsOfFiles(ABC):
             facts["rows"] = rows
         if self.dropped:
             facts["rows_dropped"] = self.dropped
-        return facts | {
-            f"{role}_column": name for role, name in self.names._asdict().items() if name
-        }
+        return facts | self.names.facts()
 
 
 def check_rows(rows: int, expected: Sequence[int | None], first: str) -> None:

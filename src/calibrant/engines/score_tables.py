@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from calibrant.data.grouped_sums import Grouped
 from calibrant.data.lazy_checks import CellsOption, Coding, Names, check_names
 from calibrant.data.lazy_rows import LazyRows, lazy_frame, read_lazy
+from calibrant.data.naming import segment_names
 from calibrant.data.score_table import ScoreTable
 from calibrant.engines.rows_of_files import check_rows
 from calibrant.errors import InputError
@@ -78,7 +79,7 @@ def segment_tables(
     *,
     score: str,
     label: str,
-    segment: str,
+    segment: str | Sequence[str],
     weight: str | None = None,
     cells: CellsOption = "auto",
     pos_label: Any = None,
@@ -90,7 +91,8 @@ def segment_tables(
     frame, score, label, weight, cells, pos_label : see `score_table`
         "auto" is exact up to a million pairs of segment and score; beyond, it takes 1,024 to 16,384
         cells, fewer with more segments.
-    segment : name of a column of words or whole numbers
+    segment : name of a column of words or whole numbers, or a list of names
+        Several from coarse to fine: the segments are then tuples.
 
     Returns
     -------
@@ -110,7 +112,8 @@ def segment_tables(
     >>> {name: t.total for name, t in tables.items()}
     {'de': 1.0, 'fr': 2.0}
     """
-    names = Names(score, label, weight, segment)
+    listed = segment_names(segment)
+    names = Names(score, label, weight, listed if len(listed) > 1 else listed[0])
     told = ask(frame, names, lambda rows: rows.grouped(cells), pos_label=pos_label)
     return told.answer.tables()
 
@@ -149,8 +152,7 @@ def ask(
             f"path of a file, but {type(frame).__name__} came."
         )
     found = read_lazy(lazy, names, pos_label=pos_label)
-    columns = {f"{role}_column": name for role, name in names._asdict().items() if name}
-    return Answer(question(found), found.coding, columns)
+    return Answer(question(found), found.coding, names.facts())
 
 
 def _files(frame: Any) -> list[str | os.PathLike[str]] | None:

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from calibrant.errors import InputError
 from calibrant.maps import Map, Segmented
 
-__all__ = ["POWER", "WHOLE", "SegmentKeys", "segment_keys", "text_keys"]
+__all__ = ["POWER", "WHOLE", "KeySpelling", "SegmentKeys", "segment_keys", "text_keys"]
 
 #: a whole number as files may spell it (007, +7, 7.0), its sign and its digits being groups; and
 #: one with a power of ten (1e+05)
 WHOLE = r"^[+]?(-?)0*([0-9]+)(?:\.0*)?$"
 PLAIN = r"0|-?[1-9][0-9]{0,17}"  # as a fit on text spells them
 POWER = r"^[+-]?[0-9]+(?:\.[0-9]*)?[eE][+]?[0-9]+$"
+
+
+class KeySpelling(NamedTuple):
+    """How a column must be spelled to find keys in it.
+
+    ``whole``: all keys are whole numbers, or text that spells them plainly, so that 7, 07 and 7.0
+    are the same. ``trimmed``: the keys have no blanks around them, and the column must lose its
+    own. It is False where keys differ only in such blanks.
+    """
+
+    whole: bool
+    trimmed: bool
+
+
+class SegmentKeys(NamedTuple):
+    """A map with its keys as text, and how each column of segments must be spelled."""
+
+    map: Segmented
+    columns: tuple[KeySpelling, ...]
 
 
 def text_keys(fitted_map: Segmented) -> Segmented:
@@ -26,32 +45,26 @@ def text_keys(fitted_map: Segmented) -> Segmented:
     >>> text_keys(Segmented(Identity(), (7,), (Identity(),))).keys
     ('7',)
     """
-    made = _respelled(fitted_map, str)
+    made = _respelled(fitted_map, [str] * fitted_map.columns)
     if made is None:
         raise InputError("the calibrator has segments that files cannot tell apart, as 1 and '1'.")
     return made
 
 
-def _respelled(fitted_map: Segmented, spell: Callable[[Any], str]) -> Segmented | None:
-    """The same map with its keys spelled in another way; None if two maps would have one key."""
-    keys = tuple(map(spell, fitted_map.keys))
-    common = tuple(dict.fromkeys(map(spell, fitted_map.default_keys)))
+def _respelled(fitted_map: Segmented, spell: Sequence[Callable[[Any], str]]) -> Segmented | None:
+    """The same map with its keys spelled in another way, in each of their columns; None if two
+    maps would have one key."""
+
+    def spelled(key: Any) -> Any:
+        if not isinstance(key, tuple):
+            return spell[0](key)
+        return tuple(own(part) for own, part in zip(spell, key, strict=False))
+
+    keys = tuple(map(spelled, fitted_map.keys))
+    common = tuple(dict.fromkeys(map(spelled, fitted_map.default_keys)))
     if len({*keys, *common}) < len(keys) + len(common):
         return None
     return replace(fitted_map, keys=keys, default_keys=common)
-
-
-class SegmentKeys(NamedTuple):
-    """A map with its keys as text, and how a column must be spelled to find them.
-
-    ``whole``: all keys are whole numbers, or text that spells them plainly, so that 7, 07 and 7.0
-    are the same. ``trimmed``: the keys have no blanks around them, and a column must lose its own.
-    It is False where keys differ only in such blanks.
-    """
-
-    map: Segmented
-    whole: bool
-    trimmed: bool
 
 
 def segment_keys(fitted_map: Map) -> SegmentKeys | None:
@@ -59,16 +72,26 @@ def segment_keys(fitted_map: Map) -> SegmentKeys | None:
 
     >>> from calibrant.maps import Identity
     >>> keys = segment_keys(Segmented(Identity(), ("de  ", "fr"), (Identity(), Identity())))
-    >>> keys.map.keys, keys.whole, keys.trimmed
-    (('de', 'fr'), False, True)
+    >>> keys.map.keys, keys.columns
+    (('de', 'fr'), (KeySpelling(whole=False, trimmed=True),))
     """
-    if fitted_map.segments is None:
+    if not isinstance(fitted_map, Segmented):
         return None
-    by_text = text_keys(cast(Segmented, fitted_map))
-    whole = all(
-        isinstance(key, int) or re.fullmatch(PLAIN, key) is not None for key in fitted_map.segments
-    )
-    trimmed = _respelled(by_text, lambda key: key.strip(" "))
-    if trimmed is None or "" in trimmed.seen:  # two segments would become one, or one be lost
-        return SegmentKeys(by_text, whole, False)
-    return SegmentKeys(trimmed, whole, True)
+    made, count = text_keys(fitted_map), fitted_map.columns
+    columns = []
+    for i in range(count):
+        whole = all(
+            isinstance(key, int) or re.fullmatch(PLAIN, key) for key in fitted_map.values(i)
+        )
+        spell: list[Callable[[Any], str]] = [str] * count
+        spell[i] = _without_blanks
+        trimmed = _respelled(made, spell)
+        # else two segments would become one, or one be lost
+        fine = trimmed is not None and "" not in trimmed.values(i)
+        made = trimmed if trimmed is not None and fine else made
+        columns.append(KeySpelling(whole, fine))
+    return SegmentKeys(made, tuple(columns))
+
+
+def _without_blanks(key: str) -> str:
+    return key.strip(" ")

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.distributions import check_distributions, row_blocks
 from calibrant.data.frozen import Frozen, thaw
 from calibrant.data.json_facts import as_text, freeze_facts, is_text, shown
 from calibrant.data.labels import plain
-from calibrant.data.score_matrix import check_distributions, read_score_matrix, row_blocks
+from calibrant.data.score_matrix import read_score_matrix
 from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.segment_column import NewSegments
-from calibrant.data.segment_keys import refuse_columns
+from calibrant.data.segment_keys import segment_columns
 from calibrant.data.to_numpy import like_series, to_column, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
@@ -53,12 +54,15 @@ class AppliedMap(NamedTuple):
         The scores that the map is for.
     labels : sequence of labels
         The classes or labels; a frame whose columns bear their names must have them in this order.
+    provenance : mapping
+        What is known of the fit: the names of several columns of segments are among it.
     """
 
     map: Map
     positive_column: int
     expects: ScoreRange | None
     labels: Any
+    provenance: Mapping[str, Any]
 
     def calibrate(self, scores: Any, segments: Any = None, on_range: str = "error") -> Any:
         """The probability of the positive class for each score, (n,); of a series, a series."""
@@ -70,10 +74,10 @@ class AppliedMap(NamedTuple):
         clean = read_scores(scores, positive_column=self.positive_column, classes=self.labels)
         clean = check_range(clean, self.expects, on_range)
         if isinstance(self.map, Segmented):
-            refuse_columns(segments)
-            names = to_column(segments, "segments")  # an iterator is read once
-            codes = self.map.find(names)
-            _warn_of_new(self.map, codes, names)
+            given = segment_columns(segments, self._segment_names)
+            columns = [to_column(column, "segments") for column in given]
+            codes = self.map.find(columns)
+            _warn_of_new(self.map, codes, columns)
             return like_series(scores, self.map.of_codes(clean, codes))
         return like_series(scores, self.map(clean))
 
@@ -115,6 +119,13 @@ class AppliedMap(NamedTuple):
             check_distributions(clean)
         return clean
 
+    @property
+    def _segment_names(self) -> tuple[str, ...]:
+        """The names of several columns of segments, if the fit knew them."""
+        known = self.provenance.get("segment_column")
+        several = isinstance(known, (list, tuple)) and all(isinstance(n, str) for n in known)
+        return tuple(known) if several and known is not None else ()
+
     def _check_segments(self, segments: Any) -> None:
         segmented = self.map.segments is not None
         if segmented and segments is None:
@@ -129,12 +140,14 @@ class AppliedMap(NamedTuple):
             )
 
 
-def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], names: NDArray[Any]) -> None:
+def _warn_of_new(fitted: Segmented, codes: NDArray[np.intp], columns: list[NDArray[Any]]) -> None:
     """Warn if most rows are of segments that were never seen."""
-    new = codes == len(fitted.seen)
+    new = fitted.is_new(codes)
     if fitted.seen and new.any():
-        first = plain(names[int(np.argmax(new))])
-        found = NewSegments(len(codes), int(np.count_nonzero(new)), first)
+        row = int(np.argmax(new))
+        first = tuple(plain(column[row]) for column in columns)
+        example = first if len(first) > 1 else first[0]
+        found = NewSegments(len(codes), int(np.count_nonzero(new)), example)
         found.warn_of_most(fitted.seen, "Are segments spelled as in the fit?")
 
 
@@ -263,7 +276,8 @@ class Fitted(Frozen):
 
     @property
     def _applied(self) -> AppliedMap:
-        return AppliedMap(self.map, self.positive_column or 0, self.expects, self.classes)
+        column = self.positive_column or 0
+        return AppliedMap(self.map, column, self.expects, self.classes, self.provenance)
 
     def predict_proba(
         self, scores: Any, segments: Any = None, *, on_range: OnRange = "error"

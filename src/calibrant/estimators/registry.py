@@ -63,6 +63,7 @@ OF_CLASSES: dict[str, tuple[str, str]] = {
 OF_MORE: dict[str, str] = {
     "similarity-binning": "SimilarityBinning",
     "acp": "ACP",
+    "features": "FeatureCalibrator",
 }
 
 
@@ -84,6 +85,7 @@ PLAIN: dict[str, str] = {
     "Temperature": "one factor for all",
     "EnsembleTemperature": "one factor for all, mixed with even odds",
     "mixture": "an average of several methods",
+    "features": "a correction by columns",
 }
 
 

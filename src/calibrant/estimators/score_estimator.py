@@ -107,7 +107,10 @@ class ScoreEstimator(KeepsMap, ClassifierMixin, BaseEstimator):  # type: ignore[
     @property
     def _applied(self) -> AppliedMap:
         check_is_fitted(self)
-        return AppliedMap(self.map_, self._positive_column, self._fitted_range, self._class_labels)
+        known: dict[str, Any] = getattr(self, "_provenance", {})
+        return AppliedMap(
+            self.map_, self._positive_column, self._fitted_range, self._class_labels, known
+        )
 
     def predict_proba(self, scores: Any, *, on_range: OnRange = "error") -> Array:
         """The probability of each class, columns in the order of ``classes_``.
@@ -156,7 +159,7 @@ class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
             the order of ``classes_``.
         """
         check_is_fitted(self)
-        if isinstance(self.map_, VectorMap):
+        if isinstance(getattr(self, "map_", None), VectorMap):
             return self.predict_proba(X)
         return np.asarray(self.calibrate(X))[:, None]
 
@@ -164,7 +167,7 @@ class ScoreTransformer(TransformerMixin):  # type: ignore[misc]
         """The names of the columns of `transform`: "probability", or one for each class."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features, generate_names=False)
-        if not isinstance(self.map_, VectorMap):
+        if not isinstance(getattr(self, "map_", None), VectorMap):
             return np.array(["probability"], dtype=object)
         return np.array([f"probability_{label}" for label in self.classes_], dtype=object)
 

@@ -21,6 +21,7 @@ __all__ = [
     "FOLDS",
     "SPLITTING",
     "RowSplits",
+    "Splits",
     "check_calibrating",
     "cv_kind",
     "hold_out",
@@ -63,6 +64,26 @@ def cv_kind(cv: Any, owner: str = "CalibratedClassifier") -> str:
         'between 0 and 1 to hold out, "prefit", "train", a splitter or an iterable of splits, but '
         f"{cv!r} came."
     )
+
+
+class Splits:
+    """The limits of ``cv``: a number of folds, a fraction, a splitter or splits."""
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(value, (str, bool, np.bool_)) or (
+            isinstance(value, (list, tuple)) and not value
+        ):
+            return False
+        try:
+            return cv_kind(value) in SPLITTING
+        except ParameterError:
+            return False
+
+    def __str__(self) -> str:
+        return (
+            "a number of folds of at least 2, a fraction between 0 and 1 to hold out, a splitter "
+            "or an iterable of splits"
+        )
 
 
 def row_pairs(

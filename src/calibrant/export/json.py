@@ -47,6 +47,9 @@ def to_json(calibrator: Any) -> str:
     refuse_models(calibrator)
     fitted = calibrator.to_fitted()
     if not isinstance(fitted, Fitted):
+        document, arrays = fitted.to_parts()
+        if not arrays:
+            return json_text(document)
         raise InputError(
             f"{fitted.method} cannot be one JSON text: it keeps calibration rows, which are arrays "
             "in a second file beside the JSON. Write both with calibrant.save."

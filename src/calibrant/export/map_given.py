@@ -42,8 +42,9 @@ def fitted_of(calibrator: Any) -> Fitted | None:
         return None
     refuse_models(calibrator)
     fitted = calibrator.to_fitted()
-    if isinstance(fitted, Fitted):
-        return fitted
+    plain: Fitted | None = fitted if isinstance(fitted, Fitted) else fitted.plain
+    if plain is not None:
+        return plain
     raise InputError(
         f"{fitted.method} cannot be exported: it is no function of the score alone, but needs "
         "each row's features or interval and the calibration rows it keeps. Save it with "

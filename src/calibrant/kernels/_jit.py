@@ -2,7 +2,8 @@
 
 Compiling takes CPU time at the first use, so a kernel is as little code as can be: loops over
 float64 and integer arrays that its caller has made. Allocating, slicing, sums and array expressions
-are NumPy's work, outside: inside, each of them would be compiled again for every kernel.
+are NumPy's work, outside: inside, each of them would be compiled again for every kernel. So would
+min and max of floats, which a condition can say.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ def largest(v: Array) -> float:
     """max |v|, NaN if any is."""
     top = 0.0
     for i in range(len(v)):
-        size = abs(v[i])
-        if np.isnan(size):
-            return np.nan
-        top = max(top, size)
+        if not abs(v[i]) <= top:
+            top = abs(v[i])
+            if not top <= np.inf:
+                break
     return top
 
 
@@ -176,7 +176,7 @@ def solve_rows(
     given[unknowns], both[unknowns], both[rows] = grad, f, y
     sign[unknowns], sign[rows] = 1.0, -1.0
     arguments: list[Any] = [unknowns, rows, band, sign, np.empty_like(band), given, both]
-    arguments += [*np.zeros((4, len(band))), up, down, room_up, room_down]
+    arguments += [*np.zeros((3, len(band))), up, down, room_up, room_down]
     arguments += [*np.zeros((2, len(y))), square, tol, energy]
     _iterate(*arguments)
     return both[unknowns], both[rows], up, down, np.minimum(room_up, room_down)
@@ -261,14 +261,15 @@ def longest(
         step_up[r] += up[r] / room_up[r] * move
         step_down[r] -= down[r] / room_down[r] * move
         cross += (step_down[r] - step_up[r]) * move
-        if step_up[r] < 0.0:
-            share = min(share, -up[r] / step_up[r])
-        if step_down[r] < 0.0:
-            share = min(share, -down[r] / step_down[r])
-        if move > 0.0:
-            share = min(share, room_up[r] / move)
-        if move < 0.0:
-            share = min(share, -room_down[r] / move)
+        # of four amounts, the first to reach zero
+        if share * step_up[r] < -up[r]:
+            share = -up[r] / step_up[r]
+        if share * step_down[r] < -down[r]:
+            share = -down[r] / step_down[r]
+        if share * move > room_up[r]:
+            share = room_up[r] / move
+        if share * move < -room_down[r]:
+            share = -room_down[r] / move
     return share, cross
 
 
@@ -283,7 +284,6 @@ def _iterate(
     both: Array,
     error: Array,
     right: Array,
-    rest: Array,
     step: Array,
     up: Array,
     down: Array,
@@ -301,17 +301,22 @@ def _iterate(
             plain[rows[r], 0] = 0.0
             given[rows[r]] = up[r] - down[r]
         residual(plain, given, both, error)  # g − Hf − Rᵀy, and up − down − Rf
-        objective, wrong, gap, count = 0.5 * square, 0.0, 0.0, 0
-        for i in unknowns:
-            wrong = max(wrong, abs(error[i] / plain[i, 0]))
+        objective, wrong, gap, count = 0.5 * square, 0.0, 0.0, 1e-300
+        for u in range(len(unknowns)):
+            i = unknowns[u]
+            off = abs(error[i] / plain[i, 0])
+            wrong = off if off > wrong else wrong
             objective -= 0.5 * both[i] * (error[i] + given[i])
         for r in range(len(rows)):
-            wrong = max(wrong, abs(error[rows[r]]))
+            off = abs(error[rows[r]])
+            wrong = off if off > wrong else wrong
             plain[rows[r], 0] = -up[r] / room_up[r] - down[r] / room_down[r]
-            gap, count = gap + up[r] * room_up[r], count + 1
+            gap += up[r] * room_up[r]
+            count += 1.0
             if room_down[r] < np.inf:
-                gap, count = gap + down[r] * room_down[r], count + 1
-        enough = tol * max(objective, 1e-8 * energy)
+                gap += down[r] * room_down[r]
+                count += 1.0
+        enough = tol * (objective if objective > 1e-8 * energy else 1e-8 * energy)
         if gap <= enough and (wrong <= 1e-11 or gap <= 1e-2 * enough):
             break
         factor(plain, sign, band)
@@ -321,15 +326,16 @@ def _iterate(
                 right)  # fmt: skip
             substitute(band, step)
             if corrector:  # the predictor only says how far a step could go
-                refine(plain, band, right, step, rest)
+                refine(plain, band, right, step, error)  # which has done its work
             share, cross = longest(rows, up, down, room_up, room_down, step_up, step_down, step)
             if not corrector:
-                share = min(share, 1.0)
-                left = (1.0 - share) * gap + share * share * cross
+                share = share if share < 1.0 else 1.0
+                left = 1.0 - share + share * share * cross / gap
+                left = left if left > 0.0 else 0.0
                 lively = rounds < LIVELY
-                centre = (max(left, 0.0) / gap) ** 3 if lively else 0.2
-                target, second = centre * gap / max(count, 1), 1.0 if lively else 0.0
-        share = min(1.0, 0.995 * share)
+                centre = left * left * left if lively else 0.2
+                target, second = centre * gap / count, 1.0 if lively else 0.0
+        share = 0.995 * share if 0.995 * share < 1.0 else 1.0
         if not (share > 1e-12 and largest(step) < np.inf):
             break  # no more progress than rounding
         for i in range(len(both)):

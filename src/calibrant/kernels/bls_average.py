@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 MOST_ODDS = 36.0
 #: a band is computed at about so many places
 BAND_PLACES = 256
+#: into how many parts what lies between two places beyond the cells is cut, for a band
+FINER = 16
 #: what a place without data weighs in the isotonic regression, beside a total of 1
 NO_WEIGHT = 1e-9
 #: with so many events the members have a quarter of the say in the base rate, the data the rest
@@ -140,11 +142,20 @@ def _grouped(f: Array, share: Array, groups: int) -> tuple[Array, Array]:
     return np.bincount(group, share * f, groups)[some] / weight[some], weight[some]
 
 
-def spread_out(a: Array, cells: AxisCells) -> NDArray[np.intp]:
-    """The indices of some 256 places among the cells, and of all places beyond them."""
-    low, high = np.searchsorted(a, cells.a[[0, -1]])
+def spread_out(a: Array, cells: AxisCells) -> Array:
+    """Some 256 of the places among the cells; all places beyond them, and more between those.
+
+    There the map is all but straight, and its band need not be.
+    """
+    first, last = cells.a[[0, -1]]
+    low, high = np.searchsorted(a, (first, last))
     among = np.linspace(low, min(high, len(a) - 1), BAND_PLACES).astype(np.intp)
-    return np.unique(np.concatenate((np.arange(low), among, np.arange(high, len(a)))))
+    places = a[np.unique(np.concatenate((np.arange(low), among, np.arange(high, len(a)))))]
+    left, right = places[:-1], places[1:]
+    outside = ((left < first) | (right > last)) & (right / 2 - left / 2 > 1e-290)
+    part = np.arange(1, FINER) / FINER
+    between = left[outside, None] * (1.0 - part) + right[outside, None] * part
+    return np.unique(np.concatenate((places, between.ravel())))
 
 
 def _nearest(a: Array, places: Array) -> NDArray[np.intp]:

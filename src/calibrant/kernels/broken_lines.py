@@ -17,9 +17,9 @@ from calibrant.kernels.banded_qp import row_values, settled, solve_rows
 from calibrant.kernels.candidates import with_room
 from calibrant.kernels.polyline import line_values
 from calibrant.kernels.trend_filter import (
+    Programme,
     block_sums,
     bounded,
-    interval_moments,
     objective,
     programme,
     sweep,
@@ -29,7 +29,6 @@ __all__ = ["Line", "Points"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Rows = tuple[Array, Array, Array, Index, Array, Array]
 
 #: the complementarity gap that the solver may leave on the candidates, relative to Σwz²
 INNER = 1e-12
@@ -129,17 +128,16 @@ class _Trial:
             return
         self.solve(self.begin(at, known))
 
-    def begin(self, at: Index, known: tuple[Index, Array]) -> Rows:
+    def begin(self, at: Index, known: tuple[Index, Array]) -> Programme:
         """Set up the programme on these candidates."""
         p = self.points
         self.at = at
-        self.moments: Array = interval_moments(p.x, p.w, p.z, p.sums, at, *known)
+        self.moments, rows = programme(p.x, p.w, p.z, p.sums, at, *known, self.lam, self.mu)
         self.u = np.zeros(len(at))
         self.bent = np.ones(len(at) - 2, dtype=bool)
         self.flat = np.zeros(len(at) - 1, dtype=bool)
         self.open = np.zeros(len(at) - 1, dtype=bool)  # flat, and not yet shown to be right
-        rows = programme(p.x, at, self.moments, self.lam, self.mu)
-        self.hess, self.grad = rows[:2]
+        self.hess, self.grad = rows.hess, rows.grad
         return rows
 
     def guess(self, at: Index, signs: Array, known: tuple[Index, Array]) -> bool:
@@ -155,8 +153,8 @@ class _Trial:
             at, signs = at[np.concatenate(([True], good, [True]))], signs[good]
         return False
 
-    def solve(self, rows: Rows) -> None:
-        low, mu, bends = rows[4], self.mu, len(self.at) - 2
+    def solve(self, rows: Programme) -> None:
+        low, mu, bends = rows.low, self.mu, len(self.at) - 2
         self.f, y, up, down, room = solve_rows(*rows, self.points.energy, INNER)
         self.u[1:-1] = y[:bends] / low[:bends] * self.lam
         # at a real bend the penalty is large and the price is close to λ
@@ -225,9 +223,9 @@ class _Trial:
         flat = np.zeros(piece[-1] + 1, dtype=bool)
         flat[piece[self.flat]] = True
         p, at, value = self.points, self.at[kept], self.f[kept]
-        moments = interval_moments(p.x, p.w, p.z, p.sums, at, self.at, self.moments)
-        rows = programme(p.x, at, moments, self.lam, self.mu)
-        signs = np.where(row_values(rows[2], rows[3], value) < 0.0, -1.0, 1.0)
+        old = self.at, self.moments
+        _, rows = programme(p.x, p.w, p.z, p.sums, at, *old, self.lam, self.mu)
+        signs = np.where(row_values(rows.coef, rows.start, value) < 0.0, -1.0, 1.0)
         if self.mu > 0.0:
             signs[len(at) - 2 :][flat] = 0.0
         better, good = settled(*rows, signs)
@@ -235,7 +233,7 @@ class _Trial:
             value = better
         df = len(at) - int(flat.sum())
         lines = [
-            Line(at, value, df, self.certified(at, value, *rows[:2])),
+            Line(at, value, df, self.certified(at, value, rows.hess, rows.grad)),
             Line(self.at, self.f, df, self.certified(self.at, self.f, self.hess, self.grad)),
         ]
         best = lines[0] if lines[0].gap <= max(FEW, lines[1].gap) else lines[1]

@@ -20,7 +20,8 @@ def log_likelihood(p: Array, n0: Array, n1: Array, least: float) -> float:
     """
     total, product = 0.0, 1.0
     for i in range(len(p)):
-        q = min(max(p[i], least), 1.0 - least)
+        q = p[i] if p[i] > least else least
+        q = q if q < 1.0 - least else 1.0 - least
         if n0[i] + n1[i] == 1.0 and n0[i] * n1[i] == 0.0:
             product *= q if n1[i] == 1.0 else 1.0 - q
             if product < 1e-200:

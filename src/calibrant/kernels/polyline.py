@@ -33,16 +33,11 @@ def _spread(x: Array, least: float, out: Index) -> int:
 
 
 def line_values(x: Array, at: Index, value: Array) -> Array:
-    """p at all points of the line through (x[at], value)."""
-    out = np.full(len(x), value[0])
-    _draw(x, at, value, out)
+    """p at all points of the line through (x[at], value), at[0] = 0 and at[-1] the last point."""
+    first, count = at[:-1], np.diff(at)
+    count[-1] += 1  # the last piece contains its right end
+    slope = np.diff(value) / np.diff(x[at])
+    out = x - np.repeat(x[first], count)
+    out *= np.repeat(slope, count)
+    out += np.repeat(value[:-1], count)
     return out
-
-
-@jit
-def _draw(x: Array, at: Index, value: Array, out: Array) -> None:
-    for j in range(len(at) - 1):
-        a, b = at[j], at[j + 1]
-        slope = (value[j + 1] - value[j]) / (x[b] - x[a])
-        for i in range(a, b + 1):
-            out[i] = value[j] + slope * (x[i] - x[a])

@@ -5,12 +5,14 @@ The programme itself, and how it is solved, is in `calibrant.kernels.broken_line
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels._jit import jit
 
-__all__ = ["block_sums", "bounded", "interval_moments", "objective", "programme", "sweep"]
+__all__ = ["Programme", "block_sums", "bounded", "objective", "programme", "sweep"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -27,65 +29,33 @@ def block_sums(x: Array, w: Array, z: Array) -> Array:
     return np.column_stack([np.add.reduceat(column, first) for column in columns])
 
 
-def interval_moments(
-    x: Array, w: Array, z: Array, sums: Array, at: Index, old: Index, known: Array
-) -> Array:
-    """Per interval between candidates: Σw(1−t)², Σwt(1−t), Σwt², Σwz(1−t), Σwzt with t from 0 to 1.
+class Programme(NamedTuple):
+    """The arguments of `solve_rows` for values at the candidates."""
 
-    An interval contains its left end; only the last contains its right end. Intervals that are
-    among the old ones are copied. Inside the others, whole blocks are taken from their sums.
-    """
-    out = np.empty((len(at) - 1, 5))
-    _add_moments(x, w, z, sums, at, old, known, out)
-    return out
-
-
-@jit
-def _add_moments(
-    x: Array, w: Array, z: Array, sums: Array, at: Index, old: Index, known: Array, out: Array
-) -> None:
-    k = 0
-    for j in range(len(at) - 1):
-        a, b = at[j], at[j + 1]
-        while k < len(old) - 1 and old[k] < a:
-            k += 1
-        if k < len(old) - 1 and old[k] == a and old[k + 1] == b and b < len(x) - 1:
-            for m in range(5):
-                out[j, m] = known[k, m]
-            continue
-        unit = 1.0 / (x[b] - x[a])
-        h00, h01, h11, g0, g1 = 0.0, 0.0, 0.0, 0.0, 0.0
-        i, end = a, b + 1 if j == len(at) - 2 else b
-        while i < end:
-            t, r = (x[i] - x[a]) * unit, (x[b] - x[i]) * unit
-            s0, t0 = w[i], w[i] * z[i]
-            block = i // BLOCK
-            i += 1
-            if block * BLOCK == i - 1 and block * BLOCK + BLOCK <= end:
-                i += BLOCK - 1
-                s0, t0 = sums[block, 0], sums[block, 3]
-                s1, s2 = sums[block, 1] * unit, sums[block, 2] * unit * unit
-                h00 += s2 - 2.0 * r * s1
-                h01 += (r - t) * s1 - s2
-                h11 += s2 + 2.0 * t * s1
-                g0 -= sums[block, 4] * unit
-                g1 += sums[block, 4] * unit
-            h00 += s0 * r * r
-            h01 += s0 * r * t
-            h11 += s0 * t * t
-            g0 += t0 * r
-            g1 += t0 * t
-        out[j, 0] = h00
-        out[j, 1] = h01
-        out[j, 2] = h11
-        out[j, 3] = g0
-        out[j, 4] = g1
+    hess: Array
+    grad: Array
+    coef: Array
+    start: Index
+    low: Array
+    high: Array
 
 
 def programme(
-    x: Array, at: Index, moments: Array, lam: float, mu: float
-) -> tuple[Array, Array, Array, Index, Array, Array]:
-    """The arguments of `solve_rows` for values at the candidates.
+    x: Array,
+    w: Array,
+    z: Array,
+    sums: Array,
+    at: Index,
+    old: Index,
+    known: Array,
+    lam: float,
+    mu: float,
+) -> tuple[Array, Programme]:
+    """Moments of the intervals between candidates, and the programme for values at the candidates.
+
+    The moments are Σw(1−t)², Σwt(1−t), Σwt², Σwz(1−t), Σwzt with t from 0 to 1. An interval
+    contains its left end; only the last contains its right end. Those of intervals that are among
+    the old ones are known. Inside the others, whole blocks are taken from their sums.
 
     There is a row for each bend and, if mu > 0, one for each step. The row of a bend says how far
     the chord of its neighbours lies above it: so no coefficient exceeds 1, however close they are.
@@ -93,19 +63,25 @@ def programme(
     n = len(at)
     bends = n - 2
     rows = bends + (n - 1 if mu > 0.0 else 0)
+    moments = np.empty((n - 1, 5))
     hess, coef, start = np.zeros((n, 2)), np.zeros((rows, 3)), np.arange(rows)
     grad, low, high = np.zeros(n), np.full(rows, mu), np.zeros(rows)
-    _write_programme(x, at, moments, lam, hess, grad, coef, low, high)
+    _write(x, w, z, sums, at, old, known, moments, lam, hess, grad, coef, low, high)
     if mu > 0.0:
         start[bends:] -= bends
         coef[bends:, 0], coef[bends:, 1] = -1.0, 1.0
-    return hess, grad, coef, start, low, high
+    return moments, Programme(hess, grad, coef, start, low, high)
 
 
 @jit
-def _write_programme(
+def _write(
     x: Array,
+    w: Array,
+    z: Array,
+    sums: Array,
     at: Index,
+    old: Index,
+    known: Array,
     moments: Array,
     lam: float,
     hess: Array,
@@ -115,18 +91,54 @@ def _write_programme(
     high: Array,
 ) -> None:
     """All but the rows of steps."""
+    k = 0
     for j in range(len(at) - 1):
+        a, b = at[j], at[j + 1]
+        width = x[b] - x[a]
+        while k < len(old) - 1 and old[k] < a:
+            k += 1
+        if k < len(old) - 1 and old[k] == a and old[k + 1] == b and b < len(x) - 1:
+            for m in range(5):
+                moments[j, m] = known[k, m]
+        else:
+            unit = 1.0 / width
+            h00, h01, h11, g0, g1 = 0.0, 0.0, 0.0, 0.0, 0.0
+            i, end = a, b + 1 if j == len(at) - 2 else b
+            while i < end:
+                t, r = (x[i] - x[a]) * unit, (x[b] - x[i]) * unit
+                s0, t0 = w[i], w[i] * z[i]
+                block = i // BLOCK
+                i += 1
+                if block * BLOCK == i - 1 and block * BLOCK + BLOCK <= end:
+                    i += BLOCK - 1
+                    s0, t0 = sums[block, 0], sums[block, 3]
+                    s1, s2 = sums[block, 1] * unit, sums[block, 2] * unit * unit
+                    h00 += s2 - 2.0 * r * s1
+                    h01 += (r - t) * s1 - s2
+                    h11 += s2 + 2.0 * t * s1
+                    g0 -= sums[block, 4] * unit
+                    g1 += sums[block, 4] * unit
+                h00 += s0 * r * r
+                h01 += s0 * r * t
+                h11 += s0 * t * t
+                g0 += t0 * r
+                g1 += t0 * t
+            moments[j, 0] = h00
+            moments[j, 1] = h01
+            moments[j, 2] = h11
+            moments[j, 3] = g0
+            moments[j, 4] = g1
         hess[j, 0] += moments[j, 0]
         hess[j + 1, 1] = moments[j, 1]
         hess[j + 1, 0] = moments[j, 2]
         grad[j] += moments[j, 3]
         grad[j + 1] = moments[j, 4]
         if j < len(at) - 2:
-            a, b = x[at[j + 1]] - x[at[j]], x[at[j + 2]] - x[at[j + 1]]
-            coef[j, 0] = b / (a + b)
+            after = x[at[j + 2]] - x[b]
+            coef[j, 0] = after / (width + after)
             coef[j, 1] = -1.0
-            coef[j, 2] = a / (a + b)
-            low[j] = high[j] = lam * (1.0 / a + 1.0 / b)
+            coef[j, 2] = width / (width + after)
+            low[j] = high[j] = lam * (1.0 / width + 1.0 / after)
 
 
 def sweep(
@@ -171,7 +183,7 @@ def _sweep(
             continue
         width = x[b] - x[a]
         slope = (f[j + 1] - f[j]) / width
-        least, most = min(f[j], f[j + 1]), max(f[j], f[j + 1])
+        least, most = (f[j], f[j + 1]) if slope > 0.0 else (f[j + 1], f[j])
         plain = least >= 0.0 and most <= 1.0
         inner = moments[j, 3] - moments[j, 0] * f[j] - moments[j, 1] * f[j + 1]
         q = (u[j + 1] - u[j]) / width - inner + w[a] * (z[a] - f[j])
@@ -183,7 +195,8 @@ def _sweep(
                 weight, wz = sums[block, 0], sums[block, 3]
                 reach = x[i + BLOCK - 1] - before
                 # q can rise by Σw(z − p)⁺ ≤ Σwz(1 − p) and fall by Σw(p − z)⁺ ≤ Σw(1 − z)p
-                turn = max(wz * (1.0 - least), (weight - wz) * most)
+                rise, fall = wz * (1.0 - least), (weight - wz) * most
+                turn = rise if rise > fall else fall
                 if abs(price) + reach * (abs(q) + turn) <= lam:
                     value = f[j] + slope * (x[i] - x[a])
                     pull = wz - value * weight - slope * sums[block, 1]  # Σw(z − p)

@@ -15,16 +15,22 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
-from calibrant.local.base import LocalCalibrator
+from calibrant.local.base import LocalCalibrator, LocalRows
+from calibrant.local.feature_judging import map_of, table_of
 from calibrant.local.interval_bins import IntervalBins, RowBins
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
+from calibrant.local.local_gate import kept_of_three
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
+from calibrant.local.tree_rule import TreeRounds
 
 __all__ = ["ACP"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+#: what is kept where bins help
+BINS = "bins"
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,10 @@ class ACP(LocalCalibrator):
         for a model that is a plain function. To pickle the whole, define it in a module: no lambda.
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
+    gate : bool, default=False
+        Whether bins are used only where they help: unless their Brier score on rows held out (5
+        folds) is ahead of the scores as they are and of `BLS` by more than two standard errors,
+        those are kept. `fit` then needs the intervals of its rows. The paper's method has no gate.
     replicates : int, default=200
         Refits of ``interval="bootstrap"``.
     random_state : int, RandomState or None, default=None
@@ -81,8 +91,10 @@ class ACP(LocalCalibrator):
 
     Attributes
     ----------
-    rule_ : IntervalBins
+    rule_ : IntervalBins, or TreeRounds of no trees where the gate keeps a map of the score
         The calibration scores and their weights, a value.
+    kept_ : {"bins", "BLS", "uncalibrated"}
+        What `calibrate` uses; always the first without ``gate``.
     classes_ : ndarray of shape (2,)
         The labels, sorted; the columns of `predict_proba`.
     pos_label_ : label
@@ -135,6 +147,7 @@ class ACP(LocalCalibrator):
             PassesTest((), "a function from a model and rows to (lower, upper)", callable),
         ),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
+        "gate": (OneOf((True, False)),),
         "replicates": (N_BOOT,),
         "weights": (WEIGHTS,),
         "random_state": (
@@ -144,7 +157,7 @@ class ACP(LocalCalibrator):
         ),
     }
 
-    rule_: IntervalBins
+    rule_: IntervalBins | TreeRounds
 
     def __init__(
         self,
@@ -153,6 +166,7 @@ class ACP(LocalCalibrator):
         scale: str = "probability",
         interval: str | Callable[[Any, Any], Any] = "auto",
         smoothing: str = "none",
+        gate: bool = False,
         replicates: int = 200,
         random_state: Any = None,
         weights: str = "importance",
@@ -163,13 +177,22 @@ class ACP(LocalCalibrator):
         self.scale = scale
         self.interval = interval
         self.smoothing = smoothing
+        self.gate = gate
         self.replicates = replicates
         self.random_state = random_state
         self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        scores: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+    ) -> Self:
         """Keep the scores, labels and weights, sorted and summed.
 
         Parameters
@@ -180,14 +203,42 @@ class ACP(LocalCalibrator):
             Labels: any two values.
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
+        lower, upper : array-likes of shape (n,), optional
+            The ends of each row's interval: for the gate, which judges by them.
         """
         rows = self._read(scores, y, sample_weight)
-        weight = None if (rows.weight == 1.0).all() else rows.weight
+        self.kept_ = self._gated(rows, lower, upper) if self.gate else BINS
+        if self.kept_ == BINS:
+            return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
+        return self._keep(TreeRounds.of_map(map_of(self.kept_, table_of(rows), self.weights)), rows)
+
+    def _bins_of(self, rows: LocalRows, some: Index) -> IntervalBins:
+        """The rule of some of the rows."""
+        weight = None if (rows.weight == 1.0).all() else rows.weight[some]
+        positive = rows.codes[some] == 1
         table = ScoreTable.from_rows(
-            door.Rows(rows.scores, rows.codes == 1, weight, rows.classes, rows.pos_label)
+            door.Rows(rows.scores[some], positive, weight, rows.classes, rows.pos_label)
         )
         pseudo = SMOOTHING[self.smoothing]
-        return self._keep(IntervalBins(table.scores, table.negative, table.positive, pseudo), rows)
+        return IntervalBins(table.scores, table.negative, table.positive, pseudo)
+
+    def _gated(self, rows: LocalRows, lower: Any, upper: Any) -> str:
+        """What is kept, by rows held out."""
+        if lower is None or upper is None:
+            raise InputError(
+                "ACP with a gate judges by the intervals of the rows that it is fitted to: pass "
+                "fit(scores, y, lower=..., upper=...), or leave gate out."
+            )
+        low, high = door.to_numbers(lower, "lower"), door.to_numbers(upper, "upper")
+        door.check_lengths(scores=len(rows.kept), lower=len(low))
+        door.check_lengths(scores=len(rows.kept), upper=len(high))
+        low, high = low[rows.kept], high[rows.kept]
+
+        def predict(train: Index, test: Index) -> Array:
+            inputs = RowInputs(lower=low[test], upper=high[test])
+            return self._bins_of(rows, train).bins(rows.scores[test], inputs).probability
+
+        return kept_of_three(rows, BINS, predict, None, self.weights)
 
     def fit_rows(
         self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
@@ -246,6 +297,11 @@ class ACP(LocalCalibrator):
         Scores are those that `predict_proba` takes, and ``on_range`` says the same.
         """
         clean = self._clean(scores, on_range)
+        if not isinstance(self.rule_, IntervalBins):
+            raise InputError(
+                f"the gate kept {self.kept_!r}, so that there are no bins. Use calibrate, or fit "
+                "with gate=False."
+            )
         return self.rule_.bins(clean, RowInputs(lower=lower, upper=upper))
 
     def companion(
@@ -285,8 +341,9 @@ class ACP(LocalCalibrator):
         given = train is None and hasattr(model, "predict_proba")  # nobody knows: trust it
         method = "auto" if train is None else train.method
         source = "predict_proba" if given else score_method(model, method)
-        fitted: IntervalBins | None = getattr(self, "rule_", None)
-        inside = fitted is None or (fitted.scores[0] >= 0 and fitted.scores[-1] <= 1)
+        fitted = getattr(self, "rule_", None)
+        known = fitted.scores if isinstance(fitted, IntervalBins) else (0.0, 1.0)
+        inside = known[0] >= 0 and known[-1] <= 1
         if source != "predict_proba" or not inside:
             raise ParameterError(
                 "ACP's own intervals are around probabilities, so the scores must be those of "

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.attribute_table import AttributeColumn, AttributeTable, Name, read_table, title
 from calibrant.data.json_facts import is_text, shown
 from calibrant.data.labels import plain
 from calibrant.errors import InputError, ParameterError
-from calibrant.local.attribute_table import AttributeColumn, AttributeTable, Name, read_table, title
 
 __all__ = ["MISSING", "UNSEEN", "Attribute", "CodedRows", "Schema"]
 
@@ -99,11 +99,16 @@ class Attribute:
         was = {isinstance(c, str) for c in self.categories or ()}
         came = {isinstance(v, str) for v in distinct}
         if was and came and not was & came:
-            names = {True: "words", False: "numbers"}
-            raise InputError(
-                f"{self.title} must hold {names[was.pop()]}, as in the calibration rows, but "
-                f"{names[came.pop()]} came (such as {distinct[0]!r}). Convert them."
-            )
+            raise self.other_family(words=was.pop(), example=distinct[0])
+
+    def other_family(self, *, words: bool, example: Any) -> InputError:
+        """What to say where all values that come are of the other family than the categories."""
+        numbers = "numbers or truth values"
+        was, came = ("words", numbers) if words else (numbers, "words")
+        return InputError(
+            f"{self.title} must hold {was}, as in the calibration rows, but {came} came (such as "
+            f"{example!r}). Convert them."
+        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class Schema:
 
     def read(self, features: Any) -> CodedRows:
         """Rows that come later, coded alike; other columns than at fit are refused."""
-        return self.code(self._arrange(read_table(features)))
+        return self.code(self.arrange(read_table(features)))
 
     def code(self, table: AttributeTable) -> CodedRows:
         """The columns as numbers and codes."""
@@ -153,7 +158,7 @@ class Schema:
             np.column_stack(codes) if codes else np.empty((n, 0), dtype=np.int32),
         )
 
-    def _arrange(self, table: AttributeTable) -> AttributeTable:
+    def arrange(self, table: AttributeTable) -> AttributeTable:
         """By name where both have names, and of one kind; else by place."""
         names = [a.name for a in self.attributes]
         known = table.names if self.named else None

@@ -17,9 +17,11 @@ from calibrant.data.score_range import OnRange, ScoreRange, check_range
 from calibrant.data.to_numpy import like_series, to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import check_header, document_of, fields_of
+from calibrant.estimators.fitted import Fitted, check_header, document_of, fields_of
 from calibrant.estimators.fitted_words import as_html, in_lines
 from calibrant.estimators.saved_labels import Label, check_labels, label_array
+from calibrant.export.tree_parts import TreeParts
+from calibrant.maps import Map
 
 __all__ = ["FORMAT", "LocalFitted", "RowInputs", "Rule", "check_two", "read_columns"]
 
@@ -56,6 +58,15 @@ class Rule(Frozen):
     @abstractmethod
     def n_classes(self) -> int:
         """How many columns the result has."""
+
+    @property
+    def only_map(self) -> Map | None:
+        """The map of the score that is all of the rule; None where it looks at more."""
+        return None
+
+    def tree_parts(self, facts: Any) -> TreeParts | None:
+        """Its trees, as exports take them, if it is made of trees."""
+        return None
 
     @abstractmethod
     def to_parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -188,6 +199,20 @@ class LocalFitted(Frozen):
 
     def _repr_html_(self) -> str:
         return as_html(in_lines(self, f"rule: {self.rule!r}"))
+
+    @property
+    def plain(self) -> Fitted | None:
+        """The same as a calibrator of the score alone, where the rule looks at nothing else."""
+        own = self.rule.only_map
+        if own is None:
+            return None
+        beside = (self.classes, self.pos_label, self.method, self.params, self.provenance)
+        return Fitted(own, *beside, self.score_range)
+
+    @property
+    def tree_parts(self) -> TreeParts | None:
+        """The trees of the rule as exports take them, if it has some."""
+        return None if self.rule.only_map is not None else self.rule.tree_parts(self)
 
     def to_fitted(self) -> LocalFitted:
         """Itself: what `save` asks of everything it is given."""

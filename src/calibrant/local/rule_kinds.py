@@ -5,7 +5,8 @@ from __future__ import annotations
 from calibrant.local.interval_bins import IntervalBins
 from calibrant.local.neighbours import Neighbours
 from calibrant.local.rule import Rule
+from calibrant.local.tree_rule import TreeRounds
 
 __all__ = ["KINDS"]
 
-KINDS: dict[str, type[Rule]] = {kind.kind: kind for kind in (IntervalBins, Neighbours)}
+KINDS: dict[str, type[Rule]] = {kind.kind: kind for kind in (IntervalBins, Neighbours, TreeRounds)}

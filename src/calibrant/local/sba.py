@@ -8,26 +8,33 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
+from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.frozen import own
 from calibrant.data.score_range import OnRange
 from calibrant.data.validation import check_lengths
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows
-from calibrant.local.attribute_table import read_table
 from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.choose_k import NeighbourShares, best, grid, leave_one_out
+from calibrant.local.feature_judging import map_of, table_of
+from calibrant.local.local_gate import kept_of_three
 from calibrant.local.nearest_rows import TIE
 from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
 from calibrant.local.relevance import given_weights, relevance
 from calibrant.local.rule import RowInputs
+from calibrant.local.tree_rule import TreeRounds
 
 __all__ = ["SimilarityBinning"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+#: what is kept where similar rows help
+NEIGHBOURS = "neighbours"
 
 
 class SimilarityBinning(LocalCalibrator):
@@ -62,12 +69,19 @@ class SimilarityBinning(LocalCalibrator):
         whole numbers, else a position.
     progress : bool, default=False
         Show a bar while neighbours are searched.
+    gate : bool, default=True
+        Whether neighbours are used only if they help (two classes only). They are compared on 5
+        folds with the scores and with `BLS`. Unless they are ahead of both in the Brier score by
+        more than two standard errors, the scores or the curve are kept. The paper's method is
+        ``gate=False``.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
-    rule_ : Neighbours
+    rule_ : Neighbours, or TreeRounds of no trees where the gate keeps a map of the score
         The distinct calibration rows and the metric: a value.
+    kept_ : {"neighbours", "BLS", "uncalibrated"}
+        What `calibrate` uses; always the first without ``gate``.
     k_ : int
         The k given or chosen.
     k_losses_ : dict of int to float, or None
@@ -129,7 +143,7 @@ class SimilarityBinning(LocalCalibrator):
 
     >>> scores, y = [0.5] * 6, [0, 0, 0, 1, 1, 1]
     >>> colour = [["red"], ["red"], ["red"], ["red"], ["blue"], ["blue"]]
-    >>> c = SimilarityBinning(k=2).fit(scores, y, features=colour)
+    >>> c = SimilarityBinning(k=2, gate=False).fit(scores, y, features=colour)
     >>> c.calibrate([0.5, 0.5], features=[["red"], ["blue"]]).tolist()
     [0.25, 1.0]
     """
@@ -144,9 +158,10 @@ class SimilarityBinning(LocalCalibrator):
         "smoothing": (OneOf(tuple(SMOOTHING)),),
         "use_scores": (OneOf((True, False)),),
         "progress": (OneOf((True, False)),),
+        "gate": (OneOf((True, False)),),
     }
 
-    rule_: Neighbours
+    rule_: Neighbours | TreeRounds
 
     def __init__(
         self,
@@ -159,6 +174,7 @@ class SimilarityBinning(LocalCalibrator):
         use_scores: bool = True,
         nominal: Any = None,
         progress: bool = False,
+        gate: bool = True,
         weights: str = "importance",
         pos_label: Any = None,
         classes: Any = None,
@@ -171,6 +187,7 @@ class SimilarityBinning(LocalCalibrator):
         self.use_scores = use_scores
         self.nominal = nominal
         self.progress = progress
+        self.gate = gate
         self.weights = weights
         self.pos_label = pos_label
         self.classes = classes
@@ -214,7 +231,11 @@ class SimilarityBinning(LocalCalibrator):
                 shares = NeighbourShares.of_rows(cell, rows.codes, rows.weight, owners)
         n = len(rows.codes) if shares is None else shares.owners
         rule, losses = self._choose(self._rule(schema, cells, counts, weight * times, n), shares, n)
-        self._keep(rule, rows)
+        self.kept_ = self._gated(rows, table, groups)
+        if self.kept_ == NEIGHBOURS:
+            self._keep(rule, rows)
+        else:
+            self._keep(TreeRounds.of_map(map_of(self.kept_, table_of(rows), self.weights)), rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
         self.n_features_in_ = len(schema)
@@ -223,6 +244,29 @@ class SimilarityBinning(LocalCalibrator):
         if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
             self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
         return self
+
+    def _gated(self, rows: LocalRows, table: AttributeTable, groups: Any) -> str:
+        """What is kept; neighbours where nobody asks."""
+        if not self.gate or len(rows.classes) > 2:
+            return NEIGHBOURS
+
+        def predict(train: Index, test: Index) -> Array:
+            learn, judge = np.zeros((2, len(rows.codes)), dtype=bool)
+            learn[train], judge[test] = True, True
+            one = clone(self).set_params(gate=False, pos_label=None, classes=[0, 1])
+            given = rows.given[learn]
+            one.fit(
+                rows.scores[learn],
+                rows.codes[learn],
+                features=table.take(learn),
+                sample_weight=given,
+            )
+            asked = {"features": table.take(judge), "on_range": "allow"}
+            p = np.empty(len(rows.codes))
+            p[judge] = one.predict_proba(rows.scores[judge], **asked)[:, 1]
+            return p[test]
+
+        return kept_of_three(rows, NEIGHBOURS, predict, groups, self.weights)
 
     def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
@@ -303,6 +347,8 @@ class SimilarityBinning(LocalCalibrator):
         return self._predict(scores, RowInputs(features=features), on_range)
 
     def _apply(self, scores: Array, rows: RowInputs) -> Array:
+        if isinstance(self.rule_, TreeRounds):
+            return self.rule_(scores, rows)
         return self.rule_(scores, rows, progress=self.progress)
 
     def fit_rows(

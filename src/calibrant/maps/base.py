@@ -96,8 +96,8 @@ class Map(Frozen):
         return None
 
     @property
-    def segments(self) -> tuple[str | int, ...] | None:
-        """The segments that the map knows; None where it has one map for all rows."""
+    def segments(self) -> tuple[Any, ...] | None:
+        """The segments that the map knows, or None; those of several columns are tuples."""
         return None
 
     @property

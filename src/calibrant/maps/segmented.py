@@ -1,4 +1,7 @@
-"""One map per segment, shrunk to a common one, which is also the fallback for all others."""
+"""One map per segment, shrunk to a common one, which is also the fallback for all others.
+
+With several columns a segment is shrunk to the coarser one that it is a part of.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.json_facts import fits_64_bits, is_text, shown
-from calibrant.data.segment_keys import Key, find_segments, segment_codes
+from calibrant.data.segment_keys import (
+    Key,
+    KeyPath,
+    SegmentKey,
+    find_segments,
+    finest,
+    segment_codes,
+    segment_columns,
+)
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map
 from calibrant.maps.chain import Chain
@@ -28,42 +39,54 @@ __all__ = ["Segmented"]
 Index = NDArray[np.intp]
 
 
-def _keys(keys: Any) -> tuple[Key, ...]:
-    """Keys that a file can hold. Integers have at most 64 bits: longer ones would be slow to
-    hash."""
-    made = (keys,) if isinstance(keys, (str, int)) else tuple(keys)
-    for key in made:
-        fine = type(key) is int and fits_64_bits(key)
-        if isinstance(keys, (str, int)) or not (fine or (type(key) is str and is_text(key))):
+def _keys(keys: Any) -> tuple[SegmentKey, ...]:
+    """Keys that a file can hold, or tuples of them. Integers have at most 64 bits: longer ones
+    would be slow to hash."""
+    alone = isinstance(keys, (str, int))
+    made = (keys,) if alone else tuple(keys)
+    nested = tuple(tuple(k) if isinstance(k, (list, tuple)) else k for k in made)
+    for key in nested:
+        parts = key if isinstance(key, tuple) else (key,)
+        if alone or not parts or not all(map(_fits, parts)):
             raise InputError(
                 "the keys of a segmented map must be a sequence of strings or integers of 64 bits, "
-                f"but {shown(key)} came."
+                f"or of tuples of these, but {shown(key)} came."
             )
-    return made
+    return nested
+
+
+def _fits(key: Any) -> bool:
+    return (type(key) is int and fits_64_bits(key)) or (type(key) is str and is_text(key))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segmented(Map):
     """λᵢ · maps[i] + (1 − λᵢ) · default in segment keys[i], ``default`` in all other segments.
 
+    With several columns keys are tuples, such as ("fr",) and ("fr", "card"), and a segment has
+    its coarser one in place of the default: λᵢ · maps[i] + (1 − λᵢ) · what its coarser segment
+    gives. A row has the finest segment that is known.
+
     Parameters
     ----------
     default : map of one score
         For every segment that has no key, and what the others are shrunk to.
-    keys : tuple of str or int
+    keys : tuple of str or int, or of tuples of them
         The segments. ``1`` and ``"1"`` are two of them.
     maps : tuple of maps of one score, one per key
     weights : array of λ in [0, 1], one per key, optional
         Without it all are 1.
     input : {"score", "default"}, default="score"
-        What ``maps`` take: the score itself, or what ``default`` makes of it.
-    default_keys : tuple of str or int, optional
-        Segments that the fit has seen, but that use ``default``. Listing them tells them from new
-        segments.
+        What ``maps`` take: the score itself, or what ``default`` (with several columns: the
+        coarser segment) makes of it.
+    default_keys : tuple of str or int, or of tuples of them, optional
+        Segments that the fit has seen, but that use ``default`` (the coarser segment). Listing
+        them tells them from new segments.
 
     Notes
     -----
-    Rows are brought together by segment with one sort: O(n log n), and one call of each map.
+    Rows are brought together by segment with one sort for each column: O(n log n), and one call of
+    each map.
 
     Examples
     --------
@@ -76,11 +99,14 @@ class Segmented(Map):
     [0.5]
     >>> Segmented(c(0.5), ("fr",), (c(0.1),), [0.75])([1.0, 1.0], ["fr", "it"]).round(6).tolist()
     [0.2, 0.5]
+    >>> two = Segmented(c(0.5), (("fr",), ("fr", "card")), (c(0.1), c(0.2)))
+    >>> two([1.0, 1.0, 1.0], [["fr", "fr", "it"], ["card", "loan", "card"]]).tolist()
+    [0.2, 0.1, 0.5]
     """
 
     kind: ClassVar[str] = "segmented"
-    #: version 1 had neither weights nor input, version 2 no default_keys
-    version: ClassVar[int] = 3
+    #: version 1 had neither weights nor input, version 2 no default_keys, version 3 one column
+    version: ClassVar[int] = 4
 
     default: Map = field(metadata=one_map("the default of a segmented map"))
     keys: tuple[Any, ...] = field(metadata=read_by(_keys))
@@ -92,6 +118,13 @@ class Segmented(Map):
     default_keys: tuple[Any, ...] = field(default=(), metadata=read_by(_keys))
 
     def _check(self) -> None:
+        if len({isinstance(key, tuple) for key in self.seen}) > 1 or (
+            isinstance(next(iter(self.seen), ""), tuple) and self.columns < 2
+        ):
+            raise InputError(
+                "the keys of a segmented map must be all plain, or all tuples of which some have "
+                f"two values or more, but {shown(self.seen[:8])} came."
+            )
         if len(self.keys) != len(self.maps) or len(set(self.keys)) != len(self.keys):
             raise InputError(
                 "a segmented map needs one map per key, and each key once, but "
@@ -108,10 +141,23 @@ class Segmented(Map):
                 raise InputError("a segmented map needs one weight per key, or none at all.")
             in_unit(self.weights, "segment weights")
 
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"version": 3 if self.columns == 1 else 4}
+
     @property
-    def seen(self) -> tuple[Key, ...]:
+    def seen(self) -> tuple[SegmentKey, ...]:
         """All segments that are known, whether they have a map of their own or the default."""
         return self.keys + self.default_keys
+
+    @property
+    def columns(self) -> int:
+        """How many columns say which segment a row is in."""
+        return max((len(key) for key in self.seen if isinstance(key, tuple)), default=1)
+
+    @property
+    def _paths(self) -> list[KeyPath]:
+        """All known segments as tuples, also with one column."""
+        return [key if isinstance(key, tuple) else (key,) for key in self.seen]
 
     def __call__(self, scores: ArrayLike, segments: Any = None) -> Array:
         s = np.asarray(scores, dtype=np.float64)
@@ -120,26 +166,41 @@ class Segmented(Map):
         return self.of_codes(s, self.find(segments))
 
     def find(self, segments: Any) -> Index:
-        """The number of each row's segment among those `seen`; how many these are if it is new."""
-        codes = find_segments(segments, {key: i for i, key in enumerate(self.seen)})
-        if self.seen and (codes == len(self.seen)).all():
-            self._check_kind(segments)
+        """The number of each row's segment among those `seen`; how many these are if it is new.
+
+        With several columns: of the finest segment that is known.
+        """
+        given = segment_columns(segments)
+        codes = find_segments(given, {key: i for i, key in enumerate(self.seen)}, self.columns)
+        if self.seen and self.is_new(codes).all():
+            self._check_kind(given)
         return codes
+
+    def is_new(self, codes: Index) -> NDArray[np.bool_]:
+        """Which rows have a segment that is not known, or not in all of its columns."""
+        count = self.columns
+        new = [isinstance(key, tuple) and len(key) < count for key in self.seen]
+        return np.array([*new, True])[codes]
 
     by_segment = __call__
 
-    def _check_kind(self, segments: Any) -> None:
+    def _check_kind(self, segments: list[Any]) -> None:
         """Refuse text where the keys are numbers, and numbers where they are text: no row would
         match."""
-        values = segment_codes(segments)[0]
-        seen = self.seen
-        words, keys = ({isinstance(key, str) for key in found} for found in (values, seen))
-        if values and not words & keys:
-            are, came = ("text", "numbers") if keys == {True} else ("numbers", "text")
-            raise InputError(
-                f"segments must be {are}, as the {len(seen)} known ones are (such as "
-                f"{seen[0]!r}), but {came} came (such as {values[0]!r}). Convert the column."
-            )
+        for at, column in enumerate(segments):
+            values, seen = segment_codes(column)[0], self.values(at)
+            words, keys = ({isinstance(key, str) for key in found} for found in (values, seen))
+            if values and seen and not words & keys:
+                are, came = ("text", "numbers") if keys == {True} else ("numbers", "text")
+                where = f" (column {at + 1})" if len(segments) > 1 else ""
+                raise InputError(
+                    f"segments{where} must be {are}, as the {len(seen)} known ones are (such as "
+                    f"{seen[0]!r}), but {came} came (such as {values[0]!r}). Convert the column."
+                )
+
+    def values(self, column: int) -> tuple[Key, ...]:
+        """The values that known segments have in one of their columns, each once."""
+        return tuple(dict.fromkeys(path[column] for path in self._paths if len(path) > column))
 
     def of_codes(self, s: Array, codes: Index) -> Array:
         """Probabilities of scores whose segments were found by `find`."""
@@ -147,9 +208,29 @@ class Segmented(Map):
             raise InputError(
                 f"segments must name one segment per score, but {codes.shape} came for {s.shape}."
             )
+        result = self.default(s)
+        for own in self._levels():
+            result = self._with_own(own[codes], s, result)
+        return result
+
+    def _levels(self) -> list[Index]:
+        """For each column the number of the map that segments `seen` (and new ones) have by it;
+        how many maps there are where they have none."""
+        n, size = len(self.keys), len(self.seen)
+        if self.columns == 1:
+            return [np.minimum(np.arange(size + 1), n)]
+        place = {key: i for i, key in enumerate(self.keys)}
+        return [
+            np.array(
+                [place.get(path[:j], n) if len(path) >= j else n for path in self._paths] + [n],
+                dtype=np.intp,
+            )
+            for j in range(1, self.columns + 1)
+        ]
+
+    def _with_own(self, codes: Index, s: Array, common: Array) -> Array:
+        """The values of rows by the maps of one column; ``common`` where a row has none."""
         n = len(self.keys)
-        codes = np.minimum(codes, n)  # all others have the default
-        common = self.default(s)
         taken = common if self.input == "default" else s
         # small integers sort in linear time
         order = np.argsort(codes.astype(np.min_scalar_type(n)), kind="stable")
@@ -166,7 +247,7 @@ class Segmented(Map):
     # --- what is known of it ----------------------------------------------------------------------
 
     @property
-    def segments(self) -> tuple[Key, ...]:
+    def segments(self) -> tuple[SegmentKey, ...]:
         return self.seen
 
     @property
@@ -187,19 +268,20 @@ class Segmented(Map):
         axis = scores = start(target, input)
         default = self.default.simple
         common = Variable(default.lowered(axis))
-        maps: Sequence[Map] = self.maps
+        parts = [self._part(i) for i in range(len(self.keys))]
+        maps: Sequence[Map] = [own for own, _ in parts]
         if self.input == "default":
             if isinstance(default, Piecewise) and default.is_step:
                 maps = [default.then(own) for own in maps]
             else:
                 axis = axis.after(common, self.default, self.default.of_logit)
         members = tuple(own.lowered(axis) for own in maps)
-        shares = np.ones(len(maps)) if self.weights is None else self.weights
+        shares = np.array([share for _, share in parts], dtype=np.float64)
 
         def whole(i: int) -> Node:
             return self.member(self.keys[i]).lowered(scores)
 
-        return BySegment(common, self.keys, members, shares, whole)
+        return BySegment(common, self.keys, members, shares, whole, self.columns)
 
     def shifted(self, factor: Array) -> Map:
         """Mixes each segment's map with the default first: a mixture of shifted maps is another
@@ -220,22 +302,57 @@ class Segmented(Map):
         """The decision of segment i, by the arithmetic of `of_codes`: its last bits decide."""
 
         def function(s: Array) -> Array:
-            common = self.default(s)
-            own = self.maps[i](common if self.input == "default" else s)
-            return self._mixed(i, own, common)
+            return self.of_codes(s, np.full(s.shape, i, dtype=np.intp))
 
         return decided_by(self.member(self.keys[i]), threshold, function)
+
+    # --- the map of one segment -------------------------------------------------------------------
+
+    def _path(self, i: int) -> list[int]:
+        """The segments with maps of their own that segment i is a part of, itself the last."""
+        key = self.keys[i]
+        if not isinstance(key, tuple):
+            return [i]
+        place = {other: j for j, other in enumerate(self.keys)}
+        return [place[key[:j]] for j in range(1, len(key) + 1) if key[:j] in place]
+
+    def _share(self, i: int) -> float:
+        return 1.0 if self.weights is None else float(self.weights[i])
+
+    def _part(self, i: int) -> tuple[Map, float]:
+        """A map and its share λ so that segment i has λ · map + (1 − λ) · default; the map takes
+        what `maps` take."""
+        path = self._path(i)
+        if len(path) == 1:
+            return self.maps[i], self._share(i)
+        if self.input == "default":
+            return Chain(tuple(self._step(j) for j in path)), 1.0
+        shares, left = [], 1.0  # how much each map of the path counts, and what is left to coarser
+        for j in reversed(path):
+            shares.append(left * self._share(j))
+            left *= 1.0 - self._share(j)
+        used = [(share, self.maps[j]) for share, j in zip(shares, reversed(path), strict=True)]
+        used = [(share, own) for share, own in used if share > 0.0]
+        if len(used) < 2:
+            share, own = used[0] if used else (0.0, self.maps[i])
+            return own, share
+        total = sum(share for share, _ in used)
+        members = tuple(own for _, own in used)
+        return Mixture(np.array([share / total for share, _ in used]), members), min(total, 1.0)
+
+    def _step(self, j: int) -> Map:
+        """What segment j makes of what its coarser segment gives."""
+        share = self._share(j)
+        if share == 1.0:
+            return self.maps[j]
+        return Mixture(np.array([share, 1.0 - share]), (self.maps[j], Identity()))
 
     def _whole(self, i: int) -> Map:
         """The map of segment i on its own, with the default written at most once."""
         if self.input == "score":
             return self.member(self.keys[i])
-        share = 1.0 if self.weights is None else float(self.weights[i])
-        if share == 1.0:
-            return Chain((self.default, self.maps[i]))
-        # both read what the default gives, so the share of the default is that number itself
-        both = Mixture(np.array([share, 1.0 - share]), (self.maps[i], Identity()))
-        return Chain((self.default, both))
+        # each step reads what the one before gives, so a share of it is that number itself
+        return Chain((self.default, *(self._step(j) for j in self._path(i))))
 
     def __repr__(self) -> str:
         kinds = sorted({type(member).__name__ for member in self.maps})
@@ -243,26 +360,28 @@ class Segmented(Map):
         return f"Segmented({len(self.keys)} segments{members}, default={self.default!r})"
 
     def _mixed(self, i: int, own: Array, common: Array) -> Array:
-        if self.weights is None or self.weights[i] == 1.0:
+        share = self._share(i)
+        if share == 1.0:
             return own
-        share = float(self.weights[i])
         return np.asarray(share * own + (1.0 - share) * common)
 
-    def member(self, key: Key | None = None) -> Map:
+    def member(self, key: SegmentKey | None = None) -> Map:
         """The map of one segment (None, or a key that is not known: the default) on its own.
+
+        With several columns ``key`` is a tuple, and a part of it is enough: ("fr",).
 
         >>> from calibrant.maps import Identity, Piecewise
         >>> m = Segmented(Identity(), (7,), (Piecewise.constant(0.1),), [0.5])
         >>> m.member(7)([0.3]).tolist() == m([0.3], [7]).tolist()
         True
         """
-        if key not in self.keys:
+        place = {own: i for i, own in enumerate(self.keys)}
+        i = finest(key, place) if isinstance(key, tuple) else place.get(key, len(place))
+        if i == len(place):
             return self.default
-        i = self.keys.index(key)
-        own: Map = self.maps[i]
+        own, share = self._part(i)
         if self.input == "default":
             own = Chain((self.default, own))
-        share = 1.0 if self.weights is None else float(self.weights[i])
         if share == 1.0:
             return own
         return Mixture(np.array([share, 1.0 - share]), (own, self.default))

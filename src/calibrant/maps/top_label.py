@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.data.distributions import row_blocks
 from calibrant.data.json_facts import shown
-from calibrant.data.score_matrix import row_blocks
 from calibrant.errors import InputError
 from calibrant.maps.base import Array, Map, VectorMap
 from calibrant.maps.checks import number, read_by, word

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.metrics.binned_errors import ece, mce
 from calibrant.metrics.calbin_windows import calbin
+from calibrant.metrics.combined_test import CalibrationTest, calibration_test
 from calibrant.metrics.cox import Cox, cox
 from calibrant.metrics.cumulative import ECCE, ecce
 from calibrant.metrics.decisions import Profit, profit
@@ -17,6 +18,8 @@ from calibrant.metrics.goodness import (
     hosmer_lemeshow,
     spiegelhalter,
 )
+from calibrant.metrics.group_errors import multicalibration
+from calibrant.metrics.group_results import GroupError, Multicalibration
 from calibrant.metrics.hull import (
     Corp,
     FlachMatsubara,
@@ -43,14 +46,17 @@ from calibrant.other_words import our_measure
 __all__ = [
     "ECCE",
     "ICI",
+    "CalibrationTest",
     "Corp",
     "Cox",
     "DeGrootFienberg",
     "ECETest",
     "Evaluation",
     "FlachMatsubara",
+    "GroupError",
     "HosmerLemeshow",
     "LossDifference",
+    "Multicalibration",
     "MulticlassEvaluation",
     "MultilabelMeasures",
     "Murphy",
@@ -64,6 +70,7 @@ __all__ = [
     "brier",
     "calbin",
     "calibration_loss",
+    "calibration_test",
     "classwise_ece",
     "classwise_mce",
     "corp",
@@ -79,6 +86,7 @@ __all__ = [
     "log_loss",
     "loss_difference",
     "mce",
+    "multicalibration",
     "multilabel_measures",
     "murphy",
     "net_benefit",

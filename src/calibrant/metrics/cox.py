@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from calibrant.data.score_table import ScoreTable
@@ -17,7 +18,9 @@ from calibrant.metrics.interval_formulas import Span
 from calibrant.metrics.weighted_cells import impossible, residuals, squares, table_for_test
 from calibrant.result_tables import Readable
 
-__all__ = ["Cox", "cox"]
+__all__ = ["Cox", "cox", "score_directions"]
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,13 +150,26 @@ def _score_test(table: ScoreTable) -> tuple[float, int]:
     """SᵀV⁻¹S of the residuals along 1 and the log-odds, and its degrees of freedom."""
     if not len(table):
         return 0.0, 0
+    directions = score_directions(table)
+    along = [float(residuals(table) @ each) for each in directions]
+    return sum(each * each for each in along), len(directions)  # each**2 may be an OverflowError
+
+
+def score_directions(table: ScoreTable) -> list[Array]:
+    """Two directions at most, whose squared products with the residuals sum to SᵀV⁻¹S.
+
+    Each product has variance 1, and they are uncorrelated, if the predictions are right.
+    """
     p = table.scores
     variance = squares(table) * p * (1.0 - p)
+    whole = float(variance.sum())
+    if whole == 0.0:
+        return []
     z = logit(p)
-    z = z - float(variance @ z) / float(variance.sum())  # then the two sums are independent
-    left = residuals(table)
-    first = float(left.sum()) ** 2 / float(variance.sum())
+    z = z - float(variance @ z) / whole  # then the two sums are independent
+    level = np.full(len(p), 1.0 / math.sqrt(whole))
     spread = float(variance @ z**2)
-    if spread <= 1e-18 * float(variance.sum()) * (1.0 + float(np.abs(logit(p)).max()) ** 2):
-        return first, 1
-    return first + float(left @ z) ** 2 / spread, 2
+    inner = variance > 0.0
+    if spread <= 1e-18 * whole * (1.0 + float(np.abs(logit(p[inner])).max()) ** 2):
+        return [level]
+    return [level, z / math.sqrt(spread)]

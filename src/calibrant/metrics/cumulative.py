@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from calibrant.metrics.arguments import read_table
+from calibrant.data.score_table import ScoreTable
+from calibrant.metrics.arguments import check_whole, read_generator, read_table
+from calibrant.metrics.redrawn_labels import EXACT, CellRows, redrawn_cells, share_as_far
 from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
 __all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
+
+Array = NDArray[np.float64]
 
 #: numbers of the terms of a series; where a series is used, its 40th term is below 1e-300
 TERMS = np.arange(1, 41, dtype=np.float64)
@@ -35,6 +40,8 @@ class ECCE(Readable):
         same unit.
     range_p_value, maximum_p_value : float
         The chance of at least this range, or maximum, if the predictions are right.
+    replicates : int or None
+        How many times the labels were redrawn for that; None where a Brownian motion tells it.
     """
 
     range: float
@@ -42,6 +49,7 @@ class ECCE(Readable):
     sigma: float
     range_p_value: float
     maximum_p_value: float
+    replicates: int | None = None
 
     @property
     def range_statistic(self) -> float:
@@ -63,6 +71,8 @@ def ecce(
     y: Any,
     p: Any = None,
     *,
+    replicates: int | None = 1000,
+    random_state: Any = 0,
     sample_weight: Any = None,
     weights: str = "importance",
     pos_label: Any = None,
@@ -77,6 +87,11 @@ def ecce(
         Labels, any two values; or a table whose scores are the probabilities (then p is left out).
     p : array-like of shape (n,), (n, 1) or (n, 2)
         Predicted probabilities of the positive class, or a binary predict_proba.
+    replicates : int or None, default=1000
+        How many times labels are redrawn from p for the p-values, which are at least
+        1/(replicates + 1). None: the p-values of a Brownian motion, without chance.
+    random_state : int, Generator or None, default=0
+        The seed of the redrawing: the same seed, the same answer.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
@@ -88,20 +103,22 @@ def ecce(
     Notes
     -----
     In the order of p, F_k = Σ_{i ≤ k} wᵢ(yᵢ − pᵢ)/Σw with F₀ = 0; range = max F − min F and maximum
-    = max |F|. If the predictions are right, F/σ with σ² = Σw²p(1 − p)/(Σw)² comes near a Brownian
-    motion B on [0, 1], so that for large n
+    = max |F|. Ties are taken together: F is only looked at between distinct predictions.
+
+    Labels are redrawn y*ᵢ ~ Bernoulli(pᵢ), and p-value = (1 + #{range* ≥ range})/(R + 1), valid for
+    every n and distribution of p; the same for the maximum. O(R·D), so that with R·D above 2·10⁷
+    (more than 20,000 distinct predictions) or ``replicates=None`` the limit is taken instead. If
+    the predictions are right, F/σ with σ² = Σw²p(1 − p)/(Σw)² comes near a Brownian motion, and
 
     P(range/σ > x) → 8 Σ_k (−1)^{k−1} k Q(kx), P(maximum/σ > x) → 4 Σ_k (−1)^k Q((2k + 1)x),
 
     Q the upper tail of the normal distribution; for small x the equivalent series that converges
-    there is taken, so that both are exact to 1e-12 everywhere. Ties are taken together: F is only
-    looked at between distinct predictions. O(D) after the table.
-
-    A walk of n steps reaches less far than a Brownian motion, so for few rows or few distinct
-    predictions the p-values are too large, and the test is cautious. It is not where less than one
-    positive (or negative) is expected in all: a single one that comes is then far out on a normal
-    scale (with 0.1 expected, 9 % of false alarms at the 5 % level and at the 1 % level). Something
-    that happened at probability 0 or 1 makes both p-values 0.
+    there is taken, so that both are exact to 1e-12 everywhere. A walk of few steps reaches less far
+    than a Brownian motion: by the limit, few distinct predictions give p-values that are too large
+    (with three of them 1.4 % of false alarms at the 5 % level). They are too small
+    where less than one positive (or negative) is expected in all: with 0.1 expected, a single one
+    that comes gives 9 % of false alarms. Something that happened at probability 0 or 1 makes both
+    p-values 0.
 
     It misleads: errors of one sign that are spread thinly over all predictions weigh as much as
     a large error in a narrow interval; and it says that something is wrong, not where. Look at the
@@ -122,15 +139,39 @@ def ecce(
     >>> result.p_value > 0.05
     True
     """
+    if replicates is not None:
+        check_whole("replicates", replicates, 1)
+    random = read_generator(random_state)
     table = table_for_test(read_table(y, p, sample_weight, pos_label), weights)
-    path = np.append(0.0, np.cumsum(residuals(table))) / table.total
-    reach, top = float(path.max() - path.min()), float(np.abs(path).max())
-    sigma = deviation(table) / table.total
+    total, cells = table.total, len(table)
+    reach, top = (float(found[0]) / total for found in _reaches(residuals(table)[None, :]))
+    sigma = deviation(table) / total
+    redrawn = replicates if replicates is not None and replicates * cells <= EXACT else None
     if impossible(table):
-        return ECCE(reach, top, sigma, 0.0, 0.0)
-    return ECCE(
-        reach, top, sigma, range_beyond(_ratio(reach, sigma)), maximum_beyond(_ratio(top, sigma))
-    )
+        beyond = 0.0, 0.0
+    elif redrawn is None:
+        beyond = range_beyond(_ratio(reach, sigma)), maximum_beyond(_ratio(top, sigma))
+    else:
+        ranges, tops = _redrawn(table, redrawn, random)
+        beyond = share_as_far(ranges / total, reach), share_as_far(tops / total, top)
+    return ECCE(reach, top, sigma, *beyond, redrawn)
+
+
+def _reaches(left: Array) -> tuple[Array, Array]:
+    """The range and the largest absolute value of the cumulative sums of each row, from 0 on."""
+    path = np.cumsum(left, axis=1)
+    high, low = np.maximum(path.max(axis=1), 0.0), np.minimum(path.min(axis=1), 0.0)
+    return high - low, np.maximum(high, -low)
+
+
+def _redrawn(
+    table: ScoreTable, replicates: int, random: np.random.Generator
+) -> tuple[Array, Array]:
+    """Range and maximum of each redrawing."""
+    rows = CellRows.of(table)
+    expected = rows.moment(1) * rows.p
+    found = [_reaches(drawn - expected) for drawn in redrawn_cells(rows, replicates, random)]
+    return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
 
 
 def _ratio(value: float, sigma: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import erf
 
 from calibrant.data.score_table import ScoreTable
@@ -21,9 +22,12 @@ from calibrant.metrics.weighted_cells import (
     table_for_test,
 )
 
-__all__ = ["ErrorRule", "folded_mean"]
+__all__ = ["ROUNDING", "ErrorRule", "folded_mean", "without_chance"]
 
 Array = NDArray[np.float64]
+
+#: equal errors may differ by this much from rounding
+ROUNDING = 1e-12
 
 
 class ErrorRule(NamedTuple):
@@ -104,3 +108,21 @@ def folded_mean(mean: Array, sd: Array) -> Array:
     far = np.where(some, np.minimum(mean, 100.0 * sd), 1.0) / np.where(some, sd, 1e-2)
     tail = np.exp(-0.5 * far**2)  # beyond 100 σ it adds nothing
     return np.asarray(mean * erf(far / math.sqrt(2.0)) + sd * math.sqrt(2.0 / math.pi) * tail)
+
+
+def without_chance(value: float, gaps: Array, chance: Array) -> float:
+    """c·error, with the c for which gaps c·g plus chance are expected to give the error seen.
+
+    ``gaps`` and ``chance``: each bin's share of the error, and of its mean under redrawing. Chance
+    is taken for normal, with the standard deviation chance·√(π/2).
+    """
+    if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7
+        return 0.0
+    some = chance > 0.0
+    fixed, g, e = gaps[~some].sum(), gaps[some], chance[some]
+
+    def above(scale: float) -> float:
+        blurred = folded_mean(scale * g, e * np.sqrt(np.pi / 2.0))
+        return float(blurred.sum() + scale * fixed - value)
+
+    return float(value * brentq(above, 0.0, 1.0)) if above(1.0) > 0.0 else value

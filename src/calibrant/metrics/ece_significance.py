@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from calibrant.metrics.arguments import (
     check_number,
@@ -18,8 +17,8 @@ from calibrant.metrics.arguments import (
 )
 from calibrant.metrics.bin_places import Places
 from calibrant.metrics.binned import BINNINGS, group
-from calibrant.metrics.debiased import folded_mean
-from calibrant.metrics.redrawn_labels import CellRows, redraw
+from calibrant.metrics.debiased import without_chance
+from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
 from calibrant.metrics.weighted_cells import impossible, table_for_test
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
@@ -27,9 +26,6 @@ from calibrant.result_tables import Readable
 __all__ = ["ECETest", "ece_test"]
 
 Array = NDArray[np.float64]
-
-#: equal values of the statistic may differ by this much from rounding
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,13 +160,12 @@ def ece_test(
     drawn = np.abs(_redrawn(places, CellRows.of(in_rows), replicates, random)) / in_rows.total
     null = drawn.sum(axis=1)
     value = group(table, bins, binning).mean_gap()
-    above = int((null >= value * (1.0 - ROUNDING) - ROUNDING).sum())
     return ECETest(
         value,
         float(null.mean()),
         float(np.quantile(null, level)),
-        0.0 if impossible(table) else (1 + above) / (1 + replicates),
-        _debiased(value, places.gaps(table), drawn.mean(axis=0)),
+        0.0 if impossible(table) else share_as_far(null, value),
+        without_chance(value, places.gaps(table), drawn.mean(axis=0)),
         level,
         replicates,
     )
@@ -188,21 +183,3 @@ def _redrawn(places: Places, rows: CellRows, replicates: int, random: np.random.
         drawn = redraw(rows.part(places.shared), each, replicates, random)
         gaps += drawn @ places.shares
     return gaps
-
-
-def _debiased(value: float, gaps: Array, chance: Array) -> float:
-    """c·ECE, with the c for which gaps c·g plus chance are expected to give the ECE seen.
-
-    ``gaps`` and ``chance``: each bin's share of the ECE, and of its mean under redrawing. Chance
-    is taken for normal, with the standard deviation chance·√(π/2).
-    """
-    if value <= chance.sum() * (1.0 + ROUNDING):  # taking the root would turn 1e-16 into 1e-7
-        return 0.0
-    some = chance > 0.0
-    fixed, g, e = gaps[~some].sum(), gaps[some], chance[some]
-
-    def above(scale: float) -> float:
-        blurred = folded_mean(scale * g, e * np.sqrt(np.pi / 2.0))
-        return float(blurred.sum() + scale * fixed - value)
-
-    return float(value * brentq(above, 0.0, 1.0)) if above(1.0) > 0.0 else value

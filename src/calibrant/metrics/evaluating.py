@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -24,12 +25,25 @@ from calibrant.metrics.evaluating_classes import evaluate_classes
 from calibrant.metrics.evaluating_lazy import evaluate_rows, read_frame, refuse_frames
 from calibrant.metrics.evaluating_tables import evaluation_of, measured
 from calibrant.metrics.evaluation_results import Evaluation, MulticlassEvaluation
+from calibrant.metrics.group_errors import multicalibration_of_rows
+from calibrant.metrics.group_results import Multicalibration
 from calibrant.metrics.intervals import read_interval_options
 from calibrant.metrics.probability_matrix import has_several
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.other_words import in_our_words
 
 __all__ = ["evaluate"]
+
+#: of the groups' intervals, where the measures have none
+LEVEL = 0.95
+FEATURES_NEED_ROWS = (
+    "features belong to rows that are in memory, but a table or a frame beside label= came. Pass "
+    "columns: y, p and features=frame[[...]]."
+)
+FEATURES_NEED_TWO = (
+    "features are looked at for two classes, but p has more columns. Pass one class at a time: "
+    "y == label, its column of p, and features."
+)
 
 
 @overload
@@ -86,6 +100,7 @@ def evaluate(
     weights: str = "importance",
     random_state: int | None = 0,
     measures: str | Sequence[str] | None = None,
+    features: Any = None,
 ) -> Evaluation | MulticlassEvaluation: ...
 
 
@@ -106,6 +121,7 @@ def evaluate(
     random_state: int | None = 0,
     cells: CellsOption = "auto",
     measures: str | Sequence[str] | None = None,
+    features: Any = None,
 ) -> Evaluation | MulticlassEvaluation:
     """All measures of a set of probabilities, and of the raw scores they were made from.
 
@@ -154,6 +170,9 @@ def evaluate(
         Which measures: names, or groups of them. ``"standard"`` is the default, ``"clinical"`` has
         observed/expected, Cox's slope and intercepts, ICI, E50, E90 and Emax, and ``"all"`` has
         every one. The table has them in its own order.
+    features : frame or array of shape (n, columns), optional
+        Columns of the same rows, in memory: ``groups`` of the result then tells where predictions
+        are wrong (see `calibrant.metrics.multicalibration`). Two classes only.
 
     Returns
     -------
@@ -256,6 +275,8 @@ def evaluate(
     """
     bins = check_bin_count(bins)
     options = read_interval_options(level, replicates, weights, random_state)
+    if features is not None and (label is not None or isinstance(y, ScoreTable)):
+        raise InputError(FEATURES_NEED_ROWS)
     if label is not None:
         wanted = chosen_records(MEASURES, measures)
         frame = read_frame(y, p, label, raw, sample_weight, pos_label, classes)
@@ -264,10 +285,13 @@ def evaluate(
     several, p = has_several(y, p)
     if several:
         refuse_positive(pos_label)
+        if features is not None:
+            raise InputError(FEATURES_NEED_TWO)
         wanted = chosen_records(CLASS_MEASURES, measures)
         return evaluate_classes(y, p, raw, bins, sample_weight, classes, options, wanted)
     wanted = chosen_records(MEASURES, measures)
     pair: PairedCells | None = None
+    groups: Multicalibration | None = None
     if isinstance(y, ScoreTable):
         table = read_table(y, p, sample_weight, pos_label, classes)
         scored = None if raw is None else _raw_table(table, raw)
@@ -278,8 +302,13 @@ def evaluate(
             before = _raw_rows(rows, raw, classes)
             pair = PairedCells.of_rows(rows, before.scores)
             scored = ScoreTable.from_rows(before)
+        if features is not None:
+            groups = multicalibration_of_rows(
+                rows, features, None, level or LEVEL, replicates, random_state, weights
+            )
     old = None if scored is None else measured(scored, bins, wanted)
-    return evaluation_of(measured(table, bins, wanted), old, bins, options, pair)
+    found = evaluation_of(measured(table, bins, wanted), old, bins, options, pair)
+    return found if groups is None else replace(found, groups=groups)
 
 
 def _raw_rows(rows: Rows, raw: Any, classes: Any) -> Rows:

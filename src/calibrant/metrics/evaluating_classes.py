@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from calibrant.data.distributions import row_blocks
 from calibrant.data.labels import plain
-from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix, row_blocks
+from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix
 from calibrant.errors import InputError
 from calibrant.metrics.all_measures import (
     Records,

@@ -12,6 +12,7 @@ from calibrant.data.frozen import Frozen
 from calibrant.errors import InputError
 from calibrant.metrics.class_look import ClassLook
 from calibrant.metrics.first_look import FirstLook
+from calibrant.metrics.group_results import Multicalibration
 from calibrant.metrics.measure import Measure, Verdict
 from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 from calibrant.result_tables import (
@@ -187,6 +188,8 @@ class Evaluation(EvaluationTable):
     praise : bool
         Whether a change may be called better. Scores that are worth nothing have smaller losses as
         a constant, and nothing is won: the word is then "lower" or "higher", not "better".
+    groups : Multicalibration, or None
+        Where predictions are wrong, if ``features`` were given.
 
     Notes
     -----
@@ -209,6 +212,7 @@ class Evaluation(EvaluationTable):
     change: Changes | None = None
     look: FirstLook | None = None
     praise: bool = True
+    groups: Multicalibration | None = None
 
     @property
     def _measures(self) -> Mapping[str, Measure]:
@@ -219,7 +223,8 @@ class Evaluation(EvaluationTable):
         if self.distinct_before is not None:
             distinct += f", {self.distinct_before:,} before"
         weights = sizes_in_words(self.weight, self.positive_weight)
-        return [f"{weights}; {distinct}", *self._shown_notes()]
+        where = [] if self.groups is None else [f"features: {self.groups.summary()}"]
+        return [f"{weights}; {distinct}", *where, *self._shown_notes()]
 
 
 def sizes_in_words(weight: float, positive: float) -> str:

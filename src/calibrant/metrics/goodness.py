@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtrc, erfc
 
+from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import WEIGHTS, table_in_rows
 from calibrant.errors import InputError
-from calibrant.metrics.arguments import check_whole, check_word, read_table
+from calibrant.metrics.arguments import check_whole, check_word, read_generator, read_table
 from calibrant.metrics.binned import BINNINGS, group_starts
+from calibrant.metrics.redrawn_labels import CellRows, redraw, share_as_far
 from calibrant.metrics.weighted_cells import (
     deviation,
     impossible,
@@ -23,7 +26,10 @@ from calibrant.metrics.weighted_cells import (
 from calibrant.other_words import in_our_words
 from calibrant.result_tables import Readable
 
-__all__ = ["HosmerLemeshow", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
+__all__ = ["HosmerLemeshow", "RiskGroups", "Spiegelhalter", "hosmer_lemeshow", "spiegelhalter"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +49,8 @@ class HosmerLemeshow(Readable):
         Groups used.
     dropped : int
         Groups left out: empty, or with nothing to test (all p exactly 0 or all 1, and right).
+    replicates : int or None
+        How many times the labels were redrawn for the p-value; None where it is that of χ².
     """
 
     statistic: float
@@ -50,6 +58,7 @@ class HosmerLemeshow(Readable):
     p_value: float
     groups: int
     dropped: int
+    replicates: int | None = None
 
 
 @in_our_words
@@ -60,6 +69,8 @@ def hosmer_lemeshow(
     bins: int = 10,
     binning: str = "mass",
     fitted: bool = False,
+    replicates: int | None = 1000,
+    random_state: Any = 0,
     sample_weight: Any = None,
     weights: str = "importance",
     pos_label: Any = None,
@@ -80,7 +91,12 @@ def hosmer_lemeshow(
         Groups of equal weight, the authors' Ĉ (deciles of risk); or of equal width, fixed cuts, Ĥ.
     fitted : bool, default=False
         Whether p comes from a model fitted to these same rows: then df = G − 2 for G groups, else
-        G.
+        G, and the p-value is that of χ².
+    replicates : int or None, default=1000
+        How many times labels are redrawn from p for the p-value, which is at least
+        1/(replicates + 1). None: the p-value of χ², as it is published.
+    random_state : int, Generator or None, default=0
+        The seed of the redrawing: the same seed, the same answer.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0; a row of weight zero is as if absent.
     weights : {"importance", "counts"}, default="importance"
@@ -93,13 +109,17 @@ def hosmer_lemeshow(
     Notes
     -----
     Σ_g (O_g − E_g)² / (n_g π_g (1 − π_g)) with O_g positives observed, E_g = Σ p expected,
-    π_g = E_g/n_g; compared with χ². With importance weights each part is divided by Σw²/Σw of its
-    group, as the variance of a weighted sum asks. Ties are never divided: a border inside one moves
-    to its end, and groups emptied that way are dropped and counted. O(D + G log D) after the table.
+    π_g = E_g/n_g. Labels are redrawn y*ᵢ ~ Bernoulli(pᵢ), and p-value = (1 + #{statistic* ≥
+    statistic})/(R + 1), valid for every n, distribution of p and number of groups (how they are
+    drawn: see `ece_test`). ``replicates=None`` compares with χ². With importance weights each part
+    is divided by Σw²/Σw of its group, as the variance of a weighted sum asks. Ties are never
+    divided: a border inside one moves to its end, and groups emptied that way are dropped and
+    counted. O(D + G log D) after the table, without the redrawing.
 
     It misleads: with little data it rejects nothing, with much data everything; and it depends on
     the number of groups. Where a group expects fewer than about five positives or negatives, χ² is
-    not the distribution of the statistic: `ece_test` stays valid, and `ecce` with a few in all.
+    not the distribution of the statistic: with rare positives its p-values give 7 to 12 % of false
+    alarms at the 5 % level, with U-shaped predictions and 50 rows 7 %. Redrawn labels give 5.
 
     References
     ----------
@@ -114,32 +134,55 @@ def hosmer_lemeshow(
     8
     """
     bins = check_whole("bins", bins, 2)
+    if replicates is not None:
+        check_whole("replicates", replicates, 1)
+    random = read_generator(random_state)
     check_word("binning", binning, BINNINGS)
     check_word("weights", weights, WEIGHTS)
     given = read_table(y, p, sample_weight, pos_label)
-    starts = group_starts(given, bins, binning)
     table = table_in_rows(given, weights)
-    n0, n1, expected0, expected1 = (
-        np.add.reduceat(column, starts)
-        for column in (
-            table.negative,
-            table.positive,
-            table.weight * (1.0 - table.scores),
-            table.weight * table.scores,
-        )
-    )
-    # the two differences are equal, but the smaller expectation is the more precise
-    residual = np.where(expected1 < expected0, n1 - expected1, expected0 - n0)
-    variance = expected1 * (expected0 / (n0 + n1))
-    variance *= np.add.reduceat(squares(table), starts) / (n0 + n1)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        parts = np.where(residual == 0, 0.0, residual**2 / variance)
+    groups = RiskGroups.of(table, group_starts(given, bins, binning))
+    parts = groups.parts(np.add.reduceat(residuals(table), groups.starts))
     statistic = float(parts.sum())
-    low, high = table.scores[starts], table.scores[np.append(starts[1:], len(table)) - 1]
+    ends = np.append(groups.starts[1:], len(table)) - 1
+    low, high = table.scores[groups.starts], table.scores[ends]
     used = int(((high > 0) & (low < 1) | (parts > 0)).sum())
     df = _degrees_of_freedom(used, fitted)
-    p_value = float(chdtrc(df, statistic)) if df else 1.0
-    return HosmerLemeshow(statistic, df, p_value, used, bins - used)
+    if fitted or replicates is None:
+        p_value = float(chdtrc(df, statistic)) if df else 1.0
+        return HosmerLemeshow(statistic, df, p_value, used, bins - used)
+    p_value = 0.0
+    if not impossible(table):
+        drawn = redraw(CellRows.of(table), groups.starts, replicates, random)
+        p_value = share_as_far(groups.parts(drawn).sum(axis=1), statistic)
+    return HosmerLemeshow(statistic, df, p_value, used, bins - used, replicates)
+
+
+class RiskGroups(NamedTuple):
+    """The groups of `hosmer_lemeshow`: their first cells, n_g, and n_g π_g (1 − π_g)·Σw²/Σw."""
+
+    starts: Index
+    weight: Array
+    variance: Array
+
+    @classmethod
+    def of(cls, table: ScoreTable, starts: Index) -> RiskGroups:
+        n, square, expected0, expected1 = (
+            np.add.reduceat(column, starts)
+            for column in (
+                table.weight,
+                squares(table),
+                table.weight * (1.0 - table.scores),
+                table.weight * table.scores,
+            )
+        )
+        return cls(starts, n, expected1 * (expected0 / n) * (square / n))
+
+    def parts(self, residual: Array) -> Array:
+        """Each group's part of the statistic, from Σ w(y − p) of the groups (the last axis)."""
+        rounding = np.where(self.variance == 0.0, 1e-12 * self.weight, 0.0)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return np.where(np.abs(residual) <= rounding, 0.0, residual**2 / self.variance)
 
 
 def _degrees_of_freedom(used: int, fitted: bool) -> int:

@@ -12,14 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.distributions import check_distributions, row_blocks
 from calibrant.data.labels import plain, read_many
 from calibrant.data.naming import check_class_columns
-from calibrant.data.score_matrix import (
-    ScoreMatrix,
-    check_distributions,
-    read_score_matrix,
-    row_blocks,
-)
+from calibrant.data.score_matrix import ScoreMatrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column, to_matrix
 from calibrant.data.validation import Rows, check_lengths, read_weight

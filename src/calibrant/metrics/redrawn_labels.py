@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.weighted_cells import squares
 
-__all__ = ["CellRows", "redraw"]
+__all__ = ["EXACT", "ROUNDING", "CellRows", "redraw", "redrawn_cells", "share_as_far"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -23,6 +23,10 @@ EXACT = 20_000_000
 SMALL = 0.1
 #: thinning is used up to this many events
 EVENTS = 500.0
+#: and only where it draws so many times fewer events than there are cells: an event costs as much
+DEAR = 8.0
+#: equal values of a statistic may differ by this much from rounding
+ROUNDING = 1e-12
 #: single draws that are in memory at a time
 BLOCK = 1 << 20
 
@@ -87,22 +91,40 @@ def _cheapest(rows: CellRows) -> Callable[[CellRows, int, np.random.Generator], 
         return _refined_normal
     inner = (rows.p > 0.0) & (rows.p < 1.0)
     smaller = np.minimum(rows.p, 1.0 - rows.p)[inner]
-    return _thinned if -np.log1p(-smaller) @ rows.size[inner] <= EVENTS else _cell_by_cell
+    events = float(-np.log1p(-smaller) @ rows.size[inner])
+    return _thinned if events <= min(EVENTS, len(rows.p) / DEAR) else _cell_by_cell
 
 
 def _cell_by_cell(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:
     """A binomial draw for the equal rows of each cell, and one draw for the other row."""
-    sums = np.empty(replicates)
+    blocks = redrawn_cells(rows, replicates, random)
+    return np.concatenate([block.sum(axis=1) for block in blocks]) - rows.expected
+
+
+def redrawn_cells(rows: CellRows, replicates: int, random: np.random.Generator) -> Iterator[Array]:
+    """Σ wy* of each cell, some redrawings at a time: blocks of shape (some, cells)."""
     many = np.flatnonzero(rows.size > 1.0)
     trials = (rows.size[many] - 1.0).astype(np.int64)
     step = max(1, BLOCK // len(rows.p))
     for first in range(0, replicates, step):
         size = min(step, replicates - first)
-        drawn = (random.random((size, len(rows.p))) < rows.p) @ rows.other
+        drawn = np.where(random.random((size, len(rows.p))) < rows.p, rows.other, 0.0)
         if len(many):
-            drawn += random.binomial(trials, rows.p[many], (size, len(many))) @ rows.common[many]
-        sums[first : first + size] = drawn
-    return sums - rows.expected
+            hits = random.binomial(trials, rows.p[many], (size, len(many)))
+            drawn[:, many] += hits * rows.common[many]
+        yield drawn
+
+
+def share_as_far(drawn: Array, value: float) -> float:
+    """(1 + how many redrawn values are at least as large)/(1 + how many there are): a p-value.
+
+    Equal values may differ by rounding.
+
+    >>> share_as_far(np.array([0.1, 0.2, 0.3]), 0.2)
+    0.75
+    """
+    above = int((drawn >= value * (1.0 - ROUNDING) - ROUNDING).sum())
+    return (1 + above) / (1 + len(drawn))
 
 
 def _refined_normal(rows: CellRows, replicates: int, random: np.random.Generator) -> Array:

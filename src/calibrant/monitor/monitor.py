@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segment_keys import Key, segment_codes
+from calibrant.data.segment_keys import Key, refuse_columns, segment_codes
 from calibrant.data.validation import Rows, check_lengths, read_labels, read_scores, read_weight
 from calibrant.data.weighing import WEIGHTS, rows_count_once
 from calibrant.errors import InputError, ParameterError
@@ -33,7 +33,7 @@ from calibrant.monitor.monitor_reading import (
 )
 from calibrant.monitor.monitor_state import Alarm, MonitorState, NewRows
 from calibrant.monitor.monitor_windows import Window, joined
-from calibrant.monitor.reference_band import ReferenceBand
+from calibrant.monitor.reference_band import reference_band
 
 __all__ = ["Monitor"]
 
@@ -119,7 +119,7 @@ class Monitor:
             pos_label=None if pos_label is None else check_label(pos_label),
         )
         if isinstance(reference, ScoreTable):
-            band = ReferenceBand.of(reference, alpha / 2.0)
+            band = reference_band(reference, alpha / 2.0)
             self._state = replace(self._state, band=band)
         elif reference is not None:
             self._watch(reference)
@@ -220,7 +220,7 @@ class Monitor:
         error is no change. A table does not know its heaviest row: the largest √Σw² of a cell is
         taken, which is no less.
         """
-        self._check_segments(segments)
+        self._check_segments(None if segments is None else list(segments))
         given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
         found = self._table(table, scores)
         rows, heaviest = found.total, 1.0
@@ -263,11 +263,11 @@ class Monitor:
         return replace(made, error=error, made=table.made)
 
     def _check_segments(self, segments: Any) -> None:
+        refuse_columns(segments)
         if self._state.by_segment != (segments is not None):
-            raise InputError(
-                "segments go with by_segment=True, each row in one; but "
-                + ("they came without it." if segments is not None else "none came.")
-            )
+            came = "they came without it" if segments is not None else "none came"
+            how = "by_segment=True (on the command line --segment, from the first call on)"
+            raise InputError(f"segments go with {how}, each row in one; but {came}.")
 
     def _take(
         self, batch: NewRows, classes: tuple[Label, ...], pos_label: Label | None

@@ -16,10 +16,10 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import check_version
 from calibrant.estimators.saved_labels import Label, check_label, check_labels
 from calibrant.metrics.arguments import check_number
+from calibrant.metrics.rising_band import RisingBand
 from calibrant.monitor.evidence import Evidence
 from calibrant.monitor.monitor_state import Alarm, MonitorState, SegmentEvidence, Watched
 from calibrant.monitor.monitor_windows import EDGES, Window
-from calibrant.monitor.reference_band import ReferenceBand
 
 __all__ = ["FORMAT", "document_of", "state_of"]
 
@@ -61,7 +61,7 @@ def document_of(state: MonitorState) -> dict[str, Any]:
     }
 
 
-def _band(band: ReferenceBand) -> dict[str, Any]:
+def _band(band: RisingBand) -> dict[str, Any]:
     columns = band._replace(scores=band.scores[1:])  # the first is −∞
     return {name: values.tolist() for name, values in columns._asdict().items()}
 
@@ -149,12 +149,12 @@ def _check_counts(state: MonitorState) -> None:
         raise InputError("the state of the monitor is damaged: it has batches without windows.")
 
 
-def _read_band(band: Mapping[str, Any]) -> ReferenceBand:
+def _read_band(band: Mapping[str, Any]) -> RisingBand:
     scores = np.append(-np.inf, _column(band["scores"]))
     columns = [_column(band[name]) for name in ("p", "low", "high")]
     if any(len(column) != len(scores) for column in columns):
         raise ValueError("the columns of the band differ in length")
-    return ReferenceBand(scores, *columns)
+    return RisingBand(scores, *columns)
 
 
 def _read_evidence(given: Mapping[str, Any]) -> Evidence:

@@ -16,10 +16,10 @@ from calibrant.data.segment_keys import Key
 from calibrant.errors import InputError
 from calibrant.estimators.saved_labels import Label
 from calibrant.losses import logit
+from calibrant.metrics.rising_band import RisingBand
 from calibrant.metrics.weighted_cells import table_for_test
 from calibrant.monitor.evidence import Alternatives, Evidence, NullBounds, batch_gains
 from calibrant.monitor.monitor_windows import EDGES, Window, thinned
-from calibrant.monitor.reference_band import ReferenceBand
 
 __all__ = ["Alarm", "MonitorState", "NewRows", "SegmentEvidence", "Watched"]
 
@@ -103,7 +103,7 @@ class MonitorState:
         As given to `Monitor`.
     fingerprint : str
         Of the calibrator's map; empty without one.
-    band : ReferenceBand, or None
+    band : RisingBand, or None
         What old rows say, if there are any in place of a calibrator.
     classes, pos_label
         The two labels and the positive one; None before the first batch if nobody told.
@@ -132,7 +132,7 @@ class MonitorState:
     weights: str
     by_segment: bool
     fingerprint: str = ""
-    band: ReferenceBand | None = None
+    band: RisingBand | None = None
     classes: tuple[Label, ...] | None = None
     pos_label: Label | None = None
     watched: Watched | None = None
@@ -177,9 +177,9 @@ class MonitorState:
 
     def bounds(self, table: ScoreTable) -> NullBounds:
         """What is claimed of a table's scores, and how far the truth may be from it."""
-        found = (
-            NullBounds.exactly(table.scores) if self.band is None else self.band.at(table.scores)
-        )
+        found = NullBounds.exactly(table.scores)
+        if self.band is not None:
+            found = NullBounds(*self.band.at(table.scores))
         spare = self.least + table.error  # scores in cells are known to that
         return found.widened(spare) if spare else found
 

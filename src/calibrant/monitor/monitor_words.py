@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["described", "in_words", "taken"]
 
 TODO = {
-    "intercept": "Add one number to the log-odds: monitor.drift().update(calibrator) does.",
-    "refit": "Correct the log-odds by a line: monitor.drift().update(calibrator) does.",
+    "intercept": "Add one number to the log-odds: {doer} does.",
+    "refit": "Correct the log-odds by a line: {doer} does.",
     "new map": "Fit a calibrator to new rows: no shift or line follows this.",
 }
 
 
-def in_words(reading: MonitorReading) -> list[str]:
-    """What was found, since when and where, and what to do."""
+def in_words(
+    reading: MonitorReading, doer: str = "monitor.drift().update(calibrator)"
+) -> list[str]:
+    """What was found, since when and where, and what to do; ``doer`` is what does it."""
     if not reading.since:
         return ["No rows have come yet."]
     sure = f"p {'' if shown_p(reading.p_value).startswith('<') else '= '}{shown_p(reading.p_value)}"
@@ -35,7 +37,7 @@ def in_words(reading: MonitorReading) -> list[str]:
         said[1] = "Something came that had been given probability 0."
     if reading.segments:
         said.append(f"Segments with an alarm of their own: {_listed(reading.segments)}.")
-    return [*said, TODO[reading.recommendation]]
+    return [*said, TODO[reading.recommendation].format(doer=doer)]
 
 
 def _listed(segments: tuple[object, ...], most: int = 10) -> str:

@@ -22,16 +22,17 @@ Array = NDArray[np.float64]
 
 
 class TopLabelCalibrator(VectorCalibrator):
-    """A binary calibrator of the largest probability; the other classes share what is left.
+    """Calibrate the largest probability of a row; the other classes share what is left.
 
-    Rows are brought to the best temperature first, which is what sets the ratios of the others.
+    Rows are first brought to the best temperature, which sets the ratios of the other classes.
 
     Parameters
     ----------
     calibrator : Calibrator or name, such as "isotonic", default: `BLS`
         Of one score: the largest probability of a row.
     temperature : bool, default=True
-        Bring rows to the best temperature first. Otherwise the others keep their ratios.
+        Bring rows to the best temperature first. If False, the other classes keep the ratios that
+        they came with.
     scale : {"auto", "logit", "raw"}, default="auto"
         ``"raw"``: scores are logits, read by their softmax; ``"logit"``: they are probabilities;
         ``"auto"``: probabilities if every row lies in [0, 1] and sums to one, else logits.
@@ -48,16 +49,15 @@ class TopLabelCalibrator(VectorCalibrator):
     -----
     All rows answer one question, whether the class with the largest probability c is the right one
     (top-versus-all [1]_). So a thousand classes need no more rows than two. The top class gets
-    q(c), and each other class p·(1 − q)/(1 − c). The order of a row never turns: where q would put
-    the top class below the second, it stays ahead of it by a millionth part, and is then more
-    probable than q says. Overconfident rows come to this often where no temperature softens them
-    first: most of what they leave to others is the second's.
-    Where c = 1, the other classes share 1 − q evenly. Classes that are the largest together stay
-    equal: each gets q, and in the fit such a row of m classes counts as 1/m right if its own class
-    is one of them.
+    q(c), and each other class p·(1 − q)/(1 − c). The order of the classes in a row never changes.
+    If q would put the top class below the second, it stays ahead by a millionth, and is then more
+    probable than q says. This is frequent in overconfident rows if no temperature softens them
+    first, because the second class has most of what the top one leaves.
+    If c = 1, the other classes share 1 − q evenly. Classes that tie for the top stay equal: each
+    gets q. In the fit, a row with m such classes counts as 1/m right if its label is one of them.
 
-    What this cannot mend: a class that is too probable wherever it comes second, and ratios among
-    the other classes. `StructuredScaling` and `EnsembleTemperature` look at those.
+    This does not correct a class that is too probable wherever it comes second, nor the ratios of
+    the other classes. `StructuredScaling` does.
 
     Weights go to the calibrator, too. O(n·k) to find the largest, block by block, and one fit.
 

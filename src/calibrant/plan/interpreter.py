@@ -95,8 +95,10 @@ class _Evaluation(PlanPrinter[Array]):
     def by_segment(self, node: BySegment) -> Array:
         result = self.write(node.common).copy()
         for i, row in enumerate(self.segments or ()):
-            if row in node.keys:
-                at = node.keys.index(row)
+            path = row if isinstance(row, tuple) else (row,)
+            known = [path[:size] for size in range(len(path), 0, -1) if path[:size] in node.paths]
+            if known:
+                at = node.paths.index(known[0])
                 own, share = float(self.write(node.members[at])[i]), float(node.shares[at])
                 result[i] = own if share == 1.0 else share * own + (1.0 - share) * result[i]
         return result

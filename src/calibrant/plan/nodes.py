@@ -226,31 +226,46 @@ class BySegment(Node):
     ----------
     common : a variable, which members may use
     keys : the segments, text or whole numbers
+        With several columns tuples of these, for the first column or more; a row has the finest
+        segment that is known.
     members : the value of each segment's own plan
     shares : how much each counts, in [0, 1]
     whole : the plan of segment i on its own, ``common`` mixed in
+    columns : how many columns say which segment a row is in
     """
 
     common: Variable
-    keys: tuple[str | int, ...]
+    keys: tuple[Any, ...]
     members: tuple[Node, ...]
     shares: Array
     whole: Callable[[int], Node]
+    columns: int = 1
 
-    def key_type(self, where: str) -> type[str | int]:
-        """The one type of all keys, for targets in which segments are a column of one type."""
-        if len({type(key) for key in self.keys}) > 1:
+    @property
+    def paths(self) -> tuple[tuple[str | int, ...], ...]:
+        """The keys as tuples, also with one column."""
+        return tuple(key if isinstance(key, tuple) else (key,) for key in self.keys)
+
+    def values(self, column: int) -> list[str | int]:
+        """The values that keys have in a column, each once."""
+        return list(dict.fromkeys(path[column] for path in self.paths if len(path) > column))
+
+    def key_type(self, where: str, column: int = 0) -> type[str | int]:
+        """The one type of all keys in a column, for targets in which it has one type; text where
+        no key has a value there."""
+        values = self.values(column)
+        if len({type(key) for key in values}) > 1:
             raise InputError(
                 f"the segments {where} must be all text or all whole numbers, but this map has "
                 "both. Fit the segments as text: segments.astype(str)."
             )
-        for key in self.keys:
+        for key in values:
             if isinstance(key, int) and not -(2**63) <= key < 2**63:  # maps take unsigned ones
                 raise InputError(
                     f"the segments {where} must be integers of at most 64 bits with a sign, but "
                     f"{key} came. Fit the segments as text: segments.astype(str)."
                 )
-        return type(self.keys[0])
+        return type(values[0]) if values else str
 
 
 # --- what a plan becomes --------------------------------------------------------------------------

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from calibrant.auto import AutoCalibrator, Standing
-from calibrant.auto.held_out_means import Sample
-from calibrant.auto.scoring import Judged, choose, standings
+from calibrant.auto.scoring import Judged, standings
 from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.map_lines import MapCurve
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.held_out_choice import choose
+from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE, named_methods
 from calibrant.estimators.registry import calibrators_of
 from calibrant.metrics import Evaluation, MulticlassEvaluation

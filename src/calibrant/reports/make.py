@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from calibrant.reports.report_value import Method, PredictionSpread, Report
 from calibrant.reports.sentences import under, verdict_of, word_of
 from calibrant.reports.several_classes import SeveralClasses
 from calibrant.reports.two_classes import TwoClasses
+from calibrant.reports.where_wrong import check_features, groups_of
 
 __all__ = ["calibration_report", "report_of"]
 
@@ -54,6 +55,7 @@ def calibration_report(
     saved_as: str = "calibrator.json",
     output: str | os.PathLike[str] | None = None,
     measures: str | Sequence[str] | None = None,
+    features: Any = None,
 ) -> Report:
     """Which calibrator, are we better off, and how sure are we: the answers on one page.
 
@@ -70,7 +72,7 @@ def calibration_report(
         judged out of fold. A `Fitted` (from `load`), or a dict of names to such or to probabilities
         of the same rows: judged on these rows as they are, which must be other rows than those
         they were made from.
-    segments : array-like of shape (n,), optional
+    segments : array-like of shape (n,), or several columns, optional
         A group of each row (region, product, …): the page shows whether one map fits them all.
     pos_label : label, optional
         What a high score means; default: the larger class.
@@ -86,6 +88,9 @@ def calibration_report(
         Where to write the page; none of the files that ``source`` names.
     measures : str or list of str, optional
         Measures beside the standard ones, by name or group, as in `evaluate`: ``"clinical"``, say.
+    features : frame or array of shape (n, columns), optional
+        Columns of the same rows: the page tells in which groups of rows the chosen map is wrong
+        (see `calibrant.metrics.multicalibration`). Two classes only.
 
     Returns
     -------
@@ -97,7 +102,8 @@ def calibration_report(
     Losses are means over rows held out; the gain is the paired difference to the scores as they
     are (margins through the sigmoid), with its interval. Curves have ten groups of equal weight
     with Clopper–Pearson intervals of their effective sample size. Segments are judged with the
-    final map on the rows it was fitted to, which flatters a little. The same data give the same
+    final map on the rows it was fitted to, which flatters a little, and so are the groups of
+    ``features``. The same data give the same
     page, byte for byte. Cost: that of the calibrators' fits, six for each, and O(N log N).
 
     Examples
@@ -116,14 +122,19 @@ def calibration_report(
     if output is not None:
         find_target(output)
         keep_apart({"the output": output}, source_files(source))
-    data: ReportData
     several = not isinstance(scores, ScoreTable) and _columns(scores) > 2
     shown = _measures_shown(measures, several=several)
+    if features is not None:
+        check_features(scores, features, several=several)
     if several:
-        data = SeveralClasses.read(scores, y, sample_weight, classes, segments)
+        many = SeveralClasses.read(scores, y, sample_weight, classes, segments)
+        made = _report(many, contest_of(calibrator, many), segments, words, shown)
     else:
-        data = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
-    made = _report(data, contest_of(calibrator, data), segments, words, shown)
+        two = TwoClasses.read(scores, y, sample_weight, pos_label, classes, calibrator)
+        made = _report(two, contest_of(calibrator, two), segments, words, shown)
+        if features is not None and two.rows is not None:
+            groups = groups_of(two.rows, features, made.fitted, made.level)
+            made = replace(made, groups=groups)
     if output is not None:
         made.save(output)
     return made

@@ -17,6 +17,7 @@ from calibrant.reports.page_parts import (
 from calibrant.reports.page_tables import leaderboard, measures, panel_table, points, tiles
 from calibrant.reports.report_value import Method, Report
 from calibrant.reports.svg_parts import swatch
+from calibrant.reports.where_wrong import where_section
 
 __all__ = ["to_html"]
 
@@ -32,6 +33,7 @@ def to_html(report: Report) -> str:
         _gallery(report, order),
         _measures(report),
         _panels(report),
+        where_section(report.groups),
         recipe_section("How to apply it", report.recipes),
         fact_section(report.facts),
     )

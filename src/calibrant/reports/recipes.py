@@ -7,7 +7,7 @@ import shlex
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import to_sql
-from calibrant.maps import Identity, VectorMap
+from calibrant.maps import Identity, Segmented, VectorMap
 from calibrant.reports.report_value import Recipe
 
 __all__ = ["recipes_for"]
@@ -60,7 +60,9 @@ def _of_classes(fitted: Fitted, load: str, file: str) -> tuple[Recipe, ...]:
 def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
     """The query where it is short, and the command that writes it."""
     command = ["calibrant", "export", file, "--to", "sql", "--score", score]
-    command += ["--segment", "SEGMENT"] if fitted.map.segments is not None else []
+    columns = fitted.map.columns if isinstance(fitted.map, Segmented) else 0
+    for i in range(columns):
+        command += ["--segment", "SEGMENT" if columns == 1 else f"SEGMENT_{i + 1}"]
     writes = " ".join(shlex.quote(word) for word in [*command, "--dialect", "DIALECT"])
     note = (
         f"Gives {what}, the same as Python to about twelve digits, and NULL where there is no "

@@ -19,7 +19,7 @@ from calibrant.diagrams.curves import Curve
 from calibrant.diagrams.map_lines import MapCurve
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
-from calibrant.metrics import Evaluation, MulticlassEvaluation
+from calibrant.metrics import Evaluation, Multicalibration, MulticlassEvaluation
 from calibrant.outputs import find_target, write_whole
 from calibrant.result_tables import json_ready
 
@@ -152,6 +152,8 @@ class Report(PageValue):
     caution : bool
         Whether the verdict is about the scores themselves (one class, their direction, that they
         say nothing, or too few rows): then nothing on the page is green.
+    groups : Multicalibration or None
+        Where the chosen map is wrong, if features were given: the worst groups of rows.
     """
 
     title: str
@@ -168,6 +170,7 @@ class Report(PageValue):
     fitted: Fitted | None = None
     level: float = 0.95
     caution: bool = False
+    groups: Multicalibration | None = None
 
     def __post_init__(self) -> None:
         for name in ("methods", "panels", "advice", "recipes"):

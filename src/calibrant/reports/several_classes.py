@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.auto import AutoCalibrator
-from calibrant.auto.calibrator import KINDS
-from calibrant.auto.held_out_means import Sample
+from calibrant.auto.candidate_limits import KINDS
 from calibrant.auto.scoring import Judged
 from calibrant.auto.several_classes import (
     HeldOutClasses,
@@ -22,17 +21,14 @@ from calibrant.auto.several_classes import (
     row_splits,
     unchanged,
 )
+from calibrant.data.distributions import check_distributions
 from calibrant.data.labels import plain
-from calibrant.data.score_matrix import (
-    ScoreMatrix,
-    check_distributions,
-    read_matrix,
-    read_score_matrix,
-)
+from calibrant.data.score_matrix import ScoreMatrix, read_matrix, read_score_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.errors import CalibrationWarning, InputError
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.fitted import Fitted
+from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE, named_methods
 from calibrant.maps import Map, VectorMap
 from calibrant.metrics import Evaluation, MulticlassEvaluation, evaluate

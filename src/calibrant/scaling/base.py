@@ -252,6 +252,6 @@ def reading(matrix: ScoreMatrix, scale: str) -> Reading:
     """
     if scale == "logit":
         matrix.check_distributions()
-    if scale == "raw" or not (scale == "logit" or matrix.looks_like_probabilities):
+    if scale == "raw" or (scale == "auto" and matrix.kind() == "logit"):
         return Reading(matrix, "logit", SMALLEST)
     return Reading(matrix, "probability", max(0.5 * matrix.smallest_positive, SMALLEST))

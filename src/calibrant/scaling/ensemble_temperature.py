@@ -24,7 +24,9 @@ LEAST_SHARE = 1e-9
 
 
 class EnsembleTemperature(VectorCalibrator):
-    """P = w₁·softmax(z / T) + w₂·softmax(z) + w₃/k, with shares w of sum one (ETS).
+    """A temperature, mixed with the scores as they are and with equal probabilities (ETS).
+
+    P = w₁·softmax(z / T) + w₂·softmax(z) + w₃/k for k classes, with shares w that sum to one.
 
     Parameters
     ----------
@@ -46,9 +48,9 @@ class EnsembleTemperature(VectorCalibrator):
     First T is fitted by maximum likelihood, as by `Temperature`; then, with T fixed, the shares
     [1]_. The log loss is convex in the shares. Newton's method finds its minimum, where a share may
     be zero. So the log loss on the rows of the fit is never above that of a temperature alone. No
-    row changes its order, since every member keeps it: the most probable class stays what it is.
-    The uniform part bounds all probabilities away from zero, which helps where labels are
-    sometimes wrong however sure the model is.
+    row changes the order of its classes, so the most probable class stays what it is. The uniform
+    part w₃/k keeps all probabilities above zero. That helps where labels are sometimes wrong,
+    however sure the model is.
 
     Only ratios of weights matter. Zero probabilities are read as half the smallest positive one.
     O(n·k) for each pass of the temperature, and one pass more; float32 scores and memory maps are

@@ -8,13 +8,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.auto.folds import Splits, table_cv
+from calibrant.auto.folds import table_cv
 from calibrant.data.labels import read_classes
 from calibrant.data.score_range import OnRange
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segment_keys import Key, segment_codes
+from calibrant.data.segment_keys import (
+    SegmentKey,
+    coarse_codes,
+    names_of_columns,
+    segment_codes,
+)
 from calibrant.data.validation import Rows, check_lengths, read_binary
-from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import (
     WEIGHTS,
@@ -28,23 +32,18 @@ from calibrant.estimators.base import (
 )
 from calibrant.estimators.registry import calibrator_of
 from calibrant.estimators.score_estimator import ScoreEstimator
-from calibrant.estimators.splits import FOLDS
+from calibrant.estimators.splits import Splits
 from calibrant.maps import Segmented
-from calibrant.segment.fits import Own, Residual, Way
-from calibrant.segment.records import Segment, ShrinkageTrial
-from calibrant.segment.segment_cells import SegmentCells, read_tables, stack_of
-from calibrant.segment.shrink import between, choose, cross_validate, shares, small
-from calibrant.segment.splits import MakeFolds, SegmentFold, dealt, folds_of_rows, rows_by_segment
+from calibrant.segment.column_fit import FittedLevel, LevelData, ShrinkageOptions, fit_column
+from calibrant.segment.fits import Own, Residual
+from calibrant.segment.records import Segment
+from calibrant.segment.segment_cells import SegmentCells, coarser_tables, read_tables, stack_of
+from calibrant.segment.splits import SegmentFold, folds_of_rows, rows_by_segment
 
 __all__ = ["SegmentedCalibrator"]
 
 Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
-#: why a segment has the map of all rows
-TOO_FEW = "too few rows"
-ALIKE = "segments hardly differ"
-OTHER_SCORES = "scores in [0, 1], where those of others are not"
+Index = NDArray[np.intp]
 
 
 class OneScore:
@@ -63,6 +62,10 @@ class SegmentedCalibrator(ScoreEstimator):
     A row of segment g with score s gets p = λ · m_g(s) + (1 − λ) · m(s). Here m is fitted to all
     rows and m_g to those of the segment, and λ grows with their number. Segments that were never
     seen, or have too few rows, get m(s).
+
+    Segments may be several columns, from coarse to fine, such as country and product: a product of
+    a country is shrunk to the map of its country, and that to the map of all rows. A product that
+    was never seen in its country gets the country's map.
 
     Parameters
     ----------
@@ -95,21 +98,28 @@ class SegmentedCalibrator(ScoreEstimator):
         The class whose probability `calibrate` gives.
     segments_ : tuple of Segment
         Each segment's key, weight, positives, effective rows and events, share λ, and the reason
-        if it has the map of all rows.
+        if it has no map of its own. With several columns the coarser segments are listed, too.
     shrinkage_ : float
-        κ (infinity: no segment goes its own way), or τ² with ``shrinkage="bayes"``.
+        κ (infinity: all segments have the map of all rows), or τ² with ``shrinkage="bayes"``. With
+        several columns a tuple, one number for each.
     path_ : tuple of ShrinkageTrial
-        With ``shrinkage="cv"``: the log loss of each κ on rows left out; else empty.
+        With ``shrinkage="cv"``: the log loss of each κ on rows left out; else empty. With several
+        columns a tuple of such tuples.
 
     Notes
     -----
     κ is the largest candidate (0, powers of two, infinity) whose log loss out of fold is within one
     standard error of the least, so segments that do not differ get the map of all rows. Folds are
-    dealt from the segments' tables. A wrong 0 or 1 counts as the nearest number to it.
+    dealt from the segments' tables. A probability of 0 or 1 that is wrong costs as much as the
+    nearest number between them.
 
     τ² is Paule and Mandel's estimate [1]_ from the offsets a_g and their variances v_g. Each a_g
     has the log-F(1, 1) prior [2]_, which keeps it finite without positives. If offsets differ no
     more than they would by chance on average, τ² is 0, and all segments get the map of all rows.
+
+    Several columns are fitted one after the other. The first is fitted as if it were the only
+    one. Then κ or τ² of the next is found with what the coarser segments give in the place of m.
+    A segment that is the only one in its coarser segment has the same rows and the same map.
 
     Cost: O(folds · (fit of all rows + segments · fit of one)), and O(n log n) for the tables. With
     ``calibrator=None`` segments are solved together, O(cells) per step. Beyond 500,000 cells κ is
@@ -147,8 +157,8 @@ class SegmentedCalibrator(ScoreEstimator):
     map_: Segmented
     pos_label_: Any
     segments_: tuple[Segment, ...]
-    shrinkage_: float
-    path_: tuple[ShrinkageTrial, ...]
+    shrinkage_: float | tuple[float, ...]
+    path_: tuple[Any, ...]
 
     def __init__(
         self,
@@ -192,8 +202,10 @@ class SegmentedCalibrator(ScoreEstimator):
             Labels: any two values.
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
-        segments : array-like of shape (n,)
+        segments : array-like of shape (n,), or several columns
             The segment of each row, strings or whole numbers (booleans are 0 and 1); none missing.
+            Several columns, from coarse to fine, are a frame, a dict of columns, a list of columns,
+            an array of shape (n, j), or a list of tuples, one for each row.
         groups : array-like of shape (n,), optional
             Rows of one group are held out together where κ is chosen.
         """
@@ -201,6 +213,18 @@ class SegmentedCalibrator(ScoreEstimator):
         rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
         keys, codes = segment_codes(_given(segments))
         check_lengths(scores=len(rows.scores), segments=len(codes))
+        parts = [coarse_codes(keys, codes, size) for size in range(1, 1 + _columns(keys))]
+        self._learn(
+            [self._data(rows, *part, groups) for part in parts], rows.classes, rows.pos_label
+        )
+        self._provenance["rows"] = rows.count
+        names = names_of_columns(segments)
+        if len(names) == len(parts):
+            self._provenance["segment_column"] = names
+        return self
+
+    def _data(self, rows: Rows, keys: list[Any], codes: Index, groups: Any) -> LevelData:
+        """The tables of the segments of one column, and how folds are made of their rows."""
         make_folds = None
         if groups is not None or not table_cv(self.cv):
             options = {"cv": self.cv, "groups": groups, "seed": int(self.random_state)}
@@ -209,14 +233,13 @@ class SegmentedCalibrator(ScoreEstimator):
             def make_folds(stack: SegmentCells) -> list[SegmentFold]:
                 return folds_of_rows(stack, rows, keys, codes, counts=counts, **options)
 
-        self._learn(_tables(rows, keys, codes), rows.classes, rows.pos_label, make_folds)
-        self._provenance["rows"] = rows.count
-        return self
+        return LevelData(_tables(rows, keys, codes), make_folds)
 
     def fit_tables(self, tables: Mapping[Any, ScoreTable]) -> Self:
         """Fit to a table for each segment; their labels are ``classes`` (default 0 and 1).
 
-        Tables may be pooled, as a GROUP BY of segment and cell of score gives them.
+        Segments of several columns are tuples, such as ("fr", "card"). Tables may be pooled, as a
+        GROUP BY of segment and cell of score gives them.
         """
         check_parameters(self, self._limits)
         if not table_cv(self.cv):
@@ -225,70 +248,49 @@ class SegmentedCalibrator(ScoreEstimator):
                 f"rows to split, but {self.cv!r} came."
             )
         labels = read_classes(self.classes, self.pos_label)
-        return self._learn(read_tables(tables), *labels)
+        fine = read_tables(tables)
+        columns = _columns(list(fine))
+        levels = [LevelData(coarser_tables(fine, size)) for size in range(1, columns)]
+        return self._learn([*levels, LevelData(fine)], *labels)
 
-    def _learn(
-        self,
-        tables: dict[Key, ScoreTable],
-        classes: NDArray[Any],
-        pos_label: Any,
-        make_folds: MakeFolds | None = None,
-    ) -> Self:
+    def _learn(self, data: list[LevelData], classes: NDArray[Any], pos_label: Any) -> Self:
         if self.weights == "counts":
-            tables = {key: table_in_rows(table, "counts") for key, table in tables.items()}
-        stack = stack_of(tables)
+            data = [level.in_rows() for level in data]
         way = Residual() if self.calibrator is None else Own(calibrator_of(self.calibrator))
-        whole = stack.whole()
+        whole = stack_of(data[0].tables).whole()
         common = way.common(whole)
-        few = _few(stack, self.min_rows, self.min_events)
-        able = ~few & way.readable(stack)
-        path: tuple[ShrinkageTrial, ...] = ()
-        if self.shrinkage == "bayes":
-            shrinkage, share = between(stack, common)
-        else:
-            shrinkage, path = self._kappa(way, tables, stack, able, make_folds)
-            share = shares(stack.rows, shrinkage)
-        share, keys = np.where(able, share, 0.0), stack.keys
-        order = sorted(range(len(stack)), key=lambda i: _sorting(keys[i]))
-        kept = np.array([i for i in order if share[i] > 0.0], dtype=np.intp)
+        options = ShrinkageOptions(
+            self.shrinkage, self.min_rows, self.min_events, self.cv, int(self.random_state)
+        )
+        done: list[FittedLevel] = []
+        for level in data:
+            done.append(fit_column(way, common, level, done, options))
+        own = {key: pair for level in done for key, pair in level.own.items()}
+        self.segments_ = tuple(
+            sorted((one for level in done for one in level.records), key=lambda r: _sorting(r.key))
+        )
+        kept = [one.key for one in self.segments_ if one.share > 0.0]
         self.map_ = Segmented(
             common,
-            tuple(keys[i] for i in kept),
-            tuple(way.each(stack, kept, common)),
-            share[kept],
+            tuple(kept),
+            tuple(own[key][0] for key in kept),
+            np.array([own[key][1] for key in kept], dtype=np.float64),
             way.input,
-            tuple(keys[i] for i in order if not share[i] > 0.0),
+            tuple(one.key for one in self.segments_ if not one.share > 0.0),
         )
-        self.shrinkage_, self.path_ = shrinkage, path
-        self.segments_ = tuple(_record(stack, i, share, few, able) for i in order)
+        found = tuple(level.shrinkage for level in done)
+        known = [value if np.isfinite(value) else None for value in found]
+        self.shrinkage_ = found if len(done) > 1 else found[0]
+        self.path_ = tuple(level.path for level in done) if len(done) > 1 else done[0].path
         self.classes_, self.pos_label_ = classes, pos_label
         self.score_range_ = range_of_table(whole)
         self._provenance = {
             **table_facts(whole),
-            "segments": len(stack),
+            "segments": len(self.segments_),
             "segments_of_their_own": len(kept),
-            "shrinkage": shrinkage if np.isfinite(shrinkage) else None,
+            "shrinkage": known if len(done) > 1 else known[0],
         }
         return self
-
-    def _kappa(
-        self,
-        way: Way,
-        tables: dict[Key, ScoreTable],
-        stack: SegmentCells,
-        able: Flags,
-        make_folds: MakeFolds | None,
-    ) -> tuple[float, tuple[ShrinkageTrial, ...]]:
-        if not isinstance(self.shrinkage, str):
-            return float(self.shrinkage), ()
-        wanted = {key for key, well in zip(stack.keys, able, strict=True) if well}
-        if make_folds is None:
-            stack = stack_of(small(tables))
-            folds = dealt(stack, FOLDS if self.cv is None else self.cv, int(self.random_state))
-        else:
-            folds = make_folds(stack)
-        path = cross_validate(way, stack, folds, wanted)
-        return choose(path), path
 
     def calibrate(self, scores: Any, segments: Any = None, *, on_range: OnRange = "error") -> Any:
         """The calibrated probability of ``pos_label_`` for each score and segment, shape (n,).
@@ -320,35 +322,19 @@ def _given(segments: Any) -> Any:
     )
 
 
-def _tables(rows: Rows, keys: list[Key], codes: NDArray[np.intp]) -> dict[Key, ScoreTable]:
+def _columns(keys: list[Any]) -> int:
+    return len(keys[0]) if keys and isinstance(keys[0], tuple) else 1
+
+
+def _tables(rows: Rows, keys: list[Any], codes: Index) -> dict[SegmentKey, ScoreTable]:
     """A table for each segment; those of which every row has weight zero are left out."""
     parts = rows_by_segment(keys, codes)
     tables = {key: ScoreTable.from_rows(rows.take(mine)) for key, mine in parts}
     return {key: table for key, table in tables.items() if table}
 
 
-def _few(stack: SegmentCells, rows: float, events: float) -> Flags:
-    """Which segments do not reach the minimum counts, up to rounding."""
-    near = 1.0 - 1e-9
-    return np.asarray((stack.rows < rows * near) | (stack.events < events * near))
-
-
-def _record(stack: SegmentCells, i: int, share: Array, few: Flags, able: Flags) -> Segment:
-    table = stack.table(i)
-    reason = ""
-    if share[i] == 0.0:
-        reason = TOO_FEW if few[i] else ALIKE if able[i] else OTHER_SCORES
-    return Segment(
-        stack.keys[i],
-        table.total,
-        table.total_positive,
-        table.effective_size,
-        table.rarest,
-        float(share[i]),
-        reason,
+def _sorting(key: SegmentKey) -> tuple[tuple[bool, Any], ...]:
+    """Integers first, then strings; coarse segments before their parts."""
+    return tuple(
+        (isinstance(part, str), part) for part in (key if isinstance(key, tuple) else (key,))
     )
-
-
-def _sorting(key: Key) -> tuple[bool, Any]:
-    """Integers first, then strings."""
-    return isinstance(key, str), key

@@ -50,19 +50,21 @@ class Own:
         """
         return np.asarray(stack.within == stack.within.all())
 
-    def each(self, stack: SegmentCells, wanted: Index, common: Map) -> list[Map]:
-        """The maps of the wanted segments; that of all rows where one cannot be fitted."""
-        readable, maps = self.readable(stack), []
+    def each(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
+        """The maps of the wanted segments; None where one cannot be fitted."""
+        readable = self.readable(stack)
+        maps: list[Map | None] = []
         for i in wanted.tolist():
             table = stack.table(i) if readable[i] else ScoreTable.empty()
-            maps.append(bare(self.calibrator).fit_table(table).map_ if table else common)
+            maps.append(bare(self.calibrator).fit_table(table).map_ if table else None)
         return maps
 
 
 class Residual:
     """BLS for all rows; in a segment a sigmoid of its logit, with a prior at no change.
 
-    η = z + a + c·(z − z̄), z the logit of the common map and z̄ its mean in the segment; a has a
+    η = z + a + c·(z − z̄), z the logit of the common map (with several columns, of what the coarser
+    segment gives) and z̄ its mean in the segment; a has a
     Gaussian prior of deviation `OFFSET`, c one of `SLOPE`. All segments are solved at once.
     """
 
@@ -76,9 +78,9 @@ class Residual:
         """All segments: their scores are first read by the common map."""
         return np.ones(len(stack), dtype=bool)
 
-    def each(self, stack: SegmentCells, wanted: Index, common: Map) -> list[Map]:
-        """Sigmoids of what the common map gives, for the wanted segments."""
-        found = solve(stack, logit(common(stack.scores)))
+    def each(self, stack: SegmentCells, wanted: Index, coarser: Array) -> list[Map | None]:
+        """Sigmoids of what the coarser map gives, which is known for each cell."""
+        found = solve(stack, logit(coarser))
         intercept, slope = found.offset - found.tilt * found.centre, 1.0 + found.tilt
         return [Logistic(float(intercept[i]), (("z", float(slope[i])),)) for i in wanted]
 

@@ -33,7 +33,8 @@ def held_out(
     """
     stack = stack_of(read_tables(tables))
     names = np.empty(len(stack), dtype=object)
-    names[:] = stack.keys
+    for i, key in enumerate(stack.keys):  # at once, tuples would become a matrix
+        names[i] = key
     segments = names[np.repeat(np.arange(len(stack)), stack.sizes)]
     parts, pairs = [], []
     for rest, held in dealt(stack, folds, seed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calibrant.data.segment_keys import Key
+from calibrant.data.segment_keys import SegmentKey
 
 __all__ = ["Segment", "ShrinkageTrial"]
 
@@ -16,17 +16,19 @@ class Segment:
     Parameters
     ----------
     key : str or int
+        With several columns a tuple, such as ("fr",) or ("fr", "card").
     weight, positive : float
         Σw of its rows and of its positives.
     rows, events : float
         The effective number (Σw)²/Σw² of its rows, and of those of its rarer class.
     share : float
-        λ, the share of its own map; 0 where it has the map of all rows.
+        λ, the share of its own map; 0 where it has the map of all rows (with several columns, that
+        of the coarser segment).
     reason : str
-        Why it has the map of all rows; empty where it does not.
+        Why it has no map of its own; empty where it has one.
     """
 
-    key: Key
+    key: SegmentKey
     weight: float
     positive: float
     rows: float

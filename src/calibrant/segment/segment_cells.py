@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segment_keys import Key, segment_key
+from calibrant.data.segment_keys import SegmentKey, segment_path
 from calibrant.errors import InputError
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds
 
-__all__ = ["SegmentCells", "read_tables", "stack_of"]
+__all__ = ["SegmentCells", "coarser_tables", "read_tables", "stack_of"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -28,7 +28,7 @@ class SegmentCells:
     cell may have lost all of its weight to a fold.
     """
 
-    keys: tuple[Key, ...]
+    keys: tuple[SegmentKey, ...]
     scores: Array
     counts: HeldOutCells
     starts: Index
@@ -66,6 +66,13 @@ class SegmentCells:
         outside = present & ((self.scores < 0.0) | (self.scores > 1.0))
         return np.asarray(self.total(outside.astype(np.float64)) == 0.0)
 
+    @property
+    def coarser(self) -> Index:
+        """The number of the coarser segment that each segment is a part of."""
+        first = [key[:-1] if isinstance(key, tuple) else () for key in self.keys]
+        place = {key: i for i, key in enumerate(dict.fromkeys(first))}
+        return np.array([place[key] for key in first], dtype=np.intp)
+
     def cells(self, i: int) -> slice:
         """Where the cells of a segment are."""
         return slice(int(self.starts[i]), int(self.starts[i] + self.sizes[i]))
@@ -96,29 +103,46 @@ def _kish(total: Array, squares: Array) -> Array:
     return np.asarray(total**2 / np.where(squares > 0.0, squares, 1.0))
 
 
-def read_tables(tables: Any) -> dict[Key, ScoreTable]:
+def read_tables(tables: Any) -> dict[SegmentKey, ScoreTable]:
     """Tables by segment, keys as a file can hold them; segments without rows are left out."""
     if not isinstance(tables, Mapping):
         raise InputError(
             "tables must be a dict from segments to their ScoreTables, but "
             f"{type(tables).__name__} came."
         )
-    clean: dict[Key, ScoreTable] = {}
+    clean: dict[SegmentKey, ScoreTable] = {}
     for name, table in tables.items():
         if not isinstance(table, ScoreTable):
             raise InputError(
                 f"the table of segment {name!r} must be a ScoreTable, but {type(table).__name__} "
                 "came."
             )
-        key = segment_key(name)
+        key = segment_path(name)
         if table:
             clean[key] = table
     if not clean:
         raise InputError("tables must hold at least one row, but all of them are empty.")
+    sizes = {len(key) if isinstance(key, tuple) else 0 for key in clean}
+    if len(sizes) > 1 or sizes == {1}:
+        raise InputError(
+            "the segments of tables must all be plain, or all tuples of the same number of values, "
+            f"two or more, but {list(clean)[:4]} came."
+        )
     return clean
 
 
-def stack_of(tables: Mapping[Key, ScoreTable]) -> SegmentCells:
+def coarser_tables(
+    tables: Mapping[SegmentKey, ScoreTable], size: int
+) -> dict[SegmentKey, ScoreTable]:
+    """The tables of segments of several columns, those of the same first values together."""
+    groups: dict[SegmentKey, list[ScoreTable]] = {}
+    for key, table in tables.items():
+        if isinstance(key, tuple) and table:
+            groups.setdefault(key[:size], []).append(table)
+    return {key: ScoreTable.gather(parts) for key, parts in groups.items()}
+
+
+def stack_of(tables: Mapping[SegmentKey, ScoreTable]) -> SegmentCells:
     """The tables, in an order that depends on their cells alone and not on their names."""
     ordered = sorted(tables.items(), key=lambda item: _rank(item[1]))
     parts = [table for _, table in ordered]

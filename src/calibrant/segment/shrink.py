@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.auto.held_out_means import Sample
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.segment_keys import Key
+from calibrant.data.segment_keys import SegmentKey
+from calibrant.estimators.held_out_means import Sample
 from calibrant.losses import LARGEST, SMALLEST, logit, sigmoid
-from calibrant.maps import Map
 from calibrant.segment.fits import Way
+from calibrant.segment.levels import Level, LevelRule, fit_level, shares, values_at
 from calibrant.segment.records import ShrinkageTrial
-from calibrant.segment.segment_cells import SegmentCells
+from calibrant.segment.segment_cells import SegmentCells, coarser_tables, stack_of
 from calibrant.segment.splits import SegmentFold
 
-__all__ = ["between", "choose", "cross_validate", "shares", "small"]
+__all__ = ["between", "choose", "cross_validate", "small"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -30,22 +31,13 @@ MOST_CELLS = 500_000
 FEWEST_CELLS = 50
 
 
-def shares(rows: Array, shrinkage: float) -> Array:
-    """λ = n / (n + κ); 1 for κ = 0 wherever there are rows.
-
-    >>> shares(np.array([0.0, 10.0, 30.0]), 10.0).tolist()
-    [0.0, 0.5, 0.75]
-    """
-    if np.isinf(shrinkage):
-        return np.zeros(len(rows))
-    return np.asarray(rows / np.where(rows > 0.0, rows + shrinkage, 1.0))
-
-
 # --- cross-validation ---------------------------------------------------------------------------
 
 
 class _Rows(NamedTuple):
     """Rows held out: their label, the output of both maps, and the rows their segment learned from.
+
+    The common map is that of the coarser segment, or of all rows.
 
     Cells of equal rows stand for them.
     """
@@ -59,20 +51,27 @@ class _Rows(NamedTuple):
 
 
 def cross_validate(
-    way: Way, stack: SegmentCells, folds: list[SegmentFold], wanted: set[Key]
+    way: Way,
+    stack: SegmentCells,
+    folds: list[SegmentFold],
+    wanted: set[SegmentKey],
+    coarser: Sequence[LevelRule] = (),
 ) -> tuple[ShrinkageTrial, ...]:
-    """The log loss of every κ on rows that neither map has seen; none where there is no fold."""
+    """The log loss of every κ on rows that neither map has seen; none where there is no fold.
+
+    ``coarser`` says how the segments of the columns before are fitted.
+    """
     chosen = np.array([i for i, key in enumerate(stack.keys) if key in wanted], dtype=np.intp)
     if not folds or not len(chosen):
         return ()
-    parts = [_fold(way, stack, fold, chosen) for fold in folds]
+    parts = [_fold(way, stack, fold, chosen, coarser) for fold in folds]
     joined = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     if not len(joined.weight):
         return ()
     return _path(joined, float(stack.rows[chosen].max()))
 
 
-def small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
+def small(tables: dict[SegmentKey, ScoreTable]) -> dict[SegmentKey, ScoreTable]:
     """The tables, pooled where they have too many cells together."""
     cells = sum(len(table) for table in tables.values())
     if cells <= MOST_CELLS:
@@ -81,17 +80,26 @@ def small(tables: dict[Key, ScoreTable]) -> dict[Key, ScoreTable]:
     return {key: table.pool(most) for key, table in tables.items()}
 
 
-def _fold(way: Way, stack: SegmentCells, fold: SegmentFold, chosen: Index) -> _Rows:
+def _fold(
+    way: Way, stack: SegmentCells, fold: SegmentFold, chosen: Index, coarser: Sequence[LevelRule]
+) -> _Rows:
     """Both maps fitted to the rest of a fold, and their output for what it holds out."""
     rest, held = fold
     common = way.common(rest.whole())
-    maps = way.each(rest, chosen, common)
-    of_all = common(stack.scores)
+    levels: list[Level] = []
+    if coarser:
+        tables = {key: rest.table(i) for i, key in enumerate(rest.keys)}
+        for size, rule in enumerate(coarser, start=1):
+            part = stack_of(coarser_tables(tables, size))
+            levels.append(fit_level(way, part, values_at(way, common, levels, part), rule))
+    of_all = values_at(way, common, levels, stack)
+    maps = way.each(rest, chosen, of_all)
     taken = of_all if way.input == "default" else stack.scores
     own = of_all.copy()
     for i, fitted in zip(chosen, maps, strict=True):
-        cells = stack.cells(int(i))
-        own[cells] = fitted(taken[cells])
+        if fitted is not None:
+            cells = stack.cells(int(i))
+            own[cells] = fitted(taken[cells])
     mine = np.zeros(len(stack))
     mine[chosen] = 1.0
     here, rows = stack.spread(mine) > 0.0, stack.spread(rest.rows)
@@ -139,10 +147,13 @@ def choose(path: tuple[ShrinkageTrial, ...]) -> float:
 # --- empirical Bayes ----------------------------------------------------------------------------
 
 
-def between(stack: SegmentCells, common: Map) -> tuple[float, Array]:
-    """τ², the variance of offsets between segments (Paule–Mandel), and λ of each segment."""
-    offset, variance = offsets(stack, logit(common(stack.scores)))
-    tau = paule_mandel(offset, variance)
+def between(stack: SegmentCells, coarser: Array) -> tuple[float, Array]:
+    """τ², the variance of offsets between segments (Paule–Mandel), and λ of each segment.
+
+    ``coarser`` is what the map of all rows, or of the coarser segment, gives for each cell.
+    """
+    offset, variance = offsets(stack, logit(coarser))
+    tau = paule_mandel(offset, variance, stack.coarser)
     return tau, np.asarray(tau / (tau + variance))
 
 
@@ -172,22 +183,30 @@ def offsets(stack: SegmentCells, z: Array) -> tuple[Array, Array]:
     return a, np.asarray(1.0 / information)
 
 
-def paule_mandel(offset: Array, variance: Array) -> float:
+def paule_mandel(offset: Array, variance: Array, group: Index | None = None) -> float:
     """The τ² at which Σ (a − ā)² / (v + τ²) equals its mean, G − 1; 0 if it is below that at 0.
+
+    With groups ā is the mean of each group, and both sides are summed over groups.
 
     >>> paule_mandel(np.array([0.1, -0.1, 0.0]), np.ones(3))
     0.0
     >>> round(paule_mandel(np.array([-2.0, 0.0, 2.0]), np.ones(3)), 6)
     3.0
     """
-    freedom = len(offset) - 1.0
+    of_all = np.zeros(len(offset), dtype=np.intp) if group is None else group
+    parts = [np.flatnonzero(of_all == i) for i in range(of_all.max(initial=-1) + 1)]
+    pairs = [(offset[part], variance[part]) for part in parts if len(part) > 1]
+    freedom = sum(len(own) - 1.0 for own, _ in pairs)
     if freedom < 1.0:
         return 0.0
 
+    def squares(own: Array, error: Array, tau: float) -> float:
+        weight = 1.0 / (error + tau)
+        mean = float(weight @ own) / float(weight.sum())
+        return float(weight @ np.square(own - mean))
+
     def excess(tau: float) -> float:
-        weight = 1.0 / (variance + tau)
-        mean = float(weight @ offset) / float(weight.sum())
-        return float(weight @ np.square(offset - mean)) - freedom
+        return sum(squares(*pair, tau) for pair in pairs) - freedom
 
     if excess(0.0) <= 0.0:
         return 0.0

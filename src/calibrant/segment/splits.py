@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.segment_keys import Key
+from calibrant.data.segment_keys import SegmentKey
 from calibrant.data.validation import Rows
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.splits import split_present
@@ -42,7 +42,7 @@ def dealt(stack: SegmentCells, k: int, seed: int) -> list[SegmentFold]:
 def folds_of_rows(
     stack: SegmentCells,
     rows: Rows,
-    keys: list[Key],
+    keys: list[SegmentKey],
     codes: Index,
     *,
     cv: Any,
@@ -79,7 +79,7 @@ def folds_of_rows(
     ]
 
 
-def _cells(stack: SegmentCells, scores: Array, keys: list[Key], codes: Index) -> Index:
+def _cells(stack: SegmentCells, scores: Array, keys: list[SegmentKey], codes: Index) -> Index:
     """The cell of each row."""
     place = {key: i for i, key in enumerate(stack.keys)}
     cell = np.zeros(len(codes), dtype=np.intp)
@@ -91,7 +91,7 @@ def _cells(stack: SegmentCells, scores: Array, keys: list[Key], codes: Index) ->
     return cell
 
 
-def rows_by_segment(keys: list[Key], codes: Index) -> Iterator[tuple[Key, Index]]:
+def rows_by_segment(keys: list[SegmentKey], codes: Index) -> Iterator[tuple[SegmentKey, Index]]:
     """The rows of each segment, in their order."""
     order = np.argsort(codes.astype(np.min_scalar_type(len(keys))), kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(keys)))

@@ -27,6 +27,7 @@ def class_diagram(
     bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
+    bands: str = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
@@ -44,7 +45,7 @@ def class_diagram(
     ----------
     y, p, classes, show, top_label, sample_weight, raw
         As in `class_reliability`, which computes what is drawn.
-    curve, bins, binning, band, level, sigma, axes, replicates, random_state
+    curve, bins, binning, band, bands, level, sigma, axes, replicates, random_state
         As in `reliability_curve`.
     across, ax, title
         As in `panel_diagram`.
@@ -76,6 +77,7 @@ def class_diagram(
         bins=bins,
         binning=binning,
         band=band,
+        bands=bands,
         level=level,
         sigma=sigma,
         axes=axes,

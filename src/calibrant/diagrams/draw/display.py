@@ -65,6 +65,7 @@ class ReliabilityDisplay:
         binning: str = "width",
         curve: str = "binned",
         band: str | None = "auto",
+        bands: str = "auto",
         axes: str = "probability",
         sample_weight: Any = None,
         pos_label: Any = None,
@@ -83,7 +84,7 @@ class ReliabilityDisplay:
         pos_label : label, default: the larger class
             The class whose probability is shown.
         name : str, default: the name of the estimator's class
-        bins, binning, curve, band, axes, sample_weight, ax, title
+        bins, binning, curve, band, bands, axes, sample_weight, ax, title
             As in `reliability_diagram`.
         """
         label, p = _probabilities(estimator, X, y, pos_label)
@@ -94,6 +95,7 @@ class ReliabilityDisplay:
             binning=binning,
             curve=curve,
             band=band,
+            bands=bands,
             axes=axes,
             sample_weight=sample_weight,
             pos_label=label,
@@ -113,6 +115,7 @@ class ReliabilityDisplay:
         binning: str = "width",
         curve: str = "binned",
         band: str | None = "auto",
+        bands: str = "auto",
         axes: str = "probability",
         sample_weight: Any = None,
         pos_label: Any = None,
@@ -129,11 +132,13 @@ class ReliabilityDisplay:
         p : array-like of shape (n,)
             The probability of ``pos_label`` for each row.
         name : str, default: "predictions"
-        bins, binning, curve, band, axes, sample_weight, pos_label, ax, title
+        bins, binning, curve, band, bands, axes, sample_weight, pos_label, ax, title
             As in `reliability_diagram`.
         """
         refuse_other_axes(ax)
-        rule = CurveOptions(bins=bins, binning=binning, band=band, curve=curve, axes=axes)
+        rule = CurveOptions(
+            bins=bins, binning=binning, band=band, bands=bands, curve=curve, axes=axes
+        )
         both = compare_curves(y, p, rule=rule, sample_weight=sample_weight, pos_label=pos_label)
         name = "predictions" if name is None else name
         figure = comparison_diagram(both, (name, "before"), ax=ax, title=title)

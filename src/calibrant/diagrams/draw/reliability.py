@@ -76,6 +76,7 @@ def reliability_diagram(
     bins: Bins = 10,
     binning: str = "width",
     band: str | None = "auto",
+    bands: str = "auto",
     level: float = 0.95,
     sigma: float | None = None,
     axes: str = "probability",
@@ -95,14 +96,14 @@ def reliability_diagram(
 
     Parameters
     ----------
-    y, p, curve, bins, binning, band, level, sigma, replicates, random_state
+    y, p, curve, bins, binning, band, bands, level, sigma, replicates, random_state
     sample_weight, pos_label
         As in `reliability_curve`. ``p`` may also be a dict of names to predictions of the same
         rows, and ``y`` a dict of names to tables: a curve for each.
     raw : array-like of the same rows, or ScoreTable, optional
         The scores before calibration, drawn beside; margins (any outside [0, 1]) go through σ.
-    segments : array-like of shape (n,), optional
-        The segment of each row: a curve for each of them.
+    segments : array-like of shape (n,), or several columns, optional
+        The segment of each row: a curve for each of them, or for each combination.
     layout : {"panels", "overlay"}, default="panels"
         Whether segments get a panel each, or are drawn over one another.
     axes : {"probability", "logit"}, default="probability"
@@ -146,7 +147,9 @@ def reliability_diagram(
     apart = segments is not None and layout == "panels"
     if not apart:
         refuse_other_axes(ax)
-    rule = CurveOptions(bins, binning, band, level, replicates, random_state, curve, sigma, axes)
+    rule = CurveOptions(
+        bins, binning, band, level, replicates, random_state, curve, sigma, axes, bands
+    )
     several = isinstance(p, Mapping) or isinstance(y, Mapping)
     if segments is not None:
         _refuse_beside("segments", raw=raw, names=names, fitted_map=fitted_map)

@@ -79,8 +79,10 @@ def looks_of(names: Sequence[str], used: int = 0) -> tuple[CurveStyle, ...]:
 def name_of_band(curve: Curve) -> str:
     """What the legend calls the band: bars stand for intervals, areas for bands."""
     level = f"{100 * (curve.level or 0.0):g} %"
-    plain = curve.band in ("exact", "bootstrap")
-    return f"{level} interval ({curve.band})" if plain else f"{level} {curve.band} band"
+    everywhere = curve.bands == "simultaneous"
+    if curve.band in ("exact", "bootstrap"):
+        return f"{level} interval ({curve.band}{', all bins' if everywhere else ''})"
+    return f"{level} {curve.band}, {'whole curve' if everywhere else 'at each place'}"
 
 
 def draw_curves(

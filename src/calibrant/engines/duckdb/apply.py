@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.apply_options import ApplyOptions
@@ -17,20 +17,21 @@ from calibrant.engines.duckdb.block_function import (
     calibrating,
     takes_distributions,
 )
-from calibrant.engines.duckdb.column_sql import finite, is_missing, number, segment_text, text
+from calibrant.engines.duckdb.column_sql import checked_number, finite, segment_text, text
 from calibrant.engines.duckdb.diagnose import BEYOND, INFINITE, LEFT_OUT, TEXT, refuse
 from calibrant.engines.duckdb.diagnose_sums import SUMS_TO_APPLY, refuse_sums
 from calibrant.engines.duckdb.file_rows import look_at
 from calibrant.engines.duckdb.find_spelling import find_spelling
-from calibrant.engines.duckdb.json_files import appended, one_line, set_member
+from calibrant.engines.duckdb.json_files import appended, member_setter, one_line
 from calibrant.engines.duckdb.parquet_files import changed_types, copy_beside
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source, identifier, literal
 from calibrant.engines.files.data_files import output_kind, refuse_different, refuse_url
 from calibrant.engines.files.number_spelling import NumberSpelling
+from calibrant.engines.row_fitted import FeatureColumn, RowFitted
 from calibrant.engines.rows_of_files import check_rows
 from calibrant.engines.segment_texts import SegmentKeys, segment_keys
-from calibrant.errors import InputError, import_extra
+from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
 from calibrant.outputs import find_target, keep_apart, whole_file
@@ -38,6 +39,7 @@ from calibrant.outputs import find_target, keep_apart, whole_file
 __all__ = ["apply_file"]
 
 FUNCTION, SET = "calibrant_calibrate", "calibrant_set_member"
+FEATURE = "feature"
 #: the column that holds the probabilities of all classes of a row
 MADE = "calibrant_probabilities"
 #: how the numbers of each column of scores are written; None for plain ones
@@ -78,11 +80,13 @@ def apply_file(
     out = Path(out)
     _refuse_packed_stream(out)
     every = output_kind(out)[0] == "parquet"
-    sources = look_at(session, files, options.columns, every=every)
+    beside = [c.name for c in fitted.columns] if isinstance(fitted, RowFitted) else []
+    sources = look_at(session, files, [*options.columns, *beside], every=every)
     keep_apart({"the output": out}, [source.path for source in sources])
     added = options.new_columns(fitted)
     names = _names(sources, options, added)
-    written: Spellings = dict.fromkeys(options.scores, session.reading.spelling)
+    told = session.reading.spelling
+    written: Spellings = dict.fromkeys((*options.scores, *options.features), told)
     if find_target(out).stream:  # rows cannot be taken back: ask before the first one
         written = _spellings(session, sources, options)
     job = _Job(session, fitted, sources, names, out, options, new_segments)
@@ -123,7 +127,8 @@ class _UnreadableError(InputError):
 
 
 def _spellings(session: Session, sources: list[Source], options: ApplyOptions) -> Spellings:
-    return {name: find_spelling(session, sources, name, "score") for name in options.scores}
+    named = dict.fromkeys(options.scores, "score") | dict.fromkeys(options.features, FEATURE)
+    return {name: find_spelling(session, sources, name, role) for name, role in named.items()}
 
 
 def _copied(job: _Job, added: list[str], written: Spellings) -> int:
@@ -131,16 +136,20 @@ def _copied(job: _Job, added: list[str], written: Spellings) -> int:
     session, fitted, sources, names, out, options, new_segments = job
     keys = segment_keys(fitted.map)
     several = isinstance(fitted.map, VectorMap)
+    beside = fitted.columns if isinstance(fitted, RowFitted) else ()
     new = [
-        _with_probabilities(source, options, added, keys, several, written) for source in sources
+        _with_probabilities(source, options, added, keys, several, written, beside)
+        for source in sources
     ]
     watch = BlockWatch(fitted.expects, options.on_range)
     calibrate = calibrating(fitted, keys, options.on_missing == "null", watch, new_segments)
     kinds: tuple[str, ...] = ("DOUBLE", "VARCHAR") if keys else ("DOUBLE",)
+    if beside or (keys and len(keys.columns) > 1):
+        kinds = ()  # of as many columns as come
     kinds, gives = ((), f"DOUBLE[{len(added)}]") if several else (kinds, "DOUBLE")
     with (
         session.function(FUNCTION, calibrate, kinds, gives),
-        session.function(SET, _set_member(), ("VARCHAR",) * 3, "VARCHAR"),
+        session.function(SET, member_setter(), ("VARCHAR",) * 3, "VARCHAR"),
         whole_file(out) as temporary,
     ):
         try:
@@ -149,6 +158,7 @@ def _copied(job: _Job, added: list[str], written: Spellings) -> int:
             if StopError.__name__ in str(failed):
                 raise _UnreadableError(watch.refuses) from failed
             raise
+        watch.families.refuse_other()
     watch.warn_at_end(", ".join(options.scores[:8]))
     return count
 
@@ -190,21 +200,13 @@ def _refuse(job: _Job, written: Spellings, *, beyond: bool) -> None:
     for column in options.scores:
         spelled = written[column]
         refuse(session, sources, column, role="score", checks=checks, written=spelled)
-    if options.segment:
-        refuse(session, sources, options.segment, role="segment", checks=missing, absent=())
+    for column in options.features:
+        told = written.get(column)
+        refuse(session, sources, column, role=FEATURE, checks=(TEXT, INFINITE), written=told)
+    for segment in options.segments:
+        refuse(session, sources, segment, role="segment", checks=missing, absent=())
     if takes_distributions(fitted, options.on_range):
         refuse_sums(session, sources, options.scores, role="score", advice=SUMS_TO_APPLY)
-
-
-def _set_member() -> Callable[..., Any]:
-    """A function of Arrow columns: lines of JSON, a key, and its new values in them."""
-    pyarrow = import_extra("pyarrow", extra="cli")
-
-    def of_lines(lines: Any, names: Any, values: Any) -> Any:
-        rows = zip(lines.to_pylist(), names.to_pylist(), values.to_pylist(), strict=True)
-        return pyarrow.array([set_member(*row) for row in rows])
-
-    return of_lines
 
 
 @contextmanager
@@ -240,25 +242,25 @@ def _with_probabilities(
     keys: SegmentKeys | None,
     several: bool,
     written: Spellings,
+    beside: Sequence[FeatureColumn] = (),
 ) -> _Extended:
     """A file with the new columns; for ``several`` classes one call gives them all."""
-    given = [_checked(source, column, written[column]) for column in options.scores]
-    if options.segment and keys:
-        given.append(segment_text(source, source.find(options.segment, "segment"), keys))
+    given = [checked_number(source, column, written[column]) for column in options.scores]
+    if keys:
+        for segment, spelling in zip(options.segments, keys.columns, strict=True):
+            given.append(segment_text(source, source.find(segment, "segment"), spelling))
+    for one in beside:
+        told = written.get(one.name)
+        if one.nominal:
+            given.append(f"({text(source, source.find(one.name, FEATURE))})::VARCHAR")
+        else:
+            given.append(checked_number(source, one.name, told, FEATURE))
     made = f"{FUNCTION}({', '.join(given)})"
     if not several:
         return _Extended(source, source.relation, {added[0]: made})
     relation = f"(SELECT *, {made} AS {MADE} FROM {source.relation})"
     each = {name: f"{MADE}[{i}]" for i, name in enumerate(added, start=1)}
     return _Extended(source, relation, each)
-
-
-def _checked(source: Source, column: str, written: NumberSpelling | None) -> str:
-    """SQL of a column of scores: NULL where one is missing, infinite where it is no number, which
-    is always refused."""
-    place = source.find(column, "score")
-    x, missing = number(source, place, "score", written), is_missing(source, place)
-    return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
 
 
 def _select(one: _Extended, names: list[str], kind: str) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.data.score_matrix import are_distributions
+from calibrant.data.distributions import are_distributions
 from calibrant.data.score_range import ScoreRange
 from calibrant.data.segment_column import NewSegments
 from calibrant.engines.range_watch import RangeWatch
+from calibrant.engines.row_fitted import CategoryFamilies, RowFitted
 from calibrant.engines.segment_texts import SegmentKeys
 from calibrant.errors import import_extra
 from calibrant.estimators.fitted import Fitted
@@ -30,6 +31,7 @@ class BlockWatch(RangeWatch):
     def __init__(self, known: ScoreRange | None, on_range: str) -> None:
         super().__init__(known, on_range)
         self.blocks: list[tuple[int, int, int]] = []  # threads append to it
+        self.families = CategoryFamilies()
 
     def look(self, scores: Any) -> Any:
         """The scores for the map."""
@@ -79,21 +81,49 @@ def calibrating(
 
         return answer(scores, True, probabilities)
 
+    if isinstance(fitted, RowFitted):
+        return _of_features(fitted, watch, answer)
     if keys is None:
         return of_scores
     by_text, seen, lock = keys.map, set(keys.map.seen), threading.Lock()
 
-    def of_segments(column: Any, segments: Any) -> Any:
-        scores, names = (c.to_numpy(zero_copy_only=False) for c in (column, segments))
-        known = np.array([name is not None for name in names], dtype=bool)
+    def of_segment(column: Any, segment: Any) -> Any:
+        return of_segments(column, segment)
+
+    def of_segments(column: Any, *segments: Any) -> Any:
+        scores, *names = (c.to_numpy(zero_copy_only=False) for c in (column, *segments))
+        known = np.array([None not in row for row in zip(*names, strict=True)], dtype=bool)
         if new is not None and seen:
             with lock:
-                new.look(names[known], seen)
-        return answer(
-            scores, known, lambda usable: by_text(watch.look(scores[usable]), names[usable])
-        )
+                some = [own[known] for own in names]
+                new.look(some[0] if len(some) == 1 else zip(*some, strict=True), seen)
 
-    return of_segments
+        def probabilities(usable: Any) -> Any:
+            return by_text(watch.look(scores[usable]), [own[usable] for own in names])
+
+        return answer(scores, known, probabilities)
+
+    return of_segment if len(keys.columns) == 1 else of_segments
+
+
+def _of_features(
+    fitted: RowFitted, watch: BlockWatch, answer: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Trees on further columns: missing numbers are NULL, infinite ones are wrong."""
+
+    def of_features(*columns: Any) -> Any:
+        scores, *given = (one.to_numpy(zero_copy_only=False) for one in columns)
+        given = [v.astype(float) if v.dtype != object else v for v in given]
+        if any(v.dtype != object and np.isinf(v).any() for v in given):
+            raise StopError
+
+        def probabilities(usable: Any) -> Any:
+            some = [values[usable] for values in given]
+            return fitted.of_columns(watch.look(scores[usable]), some, watch.families)
+
+        return answer(scores, True, probabilities)
+
+    return of_features
 
 
 def takes_distributions(fitted: Fitted, on_range: str) -> bool:

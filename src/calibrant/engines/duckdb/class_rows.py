@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.lazy_checks import MANY, BadRowsError, Names
 from calibrant.data.validation import HEAVIEST
-from calibrant.engines.duckdb.column_sql import is_missing, is_one_of, number, spelling
+from calibrant.engines.duckdb.column_sql import is_missing, is_one_of, number, spelling, text
 from calibrant.engines.duckdb.diagnose_sums import SUMS_TO_MEASURE, refuse_sums
 from calibrant.engines.duckdb.file_rows import FileRows, look_at
 from calibrant.engines.duckdb.find_spelling import find_spelling
@@ -20,8 +20,9 @@ from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
 from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.files.spelled_labels import Label
+from calibrant.engines.files.typed_features import typed_feature
 from calibrant.engines.rows_of_classes import ClassRows, ColumnsRead, refuse_many
-from calibrant.errors import InputError
+from calibrant.errors import InputError, import_extra
 
 __all__ = ["MatrixRows", "class_rows"]
 
@@ -84,10 +85,12 @@ class MatrixRows(ClassRows):
             )
         return values
 
-    def read(self, columns: Sequence[str], codes: Mapping[Any, int]) -> ColumnsRead:
+    def read(
+        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str] = ()
+    ) -> ColumnsRead:
         self._drop(columns)
         try:
-            return self.session.call(lambda: self._read(columns, codes))
+            return self.session.call(lambda: self._read(columns, codes, features))
         except BadRowsError as wrong:
             said = wrong.__cause__ or "some labels are not among the classes"
         for column in columns:
@@ -95,18 +98,24 @@ class MatrixRows(ClassRows):
         self._one(columns[0]).refuse_missing_labels()
         raise InputError(f"the rows cannot be read: {said}.")
 
-    def _read(self, columns: Sequence[str], codes: Mapping[Any, int]) -> ColumnsRead:
-        parts = " UNION ALL ".join(self._part(source, columns) for source in self.sources)
+    def _read(
+        self, columns: Sequence[str], codes: Mapping[Any, int], features: Sequence[str]
+    ) -> ColumnsRead:
+        parts = " UNION ALL ".join(self._part(source, columns, features) for source in self.sources)
         reader = self.session.relation(parts).to_arrow_reader(BATCH)
         numbers, found, weights, rows = [], [], [], 0
+        others: dict[str, list[Any]] = {name: [] for name in features}
         try:
             while (batch := _next(reader)) is not None:
-                *scores, spelled = batch.columns
+                last = len(batch.columns) - len(others)
+                for listed, column in zip(others.values(), batch.columns[last:], strict=True):
+                    listed.append(column)
+                *scores, spelled = batch.columns[:last]
                 weight = _numbers([scores.pop()])[:, 0] if self.weight else None
                 numbers.append(_numbers(scores))
                 found.append(_coded(spelled, codes))
                 rows += len(spelled)
-                refuse_many(rows, len(columns))
+                refuse_many(rows, len(columns) + len(others))
                 if weight is not None:
                     weights.append(_weights(weight))
         finally:
@@ -114,13 +123,20 @@ class MatrixRows(ClassRows):
         if not rows:
             raise BadRowsError
         weight = np.concatenate(weights) if weights else None
-        return ColumnsRead(np.concatenate(numbers), np.concatenate(found), weight)
+        frame = self._frame(others) if others else None
+        return ColumnsRead(np.concatenate(numbers), np.concatenate(found), weight, frame)
 
-    def _part(self, source: Source, columns: Sequence[str]) -> str:
+    def _frame(self, others: Mapping[str, list[Any]]) -> Any:
+        spelled = self.session.reading.spelling
+        table = import_extra("pyarrow", extra="cli").table
+        return table({name: typed_feature(parts, name, spelled) for name, parts in others.items()})
+
+    def _part(self, source: Source, columns: Sequence[str], features: Sequence[str]) -> str:
         asked = [self._number(source, name, self.role) for name in columns]
         if self.weight:
             asked.append(self._number(source, self.weight, "weight"))
         asked.append(spelling(source, source.find(self.label, "label")))
+        asked += [text(source, source.find(name, "feature")) for name in features]
         listed = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(asked))
         drop = self.session.reading.drop
         kept = f" WHERE NOT ({self._without(source, columns)})" if drop else ""
@@ -176,6 +192,7 @@ def _numbers(columns: Sequence[Any]) -> NDArray[np.float64]:
 
 
 def _weights(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights; BadRowsError where one is negative or too heavy."""
     if ((weight < 0.0) | (weight > HEAVIEST)).any():
         raise BadRowsError
     return weight

@@ -9,10 +9,11 @@ from calibrant.engines.duckdb.source import Source, literal
 from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.number_spelling import NumberSpelling
 from calibrant.engines.rows_of_files import not_in_json
-from calibrant.engines.segment_texts import POWER, WHOLE, SegmentKeys
+from calibrant.engines.segment_texts import POWER, WHOLE, KeySpelling
 from calibrant.errors import InputError
 
 __all__ = [
+    "checked_number",
     "document",
     "finite",
     "is_missing",
@@ -107,6 +108,16 @@ def is_missing(source: Source, column: int) -> str:
     return f"coalesce({is_one_of(word, MISSING)}, true)"
 
 
+def checked_number(
+    source: Source, column: str, written: NumberSpelling | None, role: str = "score"
+) -> str:
+    """SQL of a column of scores: NULL where one is missing, infinite where it is no number, which
+    is always refused."""
+    place = source.find(column, role)
+    x, missing = number(source, place, role, written), is_missing(source, place)
+    return f"CASE WHEN {x} IS NOT NULL THEN {x} WHEN NOT {missing} THEN 'inf'::DOUBLE END"
+
+
 def spelling(source: Source, column: int) -> str:
     """SQL of a label as text, NULL where there is none."""
     kind, expression = source.types[column], source.columns[column]
@@ -144,7 +155,7 @@ def segment(source: Source, column: int) -> str:
     return f"{expression}::VARCHAR" if kind == "UUID" else text(source, column)
 
 
-def segment_text(source: Source, column: int, keys: SegmentKeys) -> str:
+def segment_text(source: Source, column: int, keys: KeySpelling) -> str:
     """SQL of the segment as text, to be found among the keys of a calibrator.
 
     Where the keys are whole numbers, truth values are 1 and 0, as they are in a fit, and numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calibrant.data.score_matrix import SUM_TOLERANCE
+from calibrant.data.distributions import sum_tolerance
 from calibrant.engines.duckdb.column_sql import number
 from calibrant.engines.duckdb.session import Session
 from calibrant.engines.duckdb.source import Source
@@ -50,7 +50,8 @@ def refuse_sums(
 def _survey(source: Source, columns: Sequence[str], role: str) -> str:
     """SQL: rows, rows that are no distributions, the first of these, and its values."""
     given = ", ".join(number(source, source.find(name, role), role) for name in columns)
-    wrong = f"list_min(x) < 0 OR list_max(x) > 1 OR abs(list_sum(x) - 1) > {SUM_TOLERANCE!r}"
+    near = sum_tolerance(len(columns))
+    wrong = f"list_min(x) < 0 OR list_max(x) > 1 OR abs(list_sum(x) - 1) > {near!r}"
     return (
         f"SELECT count(*), count(*) FILTER ({wrong}), min(r) FILTER ({wrong}), "
         f"arg_min(x, r) FILTER ({wrong}) FROM (SELECT row_number() OVER () AS r, "

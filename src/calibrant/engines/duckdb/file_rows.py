@@ -55,7 +55,7 @@ def file_rows(
     session: Session, files: Sequence[str | os.PathLike[str]], names: Names, role: str = "score"
 ) -> FileRows:
     """The rows behind names and globs."""
-    wanted = [name for name in names if name]
+    wanted = list(names.roles().values())
     return FileRows(session, look_at(session, files, wanted), names, role)
 
 
@@ -125,8 +125,8 @@ class FileRows(RowsOfFiles):
         }
         if names.weight:
             columns["weight"] = self._number(source, names.weight)
-        if names.segment:
-            columns["segment"] = segment(source, source.find(names.segment, "segment"))
+        for role, name in names.roles_of_segments().items():
+            columns[role] = segment(source, source.find(name, "segment"))
         if names.raw:
             columns["raw"] = self._number(source, names.raw)
         listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())

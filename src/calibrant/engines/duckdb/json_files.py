@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.engines.duckdb.source import Source, literal, pattern
-from calibrant.errors import InputError
+from calibrant.errors import InputError, import_extra
 
-__all__ = ["LINE", "appended", "json_source", "key_of", "one_line", "set_member"]
+__all__ = ["LINE", "appended", "json_source", "key_of", "member_setter", "one_line", "set_member"]
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -178,3 +178,14 @@ def _after(text: str, place: int) -> int:
     while text[place] in BLANKS:
         place += 1
     return place
+
+
+def member_setter() -> Callable[..., Any]:
+    """A function of Arrow columns: lines of JSON, a key, and its new values in them."""
+    pyarrow = import_extra("pyarrow", extra="cli")
+
+    def of_lines(lines: Any, names: Any, values: Any) -> Any:
+        rows = zip(lines.to_pylist(), names.to_pylist(), values.to_pylist(), strict=True)
+        return pyarrow.array([set_member(*row) for row in rows])
+
+    return of_lines

@@ -15,7 +15,7 @@ from calibrant.engines.apply import add_probabilities
 from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.files.data_files import output_kind
 from calibrant.engines.range_watch import RangeWatch
-from calibrant.engines.segment_texts import POWER, WHOLE, SegmentKeys, segment_keys
+from calibrant.engines.segment_texts import POWER, WHOLE, KeySpelling, SegmentKeys, segment_keys
 from calibrant.engines.spark import functions
 from calibrant.engines.spark.failures import RAISED, name_of
 from calibrant.engines.spark.file_frame import LINE, FileFrame, finite, not_text
@@ -25,6 +25,7 @@ from calibrant.engines.spark.session import Spark
 from calibrant.engines.spark.write import write_file
 from calibrant.errors import import_extra
 from calibrant.estimators.fitted import Fitted
+from calibrant.maps import Segmented
 
 __all__ = ["apply_file"]
 
@@ -64,7 +65,7 @@ def apply_file(
     applied, held = _with_probability(source, fitted, options, keys, hidden)
     seen = None
     if new_segments is not None and keys and keys.map.seen:
-        seen, applied = _counted(applied, functions.col(hidden.segment), keys.map.seen)
+        seen, applied = _counted(applied, hidden.segments(keys), keys.map)
     if source.keys is None:
         if as_lines:
             kinds = {field.name: field.dataType for field in source.frame.schema.fields}
@@ -79,7 +80,9 @@ def apply_file(
     if seen is not None and new_segments is not None:
         found = session.call(lambda: seen.get)
         new_segments.rows, new_segments.new = int(found["rows"]), int(found["new"])
-        new_segments.example = found["example"]
+        example = found["example"]
+        several = keys is not None and keys.map.columns > 1 and example is not None
+        new_segments.example = tuple(example) if several else example
     return rows
 
 
@@ -89,6 +92,10 @@ class _Hidden(NamedTuple):
     score: str
     segment: str
     probability: str
+
+    def segments(self, keys: SegmentKeys) -> list[str]:
+        """A column for each of the segments'."""
+        return [f"{self.segment}_{i}" for i in range(len(keys.columns))]
 
     @classmethod
     def new(cls) -> _Hidden:
@@ -105,9 +112,10 @@ def _with_probability(
     """The rows with checked scores and their probabilities, and the column for each name."""
     inside = RangeWatch(fitted.expects, options.on_range).refuses
     columns = {hidden.score: _checked(source, options.only_score, options.on_missing, inside)}
-    if options.segment and keys:
-        group = _checked_segment(source, options.segment, options.on_missing, keys)
-        columns[hidden.segment] = group
+    if keys:
+        given = zip(hidden.segments(keys), options.segments, keys.columns, strict=True)
+        for name, segment, spelling in given:
+            columns[name] = _checked_segment(source, segment, options.on_missing, spelling)
         fitted = replace(fitted, map=keys.map)
     names: list[str] = source.frame.columns
     # a dot in a column's name would be taken for a part of it
@@ -119,7 +127,7 @@ def _with_probability(
             rows,
             score=hidden.score,
             into=hidden.probability,
-            segment=hidden.segment if keys else None,
+            segment=hidden.segments(keys) if keys else None,
             on_missing="null",  # checked on the way
             on_new_segment="allow",  # counted on the way
             on_range="clip" if options.on_range == "clip" else "allow",
@@ -129,14 +137,26 @@ def _with_probability(
     return applied, {name: functions.col(column) for name, column in chosen.items()}
 
 
-def _counted(frame: Any, column: Any, keys: Sequence[Any]) -> tuple[Any, Any]:
+def _counted(frame: Any, names: Sequence[str], known: Segmented) -> tuple[Any, Any]:
     """An observation of segments that were never seen, known once the frame is written; the
     frame."""
     seen = import_extra("pyspark.sql", extra="spark").Observation()
-    new = column.isNotNull() & ~column.isin(*keys)
+    columns = [functions.col(name) for name in names]
+    there, keys = columns[0].isNotNull(), known.seen
+    column = columns[0]
+    if len(columns) > 1:
+        for other in columns[1:]:
+            there = there & other.isNotNull()
+        column = functions.struct(*columns)
+        listed = functions.array(*columns)
+        whole = [key for key in keys if isinstance(key, tuple) and len(key) == len(columns)]
+        keys = tuple(functions.array(*map(functions.lit, key)) for key in whole)
+        new = there & ~listed.isin(*keys) if keys else there
+    else:
+        new = there & ~column.isin(*keys)
     measured = frame.observe(
         seen,
-        functions.count(column).alias("rows"),
+        functions.count(functions.when(there, 1)).alias("rows"),
         functions.count(functions.when(new, 1)).alias("new"),
         functions.min(functions.when(new, column)).alias("example"),
     )
@@ -163,7 +183,7 @@ def _checked(source: FileFrame, score: str, on_missing: str, inside: bool) -> An
     return checked.otherwise(x)
 
 
-def _checked_segment(source: FileFrame, segment: str, on_missing: str, keys: SegmentKeys) -> Any:
+def _checked_segment(source: FileFrame, segment: str, on_missing: str, keys: KeySpelling) -> Any:
     """The segments as text; a row without one makes the job fail, unless it may."""
     name = source.segment(segment).cast("string")
     if keys.trimmed:

@@ -25,7 +25,7 @@ def file_rows(
     spark: Spark, files: Sequence[str | os.PathLike[str]], names: Names, role: str = "score"
 ) -> SparkRows:
     """The rows behind names, globs, folders and URLs."""
-    wanted = [name for name in names if name]
+    wanted = list(names.roles().values())
     return SparkRows(read_files(spark, files, wanted), names, role)
 
 
@@ -55,8 +55,8 @@ class SparkRows(RowsOfFiles):
         }
         if names.weight:
             columns["weight"] = files.number(names.weight, "weight")
-        if names.segment:
-            columns["segment"] = files.segment(names.segment)
+        for role, name in names.roles_of_segments().items():
+            columns[role] = files.segment(name)
         if names.raw:
             columns["raw"] = files.number(names.raw, "score")
         listed = (column.alias(name) for name, column in columns.items())

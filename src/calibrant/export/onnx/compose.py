@@ -29,10 +29,10 @@ from calibrant.export.onnx.model import (
     read_options,
     written,
 )
-from calibrant.export.onnx.printer import ML, ONNX, segment_type
+from calibrant.export.onnx.printer import ML, ONNX, segment_inputs
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
 from calibrant.maps import Map, VectorMap
-from calibrant.plan.nodes import BySegment, Node
+from calibrant.plan.nodes import Node
 
 __all__ = ["compose_onnx", "free_prefix", "label_table", "name_labels", "set_opsets"]
 
@@ -74,7 +74,7 @@ def compose_onnx(
         With the model's inputs, the output ``"probabilities"`` (n, k) in the order of ``classes``
         instead of the model's own, and, where the model gives labels, the most probable class of
         each row (the first on ties) under the same name. Other outputs stay. A calibrator of
-        segments adds the input ``"segment"``.
+        segments adds the input ``"segment"`` (of several columns ``"segment_1"``, ...).
 
     Notes
     -----
@@ -111,8 +111,8 @@ def compose_onnx(
     source = _set_aside(whole.graph, found, labels)
     scores = _scores(graph, source, found, map_, fitted, input)
     plan = map_.plan(ONNX, input)
-    segment = _segment(whole, graph, plan)
-    p = written(plan, scores, segment, isinstance(map_, VectorMap) and map_.distribution)
+    segments = _segments(whole, graph, plan)
+    p = written(plan, scores, segments, isinstance(map_, VectorMap) and map_.distribution)
     if not isinstance(map_, VectorMap):
         pair = [1.0 - p, p] if fitted is None or fitted.positive_column else [p, 1.0 - p]
         p = graph.columns(pair)
@@ -254,14 +254,16 @@ def _scores(
     return graph.column(x, own)
 
 
-def _segment(model: Any, graph: Graph, plan: Node) -> Tensor | None:
-    """The input that says which segment a row is in, where the calibrator has segments."""
-    if not isinstance(plan, BySegment) or not plan.keys:
-        return None
-    if "segment" in used_names(model.graph):
+def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
+    """The inputs that say which segment a row is in, where the calibrator has segments."""
+    inputs = segment_inputs(plan)
+    if not inputs:
+        return []
+    taken = [name for name in inputs if name in used_names(model.graph)]
+    if taken:
         raise InputError(
-            "the model must have nothing called 'segment': the calibrator needs an input of that "
-            "name. Rename the model's."
+            f"the model must have nothing called {taken[0]!r}: the calibrator needs an input of "
+            "that name. Rename the model's."
         )
     versions = {opset.domain: opset.version for opset in model.opset_import}
     if versions.get(ML, ML_OPSET) < ML_OPSET and any(
@@ -272,8 +274,8 @@ def _segment(model: Any, graph: Graph, plan: Node) -> Tensor | None:
             "Export the model again with a newer target_opset."
         )
     set_opsets(model, versions | {ML: max(versions.get(ML, ML_OPSET), ML_OPSET)})
-    model.graph.input.append(tensor_info("segment", segment_type(plan), [None]))
-    return graph.input("segment")
+    model.graph.input.extend(tensor_info(name, kind, [None]) for name, kind in inputs.items())
+    return [graph.input(name) for name in inputs]
 
 
 def name_labels(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str) -> Any:

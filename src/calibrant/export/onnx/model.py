@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from calibrant.errors import ParameterError, import_extra
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, segment_type
+from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, segment_inputs
 from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
 from calibrant.export.onnx.row_printer import OnnxRowPrinter
+from calibrant.export.tree_parts import tree_parts_of
 from calibrant.maps import VectorMap
-from calibrant.plan.nodes import BySegment, Node
+from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row
 from calibrant.version import __version__
 
@@ -51,9 +53,13 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         Write it with ``onnx.save``. For one score: input ``"score"`` (n,), output
         ``"probability"`` (n,), that of ``pos_label``. For several classes or labels: (n, k) and
         ``"probabilities"`` (n, k), in the order of ``classes``. A calibrator of segments has a
-        second input, ``"segment"`` (n,), of integers or strings. Of a `CalibratedClassifier`:
-        input ``"X"`` (n, features), outputs ``"label"`` (n,) and ``"probabilities"`` (n, k), for
-        ``ensemble=True`` the mean over the folds.
+        second input, ``"segment"`` (n,), of integers or strings; one of several columns has
+        ``"segment_1"``, ``"segment_2"`` and so on, from coarse to fine. Of a
+        `CalibratedClassifier`: input ``"X"`` (n, features), outputs ``"label"`` (n,) and
+        ``"probabilities"`` (n, k), for ``ensemble=True`` the mean over the folds. Of a
+        `FeatureCalibrator` with trees: beside ``"score"`` the inputs ``"numbers"`` (n, a) and
+        ``"categories"`` (n, b) of strings, as far as trees look at such columns; the metadata name
+        the columns in order. NaN is a missing number, an unknown word a missing category.
 
     Notes
     -----
@@ -63,8 +69,9 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
     or of what another map has computed, multiply its rounding by their slope: where they are
     steep, prefer double. NaN and infinite scores give NaN.
 
-    Opset 13. A map of m pieces is O(m) large and takes O(log m) operations a score. The metadata
-    hold the method, the classes, pos_label, which scores it is for and the version of the library.
+    Opset 13; trees need TreeEnsemble of ai.onnx.ml 5, and are written in double only. A map of m
+    pieces is O(m) large and takes O(log m) operations a score. The metadata hold the method, the
+    classes, pos_label, which scores it is for and the version of the library.
 
     Examples
     --------
@@ -78,6 +85,11 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         from calibrant.export.onnx.whole_classifier import classifier_model
 
         return classifier_model(calibrator, input, float)
+    trees = tree_parts_of(calibrator)
+    if trees is not None:
+        from calibrant.export.onnx.trees import tree_model
+
+        return tree_model(trees, input, dtype)
     map_ = map_of(calibrator)
     onnx = import_extra("onnx", extra="onnx")
     graph = Graph(dtype, OPSET)
@@ -87,12 +99,13 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         inputs = [tensor_info("score", dtype, ["n", map_.n_columns])]
         output = tensor_info("probabilities", dtype, ["n", map_.n_classes])
     plan = map_.plan(ONNX, input)
-    segment, opsets = None, {"": OPSET}
-    if isinstance(plan, BySegment) and plan.keys:
-        segment, opsets[ML] = graph.input("segment"), ML_OPSET
-        inputs.append(tensor_info("segment", segment_type(plan), ["n"]))
+    opsets = {"": OPSET}
+    segments = [graph.input(name) for name in segment_inputs(plan)]
+    if segments:
+        opsets[ML] = ML_OPSET
+        inputs += [tensor_info(name, kind, ["n"]) for name, kind in segment_inputs(plan).items()]
     distribution = isinstance(map_, VectorMap) and map_.distribution
-    graph.name(written(plan, graph.input("score"), segment, distribution), output.name)
+    graph.name(written(plan, graph.input("score"), segments, distribution), output.name)
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
             node_protos(graph), "calibrator", inputs, [output], constant_protos(graph)
@@ -115,7 +128,7 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
     return TYPES[float]
 
 
-def written(plan: Node, scores: Tensor, segment: Tensor | None, distribution: bool) -> Tensor:
+def written(plan: Node, scores: Tensor, segments: Sequence[Tensor], distribution: bool) -> Tensor:
     """The nodes of a plan of scores (n,) or (n, k); NaN where a score is not finite."""
     graph = scores.graph
     finite = graph.op("Abs", scores) <= graph.largest
@@ -125,7 +138,7 @@ def written(plan: Node, scores: Tensor, segment: Tensor | None, distribution: bo
         if distribution:  # one bad score spoils its row
             finite = graph.total(graph.number(~finite), 1) <= 0.0
     else:
-        p = OnnxPrinter(clean, segment).write(plan)
+        p = OnnxPrinter(clean, segments).write(plan)
     return graph.where(finite, p, np.nan)
 
 

@@ -7,7 +7,7 @@ the last digits of values within a piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,15 +22,16 @@ from calibrant.export.onnx.formulas import (
     sigmoid_of,
     softplus_of,
 )
-from calibrant.export.onnx.graph import Tensor
+from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.piece_search import read, tables_of
 from calibrant.losses import LARGEST, log_p, logit
 from calibrant.plan import nodes
 from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, values_of
+from calibrant.plan.segment_places import column_steps
 from calibrant.plan.stacked_plans import stacked
 
-__all__ = ["ML", "ONNX", "OnnxPrinter", "refuse_large", "segment_type"]
+__all__ = ["ML", "ONNX", "OnnxPrinter", "refuse_large", "segment_inputs"]
 
 Array = NDArray[np.float64]
 
@@ -51,9 +52,15 @@ def refuse_large(*values: Array) -> None:
         )
 
 
-def segment_type(plan: nodes.BySegment) -> np.dtype[Any]:
-    """The type of the segments' tensor: int64, or object for strings."""
-    return np.dtype(object if plan.key_type("of an ONNX graph") is str else np.int64)
+def segment_inputs(plan: Node) -> dict[str, np.dtype[Any]]:
+    """The inputs that say which segment a row is in, and their types: int64, or object for
+    strings. None where there are no segments."""
+    if not isinstance(plan, nodes.BySegment) or not plan.keys:
+        return {}
+    count = plan.columns
+    names = ["segment"] if count == 1 else [f"segment_{i}" for i in range(1, count + 1)]
+    words = [plan.key_type("of an ONNX graph", i) is str for i in range(count)]
+    return {n: np.dtype(object if w else np.int64) for n, w in zip(names, words, strict=True)}
 
 
 class OnnxPrinter(PlanPrinter[Tensor]):
@@ -62,7 +69,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     Parameters
     ----------
     score : the tensor that comes in
-    segment : the tensor of segments, for plans that have them
+    segments : the tensors of segments, one for each column, for plans that have them
     code : for stacked plans, the number of each row's own plan
     known : nodes that have tensors already
     """
@@ -70,11 +77,11 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def __init__(
         self,
         score: Tensor,
-        segment: Tensor | None = None,
+        segments: Sequence[Tensor] = (),
         code: Tensor | None = None,
         known: dict[Node, Tensor] | None = None,
     ) -> None:
-        self.score, self.segment, self.code = score, segment, code
+        self.score, self.segments, self.code = score, segments, code
         self.graph = score.graph
         self.known = dict(known or {})
 
@@ -169,9 +176,9 @@ class OnnxPrinter(PlanPrinter[Tensor]):
     def by_segment(self, node: nodes.BySegment) -> Tensor:
         """The value of each row by its segment's plan; of other segments, the common one."""
         graph, common = self.graph, self.write(node.common)
-        if not node.keys or self.segment is None:
+        if not node.keys or not self.segments:
             return common
-        code, count = _segment_code(node, self.segment), len(node.keys)
+        code, count = _segment_code(node, self.segments), len(node.keys)
         own = common
         for members, plan in stacked(node.members, shared=(node.common,)):
             # rows of other groups read the first table, but their result is not used
@@ -187,16 +194,37 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         return graph.where(graph.gather(shares == 1.0, code), own, mixed)
 
 
-def _segment_code(node: nodes.BySegment, segment: Tensor) -> Tensor:
-    """The number of each row's segment; how many there are for one that is not known."""
-    strings = segment_type(node) == np.dtype(object)
+def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
+    """The number of each row's segment; how many there are for one that is not known.
+
+    With several columns: of the finest segment that is known.
+    """
+    count = len(node.keys)
+    graph: Graph = segments[0].graph
+    if node.columns == 1:
+        return graph.cast(_encoded(segments[0], node.keys, range(count), count), np.int32)
+    place = before = None
+    for segment, step in zip(segments, column_steps(node.paths), strict=False):
+        value = _encoded(segment, step.values, range(len(step.values)), -1)
+        pair = value if before is None else before * len(step.values) + value
+        known = value >= 0 if before is None else (value >= 0) & (before >= 0)
+        pair = graph.where(known, pair, -1)
+        found = _encoded(pair, step.pairs, step.places, -1)
+        before = _encoded(pair, step.pairs, step.numbers, -1)
+        place = found if place is None else graph.where(found >= 0, found, place)
+    assert place is not None
+    return graph.cast(graph.where(place >= 0, place, count), np.int32)
+
+
+def _encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
+    """The value of each key, as whole numbers."""
+    strings = isinstance(keys[0], str)
     attributes = {
-        "keys_strings" if strings else "keys_int64s": list(node.keys),
-        "values_int64s": list(range(len(node.keys))),
-        "default_int64": len(node.keys),
+        "keys_strings" if strings else "keys_int64s": list(keys),
+        "values_int64s": list(values),
+        "default_int64": default,
     }
-    code = segment.graph.op("LabelEncoder", segment, attributes=attributes, domain=ML)
-    return segment.graph.cast(code, np.int32)
+    return x.graph.op("LabelEncoder", x, attributes=attributes, domain=ML)
 
 
 def _mapped(function: Callable[[Array], Array], number: Number) -> Number:

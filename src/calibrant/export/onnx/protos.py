@@ -53,6 +53,9 @@ def _node(node: OnnxNode, prefix: str) -> Any:
 def _attribute(value: Any) -> Any:
     if isinstance(value, np.dtype):
         return element_type(value)
+    if isinstance(value, np.ndarray):
+        onnx = import_extra("onnx", extra="onnx")
+        return onnx.numpy_helper.from_array(value)
     return _body(value) if isinstance(value, Graph) else value
 
 

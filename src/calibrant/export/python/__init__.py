@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
@@ -15,7 +16,9 @@ from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.python.printer import PythonPrinter
 from calibrant.export.python.row_printer import PythonRowPrinter
 from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, number
+from calibrant.export.python.trees import tree_module
 from calibrant.export.thresholds import SEVERAL, read_threshold
+from calibrant.export.tree_parts import tree_parts_of
 from calibrant.maps import Map, VectorMap
 from calibrant.plan.interpreter import evaluate
 from calibrant.plan.map_input import PlanTarget
@@ -28,7 +31,7 @@ __all__ = ["to_python"]
 
 PYTHON = PlanTarget("Python", "Save it with calibrant.save and apply it with calibrant.load.")
 #: the parameters of functions
-SCORE, SEGMENT = "score: float", "segment: str | int"
+SCORE = "score: float"
 #: the longest label or name that a docstring shows whole
 LONGEST = 80
 
@@ -52,8 +55,11 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
     -------
     str
         A module with ``calibrate(score) -> float``, the probability of ``pos_label``; with
-        ``calibrate(score, segment) -> float`` for a calibrator of segments; or with
-        ``calibrate(scores) -> list[float]`` for several classes, in the order of its ``CLASSES``.
+        ``calibrate(score, segment) -> float`` for a calibrator of segments (of several columns
+        ``calibrate(score, segment_1, segment_2)``, and so on); or with
+        ``calibrate(scores) -> list[float]`` for several classes, in the order of its ``CLASSES``;
+        or with ``calibrate(score, features) -> float`` for a `FeatureCalibrator`, where features
+        are a dict by the columns' names, or a list of all columns if they have none.
         What is missing, NaN or infinite is a ValueError.
 
     Notes
@@ -78,6 +84,16 @@ def to_python(calibrator: Any, *, name: str | None = None, threshold: float | No
     at_least = read_threshold(threshold)
     name = ("calibrate" if at_least is None else "decide") if name is None else name
     _check_name(name)
+    trees = tree_parts_of(calibrator)
+    if trees is not None:
+        if at_least is not None:
+            raise ParameterError(
+                "threshold must be None for a calibrator of trees, whose module gives "
+                f"probabilities, but {threshold!r} came. Compare what it gives."
+            )
+        return tree_module(
+            trees, name, PYTHON, _docstring(_title(trees.facts), _origin(trees.facts))
+        )
     map_, fitted = map_of(calibrator), fitted_of(calibrator)
     if at_least is not None and isinstance(map_, VectorMap):
         raise InputError(SEVERAL)
@@ -124,11 +140,10 @@ def _main(plan: Node, map_: Map, fitted: Fitted | None, text: Text) -> Function:
 
 def _decided(plan: Node, at_least: float, text: Text) -> Function:
     """Whether the plan gives at least this."""
-    segmented = isinstance(plan, BySegment)
-    parameters = (SCORE, SEGMENT) if segmented else (SCORE,)
-    body = Function(text, parameters, "bool")
+    names = _segment_names(plan) if isinstance(plan, BySegment) else []
+    body = Function(text, _parameters(names), "bool")
     if isinstance(plan, BySegment):
-        value = f"{text.function(_of_segment(plan, text))}(score, segment)"
+        value = f"{text.function(_of_segment(plan, text))}({', '.join(['score', *names])})"
         body.add(f"return {value} >= {number(at_least)}")
         return body
     body.add("score = _finite(score)")
@@ -152,19 +167,35 @@ def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function
     return body
 
 
+def _segment_names(plan: BySegment) -> list[str]:
+    count = plan.columns
+    return ["segment"] if count == 1 else [f"segment_{i}" for i in range(1, count + 1)]
+
+
+def _parameters(segments: list[str]) -> tuple[str, ...]:
+    return (SCORE, *(f"{name}: str | int" for name in segments))
+
+
 def _of_segment(plan: BySegment, text: Text) -> Function:
     """First the common value, then the value of the segment's own map."""
-    body = Function(text, (SCORE, SEGMENT))
+    names = _segment_names(plan)
+    body = Function(text, _parameters(names))
     body.add("score = _finite(score)")
-    body.add(f"_check_segment(segment, {_known(plan.keys)!r})")
+    for i, name in enumerate(names):
+        body.add(f"_check_segment({name}, {_known(plan.values(i))!r})")
     common = PythonPrinter(body, plan.common).variable(plan.common, "common")
     if not plan.keys:
         body.add(f"return {common}")
         return body
     find_borders(plan.members)
     table = _segments(plan, text)
-    body.add(f"if segment not in {table}:\n    return {common}")
-    body.add(f"member, share = {table}[segment]")
+    key = "segment"
+    if len(names) > 1:  # the finest segment that is known
+        body.add(f"key = ({', '.join(names)})")
+        body.add(f"while key and key not in {table}:\n    key = key[:-1]")
+        key = "key"
+    body.add(f"if {key} not in {table}:\n    return {common}")
+    body.add(f"member, share = {table}[{key}]")
     body.add(f"own = member(score, {common})")
     body.add(f"return own if share == 1.0 else share * own + (1.0 - share) * {common}")
     return body
@@ -181,10 +212,10 @@ def _segments(plan: BySegment, text: Text) -> str:
     return text.registry("SEGMENTS", "{", items, "}", "each segment's own map, and its share")
 
 
-def _known(keys: tuple[str | int, ...]) -> str:
+def _known(keys: Sequence[str | int]) -> str:
     """What the known segments are: text, numbers, or both. The text refuses others, as the map
     does."""
-    kinds = {type(key) for key in keys}
+    kinds = {type(key) for key in keys} or {str, int}
     return {str: "text", int: "numbers"}[kinds.pop()] if len(kinds) == 1 else "text or numbers"
 
 
@@ -222,7 +253,10 @@ def _how(plan: Node, fitted: Fitted | None) -> str:
     said = "" if known is None else f"Scores must be {known.words()}. "
     if isinstance(plan, BySegment):
         segments = "1 segment is" if len(plan.keys) == 1 else f"{len(plan.keys)} segments are"
-        said += f"{segments} known; all others get the map of all rows. "
+        others = "the map of all rows"
+        if plan.columns > 1:
+            others = "the map of the coarser segment, or of all rows"
+        said += f"{segments} known; all others get {others}. "
     return f"{said}A score that is missing, NaN or infinite is a ValueError."
 
 

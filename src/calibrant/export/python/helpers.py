@@ -329,3 +329,54 @@ def _moved(p: list[float], change: list[float]) -> list[float]:
     new = [value * factor for value, factor in zip(p, change)]
     whole = sum(new)
     return [max(value / whole, 1e-60) for value in new]
+
+
+def _feature_row(
+    features: dict[object, object] | list[object],
+    columns: tuple[tuple[object, dict[object, float] | None], ...],
+) -> list[float]:
+    """The columns of a row as numbers and codes of categories; NaN for missing and new ones."""
+    row = []
+    for name, codes in columns:
+        try:
+            value = features[name]  # type: ignore[call-overload]
+        except (KeyError, IndexError):
+            raise ValueError(f"features must have {name!r}, but it is missing") from None
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            row.append(math.nan)
+        elif codes is not None:
+            row.append(codes.get(value, math.nan))
+        elif isinstance(value, (str, bytes)) or not math.isfinite(value):  # type: ignore[arg-type]
+            raise ValueError(f"{name!r} must be a finite number or None, but {value!r} came")
+        else:
+            row.append(float(value))  # type: ignore[arg-type]
+    return row
+
+
+def _sum_of_leaves(
+    row: list[float],
+    first: int,
+    last: int,
+    column: tuple[int, ...],
+    threshold: tuple[float, ...],
+    missing_left: tuple[bool, ...],
+    subset: tuple[int, ...],
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    leaves: tuple[float, ...],
+    roots: tuple[int, ...],
+    sets: tuple[frozenset[float], ...],
+) -> float:
+    """The sum of what the trees from first to last (exclusive) give to a row."""
+    total = 0.0
+    for tree in range(first, last):
+        node = roots[tree]
+        while node >= 0:
+            x = row[column[node]]
+            if subset[node] >= 0:
+                low = x in sets[subset[node]]
+            else:
+                low = missing_left[node] if math.isnan(x) else x <= threshold[node]
+            node = left[node] if low else right[node]
+        total += leaves[-1 - node]
+    return total

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from calibrant.data.naming import segment_names
 from calibrant.errors import ParameterError
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.sql.dialects import dialect_of
@@ -13,6 +14,7 @@ from calibrant.export.sql.request import Request, TooLongError
 from calibrant.export.sql.script import Sql
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.export.thresholds import read_threshold
+from calibrant.export.tree_parts import refuse_trees
 from calibrant.maps import VectorMap
 from calibrant.other_words import did_you_mean
 
@@ -32,7 +34,7 @@ def to_sql(
     table: str = "scores",
     into: str | None = None,
     lookup: str = "calibrant_lookup",
-    segment: str | None = None,
+    segment: str | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     view: str | None = None,
     threshold: float | None = None,
@@ -67,9 +69,10 @@ def to_sql(
     lookup : str, default="calibrant_lookup"
         The table that a script creates; further ones get a number at the end. An older one of that
         name is replaced, so that the script can be run again after the next fit.
-    segment : str, optional
+    segment : str or list of str, optional
         The column of segments, of the type of their keys, for calibrators that have a map for
-        each. Other segments get the common map.
+        each. Other segments get the common map. Several columns in the order of the fit: a row
+        gets the map of the finest segment that is known.
     keep : sequence of str, optional
         The columns of the table that a query gives beside the new ones: its key, say. By default
         all of them; with several scores, where a query takes several steps, those scores.
@@ -123,6 +126,7 @@ def to_sql(
     if form not in FORMS:
         hint = did_you_mean(form, FORMS)
         raise ParameterError(f"form must be one of {FORMS}, but {form!r} came.{hint}")
+    refuse_trees(calibrator, "SQL", ("ONNX", "Python"))
     map_, at_least = map_of(calibrator), read_threshold(threshold)
     request = Request(
         map=map_,
@@ -132,7 +136,7 @@ def to_sql(
         table=table,
         into=("probability" if at_least is None else "decision") if into is None else into,
         lookup=lookup,
-        segment=segment,
+        segment=segment_names(segment),
         keep=None if keep is None else tuple(keep),
         view=view,
         threshold=at_least,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibrant.data.naming import class_column_names
+from calibrant.data.naming import check_segment_names, class_column_names
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fingerprint
@@ -28,7 +28,7 @@ from calibrant.export.sql.script import NEW, OLD, Sql, from_rows, script, tables
 from calibrant.export.sql.segment_printer import write_segmented
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.export.thresholds import SEVERAL
-from calibrant.maps import Map, VectorMap
+from calibrant.maps import Map, Segmented, VectorMap
 from calibrant.plan.nodes import BySegment, Node
 from calibrant.plan.row_nodes import Row
 
@@ -55,7 +55,7 @@ class Request:
     table: str
     into: str
     lookup: str
-    segment: str | None
+    segment: tuple[str, ...]
     keep: tuple[str, ...] | None
     view: str | None = None
     threshold: float | None = None
@@ -85,11 +85,13 @@ class Request:
                 f"column must name {wanted} column{'s' if wanted > 1 else ''} of scores, but "
                 f"{len(self.columns)} came: {list(self.columns)}."
             )
-        if self.map.segments is not None and self.segment is None:
+        if self.map.segments is not None and not self.segment:
             raise InputError(
                 "this calibrator has a map per segment: name the column of segments with segment=."
             )
-        if self.map.segments is None and self.segment is not None:
+        if isinstance(self.map, Segmented):
+            check_segment_names(self.segment, self.map.columns)
+        if self.map.segments is None and self.segment:
             raise InputError(
                 "segment= is only for calibrators with a map per segment; this has one for all."
             )
@@ -141,10 +143,10 @@ class Request:
         score = self._score(self.columns[0], source)
         known = dialect.is_finite(score)
         printer = SqlPrinter(self.writer, score, whole=self._whole)
-        if isinstance(plan, BySegment) and self.segment is not None:
-            segment = column_name(self.segment, source, dialect)
-            text = write_segmented(plan, segment, printer)
-            known = f"{known} AND {segment} IS NOT NULL"
+        if isinstance(plan, BySegment):
+            segments = [column_name(own, source, dialect) for own in self.segment]
+            text = write_segmented(plan, segments, printer)
+            known = " AND ".join([known, *(f"{own} IS NOT NULL" for own in segments)])
         else:
             text = printer.write(guarded(plan, dialect))
         text = self._compared(text)

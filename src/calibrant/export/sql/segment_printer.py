@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,20 +18,35 @@ from calibrant.plan.stacked_plans import StackedPlans, parameter_table, stacked
 __all__ = ["write_segmented"]
 
 
-def write_segmented(plan: BySegment, segment: str, printer: SqlPrinter) -> str:
-    """The plan of a score and of a column of segments as SQL."""
+def write_segmented(plan: BySegment, segments: Sequence[str], printer: SqlPrinter) -> str:
+    """The plan of a score and of columns of segments as SQL."""
     used = np.flatnonzero(plan.shares > 0.0).tolist()
     common = guarded(plan.common.value, printer.dialect)
     if not used:
         return printer.write(common)
-    is_text = plan.key_type("in a column of SQL") is str
-    column = printer.dialect.key.format(segment) if is_text else segment
+    columns = [_comparable(plan, i, name, printer.dialect) for i, name in enumerate(segments)]
     if printer.writer.lookup:
-        return _looked_up(plan, used, column, printer)
+        return _looked_up(plan, used, columns, printer)
     dialect = printer.dialect
     own = [printer.write(guarded(plan.whole(i), dialect)) for i in used]
-    branches = [(_literal(plan.keys[i], dialect), text) for i, text in zip(used, own, strict=True)]
-    return case(branches, printer.write(common), operand=column)
+    if len(columns) == 1:
+        keys = [_literal(plan.keys[i], dialect) for i in used]
+        return case(list(zip(keys, own, strict=True)), printer.write(common), operand=columns[0])
+    branches = [(plan.paths[i], text) for i, text in zip(used, own, strict=True)]
+    finest_first = sorted(branches, key=lambda branch: -len(branch[0]))
+    conditions = [(_condition(path, columns, dialect), text) for path, text in finest_first]
+    return case(conditions, printer.write(common))
+
+
+def _comparable(plan: BySegment, column: int, name: str, dialect: Dialect) -> str:
+    """A column of segments as SQL that is compared with the keys."""
+    is_text = plan.key_type("in a column of SQL", column) is str
+    return dialect.key.format(name) if is_text else name
+
+
+def _condition(path: Sequence[str | int], columns: Sequence[str], dialect: Dialect) -> str:
+    pairs = zip(columns, path, strict=False)  # a coarse segment has no value in the last columns
+    return " AND ".join(f"{column} = {_literal(key, dialect)}" for column, key in pairs)
 
 
 def _literal(key: str | int, dialect: Dialect) -> str:
@@ -40,7 +56,36 @@ def _literal(key: str | int, dialect: Dialect) -> str:
 # --- many segments ------------------------------------------------------------------------------
 
 
-def _looked_up(plan: BySegment, used: list[int], column: str, printer: SqlPrinter) -> str:
+def _place(
+    plan: BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
+) -> tuple[Any, str]:
+    """The values that tell segments apart, and the SQL that gives the value of a row.
+
+    With several columns values are numbers: tables give that of the finest segment that is known.
+    """
+    if len(columns) == 1:
+        keys = [plan.keys[i] for i in used]
+        return np.array(keys) if isinstance(keys[0], int) else keys, columns[0]
+    found: list[str] = []
+    for size in range(len(columns), 0, -1):
+        here = [n for n, i in enumerate(used) if len(plan.paths[i]) == size]
+        if here:
+            table: dict[str, Any] = {}
+            for j in range(size):
+                values = [plan.paths[used[n]][j] for n in here]
+                whole = isinstance(values[0], int)
+                table[f"segment_{j + 1}"] = np.array(values) if whole else values
+            equal = dict(zip(table, columns, strict=False))
+            about = f"{len(here):,} segments of {size} column{'s' * (size > 1)}: the number of each"
+            joined = printer.writer.join(about, {**table, "place": np.array(here)}, size, equal)
+            found.append(joined["place"])
+    place = found[0] if len(found) == 1 else f"COALESCE({', '.join(found)})"
+    return np.arange(len(used)), place
+
+
+def _looked_up(
+    plan: BySegment, used: list[int], columns: Sequence[str], printer: SqlPrinter
+) -> str:
     """Plans of the same form share columns. The table says which form each segment has."""
     dialect = printer.dialect
     precise = replace(printer, relative=uses(plan.members)[plan.common] > 0)
@@ -50,16 +95,15 @@ def _looked_up(plan: BySegment, used: list[int], column: str, printer: SqlPrinte
         StackedPlans(members, guarded(node, dialect))
         for members, node in stacked([plan.members[i] for i in used], shared=(plan.common,))
     ]
-    keys = [plan.keys[i] for i in used]
     table, names = parameter_table(stacks, plan.shares[used])
     if len(stacks) == 1:
         del table["part"]
     if (table["share"] == 1.0).all():
         del table["share"]
-    segments = np.array(keys) if isinstance(keys[0], int) else keys
+    segments, place = _place(plan, used, columns, printer)
     about = f"{len(used):,} segments: the number of each, and what its map is made of"
-    columns: dict[str, Any] = {"segment": segments, **table}
-    joined = printer.writer.join(about, columns, 1, {"segment": column})
+    rows: dict[str, Any] = {"segment": segments, **table}
+    joined = printer.writer.join(about, rows, 1, {"segment": place})
     own = {parameter: joined[name] for parameter, name in names.items()}
     printer = replace(printer, columns=own, code=joined["code"])
     texts = [printer.write(node) for _, node in stacks]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -41,10 +42,10 @@ class AttributeColumn:
         inverse = np.empty(len(self.values), dtype=np.intp)
         present = self.values[~self.missing]
         if present.dtype.kind == "O":
-            found: dict[Any, int] = {}
-            keys = ((isinstance(v, str), v) for v in present)
-            places = np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.intp)
-            values = [value for _, value in found]
+            listed = present.tolist()  # "1" is not 1, but 1 is 1.0
+            found = {value: place for place, value in enumerate(dict.fromkeys(listed))}
+            places = np.fromiter(map(found.__getitem__, listed), np.intp, count=len(listed))
+            values = list(found)
         else:
             unique, places = np.unique(present, return_inverse=True)
             values = [plain(v) for v in unique]
@@ -76,13 +77,23 @@ class AttributeTable:
             return list(self.names)
         return [title(j) for j in range(len(self.columns))]
 
+    def part(self, rows: slice) -> AttributeTable:
+        """A stretch of rows, not copied."""
+        count = len(range(self.rows)[rows])
+        return AttributeTable(self.names, [c.take(rows) for c in self.columns], count)
+
     def take(self, rows: NDArray[np.bool_]) -> AttributeTable:
         """The rows of a mask."""
         return AttributeTable(self.names, [c.take(rows) for c in self.columns], int(rows.sum()))
 
 
-def read_table(features: Any) -> AttributeTable:
-    """Arrays, lists of rows and frames (through narwhals) as columns; the rest is refused."""
+def read_table(features: Any, only: Sequence[Name] | None = None) -> AttributeTable:
+    """Arrays, lists of rows and frames (through narwhals) as columns; the rest is refused.
+
+    Of a frame whose columns have names like ``only``, no other columns are looked at.
+    """
+    if isinstance(features, AttributeTable):
+        return features
     if features is None:
         raise InputError(
             "features must be passed: this calibrator looks at the attributes of each row beside "
@@ -90,12 +101,12 @@ def read_table(features: Any) -> AttributeTable:
         )
     if hasattr(features, "tocsr"):
         raise InputError(
-            "features must be dense, but a sparse matrix came. Similarity looks at every "
-            "attribute: convert it with .toarray(), or reduce it to fewer columns."
+            "features must be dense, but a sparse matrix came. Convert it with .toarray(), or "
+            "reduce it to fewer columns."
         )
     refuse_unordered(features, "features")
     frame = None if isinstance(features, (np.ndarray, list, tuple)) else _frame(features)
-    return _from_array(features) if frame is None else _from_frame(frame)
+    return _from_array(features) if frame is None else _from_frame(frame, only)
 
 
 # --- frames -------------------------------------------------------------------------------------
@@ -118,17 +129,20 @@ def _frame(features: Any) -> Any:
     return wrapped if isinstance(wrapped, nw.DataFrame) else None
 
 
-def _from_frame(frame: Any) -> AttributeTable:
-    names = [plain(name) for name in frame.columns]
+def _from_frame(frame: Any, only: Sequence[Name] | None = None) -> AttributeTable:
+    names, rows = [plain(name) for name in frame.columns], frame.shape[0]
     if len({(type(name), name) for name in names}) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
         raise InputError(f"features must have one column of each name, but {twice!r} came twice.")
     alike = any(all(type(name) is kind for name in names) for kind in (str, int))
+    if only is not None and {*map(type, names)} == {*map(type, only)}:
+        frame = frame.select([own for own in frame.columns if plain(own) in only])
+        names = [plain(name) for name in frame.columns]
     columns = [
         _series(series, title(name))
         for name, series in zip(names, frame.iter_columns(), strict=True)
     ]
-    return AttributeTable(tuple(names) if alike else None, columns, frame.shape[0])
+    return AttributeTable(tuple(names) if alike else None, columns, rows)
 
 
 def _series(series: Any, name: str) -> AttributeColumn:
@@ -219,6 +233,8 @@ def _plain_column(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -
 
 def _objects(values: NDArray[Any], missing: NDArray[np.bool_], name: str) -> AttributeColumn:
     """Boxed values: numbers if all present ones are, else categories: words, numbers, booleans."""
+    if set(map(type, values[~missing].tolist())) == {str}:
+        return AttributeColumn(values, missing, nominal=True)
     boxed = [_category(value) for value in values]
     gone = missing | np.fromiter((is_missing(v) for v in boxed), dtype=bool, count=len(boxed))
     kinds = {type(v) for v, absent in zip(boxed, gone, strict=True) if not absent}

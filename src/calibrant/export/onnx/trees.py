@@ -1,0 +1,200 @@
+"""Trees on the columns of a row as an ONNX model: a TreeEnsemble for each round."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError, ParameterError, import_extra
+from calibrant.export.onnx.formulas import logit_of, sigmoid_of
+from calibrant.export.onnx.graph import Graph, Tensor
+from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter
+from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
+from calibrant.export.tree_parts import TreeParts
+from calibrant.version import __version__
+
+__all__ = ["tree_model"]
+
+#: TreeEnsemble came with ai.onnx.ml 5, and that with these versions
+OPSET, ML_OPSET, IR = 21, 5, 10
+#: ONNX's numbers for "up to" and "at least"
+UP_TO, AT_LEAST = 0, 2
+
+
+def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
+    """The model of a score, numbers and categories."""
+    if input != "score" or dtype != np.float64:
+        raise ParameterError(
+            "a calibrator of trees is written for scores in double only: leave input and float out."
+        )
+    onnx = import_extra("onnx", extra="onnx")
+    graph = Graph(dtype, OPSET)
+    numeric = [j for j, c in enumerate(parts.columns) if c.categories is None]
+    nominal = [j for j, c in enumerate(parts.columns) if c.categories is not None]
+    inputs = [tensor_info("score", dtype, ["n"])]
+    if numeric:
+        inputs.append(tensor_info("numbers", dtype, ["n", len(numeric)]))
+    if nominal:
+        inputs.append(tensor_info("categories", object, ["n", len(nominal)]))
+    score = graph.input("score")
+    finite = graph.op("Abs", score) <= graph.largest
+    clean = graph.where(finite, score, 0.0)
+    z = logit_of(OnnxPrinter(clean).write(parts.start.plan(ONNX)))
+    blocks = _TreeInputs(graph, parts, numeric, nominal)
+    for first, last, factor in parts.ends:
+        z = factor * (z + blocks.leaves(z, first, last))
+    output = tensor_info("probability", dtype, ["n"])
+    graph.name(graph.where(finite, sigmoid_of(z), np.nan), output.name)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            node_protos(graph), "calibrator", inputs, [output], constant_protos(graph)
+        ),
+        opset_imports=[
+            onnx.helper.make_opsetid("", OPSET),
+            onnx.helper.make_opsetid(ML, ML_OPSET),
+        ],
+        ir_version=IR,
+        producer_name="calibrant",
+        producer_version=__version__,
+    )
+    onnx.helper.set_model_props(model, _properties(parts, numeric, nominal))
+    return model
+
+
+def _properties(parts: TreeParts, numeric: list[int], nominal: list[int]) -> dict[str, str]:
+    fitted = parts.facts
+    facts = {
+        "calibrant.version": __version__,
+        "calibrant.map": "trees",
+        "calibrant.method": fitted.method,
+        "calibrant.classes": json.dumps(fitted.classes),
+        "calibrant.pos_label": json.dumps(fitted.pos_label),
+        "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
+        "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
+    }
+    if fitted.score_range is not None:
+        facts["calibrant.scores"] = fitted.score_range.words()
+    return facts
+
+
+class _TreeInputs:
+    """What trees look at: numbers, the logit, and for each set of categories who is in it."""
+
+    def __init__(
+        self, graph: Graph, parts: TreeParts, numeric: list[int], nominal: list[int]
+    ) -> None:
+        self.graph, self.parts = graph, parts
+        self.place = {j: i for i, j in enumerate(numeric)}
+        self.numbers = graph.input("numbers") if numeric else None
+        self.codes: dict[int, Tensor] = {}
+        for i, j in enumerate(nominal):
+            words = graph.column(graph.input("categories"), i)
+            self.codes[j] = graph.op(
+                "LabelEncoder",
+                words,
+                attributes={
+                    "keys_strings": _spelled(parts.columns[j].categories or ()),
+                    "values_int64s": list(range(1, len(parts.columns[j].categories or ()) + 1)),
+                    "default_int64": 0,
+                },
+                domain=ML,
+            )
+
+    def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
+        """The sum of what the trees of one round give, shape (n,)."""
+        writer = _Ensemble(self.parts, first, last, self.place)
+        sets = [self._member(j, s) for j, s in writer.sets]
+        parts = [] if self.numbers is None else [self.numbers]
+        parts += [self.graph.expand(column, 1) for column in (z, *sets)]
+        rows = parts[0]
+        if len(parts) > 1:
+            rows = self.graph.op("Concat", *parts, attributes={"axis": 1})
+        found = self.graph.op("TreeEnsemble", rows, attributes=writer.attributes(), domain=ML)
+        return self.graph.squeeze(found, 1)
+
+    def _member(self, column: int, subset: int) -> Tensor:
+        """1 for rows whose category is in a set, else 0."""
+        size = len(self.parts.columns[column].categories or ())
+        inside = np.zeros(size + 1)
+        inside[[1 + code for code in self.parts.trees.sets[subset]]] = 1.0
+        return self.graph.gather(inside, self.codes[column])
+
+
+def _spelled(categories: tuple[Any, ...]) -> list[str]:
+    """Categories as strings, which is what the model takes."""
+    words = [str(category) for category in categories]
+    if len(set(words)) < len(words):
+        raise InputError(
+            "an ONNX model takes categories as strings, but two of this calibrator's are spelled "
+            f"alike: {[c for c in categories if words.count(str(c)) > 1][:4]}. Convert them to "
+            "strings before the fit."
+        )
+    return words
+
+
+class _Ensemble:
+    """The trees of a round in the words of TreeEnsemble."""
+
+    def __init__(self, parts: TreeParts, first: int, last: int, place: dict[int, int]) -> None:
+        self.trees, self.place = parts.trees, place
+        self.logit = len(parts.columns)
+        self.sets: list[tuple[int, int]] = []
+        self.nodes: list[tuple[int, float, int, int, int, int, int, int]] = []
+        self.weights: list[float] = []
+        self.roots = [self._root(int(root)) for root in self.trees.roots[first:last]]
+
+    def _root(self, node: int) -> int:
+        if node >= 0:
+            return self._split(node)
+        leaf = self._leaf(node)  # a tree must begin with a split: both ways lead to the leaf
+        self.nodes.append((self._z, 0.0, UP_TO, 0, leaf, 1, leaf, 1))
+        return len(self.nodes) - 1
+
+    @property
+    def _z(self) -> int:
+        return len(self.place)
+
+    def _leaf(self, node: int) -> int:
+        self.weights.append(float(self.trees.leaves[-1 - node]))
+        return len(self.weights) - 1
+
+    def _split(self, node: int) -> int:
+        """The place of a split among the nodes, after all below it."""
+        trees = self.trees
+        ends: list[int] = []
+        for child in (int(trees.left[node]), int(trees.right[node])):
+            ends += [self._split(child), 0] if child >= 0 else [self._leaf(child), 1]
+        column, subset = int(trees.column[node]), int(trees.subset[node])
+        if subset >= 0:
+            self.sets.append((column, subset))
+            place, threshold, mode, gone = self._z + len(self.sets), 0.5, AT_LEAST, 0
+        else:
+            place = self._z if column == self.logit else self.place[column]
+            threshold, mode = float(trees.threshold[node]), UP_TO
+            gone = int(trees.missing_left[node])
+        left, left_ends, right, right_ends = ends
+        self.nodes.append((place, threshold, mode, gone, left, left_ends, right, right_ends))
+        return len(self.nodes) - 1
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the operator."""
+        columns: list[list[Any]] = [list(column) for column in zip(*self.nodes, strict=True)]
+        place, threshold, mode, gone, left, left_ends, right, right_ends = columns
+        return {
+            "aggregate_function": 1,
+            "post_transform": 0,
+            "n_targets": 1,
+            "nodes_featureids": place,
+            "nodes_splits": np.array(threshold),
+            "nodes_modes": np.array(mode, dtype=np.uint8),
+            "nodes_missing_value_tracks_true": gone,
+            "nodes_truenodeids": left,
+            "nodes_trueleafs": left_ends,
+            "nodes_falsenodeids": right,
+            "nodes_falseleafs": right_ends,
+            "leaf_targetids": [0] * len(self.weights),
+            "leaf_weights": np.array(self.weights),
+            "tree_roots": self.roots,
+        }

@@ -1,0 +1,79 @@
+"""Columns that cannot help, and columns that help too well to be true."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.local.attributes import Schema
+
+__all__ = ["LEAK", "check_columns"]
+
+Array = NDArray[np.float64]
+
+#: a column that by itself puts so many pairs of rows in order knows the label
+LEAK = 0.99
+#: rows that are looked at, and rows of a class without which nothing is said
+MOST_ROWS, FEWEST = 50_000, 50
+
+
+def check_columns(schema: Schema, matrix: Array, positive: NDArray[np.bool_]) -> list[str]:
+    """What to say of the columns: those of one value, and those that may hold the label."""
+    notes = []
+    same = [a.title for j, a in enumerate(schema.attributes) if _constant(matrix[:, j])]
+    if same:
+        notes.append(f"These columns hold a single value and are left out: {', '.join(same)}.")
+    step = -(-len(matrix) // MOST_ROWS)
+    some, hit = matrix[::step], positive[::step]
+    if min(int(hit.sum()), int((~hit).sum())) < FEWEST:
+        return notes
+    for j, attribute in enumerate(schema.attributes):
+        if attribute.title in same:
+            continue
+        area = column_area(some[:, j], hit, nominal=attribute.nominal)
+        if area > LEAK:
+            notes.append(
+                f"{attribute.title} alone tells the classes apart (AUC {area:.4f}). If it is known "
+                "only after the label is, it leaks the label: leave it out. The gain would not be "
+                "there for new rows."
+            )
+    return notes
+
+
+def _constant(column: Array) -> bool:
+    gone = np.isnan(column)
+    if gone.all():
+        return True
+    first = column[np.argmin(gone)]
+    return not gone.any() and bool((column == first).all())
+
+
+def column_area(column: Array, positive: NDArray[np.bool_], *, nominal: bool) -> float:
+    """The share of pairs that a column puts in order, in the better of its two directions.
+
+    Categories are ordered by their rates among half of the rows, and judged on the other half:
+    a column of names, each of one row, then says nothing.
+    """
+    if nominal:
+        codes = np.where(np.isnan(column), 0.0, column + 1.0).astype(np.intp)
+        learn = np.zeros(len(codes), dtype=bool)
+        for own in (positive, ~positive):
+            learn[np.flatnonzero(own)[::2]] = True
+        size = int(codes.max()) + 1
+        total = np.bincount(codes[learn], minlength=size)
+        hits = np.bincount(codes[learn & positive], minlength=size)
+        rate = positive[learn].mean()
+        values = ((hits + rate) / (total + 1.0))[codes[~learn]]
+        return _area(values, positive[~learn])
+    present = ~np.isnan(column)
+    values = np.where(present, column, np.inf)
+    area = _area(values, positive)
+    return max(area, 1.0 - area)
+
+
+def _area(values: Array, positive: NDArray[np.bool_]) -> float:
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    rank = np.cumsum(count) - 0.5 * (count - 1)
+    n1 = int(positive.sum())
+    n0 = len(positive) - n1
+    return float((rank[place][positive].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))

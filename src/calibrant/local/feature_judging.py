@@ -1,0 +1,179 @@
+"""Whether the columns of rows say more than their scores: judged on rows that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.score_table import ScoreTable
+from calibrant.data.validation import Rows
+from calibrant.estimators.held_out_choice import choose
+from calibrant.estimators.held_out_means import Sample
+from calibrant.estimators.model_folds import ModelRows
+from calibrant.estimators.named_methods import BEFORE
+from calibrant.estimators.registry import calibrator_of
+from calibrant.estimators.splits import RowSplits, split_present
+from calibrant.local.base import LocalRows
+from calibrant.local.lightgbm_trees import TreeOptions
+from calibrant.local.tree_growth import Growth, HeldOutRounds, TrainingMatrix, rounds_held_out
+from calibrant.losses import logit, sigmoid
+from calibrant.maps import Map
+
+__all__ = [
+    "FEATURES",
+    "HELD_PART",
+    "MANY_ROWS",
+    "SMOOTH",
+    "FeatureTrial",
+    "HeldOutP",
+    "judge_features",
+    "kept_of",
+    "map_of",
+    "row_splits",
+    "table_of",
+]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: what may be kept beside the scores as they came
+FEATURES, SMOOTH = "features", "BLS"
+#: above so many rows a single part of them is held out, of this size
+MANY_ROWS, HELD_PART = 200_000, 0.25
+FOLDS = 5
+
+
+class HeldOutP(NamedTuple):
+    """Probabilities of rows held out, their log loss, and whether any is exactly 0 or 1."""
+
+    p: Array
+    log_loss: Array
+    certain: bool
+
+    @classmethod
+    def of(cls, p: Array, positive: NDArray[np.bool_]) -> HeldOutP:
+        with np.errstate(divide="ignore"):
+            loss = -np.where(positive, np.log(p), np.log1p(-p))
+        return cls(p, loss, bool(p.min() <= 0.0 or p.max() >= 1.0))
+
+
+@dataclass(frozen=True)
+class FeatureTrial:
+    """What came of rows held out.
+
+    Attributes
+    ----------
+    held : array of shape (m,)
+        Which rows were held out, fold after fold.
+    sample : Sample
+        Their weights.
+    judged : mapping of name to HeldOutP
+    rounds : HeldOutRounds
+    folds : int
+    """
+
+    held: Index
+    sample: Sample
+    judged: Mapping[str, HeldOutP]
+    rounds: HeldOutRounds
+    folds: int
+
+    def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
+        """What one gains in log loss over another, with the interval."""
+        difference = self.judged[before].log_loss - self.judged[after].log_loss
+        mean = self.sample.mean(difference)
+        return mean, *self.sample.interval(mean, self.sample.error(difference), level)
+
+
+def table_of(rows: LocalRows, some: Index | None = None) -> ScoreTable:
+    """The table of the rows, or of some of them, with weights as they came."""
+    part = slice(None) if some is None else some
+    given = rows.given[part]
+    weight = None if (given == 1.0).all() else given
+    return ScoreTable.from_rows(
+        Rows(rows.scores[part], rows.codes[part] == 1, weight, rows.classes, rows.pos_label)
+    )
+
+
+def map_of(name: str, table: ScoreTable, weights: str | None) -> Map:
+    """The scores as they came, or a smooth curve, as a map."""
+    made = calibrator_of(name)
+    if name == SMOOTH:
+        made.set_params(weights=weights)
+    fitted: Map = made.fit_table(table).map_
+    return fitted
+
+
+def judge_features(
+    rows: LocalRows,
+    matrix: Array,
+    nominal: list[int],
+    options: TreeOptions,
+    *,
+    cv: Any,
+    groups: Any,
+    rounds: int | None,
+    weights: str | None,
+) -> FeatureTrial:
+    """Fit the smooth curve and then rounds of trees to each fold's rest; judge them on the fold."""
+    splits = row_splits(rows, cv, groups, options.seed)
+    whole = TrainingMatrix(matrix, (rows.codes == 1).astype(float), rows.weight, nominal)
+    growths, curves = [], []
+    for train, test in splits.pairs:
+        curve = map_of(SMOOTH, table_of(rows, train), weights)
+        rest, held = whole.take(train), whole.take(test).matrix
+        rest.matrix[:, -1] = logit(curve(rows.scores[train]))
+        curves.append(curve(rows.scores[test]))
+        held[:, -1] = logit(curves[-1])
+        growths.append(Growth(rest, options, held))
+    held_rows = np.concatenate([test for _, test in splits.pairs])
+    weight = (splits.share * rows.given)[held_rows]
+    square = weight if weights == "counts" else weight * weight
+    cluster = None if splits.cluster is None else splits.cluster[held_rows]
+    positive = rows.codes[held_rows] == 1
+    found = rounds_held_out(
+        growths,
+        positive.astype(float),
+        weight,
+        _parts([len(test) for _, test in splits.pairs], cluster),
+        rounds=rounds,
+    )
+    before = map_of(BEFORE, table_of(rows), weights)(rows.scores[held_rows])
+    judged = {
+        BEFORE: HeldOutP.of(before, positive),
+        SMOOTH: HeldOutP.of(np.concatenate(curves), positive),
+        FEATURES: HeldOutP.of(sigmoid(found.logits), positive),
+    }
+    return FeatureTrial(
+        held_rows, Sample(weight, square, cluster), judged, found, len(splits.pairs)
+    )
+
+
+def row_splits(rows: LocalRows, cv: Any, groups: Any, seed: int) -> RowSplits:
+    """Rows to learn from and rows to judge on; None: folds, or one part of many rows."""
+    if cv is None:
+        cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
+    data = ModelRows(rows.scores, rows.codes, rows.given, rows.classes, 1, "auto")
+    return split_present(cv, data, rows.kept, groups, seed)
+
+
+def _parts(sizes: list[int], cluster: Index | None) -> Index:
+    """Rows for which the number of rounds is chosen by the others: folds, or halves of the one."""
+    if len(sizes) > 1:
+        return np.repeat(np.arange(len(sizes)), sizes)
+    return (np.arange(sizes[0]) if cluster is None else cluster) % 2
+
+
+def kept_of(trial: FeatureTrial) -> str:
+    """What is taken: trees only if they are ahead of scores and curve by two standard errors.
+
+    The curve, in turn, is taken only if it is ahead of the scores by one, as `AutoCalibrator` does.
+    """
+    judged = {name: trial.judged[name] for name in (BEFORE, SMOOTH)}
+    if trial.rounds.best == 0:
+        return choose(judged, trial.sample)[0]
+    return choose(trial.judged, trial.sample, demanding=(FEATURES,))[0]

@@ -1,0 +1,308 @@
+"""Small decision trees as arrays: how they are evaluated, joined, and read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.data.frozen import Frozen
+from calibrant.errors import InputError
+
+__all__ = ["LARGEST_LEAF", "MOST_LEAVES", "MOST_SPLITS", "SmallTrees", "TreeLayout"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int32]
+
+#: from so many rows on, a compiled kernel takes them through the trees
+MANY_ROWS = 5000
+#: what a file may hold
+LARGEST_LEAF, MOST_SPLITS, MOST_LEAVES = 100.0, 1_000_000, 256
+#: the fields of a file, and the kind of their numbers
+WHOLE = ("column", "left", "right", "subset", "roots")
+REAL = ("threshold", "leaves")
+
+
+#: the arrays of a layout that have one number for each split
+_EACH = ("left", "right", "column", "threshold", "missing_left", "subset")
+
+
+class TreeLayout(NamedTuple):
+    """The splits of each tree one after the other, as `calibrant.kernels.trees` takes them.
+
+    A tree that is one leaf has a split whose sides are the same.
+    """
+
+    starts: Index
+    left: Index
+    right: Index
+    column: Index
+    threshold: Array
+    missing_left: NDArray[np.bool_]
+    subset: Index
+    members: NDArray[np.bool_]
+    leaves: Array
+
+    def part(self, first: int, last: int) -> TreeLayout:
+        """Some of the trees."""
+        begin, end = self.starts[first], self.starts[last]
+        each: dict[str, Any] = {name: getattr(self, name)[begin:end] for name in _EACH}
+        return self._replace(starts=self.starts[first : last + 1] - begin, **each)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SmallTrees(Frozen):
+    """Decision trees, each of which gives a row the value of one of its leaves.
+
+    Parameters
+    ----------
+    column : int32 array of shape (splits,)
+        Which column a split looks at.
+    threshold : array of shape (splits,)
+        Numbers up to this go left.
+    missing_left : bool array of shape (splits,)
+        Where missing numbers go.
+    subset : int32 array of shape (splits,)
+        −1 for a split of numbers; else which of ``sets`` goes left. All other categories go right,
+        and so do missing ones.
+    left, right : int32 arrays of shape (splits,)
+        A later split, or −1 − i for the leaf i.
+    leaves : array of shape (leaves,)
+    roots : int32 array of shape (trees,)
+        The first split of each tree, or −1 − i for a tree that is the leaf i alone.
+    sets : tuple of tuples of category codes
+    """
+
+    column: Index
+    threshold: Array
+    missing_left: NDArray[np.bool_]
+    subset: Index
+    left: Index
+    right: Index
+    leaves: Array
+    roots: Index
+    sets: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+    @classmethod
+    def none(cls) -> Self:
+        """No tree at all."""
+        whole, real = np.empty(0, dtype=np.int32), np.empty(0)
+        return cls(whole, real, np.empty(0, dtype=bool), whole, whole, whole, real, whole, ())
+
+    @classmethod
+    def joined(cls, parts: Sequence[SmallTrees]) -> Self:
+        """The trees of all parts, one after the other."""
+        found: dict[str, list[Any]] = {name: [] for name in (*WHOLE, *REAL, "missing_left")}
+        splits = leaves = sets = 0
+        for one in parts:
+            for name in ("left", "right", "roots"):
+                node = getattr(one, name)
+                found[name].append(np.where(node >= 0, node + splits, node - leaves))
+            found["subset"].append(np.where(one.subset >= 0, one.subset + sets, -1))
+            for name in ("column", "threshold", "missing_left", "leaves"):
+                found[name].append(getattr(one, name))
+            splits, leaves, sets = (
+                splits + len(one.column),
+                leaves + len(one.leaves),
+                sets + len(one.sets),
+            )
+        if not parts:
+            return cls.none()
+        arrays = {name: np.concatenate(columns) for name, columns in found.items()}
+        arrays |= {name: arrays[name].astype(np.int32) for name in WHOLE}
+        return cls(sets=tuple(codes for one in parts for codes in one.sets), **arrays)
+
+    @cached_property
+    def layout(self) -> TreeLayout:
+        """The splits in order, made when first needed."""
+        order: list[int] = []
+        left: list[int] = []
+        right: list[int] = []
+        starts = [0]
+        for root in self.roots.tolist():
+            own = self._below(root)
+            place = {node: i for i, node in enumerate(own)}
+            order += own or [-1]
+            for sides, found in ((self.left, left), (self.right, right)):
+                ends = [int(sides[node]) for node in own] or [root]
+                found += [place[end] if end >= 0 else end for end in ends]
+            starts.append(len(order))
+        at = np.array(order, dtype=np.intp)
+        real = at >= 0  # else a leaf alone: whatever it compares, both sides are the leaf
+        fields = [
+            np.where(real, values[at], 0) if len(values) else np.zeros(len(at))
+            for values in (self.column, self.threshold, self.missing_left)
+        ]
+        subset = np.where(real, self.subset[at], -1) if len(self.subset) else np.full(len(at), -1)
+        widest = 1 + max((max(codes, default=0) for codes in self.sets), default=0)
+        members = np.zeros((max(len(self.sets), 1), widest + 1), dtype=bool)
+        for row, codes in enumerate(self.sets):
+            members[row, list(codes)] = True
+        return TreeLayout(
+            np.array(starts, dtype=np.int32),
+            np.array(left, dtype=np.int32),
+            np.array(right, dtype=np.int32),
+            fields[0].astype(np.int32),
+            fields[1].astype(float),
+            fields[2].astype(bool),
+            subset.astype(np.int32),
+            members,
+            self.leaves,
+        )
+
+    def _below(self, root: int) -> list[int]:
+        """The splits of a tree, parents before their children."""
+        found, waiting = set[int](), [root]
+        while waiting:
+            node = waiting.pop()
+            if node >= 0 and node not in found:
+                found.add(node)
+                waiting += [int(self.left[node]), int(self.right[node])]
+        return sorted(found)
+
+    @property
+    def used(self) -> list[int]:
+        """The columns that splits look at."""
+        return [int(j) for j in np.unique(self.column)]
+
+
+def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
+    """The sum of what the trees give to each row; numbers and category codes, NaN for missing.
+
+    Many rows go through a compiled kernel, fastest where a column lies in one piece. Both ways add
+    the leaves tree after tree, so the result is the same to the bit.
+    """
+    if len(matrix) < MANY_ROWS:
+        return _by_numpy(layout, matrix)
+    from calibrant.kernels.trees import BLOCK, add_leaves
+
+    largest = int(np.diff(layout.starts).max(initial=0))
+    total = np.zeros(len(matrix))
+    add_leaves(np.ascontiguousarray(matrix.T), *layout, np.empty((largest + 2, BLOCK)), total)
+    return total
+
+
+def _by_numpy(layout: TreeLayout, matrix: Array) -> Array:
+    total = np.zeros(len(matrix))
+    for begin, end in zip(layout.starts[:-1].tolist(), layout.starts[1:].tolist(), strict=True):
+        values: dict[int, Array | float] = {}
+        for k in range(end - 1, begin - 1, -1):
+            sides = [
+                values[side] if side >= 0 else float(layout.leaves[-1 - side])
+                for side in (int(layout.left[k]), int(layout.right[k]))
+            ]
+            values[k - begin] = np.where(_left(layout, k, matrix[:, layout.column[k]]), *sides)
+        total += values[0]
+    return total
+
+
+def _left(layout: TreeLayout, k: int, x: Array) -> NDArray[np.bool_]:
+    """Which rows go left at a split."""
+    gone = np.isnan(x)
+    if layout.subset[k] >= 0:
+        last = layout.members.shape[1] - 1  # a code beyond all sets: in none
+        codes = np.where(gone, last, np.minimum(x, last)).astype(np.intp)
+        inside: NDArray[np.bool_] = layout.members[layout.subset[k]][codes] & ~gone
+        return inside
+    return np.asarray((x <= layout.threshold[k]) | (gone & bool(layout.missing_left[k])))
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def state_of(trees: SmallTrees) -> dict[str, Any]:
+    """What JSON can hold."""
+    arrays = {name: getattr(trees, name).tolist() for name in (*WHOLE, *REAL)}
+    return {
+        **arrays,
+        "missing_left": trees.missing_left.astype(int).tolist(),
+        "sets": [list(codes) for codes in trees.sets],
+    }
+
+
+def trees_of(state: Any, categories: Sequence[int | None]) -> SmallTrees:
+    """Read what `state_of` wrote, given how many categories each column has (None: numbers).
+
+    Anything that cannot be evaluated is refused.
+    """
+    if not isinstance(state, Mapping) or set(state) != {*WHOLE, *REAL, "missing_left", "sets"}:
+        raise InputError("the file is damaged: its trees are missing or of a wrong type.")
+    arrays: dict[str, Any] = {name: _whole(state[name], name) for name in WHOLE}
+    arrays |= {name: _real(state[name], name) for name in REAL}
+    sides = _whole(state["missing_left"], "missing_left")
+    if not np.isin(sides, (0, 1)).all():
+        raise InputError("the file is damaged: missing_left of its trees must hold 0 and 1.")
+    arrays["missing_left"] = sides == 1
+    sets = state["sets"]
+    if not isinstance(sets, list) or not all(isinstance(codes, list) for codes in sets):
+        raise InputError("the file is damaged: its sets of categories are of a wrong type.")
+    known = tuple(tuple(_whole(codes, "sets").tolist()) for codes in sets)
+    trees = SmallTrees(sets=known, **arrays)
+    _check(trees, categories)
+    return trees
+
+
+def _whole(values: Any, name: str) -> Index:
+    fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
+    if not fine or not all(type(v) is int and abs(v) < 2**31 for v in values):
+        raise InputError(f"the file is damaged: {name} of its trees must hold whole numbers.")
+    return np.array(values, dtype=np.int32)
+
+
+def _real(values: Any, name: str) -> Array:
+    fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
+    if not fine or not all(type(v) is float for v in values):
+        raise InputError(f"the file is damaged: {name} of its trees must hold numbers.")
+    return np.array(values, dtype=np.float64)
+
+
+def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
+    splits, leaves = len(trees.column), len(trees.leaves)
+    sizes = {len(getattr(trees, n)) for n in ("threshold", "missing_left", "subset")}
+    if (sizes | {len(trees.left), len(trees.right)}) != {splits} or splits > MOST_SPLITS:
+        raise InputError("the file is damaged: the sizes of its trees do not fit together.")
+    ends = np.concatenate((trees.left, trees.right, trees.roots))
+    after = np.concatenate((np.arange(splits), np.arange(splits), np.full(len(trees), -1)))
+    later = (ends < 0) | (ends > after)  # so that every way ends
+    if not ((ends >= -leaves) & (ends < splits) & later).all():
+        raise InputError("the file is damaged: its trees lead nowhere.")
+    if (np.bincount(ends[ends >= 0], minlength=splits) != 1).any():
+        raise InputError("the file is damaged: a split of its trees must follow one other.")
+    _check_sizes(trees)
+    if not np.isfinite(trees.threshold).all() or not (abs(trees.leaves) <= LARGEST_LEAF).all():
+        raise InputError("the file is damaged: its trees hold numbers out of range.")
+    if not ((trees.column >= 0) & (trees.column < len(categories))).all():
+        raise InputError("the file is damaged: its trees look at columns that there are not.")
+    if not ((trees.subset >= -1) & (trees.subset < len(trees.sets))).all():
+        raise InputError("the file is damaged: its trees name sets that there are not.")
+    for j, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
+        most = categories[j]
+        if (most is None) != (subset < 0) or (
+            most is not None and not all(0 <= code < most for code in trees.sets[subset])
+        ):
+            raise InputError("the file is damaged: its trees split numbers and categories alike.")
+    if len(np.unique(trees.subset[trees.subset >= 0])) < len(trees.sets):
+        raise InputError("the file is damaged: no tree names some of its sets of categories.")
+
+
+def _check_sizes(trees: SmallTrees) -> None:
+    """Refuse trees larger than any that is grown. Each split follows one other, an earlier one."""
+    owner = np.zeros(len(trees.column), dtype=np.intp)
+    for tree, root in enumerate(trees.roots.tolist()):
+        if root >= 0:
+            owner[root] = tree
+    for node, sides in enumerate(zip(trees.left.tolist(), trees.right.tolist(), strict=True)):
+        for side in sides:
+            if side >= 0:
+                owner[side] = owner[node]
+    if len(owner) and np.bincount(owner).max() >= MOST_LEAVES:
+        raise InputError(
+            f"the file is damaged: its trees must have at most {MOST_LEAVES} leaves each."
+        )

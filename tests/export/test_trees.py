@@ -1,0 +1,107 @@
+"""Trees on columns as ONNX and as Python: made by hand, so that no LightGBM is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant as cal
+from calibrant.errors import InputError, ParameterError
+from calibrant.local.attributes import Attribute, Schema
+from calibrant.local.rule import LocalFitted
+from calibrant.local.tree_rule import TreeRounds
+from calibrant.maps import Identity
+from saved import fixed_trees
+
+COLOURS = ["blue", "green", "red", "white", "pink", None]
+
+
+def some_rows(n: int) -> tuple[np.ndarray, pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(n) < 0.2, np.nan, rng.normal(0.5, 1.0, n))
+    colour = np.array(COLOURS, dtype=object)[rng.integers(0, len(COLOURS), n)]
+    return rng.random(n), pd.DataFrame({"age": age, "colour": colour})
+
+
+def fitted(labels: tuple = ("no", "yes")) -> LocalFitted:
+    return LocalFitted(fixed_trees(), labels, "yes", "FeatureCalibrator")
+
+
+def run_onnx(model, scores, X):
+    ort = pytest.importorskip("onnxruntime")
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    words = X[["colour"]].fillna("").to_numpy(dtype=object)
+    fed = {"score": scores, "numbers": X[["age"]].to_numpy(), "categories": words}
+    return session.run(None, {one.name: fed[one.name] for one in session.get_inputs()})[0]
+
+
+def test_onnx_gives_the_same():
+    onnx = pytest.importorskip("onnx")
+    scores, X = some_rows(2000)
+    model = cal.to_onnx(fitted())
+    onnx.checker.check_model(model, full_check=True)
+    got = run_onnx(model, scores, X)
+    assert np.abs(got - fitted().calibrate(scores, features=X)).max() < 1e-12
+    facts = {one.key: one.value for one in model.metadata_props}
+    assert facts["calibrant.numbers"] == '["age"]'
+    assert facts["calibrant.categories"] == '["colour"]'
+    assert np.isnan(run_onnx(model, np.full(1, np.nan), X[:1])).all()
+    with pytest.raises(ParameterError, match="in double only"):
+        cal.to_onnx(fitted(), float=32)
+
+
+def test_python_gives_the_same():
+    scores, X = some_rows(500)
+    module: dict = {}
+    text = cal.to_python(fitted(), name="risk")
+    exec(text, module)
+    expected = fitted().calibrate(scores, features=X)
+    got = [module["risk"](s, row) for s, row in zip(scores, X.to_dict("records"), strict=True)]
+    assert np.abs(np.array(got) - expected).max() < 1e-12
+    assert "It looks at 'age', 'colour'." in text
+    assert "import calibrant" not in text
+    with pytest.raises(ValueError, match="must have 'age'"):
+        module["risk"](0.5, {"colour": "red"})
+    with pytest.raises(ValueError, match="finite number or None"):
+        module["risk"](0.5, {"colour": "red", "age": "old"})
+    with pytest.raises(ValueError, match="a score must be a finite number"):
+        module["risk"](None, {"colour": "red", "age": 1})
+    with pytest.raises(ParameterError, match="threshold must be None"):
+        cal.to_python(fitted(), threshold=0.5)
+
+
+def test_columns_without_names_are_places():
+    rule = fixed_trees()
+    colour = rule.schema.attributes[1].categories
+    schema = Schema((Attribute("column 0"), Attribute("column 1", colour)), named=False)
+    one = LocalFitted(
+        TreeRounds(rule.start, schema, rule.trees, rule.sizes, rule.factors), (0, 1), 1
+    )
+    module: dict = {}
+    exec(cal.to_python(one), module)
+    p = one.calibrate([0.4], features=[[1.0, "red"]])
+    assert module["calibrate"](0.4, [1.0, "red"]) == pytest.approx(p[0], abs=1e-15)
+
+
+def test_sql_is_refused_with_the_reason():
+    with pytest.raises(InputError, match=r"cannot be written as SQL. Export it as ONNX or Python"):
+        cal.to_sql(fitted(), column="p")
+
+
+def test_without_trees_it_is_a_map_for_every_export():
+    one = LocalFitted(TreeRounds.of_map(Identity()), (0, 1), 1, "FeatureCalibrator")
+    assert "CASE" in cal.to_sql(one, column="p") or "p" in cal.to_sql(one, column="p")
+    module: dict = {}
+    exec(cal.to_python(one), module)
+    assert module["calibrate"](0.3) == 0.3
+
+
+def test_categories_that_are_spelled_alike_are_refused_for_onnx():
+    rule = fixed_trees()
+    schema = Schema((Attribute("age"), Attribute("colour", (1, "1", "2"))), named=True)
+    one = LocalFitted(
+        TreeRounds(rule.start, schema, rule.trees, rule.sizes, rule.factors), (0, 1), 1
+    )
+    with pytest.raises(InputError, match="spelled alike"):
+        cal.to_onnx(one)

@@ -78,7 +78,7 @@ papers-quick: $(VENV)/.test
 	$(BIN)/python -m experiments all --quick
 
 pictures: $(VENV)/.test
-	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/scripts/make_pictures.py
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .

@@ -143,7 +143,7 @@ def main() -> int:
         sys.stderr.write(problem + "\n")
         return 2
     if told.only == "pictures":
-        drawn = (DOCS / "papers" if is_ours(told.into) else told.into) / "pictures"
+        drawn = (DOCS / "evidence" / "papers" if is_ours(told.into) else told.into) / "pictures"
         for found in papers:
             for name in pictures(found, told.into, drawn):
                 say(f"drew {name}")

@@ -16,7 +16,7 @@ from benchmarks.arena.standings import KINDS
 from benchmarks.harness import RESULTS, setting
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-QUOTING = (ROOT / "docs" / "arena.md", ROOT / "README.md")
+QUOTING = (ROOT / "docs" / "evidence" / "arena.md", ROOT / "README.md")
 PACKAGES = (
     "calibrant", "numpy", "scipy", "scikit-learn", "probcal", "betacal", "venn-abers",
     "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "lightgbm", "xgboost-cpu",
@@ -224,7 +224,7 @@ def page(parts: dict[str, str], half: str, absent: list[str], left_out: list[str
     text = [
         "# The arena",
         f"Tasks of the half: {half}. {parts['table arena-counts']} Log losses count no probability "
-        f"below {CLIP:g}. How to read this is in docs/arena.md.",
+        f"below {CLIP:g}. How to read this is in docs/evidence/arena.md.",
         parts["table arena-others"],
     ]
     for kind, said in KINDS.items():

@@ -137,8 +137,8 @@ def fill_shares(text: str, papers: Mapping[str, Judged]) -> str:
 
 
 def fill_docs(name: str, parts: dict[str, str], docs: Path) -> Path | None:
-    """Bring the blocks of docs/papers/<name>.md up to date, if there is such a page."""
-    path = docs / "papers" / f"{name}.md"
+    """Bring the blocks of docs/evidence/papers/<name>.md up to date, if there is such a page."""
+    path = docs / "evidence" / "papers" / f"{name}.md"
     if not path.is_file():
         return None
     path.write_text(fill(path.read_text(encoding="utf-8"), parts), encoding="utf-8")

@@ -10,7 +10,7 @@ from experiments.papers.render import VERDICTS, Judged, share
 
 __all__ = ["NAME", "summary"]
 
-#: of the page in docs/papers
+#: of the page in docs/evidence/papers
 NAME = "what_holds"
 
 

@@ -590,7 +590,7 @@ def test_around_a_model():
 
 
 def test_the_page_runs_as_it_stands(root, capsys):
-    page = (root / "docs" / "choosing.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "choosing.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     namespace: dict[str, object] = {}
     for block in blocks:

@@ -222,7 +222,7 @@ def test_few_events_sum_to_what_the_page_says(method, of_none, of_one, of_ten):
 
 def test_the_page_shows_the_results(root):
     """All columns, in two tables: losses of ten, then sums."""
-    page = (root / "docs" / "rare_events.md").read_text(encoding="utf-8").splitlines()
+    page = (root / "docs" / "howto" / "rare_events.md").read_text(encoding="utf-8").splitlines()
     made = (root / "benchmarks" / "results" / "rare_independent.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in made.splitlines() if line.startswith("| ")]
     assert len(rows) > 10

@@ -707,8 +707,8 @@ def write_classes(path, seed):
 
 @pytest.mark.full
 def test_the_commands_of_the_guide_work(run, root, scores):
-    """Every command of docs/cli.md, in order, in one folder."""
-    guide = (root / "docs" / "cli.md").read_text(encoding="utf-8")
+    """Every command of docs/reference/cli.md, in order, in one folder."""
+    guide = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     for name in ("scores.csv", "new.csv"):
         Path(name).write_bytes((scores / name).read_bytes())
     for seed, name in enumerate(("animals.csv", "animals-new.csv")):

@@ -263,10 +263,10 @@ def test_a_prior_moved_is_exported_like_any_other(run, fitted, scores, tmp_path)
 
 
 def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
-    """The Python of docs/export.md, in order, as one program in one folder."""
+    """The Python of docs/howto/export.md, in order, as one program in one folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    page = (root / "docs" / "export.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "export.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
     for code in re.findall(r"(?s)```python\n(.*?)```", page):
         exec(code, names)

@@ -785,13 +785,13 @@ def test_functions_are_documented_in_full(function):
 
 
 def test_every_function_is_in_the_docs(root):
-    page = (root / "docs" / "compare.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "compare.md").read_text(encoding="utf-8")
     for function in FUNCTIONS:
         assert f"`{function.__name__}`" in page or f"{function.__name__}(" in page
 
 
 def test_the_examples_of_the_docs_run(root):
-    page = (root / "docs" / "compare.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "compare.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert blocks
     space: dict[str, object] = {}
@@ -802,7 +802,7 @@ def test_the_examples_of_the_docs_run(root):
 def test_the_tables_of_the_docs_are_current(root):
     import pandas as pd
 
-    page = (root / "docs" / "compare.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "compare.md").read_text(encoding="utf-8")
     rows = pd.read_csv(root / "experiments" / "results" / "bls.csv")
     rows = rows[rows["judged"] & (rows["n"] == "200") & ~rows["method"].str.startswith("BLS ")]
     table = rows.pivot(index="task", columns="method", values="log loss")

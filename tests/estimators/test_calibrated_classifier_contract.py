@@ -533,7 +533,7 @@ def test_a_useless_model_gets_the_base_rate():
 
 def test_the_page_runs_as_it_stands(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = (root / "docs" / "classifier.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "classifier.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(blocks) > 10
     namespace: dict[str, object] = {}

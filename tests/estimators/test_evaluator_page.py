@@ -40,7 +40,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def path(root):
-    return root / "docs" / "evaluator.html"
+    return root / "docs" / "reference" / "evaluator.html"
 
 
 @pytest.fixture

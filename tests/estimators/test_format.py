@@ -53,7 +53,9 @@ TOL = 2e-14
 
 @pytest.fixture(scope="module")
 def schema(root):
-    return json.loads((root / "docs" / "calibrator.schema.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (root / "docs" / "reference" / "calibrator.schema.json").read_text(encoding="utf-8")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def validator(schema):
 
 @pytest.fixture(scope="module")
 def page(root):
-    return (root / "docs" / "format.md").read_text(encoding="utf-8")
+    return (root / "docs" / "reference" / "format.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def excess(p: np.ndarray, true: np.ndarray) -> float:
 
 
 def test_the_page_runs_as_pasted(root, capsys):
-    page = (root / "docs" / "feature_calibration.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "feature_calibration.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
     for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(code, names)

@@ -158,7 +158,11 @@ def test_the_level_holds_whatever_the_number_of_groups(n, trials, crossings):
 
 
 def test_the_page_prints_what_it_shows(root, capsys):
-    page = (root / "docs" / "metrics.md").read_text(encoding="utf-8").partition("## Where is it")[2]
+    page = (
+        (root / "docs" / "reference" / "metrics.md")
+        .read_text(encoding="utf-8")
+        .partition("## Where is it")[2]
+    )
     found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, flags=re.DOTALL)
     assert found is not None
     exec(found[1], {})

@@ -96,7 +96,7 @@ def test_labels_weights_and_calibrators_are_checked(calibrator):
 
 
 def test_the_example_of_the_page_runs(root, capsys):
-    page = (root / "docs" / "drift.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "drift.md").read_text(encoding="utf-8")
     part = page.split("\n## Several classes\n")[1].split("\n## ")[0]
     exec(part.split("```python\n")[1].split("```")[0], {"cal": cal})
     assert "each class against the rest" in capsys.readouterr().out

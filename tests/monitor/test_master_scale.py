@@ -107,7 +107,7 @@ def test_what_is_refused():
 
 
 def test_the_page_shows_what_it_prints(root, capsys):
-    page = (root / "docs" / "grades.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "grades.md").read_text(encoding="utf-8")
     namespace: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(compile(block, "grades.md", "exec"), namespace)

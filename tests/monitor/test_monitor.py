@@ -435,7 +435,7 @@ def test_the_diagram_says_the_numbers_that_it_shows(rate):
 
 def test_the_page_runs_as_it_stands(root, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = (root / "docs" / "monitor.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "monitor.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(blocks) > 3
     namespace: dict[str, object] = {}

@@ -694,7 +694,7 @@ def test_no_warnings_at_the_extremes():
 
 def test_the_page_runs(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (root / "docs" / "prior.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "howto" / "prior.md").read_text(encoding="utf-8")
     names = {}
     for code in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(code, names)
@@ -708,7 +708,7 @@ def test_the_page_runs(root, tmp_path, monkeypatch):
 
 
 def test_the_page_has_the_figures_of_the_benchmark(root):
-    page = (root / "docs" / "prior.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "prior.md").read_text(encoding="utf-8")
     with (root / "benchmarks" / "results" / "prior.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     shown = [row for row in rows if "three classes" not in row["new rows"]]

@@ -515,7 +515,7 @@ def test_multilabel_refusals(target, words):
 
 def test_examples_of_the_docs_run(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (root / "docs" / "multiclass.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "howto" / "multiclass.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 6
     names = {}

@@ -524,7 +524,7 @@ def test_committed_results_tell_of_models_that_do_not_gain(part, kept):
 
 
 def test_committed_results_bear_out_what_the_docs_say(part, kept):
-    """The sentences of docs/papers/bella2009.md that quote no figures."""
+    """The sentences of docs/evidence/papers/bella2009.md that quote no figures."""
     tables, frame = part("tables"), part("summaries").complete(kept["2-3"])
     by_dataset, readings = part("summaries").by_dataset, part("readings")
     tried = {m: by_dataset(kept["readings"], m) for m in readings.MEASURES}
@@ -622,7 +622,9 @@ def test_examples_of_the_docs_run(root, tmp_path, monkeypatch):
         "y": rng.integers(0, 2, 300),
         "y_test": np.array([0, 1, 0, 1, 1]),
     }
-    text = (root / "docs" / "similarity_binning.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "understand" / "methods" / "similarity_binning.md").read_text(
+        encoding="utf-8"
+    )
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 6
     for code in blocks:

@@ -200,7 +200,9 @@ def test_the_summary_has_every_claim_of_every_paper(root, render):
     assert len(text.splitlines()) == lines + 2 + len(NAMES) + 1 + 2 + 1
     held = sum(claim.holds is True for found in ordered for claim in found.claims)
     assert f"| all | {held} | " in text
-    page = (root / "docs" / "papers" / f"{summary.NAME}.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "evidence" / "papers" / f"{summary.NAME}.md").read_text(
+        encoding="utf-8"
+    )
     assert page == render.fill(page, {"summary": text})
     told = [
         path
@@ -467,7 +469,7 @@ def test_pages_and_documentation_are_those_of_the_results(root, render, name):
     page = (folder / f"{name}.md").read_text(encoding="utf-8")
     parts = render.blocks(render.judged(paper, folder))
     assert page == render.page(paper, parts)
-    docs = (root / "docs" / "papers" / f"{name}.md").read_text(encoding="utf-8")
+    docs = (root / "docs" / "evidence" / "papers" / f"{name}.md").read_text(encoding="utf-8")
     assert "<!-- claims -->" in docs
     assert docs == render.fill(docs, parts)
 

@@ -133,7 +133,7 @@ def test_what_the_page_says_of_levels_holds_on_spambase(study, data, shared, qui
 
 def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (root / "docs" / "acp.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "understand" / "methods" / "acp.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 4
@@ -148,7 +148,7 @@ def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
 def test_figures_of_the_page_are_those_of_theexperiment(root, study):
     found = pd.read_csv(root / "experiments" / "results" / "acp.csv")
     mean = found.groupby(["model", "method"])[["Brier", "log loss", "ECE"]].mean()
-    text = (root / "docs" / "acp.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "understand" / "methods" / "acp.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\w. ]+?) \|((?: \.\d{4} \|){6})", text, flags=re.MULTILINE)
     assert len(rows) >= 8
     for name, cells in rows:

@@ -351,7 +351,7 @@ def test_real_split_is_that_of_the_source(data, shared, monkeypatch):
 
 @pytest.fixture(scope="module")
 def readme(root):
-    return (root / "docs" / "papers" / "README.md").read_text(encoding="utf-8")
+    return (root / "docs" / "evidence" / "papers" / "README.md").read_text(encoding="utf-8")
 
 
 def test_commands_of_the_documentation_are_understood(root, readme, monkeypatch):

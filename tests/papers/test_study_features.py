@@ -30,7 +30,7 @@ def test_the_page_is_made_of_the_kept_cases(root, study, results):
 
 
 def test_the_documentation_quotes_the_page(root, results):
-    text = (root / "docs" / "feature_calibration.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "howto" / "feature_calibration.md").read_text(encoding="utf-8")
     means = results.groupby("method")["log loss"].mean()
     by_model = results.groupby(["method", "model"])["log loss"].mean()
     quoted = {

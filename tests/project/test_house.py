@@ -134,7 +134,7 @@ def test_every_method_has_a_name_on_the_command_line():
 
 
 def test_every_method_has_a_section_in_the_docs(root):
-    page = (root / "docs" / "methods.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "understand" / "methods" / "index.md").read_text(encoding="utf-8")
     found = set(re.findall(r"^## (\w+)$", page, flags=re.MULTILINE))
     assert found == {*CALIBRATORS, *BEYOND, *MANY, *PARTS}
 

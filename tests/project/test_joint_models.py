@@ -16,12 +16,14 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 @pytest.fixture(scope="module")
 def page(root):
-    return (root / "docs" / "joint_models.md").read_text(encoding="utf-8")
+    return (root / "docs" / "understand" / "methods" / "joint_models.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.fixture(scope="module")
 def maker(root):
-    path = root / "docs" / "make_joint_models.py"
+    path = root / "docs" / "scripts" / "make_joint_models.py"
     spec = importlib.util.spec_from_file_location("make_joint_models", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

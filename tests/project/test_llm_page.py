@@ -1,4 +1,4 @@
-"""docs/llm.md runs as it stands, prints what it shows, and quotes only what it prints."""
+"""docs/howto/llm.md runs as it stands, prints what it shows, and quotes only what it prints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEP = re.compile(r"```python\n(.*?)```\n(?:\n```\n(.*?)```\n)?", flags=re.DOTAL
 
 @pytest.fixture(scope="module")
 def page(root):
-    return (root / "docs" / "llm.md").read_text(encoding="utf-8")
+    return (root / "docs" / "howto" / "llm.md").read_text(encoding="utf-8")
 
 
 def test_every_block_prints_what_the_page_shows(page, capsys):

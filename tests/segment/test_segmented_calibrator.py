@@ -617,7 +617,7 @@ def test_the_study_tells_the_ways_apart(root):
 def test_the_page_of_segments_says_what_is_true(root, tmp_path, monkeypatch):
     """Its code runs, and its tables are those of the study."""
     monkeypatch.chdir(tmp_path)
-    text = (root / "docs" / "segments.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "howto" / "segments.md").read_text(encoding="utf-8")
     names: dict[str, object] = {}
     for code in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(code, names)

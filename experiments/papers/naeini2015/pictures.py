@@ -1,4 +1,4 @@
-"""The pictures of docs/papers/naeini2015.md."""
+"""The pictures of docs/evidence/papers/naeini2015.md."""
 
 from __future__ import annotations
 

@@ -153,9 +153,9 @@ class BLS(Calibrator):
     member that takes the scores as they are, which is certain of itself, weigh the others by
     evidence^(power/2), and need not rise where the map does: so they hold truths near the identity,
     and show where the truth may fall. They hold at a place, not everywhere at once, and promise
-    nothing for a staircase: with few rows no member is one (``docs/bls.md`` has a table).
+    nothing for a staircase: with few rows no member is one (the page on BLS has a table).
 
-    O(N) after the table, then O(1), since at most 600 cells are fitted. ``docs/bls.md`` lists the
+    O(N) after the table, then O(1), since at most 600 cells are fitted. The page on BLS lists the
     members with their priors, and says what happens at 0 and 1 and with few events.
 
     References

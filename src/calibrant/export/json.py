@@ -26,7 +26,7 @@ def to_json(calibrator: Any) -> str:
     -------
     str
         One JSON object and a line break. Floats are written so that they are read back bit for
-        bit; what each field means is in ``docs/format.md``, and a JSON schema beside it.
+        bit; what each field means is in ``docs/reference/format.md``, and a JSON schema beside it.
 
     Notes
     -----

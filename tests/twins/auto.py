@@ -31,18 +31,17 @@ def clustered_error(values, weight, cluster):
     return math.sqrt(sum(s * s for s in sums.values()) / (1 - 1 / count)) / total
 
 
-def taken(named_losses, weight):
-    """The first in line if the best is at most one standard error ahead; the second if two."""
+def taken(named_losses, weight, right):
+    """The first unless it is refuted and behind; then the second if it is within two errors."""
     means = {name: mean_and_error(loss, weight)[0] for name, loss in named_losses.items()}
     best = min(means, key=means.get)
-
-    def within(name, errors):
-        behind = [a - b for a, b in zip(named_losses[name], named_losses[best], strict=True)]
-        mean, error = mean_and_error(behind, weight)
-        return name == best or mean <= errors * error
-
     first, second = list(named_losses)[:2]
-    return first if within(first, 1.0) else second if within(second, 2.0) else best
+    if right > 0.05 or best == first:
+        return first
+    behind = [a - b for a, b in zip(named_losses[second], named_losses[best], strict=True)]
+    mean, error = mean_and_error(behind, weight)
+    near = second == best or mean <= 2.0 * error
+    return second if near and means[second] < means[first] else best
 
 
 def pairs_in_order(y, p, weight):

@@ -14,10 +14,11 @@ from calibrant.advice import Advice, advise_table, warn_of
 from calibrant.advice.table_checks import said_first
 from calibrant.auto.candidate_limits import KINDS, Candidates
 from calibrant.auto.class_members import left_out
-from calibrant.auto.explain import explanation, refusal
+from calibrant.auto.explain import explanation
 from calibrant.auto.folds import Fold, parts_of_rows, parts_of_table, table_cv
+from calibrant.auto.gate import settle, too_few
 from calibrant.auto.leaderboard import Leaderboard
-from calibrant.auto.scoring import CandidateTrial, judge, pairs_of, standings
+from calibrant.auto.scoring import CandidateTrial, judge, pairs_of
 from calibrant.auto.several_classes import (
     MIXTURE,
     count_distinct,
@@ -37,11 +38,11 @@ from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
 from calibrant.estimators.fitted import Fitted
-from calibrant.estimators.held_out_choice import choose
 from calibrant.estimators.named_methods import BEFORE, check_orientation, named_methods
 from calibrant.estimators.splits import FOLDS, Splits
 from calibrant.maps import Map
 from calibrant.metrics.class_look import ClassLook, ClassNames, class_look
+from calibrant.metrics.combined_test import chance_that_right
 from calibrant.metrics.first_look import FirstLook, LabelNames, first_look
 from calibrant.scaling.base import OneOrMany, count_columns
 
@@ -56,8 +57,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     """Bayesian-averaged logit splines (`BLS`), or whatever else is better, or nothing at all.
 
     Every candidate is judged on rows that it has not seen, and the scores as they came are always
-    one of them: unless another is better by more than one standard error, they are kept, and
-    ``refused_`` says so.
+    one of them: unless they are found wrong, and another is better, they are kept, and ``refused_``
+    says so.
 
     Parameters
     ----------
@@ -85,11 +86,14 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     ----------
     leaderboard_ : Leaderboard, or None where no row could be held out
         Log loss and Brier score of each candidate out of fold, with standard errors; the gain over
-        the scores as they came, with an interval; AUC; values; seconds. Prints as a table.
+        the scores as they came; AUC; values; seconds. Prints as a table.
     chosen_ : str
         The name of the candidate that was taken; ``"uncalibrated"`` for none.
     refused_ : str or None
         Where the scores are kept as they are: why, with the figures.
+    p_value_ : float or None
+        Of the test that the scores are right (see Notes), in steps of 0.005; None where it cannot
+        be asked.
     calibrator_ : fitted calibrator, or None for the mixture and the scores of several classes
     feature_calibrator_ : FeatureCalibrator, or None if no features were given
     oof_ : dict of name to ScoreTable, of several classes to ScoreMatrix
@@ -108,11 +112,14 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     Notes
     -----
     The choice: let the best be the candidate of least log loss. The scores as they came are kept
-    unless the best is ahead of them by more than one standard error of the paired difference, so
-    the result is not worse than no calibration beyond noise. Otherwise BLS (or the mixture) is
-    taken if it is ahead of the scores, too, and at most two standard errors behind the best. In all
-    other cases the best is taken. A candidate that gives an exact 0 or 1 is taken only if all do,
-    since a single wrong one makes the log loss infinite; the same holds for the scores.
+    unless `calibration_test` says at the 5 % level that they are wrong, and the best is ahead of
+    them; so scores that are right are changed in at most 5 % of samples. That test needs rows that
+    are independent, and probabilities of two classes. For rows in groups, and for points, the best
+    must be ahead by 1.64 standard errors of the paired difference instead (5 % of samples, too),
+    with several classes by one. Otherwise BLS (or the mixture) is taken if it is ahead of the
+    scores, too, and at most two standard errors behind the best. In all other cases the best is
+    taken. A candidate that gives an exact 0 or 1 is taken only if all do, since a single wrong one
+    makes the log loss infinite; the same holds for the scores.
 
     The folds: they are dealt from the score table, and a row of weight 100 is in one fold. There
     are fewer than ``cv`` where a class has fewer rows. With ``groups`` or a splitter, rows are
@@ -155,6 +162,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     leaderboard_: Leaderboard | None
     chosen_: str
     refused_: str | None
+    p_value_: float | None
     look_: FirstLook | ClassLook | None
     scores_are_: str
 
@@ -206,7 +214,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             standard errors; then `calibrate` and the others need ``features``, too.
         """
         check_parameters(self, self._limits)
-        self.feature_calibrator_ = None
+        self.feature_calibrator_ = self.p_value_ = None
         if features is not None:
             return self._fit_features(scores, y, sample_weight, groups, features)
         if y is not None and count_columns(scores) > 2:
@@ -258,7 +266,13 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
         trials |= self._feature_trials(parts)
-        self._decide(
+        self.p_value_ = chance_that_right(
+            trials[BEFORE].oof,
+            grouped=sample is None or sample.cluster is not None,
+            weights=self.weights,
+            seed=self.random_state,
+        )
+        self._settle(
             trials, sample, len(parts), lambda own: len(np.unique(own(table.scores))), notes
         )
         self.oof_ = {name: trial.oof for name, trial in trials.items()}
@@ -269,12 +283,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
 
     @property
     def _warnings(self) -> list[Advice]:
-        """The advice that `fit` warns of.
-
-        Some kinds are only guesses, so they are not warned of: data that are easy to tell apart
-        look as if the model had been trained on them, and what kind scores are is seen by their
-        ends only.
-        """
+        """The advice that `fit` warns of: all but guesses by how easy the data are to tell apart,
+        and by the ends of the scores."""
         guesses = {"trained_on_these_rows", "percentages", "points"}
         return [one for one in self.advice_ if one.code not in guesses]
 
@@ -294,15 +304,11 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     def _cannot_judge(self, table: ScoreTable) -> Map:
         self.calibrator_ = Uncalibrated().fit_table(table)
         self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
-        rarer = "positives" if table.total_positive <= table.total_negative else "negatives"
-        self.refused_ = (
-            f"The scores are kept as they are: there are fewer than two {rarer}, so that nothing "
-            "can be judged on rows that were not learned from."
-        )
+        self.refused_ = too_few(table)
         fitted: Map = self.calibrator_.map_
         return fitted
 
-    def _decide(
+    def _settle(
         self,
         trials: Mapping[str, CandidateTrial],
         sample: Any,
@@ -311,21 +317,17 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         notes: tuple[str, ...] = (),
         out: tuple[str, ...] = (),
     ) -> None:
-        judged = {name: trial.judged for name, trial in trials.items()}
-        chosen, tied = choose(judged, sample, demanding={FEATURES} & set(judged))
-        rows = standings(
-            judged,
+        self.chosen_, self.leaderboard_, self.refused_ = settle(
+            trials,
             sample,
+            {name: count_values(trial.map) for name, trial in trials.items()},
+            self.p_value_,
+            folds=folds,
             level=self.level,
-            chosen=chosen,
-            tied=tied,
-            distinct={name: count_values(trial.map) for name, trial in trials.items()},
-            seconds={name: trial.seconds for name, trial in trials.items()},
+            scores_are=self.scores_are_,
+            notes=notes,
+            left_out=out,
         )
-        self.chosen_ = chosen
-        self.leaderboard_ = Leaderboard(rows, folds, self.level, sample.total, notes, out)
-        kept = chosen == BEFORE
-        self.refused_ = refusal(self.leaderboard_, self.scores_are_) if kept else None
 
     # --- several classes ------------------------------------------------------------------------
 
@@ -344,7 +346,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         )
         some = rows_to_count(matrix.scores)
         out = left_out(matrix.n_classes, len(matrix))
-        self._decide(trials, sample, len(pairs), lambda own: count_distinct(own(some)), out=out)
+        self._settle(trials, sample, len(pairs), lambda own: count_distinct(own(some)), out=out)
         self.calibrator_ = trials[self.chosen_].calibrator
         held = matrix.take(np.concatenate([test for _, test in pairs]))
         self.oof_ = {
@@ -386,8 +388,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     def to_fitted(self) -> Fitted:
         """The fitted state as a plain value, as `save` writes it.
 
-        The choice is in its provenance: the measures out of fold before (the scores as they came)
-        and after, and the leaderboard.
+        Its provenance has the choice: the measures out of fold before and after, the leaderboard.
         """
         fitted: Any = super().to_fitted()
         choice: dict[str, Any] = {"chosen": self.chosen_}

@@ -13,17 +13,23 @@ from calibrant.result_tables import rows_in_words, shown_percent
 __all__ = ["explanation", "refusal"]
 
 
-def refusal(board: Leaderboard, scores_are: str = "probabilities") -> str:
-    """Why the scores are kept as they are; of points: why all rows get one rate."""
+def refusal(
+    board: Leaderboard, scores_are: str = "probabilities", p_value: float | None = None
+) -> str:
+    """Why the scores are kept as they are; of points: why all rows get one rate.
+
+    ``p_value`` is that of the test that the scores are right, where there was one.
+    """
     best = next((row for row in board.rows if row.name != BEFORE), None)
     kept = _KEPT.get(scores_are, "The scores are kept as they are")
     if best is None or not math.isfinite(best.log_loss):
         return f"{kept}: no candidate has a finite log loss on rows that it has not seen."
-    end = " which is no more than one standard error." if best.gain > 0 else "."
-    return (
-        f"{kept}: the best candidate, {best.name}, "
-        f"{_gained(best, board, scores_are)}{',' if best.gain > 0 else ''}{end}"
-    )
+    gained = f"the best candidate, {best.name}, {_gained(best, board, scores_are)}"
+    if best.gain <= 0:
+        return f"{kept}: {gained}."
+    if p_value is None:
+        return f"{kept}: {gained}, which may be noise."
+    return f"{kept}: nothing shows that they are wrong (p = {p_value:.2g}). Out of fold, {gained}."
 
 
 _KEPT = {"points": "No map of these scores is better than one rate for all rows"}

@@ -10,12 +10,25 @@ from numpy.typing import NDArray
 
 from calibrant.estimators.held_out_means import Sample
 
-__all__ = ["BENEFIT", "HeldOutLosses", "choose", "errors_behind"]
+__all__ = [
+    "BENEFIT",
+    "CLASS_ERRORS",
+    "LEVEL",
+    "ONE_SIDED",
+    "HeldOutLosses",
+    "choose",
+    "errors_behind",
+]
 
 Array = NDArray[np.float64]
 
 #: a candidate replaces our own method only if it is ahead by more standard errors than this
 BENEFIT = 2.0
+#: the scores are kept unless they are found wrong at this level; and the standard errors by which
+#: noise alone is ahead in so many samples
+LEVEL, ONE_SIDED = 0.05, 1.64
+#: standard errors by which the best must be ahead of the scores of several classes
+CLASS_ERRORS = 1.0
 
 
 class HeldOutLosses(Protocol):
@@ -31,36 +44,52 @@ class HeldOutLosses(Protocol):
 
 
 def choose(
-    judged: Mapping[str, HeldOutLosses], sample: Sample, *, demanding: Collection[str] = ()
+    judged: Mapping[str, HeldOutLosses],
+    sample: Sample,
+    *,
+    right: float | None = None,
+    errors: float = ONE_SIDED,
+    demanding: Collection[str] = (),
 ) -> tuple[str, set[str]]:
     """The candidate that is taken, and those that are as good as the best.
 
-    As good as the best is who is behind it by at most one standard error. The first candidate (the
-    scores as they came) is taken if it is one of these. Otherwise the second (our own method) is
-    taken if it is ahead of the first by more than one standard error, and at most two behind the
-    best. In all other cases the best is taken. A candidate that gives an exact 0 or 1 is taken only
-    if all do: if such rows were right so far, this does not show what a wrong one will cost.
+    The first candidate is the scores as they came, and ``right`` the p-value of a test that they
+    are right. They are kept if the test does not refute them, or if no candidate is ahead of them.
+    Without such a test they are kept unless the best is ahead by more than so many standard
+    ``errors``.
 
-    Candidates that ask more of their users (``demanding``) are taken only if they are ahead by more
-    than two standard errors of what would be taken without them.
+    Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
+    same rule, and at most two standard errors behind the best. In all other cases the best is
+    taken. A candidate that gives an exact 0 or 1 is taken only if all do: if such rows were right
+    so far, this does not show what a wrong one will cost.
+
+    As good as the best is who is behind it by at most one standard error. Candidates that ask more
+    of their users (``demanding``) are taken only if they are ahead by more than two standard errors
+    of what would be taken without them.
     """
     if demanding:
         plain = {name: one for name, one in judged.items() if name not in demanding}
-        return _demanding(judged, demanding, sample, *choose(plain, sample))
+        taken, tied = choose(plain, sample, right=right, errors=errors)
+        return _demanding(judged, demanding, sample, taken, tied)
     finite = {n: j for n, j in judged.items() if np.isfinite(sample.mean(j.log_loss))}
     finite = {n: j for n, j in finite.items() if not j.certain} or finite
     first, second, *_ = judged
     if not finite:
         return first, set(judged)
     best = min(finite, key=lambda name: sample.mean(finite[name].log_loss))
-    ahead = {name: errors_behind(one, finite[best], sample) for name, one in finite.items()}
-    tied = {name for name, errors in ahead.items() if errors <= 1.0}
-    if first in tied:
+    behind = {name: errors_behind(one, finite[best], sample) for name, one in finite.items()}
+    tied = {name for name, count in behind.items() if count <= 1.0}
+
+    def beats_the_scores(name: str) -> bool:
+        if first not in finite:
+            return True
+        ahead = errors_behind(finite[first], finite[name], sample)
+        return ahead > errors if right is None else ahead > 0.0 and right <= LEVEL
+
+    if not beats_the_scores(best):
         return first, tied
-    if ahead.get(second, np.inf) > BENEFIT:
-        return best, tied
-    helps = first not in finite or errors_behind(finite[first], finite[second], sample) > 1.0
-    return (second if helps else best), tied
+    own = behind.get(second, np.inf) <= BENEFIT and beats_the_scores(second)
+    return (second if own else best), tied
 
 
 def _demanding(

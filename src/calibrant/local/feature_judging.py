@@ -22,6 +22,7 @@ from calibrant.local.lightgbm_trees import TreeOptions
 from calibrant.local.tree_growth import Growth, HeldOutRounds, TrainingMatrix, rounds_held_out
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
+from calibrant.metrics.combined_test import chance_that_right
 
 __all__ = [
     "FEATURES",
@@ -30,6 +31,7 @@ __all__ = [
     "SMOOTH",
     "FeatureTrial",
     "HeldOutP",
+    "chance_for_rows",
     "judge_features",
     "kept_of",
     "map_of",
@@ -74,6 +76,8 @@ class FeatureTrial:
     judged : mapping of name to HeldOutP
     rounds : HeldOutRounds
     folds : int
+    right : float or None
+        The p-value of the test that the scores as they came are right.
     """
 
     held: Index
@@ -81,6 +85,7 @@ class FeatureTrial:
     judged: Mapping[str, HeldOutP]
     rounds: HeldOutRounds
     folds: int
+    right: float | None = None
 
     def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
         """What one gains in log loss over another, with the interval."""
@@ -148,8 +153,19 @@ def judge_features(
         SMOOTH: HeldOutP.of(np.concatenate(curves), positive),
         FEATURES: HeldOutP.of(sigmoid(found.logits), positive),
     }
-    return FeatureTrial(
-        held_rows, Sample(weight, square, cluster), judged, found, len(splits.pairs)
+    sample = Sample(weight, square, cluster)
+    right = chance_for_rows(before, positive, sample, weights)
+    return FeatureTrial(held_rows, sample, judged, found, len(splits.pairs), right)
+
+
+def chance_for_rows(
+    p: Array, positive: NDArray[np.bool_], sample: Sample, weights: str | None
+) -> float | None:
+    """The p-value of the test that these probabilities of rows held out are right."""
+    one = np.array([0, 1])
+    table = ScoreTable.from_rows(Rows(p, positive, sample.weight, one, 1))
+    return chance_that_right(
+        table, grouped=sample.cluster is not None, weights=weights or "importance"
     )
 
 
@@ -171,9 +187,9 @@ def _parts(sizes: list[int], cluster: Index | None) -> Index:
 def kept_of(trial: FeatureTrial) -> str:
     """What is taken: trees only if they are ahead of scores and curve by two standard errors.
 
-    The curve, in turn, is taken only if it is ahead of the scores by one, as `AutoCalibrator` does.
+    The curve, in turn, is taken only if the scores are found wrong, as `AutoCalibrator` does.
     """
-    judged = {name: trial.judged[name] for name in (BEFORE, SMOOTH)}
-    if trial.rounds.best == 0:
-        return choose(judged, trial.sample)[0]
-    return choose(trial.judged, trial.sample, demanding=(FEATURES,))[0]
+    names = (BEFORE, SMOOTH, *((FEATURES,) if trial.rounds.best > 0 else ()))
+    judged = {name: trial.judged[name] for name in names}
+    demanding = {FEATURES} & set(judged)
+    return choose(judged, trial.sample, right=trial.right, demanding=demanding)[0]

@@ -12,7 +12,14 @@ from calibrant.estimators.held_out_choice import choose
 from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.local.base import LocalRows
-from calibrant.local.feature_judging import SMOOTH, HeldOutP, map_of, row_splits, table_of
+from calibrant.local.feature_judging import (
+    SMOOTH,
+    HeldOutP,
+    chance_for_rows,
+    map_of,
+    row_splits,
+    table_of,
+)
 
 __all__ = ["kept_of_three"]
 
@@ -52,4 +59,6 @@ def kept_of_three(
     weight = (splits.share * rows.given)[held]
     square = weight if weights == "counts" else weight * weight
     cluster = None if splits.cluster is None else splits.cluster[held]
-    return choose(judged, Sample(weight, square, cluster), demanding=(name,))[0]
+    sample = Sample(weight, square, cluster)
+    right = chance_for_rows(before, positive == 1.0, sample, weights)
+    return choose(judged, sample, right=right, demanding=(name,))[0]

@@ -13,12 +13,13 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.diagrams.map_lines import MapCurve
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
-from calibrant.estimators.held_out_choice import choose
+from calibrant.estimators.held_out_choice import CLASS_ERRORS, choose
 from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE, named_methods
 from calibrant.estimators.registry import calibrators_of
 from calibrant.metrics import Evaluation, MulticlassEvaluation
 from calibrant.metrics.change_intervals import PairedCells
+from calibrant.metrics.combined_test import chance_that_right
 from calibrant.reports.report_value import Panel
 from calibrant.reports.sentences import AS_THEY_ARE
 
@@ -203,12 +204,17 @@ def _check_made_before(named: Mapping[str, Any], to_fit: tuple[type, ...]) -> No
 def decide(entrants: Entrants, *, single: bool, level: float = LEVEL) -> Contest:
     """Choose among the methods; a ``single`` one is taken whatever its figures."""
     judged = entrants.judged
-    chosen, tied = choose(judged, entrants.sample)
+    before, sample = entrants.predictions[BEFORE], entrants.sample
+    if isinstance(before, ScoreTable):
+        right = chance_that_right(before, grouped=sample.cluster is not None)
+        chosen, tied = choose(judged, sample, right=right)
+    else:
+        chosen, tied = choose(judged, sample, errors=CLASS_ERRORS)
     if single:
         chosen = next(name for name in judged if name != BEFORE)
     rows = standings(
         judged,
-        entrants.sample,
+        sample,
         level=level,
         chosen=chosen,
         tied=tied,

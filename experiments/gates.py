@@ -1,0 +1,249 @@
+"""When are scores kept as they are? ``python -m experiments.gates [--half tune|judge]``.
+
+`AutoCalibrator` keeps scores that need no calibration. Here many gates decide about the same
+samples: scores that are right, scores that are wrong in known ways, and the scores of twelve kinds
+of model on the papers' datasets. For each sample it is recorded what a gate may look at, and what
+the scores and `BLS` cost on new rows; so every gate is judged on the same figures. Gates were
+compared on the half *tune*; the half *judge* (other distributions, other errors, other datasets)
+was run once, for the gate that was taken. What is done is kept in a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from scipy.stats import t as student
+
+import calibrant as cal
+from experiments import RESULTS, keep, say, table
+from experiments.bls_scores import FOLDER, is_judged, scored
+from experiments.data import DataMissingError, tasks
+from experiments.study import CLIP, LEAST
+
+Array = NDArray[np.float64]
+Random = np.random.Generator
+
+SIZES = (50, 200, 500, 1000, 5000)
+#: rows of new data where the truth is known: losses there are expectations
+NEW = 20_000
+#: samples of right scores, and of each error, for each distribution and size
+RIGHT, WRONG = 60, 15
+#: deals into folds whose gains are averaged by the gates that repeat them
+DEALS = 3
+#: how often labels are redrawn by the test of calibration
+REPLICATES = 499
+PEERS: dict[str, Callable[[], Any]] = {
+    "Platt": cal.Platt,
+    "Beta": cal.Beta,
+    "Isotonic": lambda: cal.Isotonic(interpolation="centred", smoothing="laplace"),
+    "Spline": cal.Spline,
+    "VennAbers": cal.VennAbers,
+}
+#: shares of BLS in a blend of log-odds with the scores
+BLENDS = (0.25, 0.5, 0.75)
+
+
+class Sample(NamedTuple):
+    """Rows to calibrate on, and what they are judged by: expected or drawn labels of new rows."""
+
+    scores: Array
+    y: NDArray[np.intp]
+    new: Array
+    truth: Array
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+DISTRIBUTIONS: dict[str, dict[str, Callable[[int, Random], Array]]] = {
+    "tune": {
+        "uniform": lambda n, r: r.random(n),
+        "Beta(.5, .5)": lambda n, r: r.beta(0.5, 0.5, n).clip(1e-4, 1 - 1e-4),
+        "normal log-odds": lambda n, r: expit(r.normal(0.0, 1.5, n)),
+        "rare": lambda n, r: r.beta(0.5, 12.0, n).clip(1e-4, 1.0),
+        "eleven values": lambda n, r: r.choice(np.linspace(0.05, 0.95, 11), n),
+    },
+    "judge": {
+        "Beta(1, 3)": lambda n, r: r.beta(1.0, 3.0, n),
+        "U-shaped": lambda n, r: r.beta(0.2, 0.2, n).clip(1e-5, 1 - 1e-5),
+        "normal log-odds, low": lambda n, r: expit(r.normal(-1.0, 1.0, n)),
+        "rare, narrow": lambda n, r: r.beta(1.0, 30.0, n),
+        "four values": lambda n, r: r.choice([0.1, 0.3, 0.6, 0.8], n),
+    },
+}
+ERRORS: dict[str, dict[str, Callable[[Array], Array]]] = {
+    "tune": {
+        "slope .75": lambda p: expit(0.75 * logit(p)),
+        "slope 1.5": lambda p: expit(1.5 * logit(p)),
+        "shift .4": lambda p: expit(logit(p) + 0.4),
+        "wave": lambda p: np.clip(p - 0.08 * np.sin(2 * np.pi * p), 0.0, 1.0),
+    },
+    "judge": {
+        "slope .65": lambda p: expit(0.65 * logit(p)),
+        "slope 1.3": lambda p: expit(1.3 * logit(p)),
+        "shift −.5": lambda p: expit(logit(p) - 0.5),
+        "bump": lambda p: np.clip(p + 0.2 * np.exp(-(((p - 0.3) / 0.1) ** 2)), 0.0, 1.0),
+    },
+}
+
+
+def simulated(half: str, kind: str, error: str, n: int, seed: int) -> Sample:
+    """Scores of a distribution, and labels drawn from their truth."""
+    key = zlib.crc32(f"{half}/{kind}/{error}/{n}/{seed}".encode())
+    random = np.random.default_rng(key)
+    draw = DISTRIBUTIONS[half][kind]
+    truth = ERRORS[half].get(error, lambda p: p)
+    while True:
+        scores = draw(n, random)
+        y = (random.random(n) < truth(scores)).astype(np.intp)
+        if 1 < y.sum() < n - 1:
+            break
+    new = draw(NEW, random)
+    return Sample(scores, y, new, truth(new))
+
+
+def real(half: str, folder: Path) -> Iterator[tuple[str, str, str, int, Sample]]:
+    """Scores of models as they are, and with labels drawn from them: those are right."""
+    for task in tasks(LEAST):
+        if is_judged(task) != (half == "judge"):
+            continue
+        for model, data in scored(task, 0, folder):
+            sizes = [n for n in (200, 1000) if n <= len(data.y)]
+            for n in sizes:
+                some = data.some(n, 0)
+                yield (
+                    "real", f"{task.name}/{model}", "as they are", n,
+                    Sample(some.scores, some.y, some.new, some.y_new.astype(float)),
+                )  # fmt: skip
+                if min(some.scores.min(), some.new.min()) < 0 or some.scores.max() > 1:
+                    continue
+                random = np.random.default_rng(zlib.crc32(f"{task.name}/{model}/{n}".encode()))
+                p, q = (s.clip(1e-4, 1 - 1e-4) for s in (some.scores, some.new))
+                y = (random.random(n) < p).astype(np.intp)
+                if 1 < y.sum() < n - 1:
+                    yield "redrawn", f"{task.name}/{model}", "right", n, Sample(p, y, q, q)
+
+
+def samples(half: str, folder: Path) -> Iterator[tuple[tuple[str, ...], Callable[[], Sample]]]:
+    """The key of each sample, and how to make it."""
+    for seed in range(RIGHT):
+        for n in SIZES:
+            for kind in DISTRIBUTIONS[half]:
+                for error in ("right", *(ERRORS[half] if seed < WRONG else ())):
+                    key = ("simulated", kind, error, str(n), str(seed))
+                    yield key, _bound(simulated, half, kind, error, n, seed)
+    for source, kind, error, n, sample in real(half, folder):
+        yield (source, kind, error, str(n), "0"), _bound(lambda s: s, sample)
+
+
+def _bound(function: Callable[..., Sample], *args: Any) -> Callable[[], Sample]:
+    return lambda: function(*args)
+
+
+# --- what is seen of a sample ---------------------------------------------------------------------
+
+
+def loss(truth: Array, p: Array) -> float:
+    """Log loss on new rows, expected where their truth is known."""
+    q = np.clip(p, CLIP, 1.0 - CLIP)
+    return float(-(truth * np.log(q) + (1.0 - truth) * np.log1p(-q)).mean())
+
+
+def seen(one: Sample) -> dict[str, float]:
+    """All that gates look at, and the losses on new rows."""
+    found: dict[str, float] = {}
+    n = len(one.y)
+    for deal in range(DEALS if n <= 1000 else 1):
+        auto = cal.AutoCalibrator(random_state=deal).fit(one.scores, one.y)
+        board = auto.leaderboard_
+        if board is None:
+            found |= {f"gain {deal}": 0.0, f"error {deal}": np.inf, "certain": 0.0}
+            continue
+        row = board["BLS"]
+        half_width = (row.gain_high - row.gain_low) / 2.0
+        found[f"gain {deal}"] = row.gain
+        found[f"error {deal}"] = half_width / student.ppf(0.975, max(n - 1.0, 1.0))
+        found["certain"] = float(board["uncalibrated"].certain)
+    before = cal.Uncalibrated().fit(one.scores, one.y)
+    p = np.clip(before.calibrate(one.scores), 1e-12, 1 - 1e-12)
+    test = cal.metrics.calibration_test(one.y, p, replicates=REPLICATES)
+    found |= {
+        "test": test.p_value, "cox": test.cox, "spiegelhalter": test.spiegelhalter,
+        "hosmer": test.hosmer_lemeshow,
+    }  # fmt: skip
+    bls = cal.BLS().fit(one.scores, one.y)
+    flat = {m.name: m for m in bls.members_ if m.name in ("identity", "near identity")}
+    found["identity weight"] = sum(m.weight for m in flat.values())
+    own = flat["identity"].log_evidence if "identity" in flat else -np.inf
+    found["evidence"] = max(m.log_evidence for m in bls.members_) - own
+    raw, smooth = before.calibrate(one.new), bls.calibrate(one.new)
+    found |= {"loss scores": loss(one.truth, raw), "loss BLS": loss(one.truth, smooth)}
+    a, b = (logit(np.clip(q, 1e-9, 1 - 1e-9)) for q in (raw, smooth))
+    for share in BLENDS:
+        found[f"loss blend {share}"] = loss(one.truth, expit((1 - share) * a + share * b))
+    for name, make in PEERS.items():
+        found[f"loss {name}"] = loss(one.truth, make().fit(one.scores, one.y).calibrate(one.new))
+    return found
+
+
+KEYS = ["source", "kind", "error", "n", "seed"]
+
+
+def run(half: str, folder: Path) -> pd.DataFrame:
+    """See every sample; those that the folder has are not done again."""
+    path = folder / f"gates-{half}.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    done: set[tuple[str, ...]] = set()
+    if path.exists():
+        kept = pd.read_csv(path, dtype=dict.fromkeys(KEYS, str))
+        done = set(kept[KEYS].itertuples(index=False, name=None))
+    names: list[str] | None = None
+    with path.open("a", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        for count, (key, make) in enumerate(samples(half, folder)):
+            if key in done:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = seen(make())
+            if names is None:
+                names = sorted(_columns())
+                if not done:
+                    writer.writerow([*KEYS, *names])
+            writer.writerow([*key, *(f"{found.get(name, np.nan):.6g}" for name in names)])
+            stream.flush()
+            if count % 200 == 0:
+                say(f"{count} samples")
+    return pd.read_csv(path, dtype=dict.fromkeys(["source", "kind", "error"], str))
+
+
+def _columns() -> list[str]:
+    folds = [f"{name} {deal}" for deal in range(DEALS) for name in ("gain", "error")]
+    losses = ["scores", "BLS", *(f"blend {share}" for share in BLENDS), *PEERS]
+    tests = ["test", "cox", "spiegelhalter", "hosmer", "identity weight", "evidence", "certain"]
+    return [*folds, *tests, *(f"loss {name}" for name in losses)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", choices=["tune", "judge"], default="tune")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where parts are kept")
+    told = parser.parse_args()
+    try:
+        run(told.half, told.folder)
+    except DataMissingError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""When the scores are kept as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold
+
+import calibrant as cal
+from calibrant.auto.scoring import Judged
+from calibrant.estimators.held_out_choice import choose
+from calibrant.estimators.held_out_means import Sample
+
+
+def judged_of(losses):
+    return {name: Judged(loss, loss, None, False) for name, loss in losses.items()}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_p_value_is_that_of_the_test_of_calibration(weighted):
+    rng = np.random.default_rng(4)
+    p = rng.random(600).round(3)
+    y = (rng.random(600) < p**1.1).astype(int)
+    weight = rng.integers(1, 4, 600) if weighted else None
+    auto = cal.AutoCalibrator(random_state=7).fit(p, y, weight)
+    expected = cal.metrics.calibration_test(
+        y, p, sample_weight=weight, replicates=199, random_state=7
+    )
+    assert auto.p_value_ == expected.p_value
+
+
+def test_counts_are_rows():
+    rng = np.random.default_rng(4)
+    p = rng.random(300).round(2)
+    y = (rng.random(300) < p).astype(int)
+    times = rng.integers(1, 4, 300)
+    auto = cal.AutoCalibrator(weights="counts").fit(p, y, times)
+    repeated = cal.AutoCalibrator().fit(np.repeat(p, times), np.repeat(y, times))
+    assert auto.p_value_ == pytest.approx(repeated.p_value_, abs=0.1)
+
+
+def test_one_row_that_could_hardly_happen_refutes_the_scores():
+    """The gain is that of a single row, so that its standard error is as large: no evidence by
+    itself. But the scores had said that such a row comes once in a million."""
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.uniform(0.2, 0.8, 300), np.full(100, 1e-7)])
+    y = np.concatenate([rng.random(300) < p[:300], np.arange(100) == 0]).astype(int)
+    auto = cal.AutoCalibrator().fit(p, y)
+    standing = auto.leaderboard_["BLS"]
+    assert standing.gain_low < 0.0 < standing.gain
+    assert auto.p_value_ == pytest.approx(0.005)
+    assert auto.chosen_ == "BLS"
+
+
+def test_groups_and_points_go_by_standard_errors():
+    rng = np.random.default_rng(1)
+    p = rng.random(400)
+    y = rng.random(400) < p
+    grouped = cal.AutoCalibrator(cv=GroupKFold(5)).fit(p, y, groups=np.arange(400) // 4)
+    assert grouped.p_value_ is None
+    points = rng.integers(300, 850, 800)
+    auto = cal.AutoCalibrator().fit(points, rng.random(800) < (points - 300) / 550)
+    assert auto.p_value_ is None
+    assert auto.chosen_ == "BLS"
+    before = rng.random(400)
+    noise = rng.normal(size=400)
+    noise -= noise.mean()
+    sample = Sample(np.ones(400), np.ones(400))
+    error = sample.error(noise)
+    for ahead, chosen in ((1.5, "uncalibrated"), (1.8, "BLS")):
+        losses = {"uncalibrated": before, "BLS": before - ahead * error + noise}
+        assert choose(judged_of(losses), sample)[0] == chosen
+
+
+def test_refuted_scores_are_kept_where_nothing_is_ahead_of_them():
+    before = np.linspace(0.1, 0.9, 50)
+    losses = {"uncalibrated": before, "BLS": before + 0.01}
+    sample = Sample(np.ones(50), np.ones(50))
+    assert choose(judged_of(losses), sample, right=0.005)[0] == "uncalibrated"
+    losses["BLS"] = before - 0.01
+    assert choose(judged_of(losses), sample, right=0.005)[0] == "BLS"
+    assert choose(judged_of(losses), sample, right=0.055)[0] == "uncalibrated"
+
+
+def test_a_refusal_says_why():
+    rng = np.random.default_rng(11)
+    said = set()
+    for _ in range(40):
+        p = rng.random(150)
+        auto = cal.AutoCalibrator().fit(p, rng.random(150) < p)
+        if auto.refused_ is None:
+            continue
+        shown = "nothing shows that they are wrong" in auto.refused_
+        assert shown == (auto.leaderboard_["BLS"].gain > 0)
+        said.add(shown)
+        if auto.p_value_ <= 0.05:
+            assert not shown
+    assert said == {True, False}
+
+
+@pytest.mark.full
+def test_scores_that_are_right_are_changed_in_one_of_twenty_samples_at_most():
+    rng = np.random.default_rng(2)
+    changed = 0
+    for _ in range(200):
+        p = rng.beta(1, 3, 200)
+        changed += cal.AutoCalibrator().fit(p, rng.random(200) < p).chosen_ != "uncalibrated"
+    assert changed <= 20  # 5 % are 10; 20 or more come once in 400 such runs

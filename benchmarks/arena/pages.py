@@ -204,7 +204,7 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
             )
         found = None if empty else standings.comparison(results, kind, MEASURES[0])
         parts[f"table arena-{kind}-ranks"] = (
-            f"```text\n{found}\n```\n\n![Mean ranks](pictures/arena_ranks_{kind}.png)"
+            f"```text\n{found}\n```\n\n![Mean ranks](../pictures/arena_ranks_{kind}.png)"
             if found
             else ""
         )
@@ -213,8 +213,8 @@ def blocks(results: pd.DataFrame) -> dict[str, str]:
     parts["table arena"] = "\n\n".join(
         ["![Win rates and harm of all methods](docs/pictures/arena.png)", *shorts]
     )
-    parts["table arena-picture"] = "![Win rates and harm of all methods](pictures/arena.png)"
-    parts["table arena-cost"] = "![Win rate against time](pictures/arena_cost.png)"
+    parts["table arena-picture"] = "![Win rates and harm of all methods](../pictures/arena.png)"
+    parts["table arena-cost"] = "![Win rate against time](../pictures/arena_cost.png)"
     parts["table arena-setting"] = setting(PACKAGES) + "."
     return parts
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 import calibrant as cal
 from calibrant.cli import main
@@ -693,26 +694,14 @@ def test_what_demo_says_to_type_can_be_typed(run, monkeypatch):
         assert run(*words[1:])[0] == 0
 
 
-def write_classes(path, seed):
-    """Rows with a probability of each of three classes."""
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet([1, 1, 1], 300)
-    kind = np.array(["ape", "bee", "cat"])[(rng.random((300, 1)) > p.cumsum(axis=1)).sum(axis=1)]
-    rows = [
-        f"{i:05d},{c!r},{a!r},{b!r},{k}"
-        for i, ((a, b, c), k) in enumerate(zip(p.tolist(), kind, strict=True))
-    ]
-    path.write_text("\n".join(["id,p_cat,p_ape,p_bee,kind", *rows]))
-
-
 @pytest.mark.full
 def test_the_commands_of_the_guide_work(run, root, scores):
     """Every command of docs/reference/cli.md, in order, in one folder."""
     guide = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     for name in ("scores.csv", "new.csv"):
         Path(name).write_bytes((scores / name).read_bytes())
-    for seed, name in enumerate(("animals.csv", "animals-new.csv")):
-        write_classes(Path(name), seed)
+    (makes_classes,) = re.findall(r"(?s)```python\n(.*?)```", guide)
+    exec(makes_classes, {})
     commands = re.findall(
         r"(?m)^calibrant .*$", "\n".join(re.findall(r"(?s)```sh\n(.*?)```", guide))
     )
@@ -721,6 +710,21 @@ def test_the_commands_of_the_guide_work(run, root, scores):
         words = shlex.split(line, comments=True)
         code, _, err = run(*words[1:])
         assert code == 0, (line, err)
+
+
+def test_the_guide_has_every_option(root):
+    """In the section of its command, or among the options of many."""
+    guide = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    common = guide.partition("## Options of many commands")[2].partition("\n## ")[0]
+    sections = dict(re.findall(r"(?ms)^### ([a-z].*?)$(.*?)(?=^##)", guide))
+    found = typer.main.get_command(app).commands
+    assert set(found) == set(COMMANDS)
+    for name, command in found.items():
+        (own,) = (text for title, text in sections.items() if name in re.findall("[a-z]+", title))
+        for option in command.params:
+            for word in option.opts + option.secondary_opts:
+                if word.startswith("-"):
+                    assert re.search(rf"`{word}[` ]", own + common), (name, word)
 
 
 # --- words --------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import subprocess
 import sys
@@ -260,21 +259,6 @@ def test_a_prior_moved_is_exported_like_any_other(run, fitted, scores, tmp_path)
     found = [module["calibrate"](s) for s in scores.tolist()]
     assert found == pytest.approx(moved.calibrate(scores).tolist(), abs=1e-15)
     assert isinstance(moved.map, Piecewise)
-
-
-def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
-    """The Python of docs/howto/export.md, in order, as one program in one folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    page = (root / "docs" / "howto" / "export.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    for code in re.findall(r"(?s)```python\n(.*?)```", page):
-        exec(code, names)
-    assert len(names["rows"]) == 1000
-    assert names["probabilities"].shape == (3, 2)
-    assert names["risk"].risk(0.7) == names["c"].calibrate([0.7])[0]
-    assert names["both"].graph.output
-    assert (tmp_path / "trees.onnx").stat().st_size > 10_000
 
 
 def test_a_threshold_writes_the_decision(run, fitted, scores):

@@ -790,15 +790,6 @@ def test_every_function_is_in_the_docs(root):
         assert f"`{function.__name__}`" in page or f"{function.__name__}(" in page
 
 
-def test_the_examples_of_the_docs_run(root):
-    page = (root / "docs" / "howto" / "compare.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert blocks
-    space: dict[str, object] = {}
-    for block in blocks:
-        exec(block, space)
-
-
 def test_the_tables_of_the_docs_are_current(root):
     import pandas as pd
 

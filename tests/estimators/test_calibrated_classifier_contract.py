@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -529,15 +528,3 @@ def test_a_useless_model_gets_the_base_rate():
     constant = DummyClassifier(strategy="prior")
     found = CalibratedClassifier(constant, cal.Isotonic()).fit(X, Y)
     np.testing.assert_allclose(found.calibrate(NEW), Y.mean(), atol=0.02)
-
-
-def test_the_page_runs_as_it_stands(root, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = (root / "docs" / "howto" / "classifier.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) > 10
-    namespace: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, "classifier.md", "exec"), namespace)
-    assert (tmp_path / "calibrator.json").exists()
-    assert namespace["spam"].predict(["cheap money"]).tolist() == ["spam"]

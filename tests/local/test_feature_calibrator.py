@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 
@@ -37,16 +36,6 @@ def excess(p: np.ndarray, true: np.ndarray) -> float:
     """The expected log loss beyond that of the true probabilities."""
     q = sigmoid(true)
     return float(np.mean(q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))))
-
-
-def test_the_page_runs_as_pasted(root, capsys):
-    page = (root / "docs" / "howto" / "feature_calibration.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(code, names)
-    first = capsys.readouterr().out.partition(". Log loss:")[0]
-    assert f"```\n{first}" in page
-    assert names["auto"].chosen_ == "features"
 
 
 def test_it_corrects_groups_that_a_map_of_the_score_cannot():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
@@ -155,18 +154,6 @@ def test_the_level_holds_whatever_the_number_of_groups(n, trials, crossings):
         )
         rejected += found.p_value <= 0.05
     assert rejected / trials == pytest.approx(0.05, abs=3.0 * np.sqrt(0.05 * 0.95 / trials))
-
-
-def test_the_page_prints_what_it_shows(root, capsys):
-    page = (
-        (root / "docs" / "reference" / "metrics.md")
-        .read_text(encoding="utf-8")
-        .partition("## Where is it")[2]
-    )
-    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, flags=re.DOTALL)
-    assert found is not None
-    exec(found[1], {})
-    assert capsys.readouterr().out == found[2]
 
 
 def test_the_wrong_group_is_found():

@@ -93,10 +93,3 @@ def test_labels_weights_and_calibrators_are_checked(calibrator):
         check_class_drift(cal.Platt().fit(p[:, 0], y == 0), p, y)
     with pytest.raises(InputError, match="check_class_drift"):
         check_drift(calibrator, cal.ScoreTable.from_arrays(p[:, 0], y == 0))
-
-
-def test_the_example_of_the_page_runs(root, capsys):
-    page = (root / "docs" / "howto" / "drift.md").read_text(encoding="utf-8")
-    part = page.split("\n## Several classes\n")[1].split("\n## ")[0]
-    exec(part.split("```python\n")[1].split("```")[0], {"cal": cal})
-    assert "each class against the rest" in capsys.readouterr().out

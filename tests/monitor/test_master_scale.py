@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -104,14 +102,3 @@ def test_what_is_refused():
     weighted = cal.ScoreTable.from_arrays([0.1, 0.9], [0, 1], [0.5, 2.0])
     with pytest.raises(InputError, match="weights"):
         MasterScale.of(Identity(), boundaries=[0.5]).check(weighted)
-
-
-def test_the_page_shows_what_it_prints(root, capsys):
-    page = (root / "docs" / "howto" / "grades.md").read_text(encoding="utf-8")
-    namespace: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(compile(block, "grades.md", "exec"), namespace)
-    printed = capsys.readouterr().out
-    shown = re.findall(r"```\n(grade.*?)```", page, flags=re.DOTALL)
-    assert len(shown) == 2
-    assert all(block in printed for block in shown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -431,19 +430,6 @@ def test_the_diagram_says_the_numbers_that_it_shows(rate):
     axes = next(axes for axes in figure.axes if axes.get_ylabel() == "share of positives")
     for value, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True):
         assert float(label.get_text().removesuffix(" %")) == pytest.approx(100 * value, abs=1e-6)
-
-
-def test_the_page_runs_as_it_stands(root, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    page = (root / "docs" / "howto" / "monitor.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) > 3
-    namespace: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, "monitor.md", "exec"), namespace)
-    (shown,) = re.findall(r"```\n(Monitor.*?)```", page, flags=re.DOTALL)
-    assert shown in capsys.readouterr().out
-    assert (tmp_path / "monitor.png").exists()
 
 
 def test_a_monitor_takes_one_column_of_segments():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 
 import numpy as np
 import pandas as pd
@@ -604,30 +603,3 @@ def test_similarity_binning_has_the_smaller_error(paper, part, shared):
     assert (mean["CalBin"]["SBA V"] - mean["CalBin"]["PAV V"]).mean() > 0
     by_label = mean["CalBin by label"]
     assert (by_label["SBA V"] - by_label["PAV V"]).mean() < 0
-
-
-# --- the calibrator's own page --------------------------------------------------------------------
-
-
-def test_examples_of_the_docs_run(root, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4))
-    scores = rng.random(300)
-    names = {
-        "X": X,
-        "X_new": X[:5],
-        "scores": scores,
-        "new": scores[:5],
-        "y": rng.integers(0, 2, 300),
-        "y_test": np.array([0, 1, 0, 1, 1]),
-    }
-    text = (root / "docs" / "understand" / "methods" / "similarity_binning.md").read_text(
-        encoding="utf-8"
-    )
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) >= 6
-    for code in blocks:
-        exec(code, names)
-    files = sorted(path.suffix for path in tmp_path.iterdir())
-    assert files == [".json", ".npz"]

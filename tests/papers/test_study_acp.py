@@ -131,20 +131,6 @@ def test_what_the_page_says_of_levels_holds_on_spambase(study, data, shared, qui
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_examples_of_the_page_run(root, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = (root / "docs" / "understand" / "methods" / "acp.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) >= 4
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cal.errors.CalibrationWarning)  # a few empty intervals
-        for code in blocks:
-            exec(code, names)
-    assert names["same"] is True
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_figures_of_the_page_are_those_of_theexperiment(root, study):
     found = pd.read_csv(root / "experiments" / "results" / "acp.csv")
     mean = found.groupby(["model", "method"])[["Brier", "log loss", "ECE"]].mean()

@@ -324,7 +324,7 @@ def test_the_reported_half_fills_readme_and_page(
     todo, _ = played(matches, models, tmp_path, root, names)
     known = {name: tasks.Task(name, "here", name, name, "three" in name) for name in names}
     results = matches.results(tmp_path, todo, known)
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "evidence").mkdir(parents=True)
     copies = tuple(tmp_path / path.relative_to(root) for path in pages.QUOTING)
     for path, copy in zip(pages.QUOTING, copies, strict=True):
         copy.write_text(path.read_text(encoding="utf-8"), encoding="utf-8")

@@ -133,10 +133,29 @@ def test_every_method_has_a_name_on_the_command_line():
     assert {name for name, _ in METHODS.values()} == set(CALIBRATORS)
 
 
+def headings_of(page: Path) -> list[str]:
+    return re.findall(r"^#+ .+$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
 def test_every_method_has_a_section_in_the_docs(root):
-    page = (root / "docs" / "understand" / "methods" / "index.md").read_text(encoding="utf-8")
-    found = set(re.findall(r"^## (\w+)$", page, flags=re.MULTILINE))
-    assert found == {*CALIBRATORS, *BEYOND, *MANY, *PARTS}
+    """A row in the table of methods, which leads to the section or the page with its name."""
+    folder = root / "docs" / "understand" / "methods"
+    row = re.compile(r'^\| (?:<a id="\w+"></a>)?\[`(\w+)`\]\((\w+\.md)(?:#(\w+))?\)', re.MULTILINE)
+    found = row.findall((folder / "index.md").read_text(encoding="utf-8"))
+    assert {name for name, _, _ in found} == {*CALIBRATORS, *BEYOND, *MANY, *PARTS}
+    for name, page, anchor in found:
+        headings = headings_of(folder / page)
+        assert any(re.search(rf"\b{name}\b", heading) for heading in headings), (name, page)
+        assert not anchor or (anchor == name.lower() and f"### {name}" in headings), (name, page)
+    linked = {page for _, page, _ in found} | {"index.md", "joint_models.md"}
+    assert {path.name for path in folder.glob("*.md")} == linked
+
+
+def test_pages_of_methods_have_the_same_sections(root):
+    wanted = {"Idea", "Picture", "Formula", "Cost", "When it fails", "Example"}
+    for page in (root / "docs" / "understand" / "methods").glob("*.md"):
+        if page.name != "index.md":
+            assert wanted <= {heading[3:] for heading in headings_of(page)}, page.name
 
 
 @pytest.mark.parametrize("name", CALIBRATORS + BEYOND + MANY + PARTS)

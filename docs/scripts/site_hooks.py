@@ -1,0 +1,176 @@
+"""What the site's build does to pages: links into the repository, lists as GitHub reads them.
+
+mkdocs calls the functions whose names begin with ``on_``; mkdocs.yml names this file. A page says
+``../../benchmarks/results/fit.md`` for a file that is not part of the site: that becomes a link to
+the repository. A link to a file that does not exist is a warning, and `mkdocs build --strict`
+fails at warnings.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger("mkdocs.site_hooks")
+
+#: folders below docs that are not part of the site (`exclude_docs` of mkdocs.yml)
+NOT_IN_SITE = ("scripts",)
+BRANCH = "main"
+
+#: code, in which nothing is a link: fenced blocks and spans
+CODE = re.compile(r"^([ ]*)(```+|~~~+)[^\n]*\n.*?^\1\2[ ]*$|(`+)(?!`).+?(?<!`)\3(?!`)", re.M | re.S)
+#: the target of [text](target), of [text](target "title") and of [name]: target
+LINK = re.compile(r"(\]\(|^\[[^\]\n]+\]:[ ]+)([^)\s]+)", re.M)
+#: what has a scheme or a host, and what is a place on the same page
+ELSEWHERE = re.compile(r"[a-z][a-z+.-]*:|//|#", re.IGNORECASE)
+#: the first line of a list that GitHub sees even where no empty line is before it
+ITEM = re.compile(r"[ ]*(?:[-*+]|1[.)])[ ]+\S")
+ANY_ITEM = re.compile(r"[ ]*(?:[-*+]|\d+[.)])[ ]+\S")
+
+
+def outside_code(text: str, change: Callable[[str], str]) -> str:
+    """The text with its prose changed and its code as it is."""
+    parts, end = [], 0
+    for found in CODE.finditer(text):
+        parts += [change(text[end : found.start()]), found[0]]
+        end = found.end()
+    return "".join([*parts, change(text[end:])])
+
+
+def address(path: Path, root: Path, repo_url: str) -> str:
+    """Where a file or a folder is in the repository."""
+    kind = "tree" if path.is_dir() else "blob"
+    return f"{repo_url.rstrip('/')}/{kind}/{BRANCH}/{path.relative_to(root).as_posix()}"
+
+
+def linked(text: str, page: Path, docs: Path, repo_url: str) -> tuple[str, list[str]]:
+    """A page with its links to files outside the site turned, and what is wrong with its links."""
+    root, wrong = docs.parent, []
+
+    def turn(found: re.Match[str]) -> str:
+        target, hash_, place = found[2].partition("#")
+        if not target or ELSEWHERE.match(target):
+            return found[0]
+        path = (page.parent / target).resolve()
+        if not path.is_relative_to(root):
+            wrong.append(f"a link leads out of the repository: {target}")
+        elif not path.exists():
+            if not path.is_relative_to(docs):  # of those below docs mkdocs complains
+                wrong.append(f"a link leads to a file that does not exist: {target}")
+        elif not in_site(path, docs):
+            return f"{found[1]}{address(path, root, repo_url)}{hash_}{place}"
+        return found[0]
+
+    return outside_code(text, lambda prose: LINK.sub(turn, prose)), wrong
+
+
+def in_site(path: Path, docs: Path) -> bool:
+    """Whether the site has a page or a copy of a file."""
+    if not path.is_relative_to(docs) or path.is_dir():
+        return False
+    return path.relative_to(docs).parts[0] not in NOT_IN_SITE
+
+
+def spaced(text: str) -> str:
+    """A page with an empty line before each list and table, as Python's Markdown wants it."""
+    lines: list[str] = []
+    for line, code in _lines(text):
+        before = lines[-1] if lines else ""
+        prose = before.strip() and not code and not before.lstrip().startswith(("#", "<!--", ">"))
+        in_list = ANY_ITEM.match(before) or before.startswith("  ")
+        if prose and ITEM.match(line) and not in_list:
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines)
+
+
+#: a fenced block: its language, and what is in it
+BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
+#: longer lines are sentences, not rows of a table
+LONG = 120
+
+
+def wrapped(text: str) -> str:
+    """A page whose printed sentences are marked, so that the style sheet can wrap them."""
+
+    def mark(found: re.Match[str]) -> str:
+        printed = found[1] in ("", "text")
+        long = max(map(len, found[2].splitlines()), default=0) > LONG
+        return f"```{{.text .sentences}}\n{found[2]}```" if printed and long else found[0]
+
+    return BLOCK.sub(mark, text)
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is in a fenced block."""
+    fence = ""
+    for line in text.split("\n"):
+        found = re.match(r"[ ]*(```+|~~~+)", line)
+        yield line, bool(fence)
+        if found and not fence:
+            fence = found[1]
+        elif found and line.strip() == fence:
+            fence = ""
+
+
+def expanded(nav: Any, docs: Path, repo_url: str) -> Any:
+    """The navigation with ``folder/*.md`` and ``../file`` written out."""
+    named = set(_named(nav))
+
+    def of(entry: Any) -> list[Any]:
+        if isinstance(entry, dict):
+            ((title, inner),) = entry.items()
+            return [{title: inner_of(inner)}]
+        if str(entry).endswith("*.md"):
+            found = sorted(p.relative_to(docs).as_posix() for p in docs.glob(entry))
+            return [page for page in found if page not in named]
+        return [entry]
+
+    def inner_of(inner: Any) -> Any:
+        if isinstance(inner, list):
+            return [new for entry in inner for new in of(entry)]
+        if inner.startswith("../"):
+            return address((docs / inner).resolve(), docs.parent, repo_url)
+        return inner
+
+    return inner_of(nav)
+
+
+def _named(nav: Any) -> Iterator[str]:
+    if isinstance(nav, list):
+        for entry in nav:
+            yield from _named(entry)
+    elif isinstance(nav, dict):
+        for inner in nav.values():
+            yield from _named(inner)
+    else:
+        yield str(nav)
+
+
+# --- called by mkdocs -----------------------------------------------------------------------------
+
+
+def on_config(config: Any) -> Any:
+    """Write the navigation out, and say which version the site is of."""
+    docs = Path(config["docs_dir"])
+    config["nav"] = expanded(config["nav"], docs, config["repo_url"])
+    version = (docs.parent / "src" / "calibrant" / "version.py").read_text(encoding="utf-8")
+    config["copyright"] = "calibrant " + re.findall(r'"(.+)"', version)[-1]
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """Turn links, and complain of those that lead nowhere."""
+    source = Path(page.file.abs_src_path)
+    text, wrong = linked(markdown, source, Path(config["docs_dir"]), config["repo_url"])
+    for words in wrong:
+        log.warning("%s: %s", page.file.src_uri, words)
+    return wrapped(spaced(text))
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Leave out the theme's question to the repository's host for its number of stars."""
+    return output.replace(' data-md-component="source"', "")

@@ -1,0 +1,123 @@
+"""What a release says of itself in several places is the same in all of them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import calibrant as cal
+
+#: extras that users install; those of the tests may ask for more
+FOR_USERS = ("cli", "onnx", "features")
+#: pinned in the lowest environment for the tests' sake, and no bounds of ours
+BESIDE = {"click"}
+
+
+@pytest.fixture(scope="module")
+def project(root):
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def lowest(root):
+    """The pins of the environment of lowest versions."""
+    if not (root / ".github").is_dir():
+        pytest.skip("a source archive has no .github")
+    text = (root / ".github" / "constraints-lowest.txt").read_text(encoding="utf-8")
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    return {
+        canonicalize_name(name): Version(version)
+        for name, version in (line.split("==") for line in lines if line)
+    }
+
+
+def bounds(lines):
+    """The lower bound of each requirement on another package."""
+    found = {}
+    for need in map(Requirement, lines):
+        if need.name == "calibrant":
+            continue
+        (least,) = [one.version for one in need.specifier if one.operator == ">="]
+        found[canonicalize_name(need.name)] = Version(least)
+    return found
+
+
+def test_every_bound_of_users_is_in_the_lowest_environment(project, lowest):
+    extras = project["optional-dependencies"]
+    wanted = bounds(project["dependencies"]) | {
+        name: least for extra in FOR_USERS for name, least in bounds(extras[extra]).items()
+    }
+    assert {name: lowest.get(name) for name in wanted} == wanted
+
+
+def test_the_lowest_environment_pins_bounds_and_nothing_else(project, lowest):
+    extras = project["optional-dependencies"]
+    known = [
+        bounds(project["dependencies"]),
+        *map(bounds, (*map(extras.get, FOR_USERS), extras["test"])),
+    ]
+    for name, version in lowest.items():
+        if name in BESIDE:
+            continue
+        assert version in {found[name] for found in known if name in found}, name
+
+
+def test_no_upper_bounds(project):
+    """They make a release unusable beside the next version of something else."""
+    extras = project["optional-dependencies"]
+    needs = [*project["dependencies"], *(need for extra in FOR_USERS for need in extras[extra])]
+    for need in map(Requirement, needs):
+        assert {one.operator for one in need.specifier} == {">="}, need
+
+
+def test_versions_of_python(root, project):
+    said = re.findall(r":: (3\.\d+)$", "\n".join(project["classifiers"]), flags=re.MULTILINE)
+    assert project["requires-python"] == f">={said[0]}"
+    flow = root / ".github" / "workflows" / "tests.yml"
+    if flow.exists():
+        (tried,) = re.findall(r"python: \[(.*)\]", flow.read_text(encoding="utf-8"))
+        assert re.findall(r"[\d.]+", tried) == said
+
+
+def test_one_version(root):
+    cited = (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {cal.__version__}\n" in cited
+    log = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", log, flags=re.MULTILINE)[0] == cal.__version__
+    recipe = root / "recipe" / "recipe.yaml"
+    if recipe.exists():
+        assert f'version: "{cal.__version__}"' in recipe.read_text(encoding="utf-8")
+
+
+def test_the_recipe_asks_for_what_the_wheel_asks_for(root, project):
+    recipe = root / "recipe" / "recipe.yaml"
+    if not recipe.exists():
+        pytest.skip("a source archive has no recipe")
+    text = recipe.read_text(encoding="utf-8")
+    run = text.partition("\n  run:\n")[2].partition("\n\n")[0]
+    asked = {
+        canonicalize_name(name): Version(least)
+        for name, least in re.findall(r"- (\S+) >=(\S+)$", run, flags=re.MULTILINE)
+        if name != "python"
+    }
+    assert asked == bounds(project["dependencies"])
+
+
+def test_addresses(root, project):
+    home = "https://github.com/calibrant/calibrant"
+    assert project["urls"]["Source"] == home
+    assert project["urls"]["Documentation"] == "https://calibrant.github.io/calibrant"
+    for name in ("SECURITY.md", "CITATION.cff"):
+        assert home in (root / name).read_text(encoding="utf-8")
+
+
+def test_the_lists_of_names_are_typed(root):
+    """The wheel has the stubs, beside py.typed."""
+    package = root / "src" / "calibrant"
+    assert (package / "py.typed").exists()
+    assert (package / "__init__.pyi").exists()

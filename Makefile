@@ -1,9 +1,10 @@
 # Two commands do all the set-up on a machine that has Python (>= 3.11) and make:
 #   make demo   run the main job on a bundled example
 #   make test   the checks of the code and the quick suite: minutes
-#   make test-all   every test, with many examples of each property, Spark, the papers and coverage
+#   make test-all   all of that, then the long tests, more examples of each property, Spark, the papers, coverage
 #   make papers-quick   every table of the papers with few repetitions: minutes, needs the datasets
 #   make papers         all repetitions: hours; goes on where it was interrupted
+#   make docs           the documentation site, into site/: a minute; make docs-serve shows it while pages are written
 #   make arena-quick    calibrators of many packages on a few small datasets: minutes
 #   make arena          on all datasets that are not tuned on: hours; goes on where it was interrupted
 # With Java on the machine the tests of the Spark engine run, too.
@@ -12,7 +13,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TESTS := $(if $(shell command -v java),test-spark,test)
 
-.PHONY: demo lint test test-all slow cluster bench arena arena-quick papers papers-quick format pictures clean help
+.PHONY: demo lint test test-all slow cluster bench arena arena-quick papers papers-quick format pictures docs docs-serve clean help
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -44,11 +45,15 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q -m 'not full and not slow and not cluster'
+# test-all runs the quick suite first, and counts its lines, too; make test alone does not count
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+COUNT := $(if $(filter test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 
-test-all: $(VENV)/.test
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --cov --cov-report=term --cov-fail-under=95
+test: lint
+	$(PYTEST) $(COUNT) -m 'not full and not slow and not cluster'
+
+test-all: test
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) --cov --cov-append --cov-report=term --cov-fail-under=95 -m '(full or hypothesis) and not slow and not cluster'
 
 slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -77,6 +82,16 @@ papers: $(VENV)/.test
 papers-quick: $(VENV)/.test
 	$(BIN)/python -m experiments all --quick
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 pictures: $(VENV)/.test
 	$(BIN)/python docs/scripts/make_pictures.py
 
@@ -85,4 +100,4 @@ format: $(VENV)/.test
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) dist build calibrant-demo .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build site calibrant-demo .coverage .coverage.* .mypy_cache .ruff_cache .hypothesis

@@ -37,7 +37,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
-settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=12)
+settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 #: run by `make test-all` only: they start Java, build wheels, or run studies

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
+import time
 from pathlib import Path
 
 from experiments import say
@@ -32,6 +34,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--into", type=Path, help="folder of the tables and pictures")
     parser.add_argument(
         "--hdf5", type=Path, help="a folder with CalArena's files, in place of ours"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="begin no match after so many"
     )
     parser.add_argument("--again", nargs="+", default=[], help="methods to play again")
     parser.add_argument(
@@ -109,6 +114,7 @@ def main() -> int:
     left_out: list[str] = []
     failed: list[str] = []
     matches.forget(told.cache, told.again)
+    until = time.monotonic() + 60 * told.minutes
     with Workers(told.jobs) as workers:
         if told.only is None and not told.hdf5:
             left_out = train(told, wanted, workers)
@@ -117,11 +123,11 @@ def main() -> int:
             say(cost(told, todo))
             return 0
         if told.only is None and not workers.stopping:
-            done, failed = matches.play_all(told.cache, todo, workers)
+            done, failed = matches.play_all(told.cache, todo, workers, until)
             say(f"{done:,} matches played")
             for text in failed[:5]:
                 say(f"  failed: {text}")
-        if workers.stopping:
+        if workers.stopping and time.monotonic() <= until:
             return 130
     by_name = {task.name: task for task in wanted}
     results = matches.results(told.cache, todo, by_name)

@@ -113,7 +113,7 @@ def test_the_mixture_of_a_single_part_is_judged_by_halves(monkeypatch):
 def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
     z, y = draw(300, 35)
     monkeypatch.setattr(
-        "calibrant.auto.calibrator.choose", lambda judged, sample, **_: (name, {name})
+        "calibrant.auto.gate.choose", lambda judged, sample, **_: (name, {name})
     )
     auto = cal.AutoCalibrator().fit(z, y)
     cal.save(auto, tmp_path / "a.json")

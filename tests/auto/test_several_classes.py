@@ -342,7 +342,7 @@ def test_absent_rows_and_weights():
 def test_whatever_is_chosen_is_saved(name, tmp_path, monkeypatch):
     z, y = draw(120, factor=30.0)
     monkeypatch.setattr(
-        "calibrant.auto.calibrator.choose", lambda judged, sample, **_: (name, {name})
+        "calibrant.auto.gate.choose", lambda judged, sample, **_: (name, {name})
     )
     auto = cal.AutoCalibrator().fit(z, y)
     cal.save(auto, tmp_path / "a.json")

@@ -349,6 +349,7 @@ def without_identity(average):
     return average._replace(fits=tuple(average.fits[i] for i in kept), weights=weights)
 
 
+@pytest.mark.full
 def test_bands_are_quantiles_of_the_mixture():
     s, y = bent(250)
     c = cal.BLS(monotone=False, levels=(0.9,)).fit(s, y)

@@ -69,6 +69,7 @@ def test_the_same_call_gives_the_numbers_of_scikit_learn(ensemble, k):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ensemble", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
 def test_any_number_of_jobs_gives_the_same_bits(ensemble, k):

@@ -328,6 +328,7 @@ def band_study(root):
     return experiment(root, "band_coverage")
 
 
+@pytest.mark.full
 def test_simultaneous_bands_hold_whole_curves(band_study, monkeypatch):
     """And pointwise ones do not: a calibrated isotonic curve leaves its own in most samples."""
     few = {kind: band_study.PREDICTIONS[kind] for kind in ("normal log-odds", "five values")}

@@ -368,6 +368,7 @@ def test_figures_fit_a_column():
     assert FIGURES["two classes across"]().get_size_inches()[0] <= 3.3
 
 
+@pytest.mark.full
 def test_pictures_are_the_same_every_time():
     for name in ("isotonic", "several", "rare, isotonic", "segments"):
         first, again = (render(FIGURES[name](), "svg") for _ in range(2))

@@ -87,6 +87,7 @@ FITTED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["polars", "duckdb"])
 @pytest.mark.parametrize("name", FITTED)
 def test_calibrators_of_many_classes_on_lazy_frames(kind, name):

@@ -91,6 +91,7 @@ def test_parameters_of_the_parts_can_be_tuned():
     assert len(search.cv_results_["params"]) == 4
 
 
+@pytest.mark.full
 def test_jobs_do_not_change_the_result():
     one = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=3).fit(X, Y)
     two = CalibratedClassifier(GaussianNB(), cal.Platt(), cv=3, n_jobs=2).fit(X, Y)

@@ -26,6 +26,7 @@ def fitted():
 # --- every calibrator -----------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_every_calibrator_says_how_much_data_it_had():
     positive, codes = simulate(60)[1].sum(), simulate_classes(60)[1]
     fitted = {name: one for name, one in saved().items() if not name.startswith("hand-")}

@@ -192,6 +192,7 @@ def test_unfitted_is_refused_by_every_method(calibrator):
             getattr(calibrator, method)([0.5])
 
 
+@pytest.mark.full
 def test_cross_val_predict_equals_a_loop(calibrator):
     s, y, _ = sample()
     folds = StratifiedKFold(4)

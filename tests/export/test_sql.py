@@ -552,6 +552,7 @@ def test_a_long_map_becomes_a_script_that_explains_itself():
     assert sum(insert.count("\n  (") for insert in inserts) < 4 * 701
 
 
+@pytest.mark.full
 def test_auto_writes_the_form_that_the_database_runs_faster():
     """An expression as long as it is short enough for the dialect, as measured."""
     for dialect, knots in {
@@ -572,6 +573,7 @@ def test_auto_writes_the_form_that_the_database_runs_faster():
     assert len(to_sql(PLATT, form="lookup").statements) == 1  # no table is needed
 
 
+@pytest.mark.full
 def test_auto_looks_up_what_is_too_long_for_one_query():
     """However long a dialect's expressions may be."""
     x = np.linspace(-8.0, 8.0, 8_000)

@@ -94,6 +94,7 @@ def test_one_class_gives_exactly_zero_or_one(problem, label):
     assert (found.probability == label).all()
 
 
+@pytest.mark.full
 def test_twin_on_many_rows_with_ties_and_fractions():
     rng = np.random.default_rng(4)
     s, w = np.round(rng.random(300), 2), rng.exponential(size=300) * 0.4

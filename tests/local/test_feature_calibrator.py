@@ -239,6 +239,7 @@ def test_without_lightgbm_the_extra_is_named(monkeypatch):
         cal.FeatureCalibrator().fit(P, Y, features=X)
 
 
+@pytest.mark.full
 def test_around_a_model():
     from sklearn.linear_model import LogisticRegression
 

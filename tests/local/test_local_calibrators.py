@@ -209,6 +209,7 @@ def test_loading_and_applying_intervals_needs_no_scikit_learn(acp, tmp_path):
     assert float(done.stdout) == acp.calibrate([0.5], lower=[0.3], upper=[0.7])[0]
 
 
+@pytest.mark.full
 def test_the_command_line_shows_them_and_says_why_it_cannot_apply_them(sba, tmp_path):
     cal.save(sba, tmp_path / "c.json")
     (tmp_path / "new.csv").write_text("s\n0.5\n")

@@ -114,6 +114,7 @@ def test_delta_is_the_curvature_of_what_the_solver_minimises(data, solver, optio
     np.testing.assert_allclose(sd_logit(model, X, train=(X, y, w)), expected, rtol=1e-4)
 
 
+@pytest.mark.full
 def test_delta_agrees_with_the_bootstrap():
     X, y, _ = draw(1500, seed=3)
     model = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(X, y)

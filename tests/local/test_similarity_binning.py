@@ -207,6 +207,7 @@ def test_complete_queries_go_by_the_simple_index_though_others_have_gaps():
     np.testing.assert_array_equal(together[some], alone)
 
 
+@pytest.mark.full
 def test_blocks_do_not_matter(monkeypatch):
     rng = np.random.default_rng(2)
     train, test = (random_rows(rng, n, gaps=0.05) for n in (120, 50))

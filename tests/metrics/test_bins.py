@@ -116,6 +116,7 @@ def test_kumars_formula_where_a_bin_has_one_prediction():
     assert metrics.ece(y, p, norm=2, debias=True) == close(math.sqrt(np.mean(parts)))
 
 
+@pytest.mark.full
 def test_the_debiased_square_is_unbiased():
     """Five standard errors of the mean of 3,000 samples hold the truth; the plain one does not."""
     rng = np.random.default_rng(5)

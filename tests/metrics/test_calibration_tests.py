@@ -716,6 +716,7 @@ def side_by_side(root):
     return experiment(root, "calibration_tests")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["three values", "rare"])
 def test_tests_by_redrawing_keep_their_level(side_by_side, kind):
     """Where χ² and the limit do not: with few distinct predictions, and with rare positives."""
@@ -746,6 +747,7 @@ def test_false_alarms_of_tests_by_redrawing_are_as_stated(side_by_side):
             assert rates[name] <= high + noise, (name, case)
 
 
+@pytest.mark.full
 def test_p_values_of_right_predictions_are_uniform(study):
     """The redrawing tests exactly, the others nearly so with 400 rows."""
     rng = np.random.default_rng(19)
@@ -758,6 +760,7 @@ def test_p_values_of_right_predictions_are_uniform(study):
         assert kstest(values, "uniform").pvalue > 1e-3, name
 
 
+@pytest.mark.full
 def test_a_small_study_runs_from_data_to_page(study):
     wrong = study.false_positives(20, sizes=(50,))
     found = study.power(10, sizes=(500,))

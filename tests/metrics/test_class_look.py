@@ -50,6 +50,7 @@ def test_worthless_scores_are_seldom_called_anything_else(sizes, options):
     assert found.get("no order", 0) <= 0.75
 
 
+@pytest.mark.full
 def test_a_rare_class_raises_no_more_false_words():
     found = shares_of(600, 3, 0.0, count=400, shares=[0.7, 0.27, 0.03])
     assert found.get("wrong way", 0) + found.get("swapped", 0) <= 2.0

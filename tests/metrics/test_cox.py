@@ -80,6 +80,7 @@ def test_intervals_hold_the_truth():
     assert (held >= 300 * 0.95 - 14).all(), held
 
 
+@pytest.mark.full
 def test_false_alarms_and_power():
     rng = np.random.default_rng(2)
     false, found = 0, 0

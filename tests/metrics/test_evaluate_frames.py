@@ -287,6 +287,7 @@ def test_few_rows_are_fetched_of_good_predictions(raw):
 # --- intervals and notes ------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_intervals_are_those_of_the_rows_but_for_the_width_of_cells():
     options = {"weights": "importance", "replicates": 1000}
     e = metrics.evaluate(

@@ -41,10 +41,12 @@ def test_a_glance_at_the_coverage(study):
     check(tallies, 120)
 
 
+@pytest.mark.full
 def test_a_glance_at_importance_weights(study):
     check(study.coverage("common", "importance", 300, 40, 100), 40)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("world", ["overconfident", "skewed"])
 def test_a_glance_at_the_clinical_measures(root, world):
     clinical = experiment(root, "coverage_clinical")
@@ -53,6 +55,7 @@ def test_a_glance_at_the_clinical_measures(root, world):
     check(tallies, 30)
 
 
+@pytest.mark.full
 def test_weights_taken_for_rows_would_not_hold_the_truth(study, monkeypatch):
     """The study can fail: weights around 100 make intervals far too narrow as counts."""
     evaluate = study.cal.evaluate
@@ -81,6 +84,7 @@ def test_coverage(study, world, weights, n):
     check(tallies, runs, WEAK.get((world, weights, n), 0.95))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("factor", [1.0, 2.0], ids=["right", "too sure"])
 def test_intervals_of_several_classes(root, factor, runs):

@@ -197,6 +197,7 @@ def test_the_value_of_all_labels_of_two_classes(p, bits, w):
     assert below - 5 * noise - 1e-3 <= result.p_value <= above + 5 * noise + 1e-3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("k", [2, 6])
 def test_p_values_of_right_predictions_are_uniform(k):
     values = [
@@ -208,6 +209,7 @@ def test_p_values_of_right_predictions_are_uniform(k):
     assert kstest(values, "uniform").pvalue > 1e-3
 
 
+@pytest.mark.full
 def test_errors_of_the_whole_distribution_are_found():
     """Two classes change places: neither the top label nor the test of chance shows it alone."""
     y, p = several(1500, 4, 3)

@@ -127,6 +127,7 @@ def test_the_kernel_adds_to_all_groups():
 # --- level and power --------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_right_predictions_are_refused_as_often_as_said():
     """Monte Carlo p-values are uniform; ties make them larger."""
     found = []
@@ -176,6 +177,7 @@ def test_the_wrong_group_is_found():
     assert found.wrong == sum(one.wrong for one in found.groups)
 
 
+@pytest.mark.full
 def test_a_wrong_crossing_is_told_from_its_columns():
     frame, p, y = rows(20_000, wrong=lambda f: italy(f) & (f["age"] > 75))
     found = multicalibration(y, p, features=frame)

@@ -678,6 +678,7 @@ def test_nothing_heavy_is_imported():
 # --- the change of AUC --------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_change_of_auc_is_paired():
     """The interval of the change holds the truth about as often as it says, and is narrow."""
     rng = np.random.default_rng(0)

@@ -167,6 +167,7 @@ def test_hosmer_lemeshow_degrees_of_freedom():
         metrics.hosmer_lemeshow([0, 1, 1], [0.3, 0.3, 0.3], fitted=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("binning", ["mass", "width"])
 def test_hosmer_lemeshow_p_values_are_uniform_for_right_probabilities(binning):
     rng = np.random.default_rng(1)

@@ -629,6 +629,7 @@ def test_it_prints_as_a_table_and_two_sentences():
     assert drift.remedies[0] == Remedy("none", 0.0, drift.change)
 
 
+@pytest.mark.full
 def test_a_million_scores_are_pooled():
     rng = np.random.default_rng(0)
     tables = []

@@ -340,6 +340,7 @@ def test_what_must_come_together():
 # --- files --------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["plain", "calibrator", "old rows", "segments"])
 def test_a_saved_monitor_goes_on_as_if_nothing_had_happened(tmp_path, kind):
     rng = np.random.default_rng(13)

@@ -647,6 +647,7 @@ def test_the_ends_of_classes_are_where_the_best_of_the_others_has_fallen():
                 assert least <= chi2.ppf(0.95, 1) / 2
 
 
+@pytest.mark.full
 def test_intervals_of_classes_hold_as_often_as_they_say():
     target, hits = np.array([0.15, 0.25, 0.6]), np.zeros(3)
     for seed in range(150):

@@ -48,6 +48,7 @@ def scores_for(code, seed=0):
     return code.matrix[Y] + noise
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["one_vs_rest", "all_pairs", "ecoc"])
 @pytest.mark.parametrize("combine", ["auto", "least_squares", "coupling"])
 def test_each_column_is_calibrated_on_the_rows_of_its_classes(name, combine):
@@ -342,6 +343,7 @@ def test_a_class_of_weight_zero_is_hardly_ever_predicted(code, combine):
     assert (np.argmax(p, axis=1) == Y)[Y != 2].mean() > 0.6
 
 
+@pytest.mark.full
 def test_columns_of_a_code_are_trained_at_a_time():
     one, two = (cal.CodedClassifier(GaussianNB(), n_jobs=n).fit(X, Y) for n in (1, 2))
     assert one.map_ == two.map_
@@ -394,6 +396,7 @@ def test_frames_reach_the_models_as_they_are():
 # --- in CalibratedClassifier --------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "make",
     [

@@ -59,6 +59,7 @@ def questions(code):
     return len({max(tuple(c), tuple(-c)) for c in code.matrix.T.astype(int)})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("k", range(2, 9))
 def test_small_codes_ask_no_question_twice(k):
     dense, sparse = ecoc(k), ecoc(k, design="sparse")
@@ -71,6 +72,7 @@ def test_small_codes_ask_no_question_twice(k):
     assert len(ecoc(3, n_columns=16)) == 16
 
 
+@pytest.mark.full
 def test_many_classes_compare_fewer_draws(monkeypatch):
     drawn = []
     draw = codes._draw
@@ -82,6 +84,7 @@ def test_many_classes_compare_fewer_draws(monkeypatch):
     assert len(drawn) == codes.DRAWS
 
 
+@pytest.mark.full
 @given(st.integers(2, 14), st.sampled_from(["dense", "sparse"]), st.integers(0, 5), st.data())
 @costly
 def test_random_codes_are_valid_and_reproducible(k, kind, seed, data):
@@ -113,6 +116,7 @@ def test_fewest_columns():
     assert ecoc(16, design="sparse", n_columns=4).n_columns == 4
 
 
+@pytest.mark.full
 @given(st.integers(2, 7), st.sampled_from(["dense", "sparse"]), st.integers(0, 3))
 @costly
 def test_separation_is_what_its_definition_says(k, kind, seed):

@@ -401,6 +401,7 @@ def test_rows_do_not_know_each_other(name):
     assert ALL[name](r[:0], code).shape == (0, code.n_classes)
 
 
+@pytest.mark.full
 def test_memory_stays_small():
     code = all_pairs(10)
     r = np.random.default_rng(4).random((40_000, len(code)))

@@ -677,6 +677,7 @@ def test_a_rough_start_ends_at_the_same_temperature(monkeypatch):
     assert cal.Temperature().fit(z, y).temperature_ == pytest.approx(whole.temperature_, rel=1e-9)
 
 
+@pytest.mark.full
 def test_a_memory_map_is_never_copied_as_a_whole(tmp_path):
     n, k = 200_000, 50
     path = tmp_path / "logits.dat"

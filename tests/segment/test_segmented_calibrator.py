@@ -86,6 +86,7 @@ def test_one_segment_without_shrinkage_is_the_calibrator(data, calibrator):
     assert (c.calibrate(PLACES, [8] * 13) == plain.calibrate(PLACES)).all()
 
 
+@pytest.mark.full
 def test_segments_that_do_not_differ_have_the_map_of_all_rows():
     s, y, g, _ = simulate(3, spread=0.0)
     for c in (SegmentedCalibrator(), SegmentedCalibrator(cal.Platt())):
@@ -275,6 +276,7 @@ def test_tables_are_as_good_as_rows(data, shrinkage):
     assert d.to_fitted() == replace(fitted, provenance=known)  # tables know no rows
 
 
+@pytest.mark.full
 def test_pooled_tables():
     s, y, g, p = simulate(7, segments=5, size=4000)
     tables = {int(k): ScoreTable.from_arrays(s[g == k], y[g == k]).pool(200) for k in set(g)}
@@ -286,6 +288,7 @@ def test_pooled_tables():
     assert np.abs(pooled.calibrate(s, g) - p).mean() < 0.02
 
 
+@pytest.mark.full
 def test_large_tables_are_pooled_for_the_choice(monkeypatch):
     import calibrant.segment.shrink as home
 
@@ -589,6 +592,7 @@ def test_shrinkage_pays_where_segments_differ_and_costs_little_where_not(shrinka
     assert shrunk_same - common_same < cost * (alone_same - common_same)
 
 
+@pytest.mark.full
 def test_a_shared_shape_needs_fewer_rows():
     """Bent maps: sigmoids of the score cannot bend, those of the common map need not."""
     rng = np.random.default_rng(0)

@@ -209,6 +209,7 @@ def losses(seed, country, product):
     )
 
 
+@pytest.mark.full
 def test_two_columns_help_where_both_matter():
     """Log loss of all rows ≥ of countries ≥ of countries and products, in each of three sets; and
     shrinking to the country beats shrinking all combinations to one map."""
@@ -218,6 +219,7 @@ def test_two_columns_help_where_both_matter():
         assert two < joint
 
 
+@pytest.mark.full
 def test_two_columns_cost_nothing_where_they_do_not_matter():
     for seed in range(3):
         pooled, one, two, _ = losses(seed, 0.0, 0.0)
@@ -225,6 +227,7 @@ def test_two_columns_cost_nothing_where_they_do_not_matter():
         assert two == pooled
 
 
+@pytest.mark.full
 def test_products_that_do_not_matter_leave_the_countries():
     for seed in range(3):
         pooled, one, two, _ = losses(seed, 0.8, 0.0)

@@ -136,5 +136,6 @@ def comparison(results: pd.DataFrame, kind: str, measure: str) -> cal.compare.Co
 
 
 def kinds(results: pd.DataFrame) -> list[str]:
-    """The kinds of task that there are experiments of."""
-    return [kind for kind in KINDS if not grid(results, kind, MEASURES[0]).empty]
+    """The kinds of task that there are experiments of, in which calibrant has played."""
+    grids = {kind: grid(results, kind, MEASURES[0]) for kind in KINDS}
+    return [kind for kind, losses in grids.items() if len(losses) and OURS in losses]

@@ -250,14 +250,22 @@ GATES: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "evidence ratio above e³": lambda d: d["evidence"] > 3,
     "test at 2 %": lambda d: d["test"] <= 0.02,
     "test at 5 %": lambda d: d["test"] <= 0.05,
-    "test at 5 %, gain above 0 (taken)": lambda d: (d["test"] <= 0.05) & (d["gain 0"] > 0),
+    "test at 5 %, gain above 0": lambda d: (d["test"] <= 0.05) & (d["gain 0"] > 0),
+    "the same at 3 %, or 1.28 SE": lambda d: (
+        ((d["test"] <= 0.03) & (d["gain 0"] > 0)) | (d["gain 0"] > 1.28 * d["error 0"])
+    ),
+    "the same at 5 %, or 1 SE": lambda d: (
+        ((d["test"] <= 0.05) & (d["gain 0"] > 0)) | (d["gain 0"] > d["error 0"])
+    ),
+    "the same at 5 %, or 1.64 SE (taken)": lambda d: (
+        ((d["test"] <= 0.05) & (d["gain 0"] > 0)) | (d["gain 0"] > 1.64 * d["error 0"])
+    ),
     "test at 5 %, gain above 0 in three deals": lambda d: (
         (d["test"] <= 0.05) & (_mean(d, "gain") > 0)
     ),
     "test at 10 %, gain above 0": lambda d: (d["test"] <= 0.1) & (d["gain 0"] > 0),
     "Cox alone at 5 %, gain above 0": lambda d: (d["cox"] <= 0.05) & (d["gain 0"] > 0),
 }
-BEFORE, TAKEN = "gain above 1 SE (the gate before)", "test at 5 %, gain above 0 (taken)"
 TINY = 1e-9
 
 

@@ -72,14 +72,17 @@ def test_groups_and_points_go_by_standard_errors():
         assert choose(judged_of(losses), sample)[0] == chosen
 
 
-def test_refuted_scores_are_kept_where_nothing_is_ahead_of_them():
-    before = np.linspace(0.1, 0.9, 50)
-    losses = {"uncalibrated": before, "BLS": before + 0.01}
+def test_a_test_or_the_gain_itself_refutes_the_scores():
+    rng = np.random.default_rng(3)
+    before, noise = rng.random(50), rng.normal(size=50)
+    noise -= noise.mean()
     sample = Sample(np.ones(50), np.ones(50))
-    assert choose(judged_of(losses), sample, right=0.005)[0] == "uncalibrated"
-    losses["BLS"] = before - 0.01
-    assert choose(judged_of(losses), sample, right=0.005)[0] == "BLS"
-    assert choose(judged_of(losses), sample, right=0.055)[0] == "uncalibrated"
+    error = sample.error(noise)
+    cases = ((-0.1, 0.005, False), (0.1, 0.005, True), (1.5, 0.055, False), (1.8, 0.055, True))
+    for ahead, right, changed in cases:
+        losses = {"uncalibrated": before, "BLS": before - ahead * error + noise}
+        chosen = choose(judged_of(losses), sample, right=right)[0]
+        assert chosen == ("BLS" if changed else "uncalibrated")
 
 
 def test_a_refusal_says_why():

@@ -32,16 +32,21 @@ def clustered_error(values, weight, cluster):
 
 
 def taken(named_losses, weight, right):
-    """The first unless it is refuted and behind; then the second if it is within two errors."""
+    """The first unless one is ahead of it, by luck or by a test at 5 %; then the second."""
     means = {name: mean_and_error(loss, weight)[0] for name, loss in named_losses.items()}
     best = min(means, key=means.get)
     first, second = list(named_losses)[:2]
-    if right > 0.05 or best == first:
+
+    def ahead(one, other):
+        """By how many standard errors."""
+        gain = [b - a for a, b in zip(named_losses[one], named_losses[other], strict=True)]
+        mean, error = mean_and_error(gain, weight)
+        return 0.0 if one == other or mean <= 0.0 else mean / error
+
+    enough = 0.0 if right <= 0.05 else 1.64
+    if ahead(best, first) <= enough:
         return first
-    behind = [a - b for a, b in zip(named_losses[second], named_losses[best], strict=True)]
-    mean, error = mean_and_error(behind, weight)
-    near = second == best or mean <= 2.0 * error
-    return second if near and means[second] < means[first] else best
+    return second if ahead(second, first) > enough and ahead(best, second) <= 2.0 else best
 
 
 def pairs_in_order(y, p, weight):

@@ -71,8 +71,8 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     level : float, default=0.95
         The level of the intervals in ``leaderboard_``.
     weights : {"importance", "counts"}, default="importance"
-        What ``sample_weight`` means: how much a row matters, or how many equal rows it stands for.
-        In the first case standard errors use Σw², and a row is in one fold. See `Calibrator`.
+        How much a row matters, so that standard errors use Σw² and a row is in one fold; or how
+        many equal rows it stands for. See `Calibrator`.
     progress : bool, default=False
         Show a bar on stderr.
     random_state : int, default=0
@@ -112,14 +112,14 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     Notes
     -----
     The choice: let the best be the candidate of least log loss. The scores as they came are kept
-    unless `calibration_test` says at the 5 % level that they are wrong, and the best is ahead of
-    them; so scores that are right are changed in at most 5 % of samples. That test needs rows that
-    are independent, and probabilities of two classes. For rows in groups, and for points, the best
-    must be ahead by 1.64 standard errors of the paired difference instead (5 % of samples, too),
-    with several classes by one. Otherwise BLS (or the mixture) is taken if it is ahead of the
-    scores, too, and at most two standard errors behind the best. In all other cases the best is
-    taken. A candidate that gives an exact 0 or 1 is taken only if all do, since a single wrong one
-    makes the log loss infinite; the same holds for the scores.
+    unless the best is ahead of them by 1.64 standard errors of the paired difference (with several
+    classes by one), or is ahead at all and `calibration_test` says at the 5 % level that the scores
+    are wrong. So scores that are right are changed in about 5 % of samples. That test needs rows
+    that are independent, and probabilities of two classes: for rows in groups, and for points, only
+    the gain counts. Otherwise BLS (or the mixture) is taken if it is ahead of the scores, too, and
+    at most two standard errors behind the best, else the best. A candidate that gives an exact 0 or
+    1 is taken only if all do, since a single wrong one makes the log loss infinite; the same holds
+    for the scores.
 
     The folds: they are dealt from the score table, and a row of weight 100 is in one fold. There
     are fewer than ``cv`` where a class has fewer rows. With ``groups`` or a splitter, rows are
@@ -386,10 +386,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         return f"{first} {said} {self._feature_words()}".strip()
 
     def to_fitted(self) -> Fitted:
-        """The fitted state as a plain value, as `save` writes it.
-
-        Its provenance has the choice: the measures out of fold before and after, the leaderboard.
-        """
+        """The fitted state as a plain value, as `save` writes it; its provenance has the choice."""
         fitted: Any = super().to_fitted()
         choice: dict[str, Any] = {"chosen": self.chosen_}
         if self.refused_ is not None:

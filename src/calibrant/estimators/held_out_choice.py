@@ -53,10 +53,9 @@ def choose(
 ) -> tuple[str, set[str]]:
     """The candidate that is taken, and those that are as good as the best.
 
-    The first candidate is the scores as they came, and ``right`` the p-value of a test that they
-    are right. They are kept if the test does not refute them, or if no candidate is ahead of them.
-    Without such a test they are kept unless the best is ahead by more than so many standard
-    ``errors``.
+    The first candidate is the scores as they came. They are kept unless the best is ahead of them
+    by more than so many standard ``errors``, or is ahead at all and a test refutes the scores
+    (``right`` is the p-value of the test that they are right; None without one).
 
     Otherwise the second candidate (our own method) is taken if it is ahead of the scores by the
     same rule, and at most two standard errors behind the best. In all other cases the best is
@@ -84,7 +83,8 @@ def choose(
         if first not in finite:
             return True
         ahead = errors_behind(finite[first], finite[name], sample)
-        return ahead > errors if right is None else ahead > 0.0 and right <= LEVEL
+        refuted = right is not None and right <= LEVEL
+        return ahead > (0.0 if refuted else errors)
 
     if not beats_the_scores(best):
         return first, tied

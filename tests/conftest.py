@@ -24,6 +24,10 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"calibrant-numba-{_kernels()}")
 )
 
+# a process for each core: threads of several that wait for each other are slower than one by far
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 # a shell starts jobs in the background with Ctrl-C ignored; tests of interrupts need it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,6 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from calibrant.shell_words import quoted
+
 __all__ = [
     "AdviceWarning",
     "CalibrationWarning",
@@ -90,5 +92,5 @@ def import_extra(module: str, extra: str) -> Any:
         package = module.split(".", maxsplit=1)[0]
         raise MissingExtraError(
             f"this feature needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'calibrant[{extra}]'"
+            f"Install it with: pip install {quoted(f'calibrant[{extra}]')}"
         ) from missing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,6 +30,10 @@ __all__ = [
 ]
 
 Name = str | os.PathLike[str]
+
+WINDOWS = os.name == "nt"
+#: how Windows marks the long form of a path, which other programs need not know
+_LONG = "\\\\?\\"
 
 #: the name that stands for standard input and standard output, where a command takes one
 STANDARD = "-"
@@ -97,11 +102,25 @@ def follow(path: Path) -> Path:
         seen.add(path)
         folder = Path(os.path.realpath(path.parent))
         if folder.name == "fd" and folder.is_relative_to("/proc"):
-            raise InputError(
-                f"the output {path} is a file that another program has opened. Name that file."
-            )
-        path = folder / os.readlink(path)
+            raise InputError(_OPENED.format(path))
+        path = folder / _short(os.readlink(path))
+    if path.parent.as_posix() == "/dev/fd":  # where macOS has no links to what is opened
+        raise InputError(_OPENED.format(path))
     return path
+
+
+_OPENED = "the output {} is a file that another program has opened. Name that file."
+
+
+def _short(path: str) -> str:
+    r"""A path as people write it: Windows gives where a link leads in its long form.
+
+    >>> print(_short(r"\\?\C:\data\c.json"), _short(r"\\?\UNC\host\data"), _short("data/c.json"))
+    C:\data\c.json \\host\data data/c.json
+    """
+    if path.startswith(_LONG + "UNC\\"):
+        return "\\\\" + path[len(_LONG) + 4 :]
+    return path.removeprefix(_LONG)
 
 
 def check_folder(folder: Path) -> None:
@@ -115,9 +134,10 @@ def check_folder(folder: Path) -> None:
 
 def _refuse_protected(path: Path) -> None:
     if not os.access(path, os.W_OK):
+        allow = "attrib -r" if WINDOWS else "chmod u+w"
         raise InputError(
             f"the output {path} is there and may not be written to. Name another, or allow it: "
-            f"chmod u+w {path}"
+            f"{allow} {path}"
         )
 
 
@@ -172,7 +192,9 @@ def _same(
     one: Path, found: os.stat_result | None, other: Path, there: os.stat_result | None
 ) -> bool:
     if found is not None and there is not None:
-        return os.path.samestat(found, there)
+        if found.st_ino or there.st_ino:
+            return os.path.samestat(found, there)
+        return _spelled(one) == _spelled(other)  # a disk that does not number its files
     return found is there and _spelled(one) == _spelled(other)
 
 
@@ -186,7 +208,10 @@ def _holds(folder: os.stat_result | None, file: Path) -> bool:
     if folder is None or not stat.S_ISDIR(folder.st_mode):
         return False
     above = (look(parent) for parent in Path(os.path.realpath(file)).parents)
-    return any(found is not None and os.path.samestat(found, folder) for found in above)
+    return any(
+        found is not None and found.st_ino != 0 and os.path.samestat(found, folder)
+        for found in above
+    )
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -221,9 +246,30 @@ def whole_file(path: Name) -> Iterator[Path]:
         with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())  # some disks say only now that they are full
         keep_mode(temporary, final)
-        temporary.replace(final)
+        _put(temporary, final)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(PermissionError):  # on Windows of a writer that has not let go: it was told
+            temporary.unlink(missing_ok=True)
+
+
+def _put(temporary: Path, final: Path, tries: int = 10) -> None:
+    """Let a new file take the place of the old one; Windows refuses that while the old is open.
+
+    A program that looks at every new file, such as a virus scanner, lets go after a moment.
+    """
+    for left in reversed(range(tries if WINDOWS else 1)):
+        try:
+            temporary.replace(final)
+            return
+        except PermissionError as wrong:
+            if WINDOWS and not left:
+                raise InputError(
+                    f"the output {final} cannot be replaced: another program has it open. Close "
+                    "it there, or name another file."
+                ) from wrong
+            if not left:
+                raise
+        time.sleep(0.1)
 
 
 def write_whole(path: Name, content: bytes | str) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import venv
 import zipfile
 
 import pytest
+
+import calibrant as cal
+
+HOME = "https://github.com/calibrant/calibrant"
 
 SCRIPT = """
 import sys
@@ -117,3 +122,16 @@ def test_the_wheel_is_typed(wheel, tmp_path):
         done.stdout + done.stderr
     )
     assert "ndarray" in done.stdout
+
+
+def test_the_links_of_the_readme_are_whole(wheel):
+    """The page of the package is not beside the files that README.md links to."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
+        text = archive.read(name).decode("utf-8")
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith("https://")] == []
+    at = {link.split("/")[6] for link in links if link.startswith(f"{HOME}/")}
+    assert at == {f"v{cal.__version__}"}
+    assert f"Project-URL: Source, {HOME}\n" in text

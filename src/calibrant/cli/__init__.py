@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import signal
 import sys
 import threading
@@ -14,24 +15,48 @@ from calibrant.errors import MissingExtraError, import_extra
 
 __all__ = ["main"]
 
+#: what to print for letters that a terminal lacks; for all others it is a question mark
+PLAIN = str.maketrans(
+    {
+        "−": "-",
+        "–": "-",
+        "─": "-",
+        "│": "|",
+        "└": "+",
+        "↑": "^",
+        "→": "->",
+        "≥": ">=",
+        "≤": "<=",
+        "≠": "!=",
+        "≈": "~",
+        "×": "x",
+        "·": "*",
+        "…": "...",
+        "½": "1/2",
+        "∞": "inf",
+        "±": "+/-",
+    }
+)
+
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run ``calibrant`` with these arguments (default: those of the process) and exit.
 
     Exit codes: 0 done, 1 unexpected, 2 bad input or usage, 130 interrupted, 143 terminated.
     """
+    codecs.register_error("calibrant-plain", _plain)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                errors="replace"
-            )  # a character that the terminal lacks is no reason to fail
+        if hasattr(stream, "reconfigure"):  # a letter that is lacking is no reason to fail
+            stream.reconfigure(errors="calibrant-plain")
     try:
         import_extra("typer", extra="cli")
         import_extra("rich", extra="cli")
         from calibrant.cli.app import app
 
         with _terminable():
-            app(args=None if argv is None else list(argv), prog_name="calibrant")
+            # globs are ours: on Windows, click would make file names of --score p_*
+            words = None if argv is None else list(argv)
+            app(args=words, prog_name="calibrant", windows_expand_args=False)
     except MissingExtraError as missing:
         sys.stderr.write(f"error: {missing}\n")
         sys.exit(2)
@@ -39,6 +64,19 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
     sys.exit(0)
+
+
+def _plain(wrong: UnicodeError) -> tuple[str, int]:
+    """Other words for letters that a terminal lacks, as those of Windows do in files and pipes.
+
+    >>> _plain(UnicodeEncodeError("ascii", "0.42 → ½ λ", 5, 6, ""))
+    ('->', 6)
+    """
+    if not isinstance(wrong, UnicodeEncodeError):
+        raise wrong
+    lacking = wrong.object[wrong.start : wrong.end]
+    plain = lacking.translate(PLAIN)
+    return "".join(letter if letter.isascii() else "?" for letter in plain), wrong.end
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from calibrant.cli.measuring import evaluate, plot
 from calibrant.cli.monitoring import monitor
 from calibrant.cli.reporting import compare, report
 from calibrant.estimators.registry import METHODS, OF_CLASSES
+from calibrant.shell_words import quoted
 from calibrant.version import __version__
 
 __all__ = ["app"]
@@ -141,9 +141,7 @@ def show_file(
     if not isinstance(fitted, Fitted):
         return
     say()
-    say(
-        "Apply it: ", command("calibrant apply", shlex.quote(str(calibrator)), "NEW.csv -o OUT.csv")
-    )
+    say("Apply it: ", command("calibrant apply", quoted(str(calibrator)), "NEW.csv -o OUT.csv"))
 
 
 @app.command()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from calibrant.engines.files.yes_no_words import yes_of
+from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
@@ -49,7 +49,7 @@ def positive_in_words(classes: Sequence[Any], pos_label: Any, *, asked: bool) ->
     pair = f"{pos_label}/{other}"
     if asked or not isinstance(pos_label, str) or yes_of(classes) is not None:
         return f"{pair}, {pos_label} is positive"
-    option = f"--pos-label {shlex.quote(str(other))}"
+    option = f"--pos-label {quoted(str(other))}"
     return f"{pair}, {pos_label} is taken as positive; if {other} is, add {option}"
 
 

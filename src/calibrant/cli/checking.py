@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,6 +14,7 @@ from calibrant.cli.first_words import names_of
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import VectorMap
+from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import FileTable
@@ -266,6 +266,6 @@ def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None
         drift.recommendation == "new map"
         or (drift.recommendation == "refit" and not drift.calibrated)
     ):
-        names = " ".join(map(shlex.quote, files))
-        where = f"-s {shlex.quote(columns.score)} -l {shlex.quote(columns.label)}"
+        names = " ".join(map(quoted, files))
+        where = f"-s {quoted(columns.score)} -l {quoted(columns.label)}"
         say("Fit one: ", command(f"calibrant fit {names} {where} -o calibrator.json"))

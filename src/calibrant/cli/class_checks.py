@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from calibrant.cli.options import EngineOptions
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
 from calibrant.maps import VectorMap
+from calibrant.shell_words import quoted
 
 __all__ = ["CheckedAgainst", "ClassCheck", "ClassRoles", "check_classes"]
 
@@ -101,4 +101,4 @@ def _fit_command(files: Sequence[str], facts: dict[str, Any], classes: Sequence[
     pairs = zip(classes, facts["score_columns"], strict=True)
     scores = [word for label, column in pairs for word in ("-s", f"{label}={column}")]
     words = ["calibrant", "fit", *files, *scores, "-l", facts["label_column"]]
-    return " ".join(map(shlex.quote, [*words, "-o", "calibrator.json"]))
+    return " ".join(map(quoted, [*words, "-o", "calibrator.json"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from calibrant.data.naming import unknown_column
 from calibrant.engines.files.spelled_labels import Label, match_label, sorted_classes, typed
 from calibrant.errors import InputError, ParameterError
+from calibrant.shell_words import quoted
 
 __all__ = [
     "AskedColumn",
@@ -289,7 +289,7 @@ def _unmatched(
     rest = [one.column for one in asked if one.said is None]
     open_ = [label for label in found if label not in known]
     pairs = _guessed(rest, open_)[:SHOWN]
-    example = " ".join(f"{option} {shlex.quote(f'{label}={column}')}" for label, column in pairs)
+    example = " ".join(f"{option} {quoted(f'{label}={column}')}" for label, column in pairs)
     return (
         f"the names of the columns must tell which class each is for, one column for each of the "
         f"{len(found)} classes of {where}, but they do not. {_list('Columns', columns)} "
@@ -322,7 +322,7 @@ def _two_classes(
             f"{where} must hold several classes, but only one class came: {classes[0]!r}. "
             "Add rows of the others."
         )
-    column, positive = shlex.quote(columns[classes[1]]), shlex.quote(str(classes[1]))
+    column, positive = quoted(columns[classes[1]]), quoted(str(classes[1]))
     return (
         f"{where} has two classes, {classes[0]!r} and {classes[1]!r}: one column is enough. "
         f"Use {option} {column} --pos-label {positive}."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from calibrant.engines.files.data_files import MISSING
 from calibrant.engines.files.number_spelling import SPELLINGS
 from calibrant.engines.files.spelled_labels import classes_of, typed_present
 from calibrant.errors import InputError
+from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.cli.class_reading import ClassRoles
@@ -346,7 +346,7 @@ def _unclear(option: str, best: Sequence[ColumnLook]) -> str:
     names = " or ".join(repr(look.name) for look in best[:5])
     several = ""
     if option != "label" and len(best) > 2:
-        each = " ".join(f"--{option} {shlex.quote(look.name)}" for look in best[:3])
+        each = " ".join(f"--{option} {quoted(look.name)}" for look in best[:3])
         several = f" If they are of several classes, name them all: {each} …"
     return f"The column of {what} may be {names}: name it with --{option} COL.{several}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -38,6 +39,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+WINDOWS = os.name == "nt"
 #: a job that lasts longer than this many seconds gets a bar
 PATIENCE = 1.0
 
@@ -58,6 +60,8 @@ class Guarded(TyperGroup):
         except BrokenPipeError:
             raise  # the reader of a pipe went away: nothing to say to anyone
         except EXPECTED as wrong:
+            if _is_lost_pipe(wrong):
+                raise BrokenPipeError(errno.EPIPE, "the reader of a pipe went away") from wrong
             _complain("error: ", _in_one_line(wrong))
             raise typer.Exit(2) from wrong
         except KeyboardInterrupt as stopped:
@@ -119,6 +123,16 @@ def _complain(what: str, message: str) -> None:
 
 def _prose(console: Console, *parts: str | tuple[str, str]) -> None:
     console.print(Text.assemble(*parts), soft_wrap=not console.is_terminal)
+
+
+def _is_lost_pipe(error: BaseException) -> bool:
+    """Whether it is what Windows says when the reader of a pipe went away."""
+    return (
+        WINDOWS
+        and isinstance(error, OSError)
+        and error.errno == errno.EINVAL
+        and error.filename is None
+    )
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from calibrant.errors import InputError
 from calibrant.metrics import evaluate
 from calibrant.metrics.evaluation_words import in_words
 from calibrant.outputs import write_whole
+from calibrant.shell_words import quoted
 
 __all__ = ["example", "run"]
 
@@ -140,7 +140,7 @@ def _make_room(folder: Path, force: bool) -> list[Path]:
 
 def _commands(folder: Path) -> tuple[str, ...]:
     return (
-        f"cd {shlex.quote(str(folder))}",
+        f"cd {quoted(str(folder))}",
         "calibrant fit scores.csv --score score --label churned",
         "calibrant apply calibrator.json new.csv -o calibrated.csv",
         "calibrant evaluate calibrated.csv --prob probability --raw score --label churned",

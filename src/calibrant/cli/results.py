@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -35,6 +34,7 @@ from calibrant.result_tables import (
     shown_value,
     worded,
 )
+from calibrant.shell_words import quoted
 
 __all__ = [
     "apply_command",
@@ -125,7 +125,7 @@ def _how(result: FitResult) -> str:
 
 
 def apply_command(calibrator: Path | None) -> str:
-    name = "CALIBRATOR.json" if is_standard(calibrator) else shlex.quote(str(calibrator))
+    name = "CALIBRATOR.json" if is_standard(calibrator) else quoted(str(calibrator))
     return f"calibrant apply {name} NEW.csv -o OUT.csv"
 
 

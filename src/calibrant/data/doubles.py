@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["as_double", "series_of_doubles"]
+__all__ = ["as_double", "first_row", "series_of_doubles"]
 
 #: whole numbers beyond are not all doubles
 EXACT = 2**53
@@ -30,10 +30,15 @@ def as_double(frame: nw.LazyFrame[Any], column: str) -> nw.Expr:
     large = False
     if kind.is_integer() and _through_text(kind, engine, large=True):
         ends = value.min().alias("low"), value.max().alias("high")
-        large = _large(*frame.select(*ends).collect().row(0))
+        large = _large(*first_row(frame.select(*ends).collect()))
     if _through_text(kind, engine, large=large):
         value = value.cast(nw.String)
     return value.cast(nw.Float64)
+
+
+def first_row(frame: nw.DataFrame[Any]) -> tuple[Any, ...]:
+    """The values of a frame's first row: of Arrow, too, as numbers and not as its own scalars."""
+    return tuple(value.as_py() if hasattr(value, "as_py") else value for value in frame.row(0))
 
 
 def series_of_doubles(series: nw.Series[Any]) -> nw.Series[Any]:

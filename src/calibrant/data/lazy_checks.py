@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from calibrant.data.doubles import first_row
 from calibrant.data.labels import plain, read_labels
 from calibrant.data.naming import segment_names, unknown_column
 from calibrant.data.to_numpy import is_missing
@@ -362,5 +363,5 @@ def count_rows(
     marked = frame.select(*(mark.alias(name) for mark, name in zip(marks, names, strict=True)))
     sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in names]
     asked = marked.select(*sums, nw.len().cast(nw.Float64).alias("rows"))
-    *counts, rows = (int(value or 0) for value in run(asked.collect).row(0))
+    *counts, rows = (int(value or 0) for value in first_row(run(asked.collect)))
     return dict(zip(flags, counts, strict=True)), rows

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.cells import Cells, cells_for, segment_cells_for
-from calibrant.data.doubles import as_double
+from calibrant.data.doubles import as_double, first_row
 from calibrant.data.grouped_sums import (
     SUMS,
     Columns,
@@ -187,7 +187,7 @@ class LazyRows:
             return 1.0
         squares, total = nw.col("q0").sum() + nw.col("q1").sum(), nw.col("w0") + nw.col("w1")
         asked = self.rows().select(squares.alias("squares"), total.sum().alias("total"))
-        found = self.run(asked.collect).row(0)
+        found = first_row(self.run(asked.collect))
         return float(found[0]) / float(found[1])
 
     def apart(self) -> tuple[LazyRows, LazyRows | None]:
@@ -367,7 +367,7 @@ class LazyRows:
 
         score = nw.col(self.names.score)
         ends = (score.min().alias("low"), score.max().alias("high"), nw.len().alias("rows"))
-        low, high, rows = self.fetch(self.source.select(*ends)).row(0)
+        low, high, rows = first_row(self.fetch(self.source.select(*ends)))
         if rows and not all(end is not None and math.isfinite(end) for end in (low, high)):
             raise BadRowsError
         return ScoreExtent(int(rows), low or 0.0, high or 0.0)
@@ -381,7 +381,7 @@ class LazyRows:
         score = nw.col(self.names.score)
         moments = (score.mean().alias("mean"), score.std().alias("spread"))
         with np.errstate(over="ignore", invalid="ignore"):  # of frames in memory
-            centre, spread = self.fetch(self.source.select(*moments)).row(0)
+            centre, spread = first_row(self.fetch(self.source.select(*moments)))
         if centre is None or spread is None or not 0.0 < spread < math.inf:
             centre, spread = look.low / 2 + look.high / 2, look.high / 2 - look.low / 2
         return Cells(count, centre, max(spread, 1e-300))

@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from calibrant.data.doubles import first_row
 from calibrant.data.segment_column import NewSegments, finest_of
 from calibrant.engines.by_segment import SegmentColumn, segment_place, usable_keys
 from calibrant.engines.frame_builder import FrameBuilder
@@ -38,11 +39,12 @@ def count_new(
         nw.when(flags["n"]).then(columns[0]).alias("example"),
     )
     sums = [nw.col(name).sum().cast(nw.Float64).alias(name) for name in flags]
-    row = marked.select(*sums, nw.col("example").min().alias("example")).collect().row(0)
+    asked = marked.select(*sums, nw.col("example").min().alias("example"))
+    row = first_row(asked.collect())
     found = NewSegments(int(row[1] or 0), int(row[0] or 0), row[2])
     if found.new and len(columns) > 1:  # the least values of two columns need not be of one row
         some = builder.frame.filter(flags["n"]).select(*columns).head(1).collect()
-        found.example = tuple(some.row(0))
+        found.example = first_row(some)
     return found
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.data.cells import Cells, fine_cells_for
+from calibrant.data.doubles import first_row
 from calibrant.data.grouped_sums import Grouped, columns_of, zoomed
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.lazy_rows import EXACT, LazyRows, lazy_frame, read_lazy
@@ -130,7 +131,7 @@ def _extent(rows: LazyRows) -> tuple[float, float]:
     weight = nw.col("w0") + nw.col("w1")
     present = rows.rows().filter(weight > 0.0)
     ends = nw.col("x").min().alias("low"), nw.col("x").max().alias("high")
-    low, high = rows.fetch(present.select(*ends)).row(0)
+    low, high = first_row(rows.fetch(present.select(*ends)))
     return (0.0, 1.0) if low is None else (float(low), float(high))  # bad rows are refused later
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +13,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.weighing import table_in_rows
 from calibrant.metrics.interval_formulas import area_interval
 from calibrant.metrics.ranking import area
+from calibrant.shell_words import quoted
 
 __all__ = [
     "ALPHA",
@@ -77,7 +77,7 @@ class LabelNames(NamedTuple):
             return "Are the labels or the scores turned round?"
         if self.negative is None:
             return "Did you mean the other label as pos_label?"
-        typed = f"--pos-label {shlex.quote(str(self.negative))}"
+        typed = f"--pos-label {quoted(str(self.negative))}"
         written = f"pos_label={self.negative!r}"
         options = {"command line": typed, "python": written, "page": f"{written} ({typed})"}
         return f"Did you mean {options[self.face]}?"

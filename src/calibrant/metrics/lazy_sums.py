@@ -16,6 +16,7 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.data.cell_pieces import FEW
 from calibrant.data.cells import Cells
+from calibrant.data.doubles import first_row
 from calibrant.data.grouped_sums import APART, Columns, columns_of
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.data.passes import Batch
@@ -168,7 +169,7 @@ def refuse_outside(rows: LazyRows, probabilities: bool = True) -> bool:
     facts = {"n": wrong, "counting": wrong & count}
     sums = [nw.when(fact).then(1).otherwise(0).sum().alias(n) for n, fact in facts.items()]
     ends = (x.min().alias("low"), x.max().alias("high"), nw.len().alias("rows"))
-    n, counting, low, high, all_rows = rows.fetch(rows.rows().select(*sums, *ends)).row(0)
+    n, counting, low, high, all_rows = first_row(rows.fetch(rows.rows().select(*sums, *ends)))
     if not probabilities:
         return bool(counting)
     name = (rows.said or rows.names).score

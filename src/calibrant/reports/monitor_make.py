@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from calibrant.reports.key_facts import source_facts, source_files, version_fact
 from calibrant.reports.monitor_value import MonitorReport, Period
 from calibrant.reports.report_value import Recipe
 from calibrant.result_tables import shown_percent
+from calibrant.shell_words import quoted
 
 __all__ = ["monitor_report"]
 
@@ -180,7 +180,7 @@ def _recipes(recommendation: str, saved_as: str) -> tuple[Recipe, ...]:
     again = ["calibrant", "monitor", saved_as, "NEW.csv", "--report", "monitor.html"]
     if recommendation == "none":
         note = "Name the columns, or the calibrator, as before. Give it each row once."
-        return (Recipe("The next batch", " ".join(map(shlex.quote, again)), note),)
+        return (Recipe("The next batch", " ".join(map(quoted, again)), note),)
     anew = "Then start a new monitor: this one has found its change."
     if recommendation == "new map":
         fit = "calibrant fit NEW.csv --output calibrator.json"

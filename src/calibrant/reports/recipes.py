@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-
 from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted
 from calibrant.export.sql import to_sql
 from calibrant.maps import Identity, Segmented, VectorMap
 from calibrant.reports.report_value import Recipe
+from calibrant.shell_words import quoted
 
 __all__ = ["recipes_for"]
 
@@ -30,7 +29,7 @@ def recipes_for(fitted: Fitted, score: str, file: str) -> tuple[Recipe, ...]:
     what = f"the probability of {fitted.pos_label!r}"
     python = f"{load}p = calibrator.calibrate(scores)  # {what}"
     words = ["calibrant", "apply", file, "NEW.csv", "-o", "OUT.csv", "--score", score]
-    shell = " ".join(shlex.quote(word) for word in words)
+    shell = " ".join(quoted(word) for word in words)
     saved = f"The calibrator is the file {file}; cal.save(report.fitted, {file!r}) writes it."
     return (
         Recipe("Python", python, saved),
@@ -43,7 +42,7 @@ def _of_classes(fitted: Fitted, load: str, file: str) -> tuple[Recipe, ...]:
     """Python, the command line and SQL for a calibrator of several classes."""
     columns = f"# one column for each of {list(fitted.classes)!r}"
     apply, export = (
-        " ".join(map(shlex.quote, words))
+        " ".join(map(quoted, words))
         for words in (
             ["calibrant", "apply", file, "NEW.csv", "-o", "OUT.csv"],
             ["calibrant", "export", file, "--to", "sql", "--table", "TABLE"],
@@ -63,7 +62,7 @@ def _sql(fitted: Fitted, score: str, file: str, what: str) -> Recipe:
     columns = fitted.map.columns if isinstance(fitted.map, Segmented) else 0
     for i in range(columns):
         command += ["--segment", "SEGMENT" if columns == 1 else f"SEGMENT_{i + 1}"]
-    writes = " ".join(shlex.quote(word) for word in [*command, "--dialect", "DIALECT"])
+    writes = " ".join(quoted(word) for word in [*command, "--dialect", "DIALECT"])
     note = (
         f"Gives {what}, the same as Python to about twelve digits, and NULL where there is no "
         "finite score."

@@ -94,7 +94,8 @@ def _rechunked(file: Any, pyarrow: Any) -> Callable[[int], list[Any]]:
         parts = [held]
         while sum(part.num_rows for part in parts) < count:
             parts.append(next(batches))
-        joined = pyarrow.concat_batches(parts)
+        whole = pyarrow.Table.from_batches(parts).combine_chunks()
+        joined = next(iter(whole.to_batches()), parts[0])
         held = joined.slice(count)
         return list(joined.slice(0, count).columns)
 

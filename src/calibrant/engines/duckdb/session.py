@@ -175,7 +175,13 @@ class Session:
         """
         import_extra("pyarrow", extra="cli")
         self._connection.create_function(
-            name, function, list(kinds) or None, gives, type="arrow", null_handling="special"
+            name,
+            function,
+            list(kinds) or None,
+            gives,
+            type="arrow",
+            null_handling="special",
+            side_effects=True,  # every row is seen, and counted: not the values of a dictionary
         )
         try:
             yield
@@ -279,6 +285,8 @@ def _own_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(import_extra("pyarrow.parquet", extra="cli").read_schema(path).names)
 
 
+#: what Linux, macOS and Windows say of a full disk
+_FULL = ("No space left on device", "Disk quota exceeded", "not enough space on the disk")
 #: a number with a unit; a share of the machine's memory is DuckDB's other way
 _SIZE = re.compile(r"\s*[0-9.]+\s*([KMGT]i?B|B|bytes|%)\s*$", re.IGNORECASE)
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
@@ -294,7 +302,7 @@ _ALLOWED = {
 def _reworded(error: BaseException) -> str:
     """DuckDB's message in one line: which file, which line, what is wrong there, what to do."""
     message = str(error)
-    if "No space left on device" in message or "Disk quota exceeded" in message:
+    if any(words in message for words in _FULL):
         return NO_SPACE
     if "Broken pipe" in message:
         return "the output was not written whole: the reader of the pipe went away."

@@ -78,7 +78,7 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
     A file with two names, by a link or by another spelling, is one.
     """
-    found: dict[tuple[int, int], Path] = {}
+    found: dict[tuple[int, int] | str, Path] = {}
     for item in patterns:
         name = os.fspath(item)
         path = Path(name)
@@ -96,7 +96,8 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
             if not match.is_dir():
                 seen = match.stat()
                 _refuse_stream(match, seen)
-                found.setdefault((seen.st_dev, seen.st_ino), match)
+                known = (seen.st_dev, seen.st_ino) if seen.st_ino else os.path.realpath(match)
+                found.setdefault(known, match)  # some disks do not number their files
     if not found:
         raise InputError("at least one data file must be given, but none came.")
     return list(found.values())

@@ -9,6 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
+from calibrant.data.doubles import first_row
 from calibrant.data.lazy_checks import Coding, Names, distinct_labels, refuse_labels, refuse_rows
 from calibrant.data.lazy_rows import LazyRows
 from calibrant.engines.files.spelled_labels import Label, typed_present
@@ -83,7 +84,7 @@ class SparkRows(RowsOfFiles):
     def refuse_outside(self) -> None:
         column = nw.col("score")
         ends = self.frame.select(column.min().alias("low"), column.max().alias("high"))
-        low, high = self.files.spark.call(ends.collect).row(0)
+        low, high = first_row(self.files.spark.call(ends.collect))
         raise InputError(
             f"probability column {self.names.score!r} must be probabilities in [0, 1], but they "
             f"are from {low:g} to {high:g}. Divide percentages by 100; calibrate margins or logits "

@@ -110,7 +110,8 @@ def is_url(name: str) -> bool:
 
 def local_url(path: Path) -> str:
     """A local file as Spark is told it: not on the cluster's own file system."""
-    return f"file://{path.absolute().as_posix()}"
+    whole = path.absolute().as_posix()
+    return f"file://{whole}" if whole.startswith("/") else f"file:///{whole}"  # C:/x on Windows
 
 
 def _escaped(path: Path) -> str:

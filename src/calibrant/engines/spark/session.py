@@ -204,7 +204,8 @@ def require_java() -> None:
     """
     home = os.environ.get("JAVA_HOME")
     if home:
-        found, where = shutil.which(str(Path(home) / "bin" / "java")), f"JAVA_HOME ({home})"
+        # by its folder: only then java.exe is found, too
+        found, where = shutil.which("java", path=str(Path(home) / "bin")), f"JAVA_HOME ({home})"
     else:
         found, where = shutil.which("java"), "the PATH"
     if found is None:

@@ -136,14 +136,14 @@ def real(half: str, folder: Path) -> Iterator[tuple[str, str, str, int, Sample]]
 
 def samples(half: str, folder: Path) -> Iterator[tuple[tuple[str, ...], Callable[[], Sample]]]:
     """The key of each sample, and how to make it."""
+    for source, kind, error, n, sample in real(half, folder):
+        yield (source, kind, error, str(n), "0"), _bound(lambda s: s, sample)
     for seed in range(RIGHT):
         for n in SIZES:
             for kind in DISTRIBUTIONS[half]:
                 for error in ("right", *(ERRORS[half] if seed < WRONG else ())):
                     key = ("simulated", kind, error, str(n), str(seed))
                     yield key, _bound(simulated, half, kind, error, n, seed)
-    for source, kind, error, n, sample in real(half, folder):
-        yield (source, kind, error, str(n), "0"), _bound(lambda s: s, sample)
 
 
 def _bound(function: Callable[..., Sample], *args: Any) -> Callable[[], Sample]:

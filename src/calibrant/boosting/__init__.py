@@ -1,4 +1,4 @@
-"""Boosting whose scores are known: F, the raw prediction, and the probability of its own loss."""
+"""Boosting with all its scores: the sum of votes F, the share of votes, and probabilities."""
 
 from calibrant.lazy_names import lazy_names
 

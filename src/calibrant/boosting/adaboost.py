@@ -1,4 +1,4 @@
-"""AdaBoost with the exponential or the log loss, and every score that it has."""
+"""AdaBoost with the exponential or the log loss, and all of its scores."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Boosting of stumps, trees or any classifier, with the exponential or the log loss.
 
     F(x) = Σ αₜhₜ(x), where the votes hₜ are −1 or 1, or between them. Each learner is fitted to the
-    rows weighted by how badly F does on them. High F speaks for ``classes_[1]``. Of three scores,
-    `decision_function` is F; `raw_score` is the weighted share of votes for that class, in [0, 1];
-    `predict_proba` is the link of the loss, σ(2F) or σ(F). Each has a staged version.
+    rows weighted by how badly F does on them. High F speaks for ``classes_[1]``. There are three
+    scores, each with a staged version. `decision_function` is F. `raw_score` is the weighted share
+    of votes for ``classes_[1]``, in [0, 1]. `predict_proba` is the link of the loss: σ(2F) for the
+    exponential loss, σ(F) for the log loss.
 
-    The probabilities are good for weak learners such as stumps, and far too near to 0 and 1 for
-    full trees, which need a calibrator: ``CalibratedClassifier(AdaBoost("tree"), Platt())``.
+    The probabilities are good for weak learners such as stumps. Those of full trees are far too
+    near to 0 and 1 and need a calibrator: ``CalibratedClassifier(AdaBoost("tree"), Platt())``.
 
     Parameters
     ----------
@@ -52,11 +53,11 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     votes : {"hard", "soft"}, default="hard"
         h = ±1 by the learner's decision, or h = 2p − 1 by its probability p.
     on_perfect : {"continue", "stop"}, default="continue"
-        What to do after a learner that is never wrong, whose α is made finite (see Notes).
+        What to do after a learner that is never wrong. Its α is made finite (see Notes).
     resample : bool, default=False
-        For each learner draw as many rows as there are, by their weights and with replacement,
-        instead of weighting them. Boosting stops after ten draws in a row without a learner that is
-        better than chance.
+        Whether each learner gets rows drawn by their weights, instead of all rows with weights. As
+        many are drawn as there are, with replacement. Boosting stops after ten draws in a row
+        without a learner that is better than chance.
     loss : {"exponential", "log"}, default="exponential"
     n_estimators : int, default=100
         The number of rounds.
@@ -69,11 +70,11 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     min_samples_leaf : int or None, default=None
         Rows per leaf at least; None: 1 for stumps, 2 for trees.
     leaf_smoothing : {"none", "laplace", "m-estimate"}, default="none"
-        p of a leaf of weight n of which n₁ is positive: n₁/n, (n₁+1)/(n+2), or (n₁+mb)/(n+m) with b
-        the share of positives in the weighted rows that the tree was fitted on. Only with soft
-        votes: it seldom changes a hard one.
+        The probability of a leaf of weight n, of which n₁ is positive: n₁/n, (n₁+1)/(n+2), or
+        (n₁+mb)/(n+m), where b is the share of positives in the weighted rows of the tree. Only with
+        soft votes: it seldom changes a hard one.
     m : float, default=2.0
-        Of the m-estimate.
+        The m of the m-estimate.
     weights : {"importance", "counts"}, default="importance"
         What ``sample_weight`` says: see `Calibrator`.
     random_state : int, RandomState or None, default=None
@@ -97,12 +98,11 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Start with F = 0. In each round the rows have weights ∝ s·exp(−yF), or s·1/(1+exp(yF)) for the
-    log loss [2]_, where y = ±1 and s is the sample weight. They are computed from F anew, in
-    logarithms, so that nothing overflows. The learner gets them scaled to the sum of the sample
-    weights. Of the total, W_c = Σ w(1+yh)/2 is right and W_e = Σ w(1−yh)/2 is wrong. If W_c ≤ W_e
-    the learner is no better than chance: it is dropped and boosting stops, with a
-    `CalibrationWarning`. If that is the first one, F = 0 and all probabilities are ½. Otherwise F
-    grows by αh with
+    log loss [2]_, where y = ±1 and s is the sample weight. The learner gets them scaled to the sum
+    of the sample weights. It is right on the weight W_c = Σ w(1+yh)/2 and wrong on
+    W_e = Σ w(1−yh)/2. If W_c ≤ W_e it is no better than chance: it is dropped and boosting stops,
+    with a `CalibrationWarning`. If it was the first learner, F = 0 and all probabilities are ½.
+    Otherwise F grows by αh with
 
     - hard votes: α = ½ ln(W_c / W_e). For a perfect learner (W_e = 0) it is ½ ln((1+ε)/ε) with
       ε = 1/(2n), where n is the sum of the sample weights, but at least 1;
@@ -110,18 +110,18 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
       log loss it is an upper bound, which also gives the formula for hard votes [2]_. If no vote is
       wrong there is no minimum: a right and a wrong vote of weight ε are added.
 
-    A perfect learner moves all weights alike. So the next learner is the same but for ties, and F
-    grows without changing its order: ``on_perfect="stop"`` saves that time.
+    A perfect learner changes all weights by one factor. So the next learner is the same, but for
+    ties, and F grows without changing the order of rows: ``on_perfect="stop"`` saves that time.
 
     Weights are in units of rows, except that ``min_samples_leaf`` counts rows. A row of weight zero
-    is as if absent. Learners see weights that are rounded to 2⁻³⁰ of the mean weight, and are at
-    least that; α uses the weights themselves.
+    is as if absent. Learners get weights that are rounded to multiples of 2⁻³⁰ of the mean weight,
+    and are at least that; α is computed from the exact weights.
 
     Costs as much as the learners, plus O(N) per round. Staged scores run each learner once,
     O(N·rounds) in all, and keep O(N) numbers.
 
-    Named trees need complete numbers (sparse ones, too). A classifier of your own gets frames as
-    they come, and missing values if it takes them.
+    ``"stump"`` and ``"tree"`` take numbers, dense or sparse, without missing values. A classifier
+    of your own gets frames as they come, and missing values if it takes them.
 
     References
     ----------
@@ -239,7 +239,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.estimators_, self.alphas_, self.stopped_ = done
         self.n_steps_, self.classes_ = len(self.alphas_), classes
-        # what was fitted, whatever the parameters are changed to later
+        # scores need what was fitted, and parameters may be changed later
         self._fitted = (learner, self.loss, int(self.n_estimators))
         if self.stopped_ is not None:
             warnings.warn(self.stopped_, CalibrationWarning, stacklevel=2)
@@ -274,8 +274,8 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : rows
         steps : ascending whole numbers from 1 to ``n_estimators``, default: 1, …, ``n_steps_``
-            A step gives what ``n_estimators=step`` would have given. So steps at which boosting
-            had stopped give its last state.
+            A step gives what ``n_estimators=step`` would have given. Steps after boosting stopped
+            give its last state.
         """
         return (F.copy() for _, F in self._stages(X, steps))
 
@@ -295,7 +295,7 @@ class AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return total, F
 
     def _stages(self, X: Any, steps: Sequence[int] | None) -> Iterator[tuple[float, Array]]:
-        """Σα and F after each of the steps; F is changed in place by the next one."""
+        """Σα and F after each of the steps; the next one changes F in place."""
         check_is_fitted(self, "alphas_")
         learner, _, rounds = self._fitted
         wanted = range(1, self.n_steps_ + 1) if steps is None else _read_steps(steps, rounds)

@@ -1,5 +1,8 @@
-"""What is boosted: scikit-learn's trees, fitted without checking the same rows in every round, or
-any classifier. Each kind reads rows, fits one learner, and turns a learner into votes."""
+"""The learners that are boosted: scikit-learn's trees, or any classifier.
+
+Each kind reads rows, fits one learner, and turns a learner into votes. Rows for trees are checked
+once, not in every round.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ Index = NDArray[np.intp]
 #: seeds are drawn as scikit-learn's ensembles draw them
 SEEDS = np.iinfo(np.int32).max
 
-#: the trees that have a name, before the options for trees
+#: the trees that have a name, and what they are unless options say otherwise
 TREES: Mapping[str, Mapping[str, Any]] = {
     "stump": {"criterion": "gini", "max_depth": 1, "min_samples_leaf": 1},
     "tree": {"criterion": "entropy", "max_depth": None, "min_samples_leaf": 2},
@@ -55,7 +58,10 @@ class Learner(Protocol):
     """A kind of learner that can be boosted."""
 
     def read(self, model: Any, X: Any, *, reset: bool) -> Any:
-        """The rows as this kind takes them; ``model`` remembers or compares the columns."""
+        """The rows as this kind takes them.
+
+        ``model`` remembers their columns if ``reset``; otherwise they must be those it remembers.
+        """
 
     def arrange(self, X: Any, codes: Index) -> tuple[Any, NDArray[Any]]:
         """Rows and labels in the form that is the fastest to fit, once for all rounds."""

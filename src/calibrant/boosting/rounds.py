@@ -27,15 +27,15 @@ __all__ = [
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: less than this is taken for rounding: a learner must be right on that much more weight than it is
-#: wrong on, and a soft vote that is smaller counts as none
+#: differences up to this are taken for rounding: the weight that a learner is right on must exceed
+#: the weight that it is wrong on by more than this, and soft votes up to this count as 0
 NOISE = 2.0**-40
 #: the largest α·max|h|: ½·ln(1/W_e) for the smallest positive W_e
 STRONGEST = 0.5 * 745.0
 
-#: learners get weights in multiples of this, per unit of sample weight; their mean is one
+#: learners get weights of mean one; per unit of sample weight they are multiples of this
 GRAIN = 2.0**-30
-#: the sum of the weights that a learner gets is between 2 to minus this and 2 to this
+#: the sum of the weights that a learner gets lies between 2 to the power −60 and 2 to the power 60
 FARTHEST = 60
 #: boosting stops after this many draws of rows without a learner that is better than chance
 DRAWS = 10
@@ -48,10 +48,10 @@ LOG_WEIGHTS: Mapping[str, Callable[[Array], Array]] = {
 
 
 class LearnerWeight(NamedTuple):
-    """What a learner's votes are worth: α, or zero for no better than chance.
+    """What a learner's votes are worth: α, which is zero if it is no better than chance.
 
-    ``right`` and ``wrong`` are W_c and W_e, the weight on either side; they sum to one. A learner
-    is perfect if no row with any weight speaks against it.
+    ``right`` and ``wrong`` are W_c and W_e, the weight that it is right and wrong on; they sum to
+    one. A learner is perfect if it is wrong on no row that has weight.
     """
 
     alpha: float
@@ -67,8 +67,8 @@ NOTHING = LearnerWeight(0.0, False, 0.5, 0.5)
 def row_weights(margin: Array, sample: Array, loss: str) -> Array:
     """Weights of rows with margins yF and sample weights, summing to one.
 
-    They are computed from the margins anew in each round. The largest loss is set to one before the
-    exponential is taken, so that its row cannot underflow, and neither can the sum.
+    They are computed from the margins anew in each round, in logarithms. The row of the largest
+    loss is scaled to one before the exponential is taken, so that the sum cannot underflow.
 
     >>> row_weights(np.array([0.0, 1e6]), np.ones(2), "log").tolist()
     [1.0, 0.0]
@@ -79,12 +79,12 @@ def row_weights(margin: Array, sample: Array, loss: str) -> Array:
 
 
 def seen_weights(weights: Array, sample: Array) -> Array:
-    """The weights as a learner gets them: their sum is that of the sample weights, and none is too
-    light to be seen.
+    """The weights as a learner gets them; their sum is that of the sample weights.
 
-    Per unit of sample weight they are multiples of 2⁻³⁰, and at least one of these: trees could not
-    tell less from rounding. So sums of whole sample weights are exact in any order. Then neither
-    the order of rows, nor repeated rows in place of a weight, can break a tie between two splits.
+    Per unit of sample weight they are multiples of 2⁻³⁰, and at least 2⁻³⁰: trees could not tell
+    less from rounding. So sums are exact in any order if sample weights are whole. Then a tie
+    between two splits stays a tie, whatever the order of rows, and also if rows are repeated in
+    place of a weight.
 
     >>> seen_weights(np.array([0.5, 0.5, 0.0]), np.array([1.0, 2.0, 1.0])).round(6).tolist()
     [2.0, 2.0, 0.0]
@@ -94,7 +94,7 @@ def seen_weights(weights: Array, sample: Array) -> Array:
 
 
 def within_reach(sample: Array) -> Array:
-    """Sample weights, multiplied by a power of two if trees could not square their sum."""
+    """Sample weights, multiplied by a power of two if the square of their sum is no float."""
     exponent = math.frexp(float(sample.sum()))[1]
     near = np.ldexp(sample, min(max(exponent, -FARTHEST), FARTHEST) - exponent)
     return np.maximum(near, np.finfo(np.float64).tiny)
@@ -142,7 +142,10 @@ def soft_vote(weights: Array, agree: Array, epsilon: float) -> LearnerWeight:
 
 
 def _least(weights: Array, agree: Array) -> float:
-    """The minimum of ln Σ w·exp(−β·a), −1 ≤ a ≤ 1: Newton's steps, halving where they leave."""
+    """The β of the least ln Σ w·exp(−β·a), −1 ≤ a ≤ 1: Newton's steps inside a bracket.
+
+    Where a step would leave the bracket, the bracket is halved.
+    """
     low, high = 0.0, STRONGEST
     mean = float(weights @ agree) / float(weights.sum())
     beta = math.atanh(min(mean, 0.999))  # exact for votes of ±1
@@ -169,7 +172,7 @@ VOTE_WEIGHTS: Mapping[str, Callable[[Array, Array, float], LearnerWeight]] = {
 
 
 class BoostingRows(NamedTuple):
-    """Rows as a learner reads them, which of two classes each has, and its positive weight."""
+    """Rows as a learner reads them, their classes (0 or 1), and their weights, all positive."""
 
     X: Any
     codes: Index
@@ -177,7 +180,7 @@ class BoostingRows(NamedTuple):
 
 
 class Boosted(NamedTuple):
-    """Learners, the weights of their votes, and why there are fewer than asked for, if so."""
+    """Learners, the weights of their votes, and why boosting stopped early (None: it did not)."""
 
     estimators: list[Any]
     alphas: Array
@@ -230,7 +233,7 @@ def _fits(
     resample: bool,
     random: np.random.RandomState,
 ) -> Iterator[Any]:
-    """Learners for a round: one by weights, or one for each of several draws by weight."""
+    """The learners of a round: one with weights, or one for each of several draws of rows."""
     X, y, sample = data
     if not resample:
         yield learner.fit(X, y, seen_weights(weights, sample), random)

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from calibrant.data import validation as door
 from calibrant.data.score_range import OnRange
-from calibrant.data.score_table import ScoreTable
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import SMOOTHING, WEIGHTS, Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows, score_method
 from calibrant.local.base import LocalCalibrator, LocalRows
-from calibrant.local.feature_judging import map_of, table_of
+from calibrant.local.feature_judging import rule_of_score, table_of
 from calibrant.local.interval_bins import IntervalBins, RowBins
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
 from calibrant.local.local_gate import kept_of_three
@@ -29,13 +28,13 @@ __all__ = ["ACP"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: what is kept where bins help
+#: what ``kept_`` says where bins are used
 BINS = "bins"
 
 
 @dataclass(frozen=True)
 class PassesTest(OneOf):
-    """The limits of a parameter that passes a test."""
+    """The limit of a parameter that must pass a test."""
 
     what: str
     test: Callable[[Any], bool]
@@ -55,29 +54,32 @@ class ACP(LocalCalibrator):
     the positive class among the calibration scores in [l, u]. Rows of the same score may get
     different probabilities, since their intervals differ: this is no function of the score alone.
 
-    Of n calibration rows an interval holds about n·width. The width falls with the square root of
-    the number of rows that the model was fitted on. If those are few, the interval holds nearly
-    everything and the answer tends to the base rate: lower ``level`` then. If they are many and
-    calibration rows are few, it holds hardly any and the answer is noise. ACP needs no monotone
-    relation between score and probability, and promises none.
+    An interval holds about n·width of the n calibration rows. Its width falls with the square root
+    of the number of rows that the model was fitted on. If the model was fitted on few rows, the
+    interval holds nearly everything and the answer tends to the base rate: lower ``level`` then. If
+    it was fitted on many rows and there are few calibration rows, the interval holds hardly any and
+    the answer is noise. ACP needs no monotone relation between score and probability, and promises
+    none.
 
     Parameters
     ----------
     level : float in (0, 0.9999], default=0.95
-        Level of the intervals, where `CalibratedClassifier` computes them. With the spread of a
-        forest take about 0.2: at 0.95 its intervals hold nearly everything.
+        Level of the intervals, if `CalibratedClassifier` computes them. For the spread of a forest
+        take about 0.2: at 0.95 its intervals hold nearly everything.
     scale : {"probability", "logit"}, default="probability"
-        Their scale: see `prediction_interval`.
+        The scale of the intervals: see `prediction_interval`.
     interval : {"auto", "bootstrap"} or function, default="auto"
-        Where they come from: see `prediction_interval`. A function takes the fitted model and rows
-        and returns (lower, upper) around its probability of ``classes_[1]``; or around its score,
-        for a model that is a plain function. To pickle the whole, define it in a module: no lambda.
+        Where the intervals come from: see `prediction_interval`. A function takes the fitted model
+        and rows, and returns (lower, upper) around the model's probability of ``classes_[1]``. If
+        the model is a plain function, they are around its score. A lambda cannot be pickled: define
+        the function in a module if you need that.
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
     gate : bool, default=False
-        Whether bins are used only where they help: unless their Brier score on rows held out (5
-        folds) is ahead of the scores as they are and of `BLS` by more than two standard errors,
-        those are kept. `fit` then needs the intervals of its rows. The paper's method has no gate.
+        Whether bins are used only if they help. On rows held out (5 folds) their Brier score must
+        be better than that of the scores, and than that of `BLS`, by more than two standard errors.
+        Otherwise the scores or the curve of BLS are kept. With a gate, `fit` needs the intervals of
+        its rows. The paper's method has no gate.
     replicates : int, default=200
         Refits of ``interval="bootstrap"``.
     random_state : int, RandomState or None, default=None
@@ -91,10 +93,11 @@ class ACP(LocalCalibrator):
 
     Attributes
     ----------
-    rule_ : IntervalBins, or TreeRounds of no trees where the gate keeps a map of the score
-        The calibration scores and their weights, a value.
+    rule_ : IntervalBins or TreeRounds
+        The calibration scores and their weights, a value. If the gate keeps a map of the score, it
+        is that map, as TreeRounds without trees.
     kept_ : {"bins", "BLS", "uncalibrated"}
-        What `calibrate` uses; always the first without ``gate``.
+        What `calibrate` uses; always ``"bins"`` without a gate.
     classes_ : ndarray of shape (2,)
         The labels, sorted; the columns of `predict_proba`.
     pos_label_ : label
@@ -103,10 +106,10 @@ class ACP(LocalCalibrator):
     Notes
     -----
     p = Σ_{x_i ∈ [l, u]} w_i y_i / Σ_{x_i ∈ [l, u]} w_i, with w in units of rows. Both ends are
-    included, so that ties are never split. Where no calibration score lies in the interval, those
-    nearest to the row's score are used: until their weight is 10, and all that are as far as the
-    last, to 1e-12. If all weigh less than 10, all are used. `predict_proba` warns of how many rows
-    had an empty interval.
+    included, so that ties are never split. If no calibration score lies in the interval, the scores
+    nearest to the row's own are used. They are taken until their weight is 10, together with all
+    that are as far as the last one (to 1e-12). If all scores weigh less than 10, all are used.
+    `predict_proba` warns and says how many intervals were empty.
 
     Scores and intervals may be on any scale, as long as it is the same one: probabilities with the
     intervals of `prediction_interval`, or logits with intervals of logits. The interval need not
@@ -117,10 +120,12 @@ class ACP(LocalCalibrator):
     ``decision_function`` is refused: those intervals would be on another scale than its scores.
     A logistic regression that comes already fitted does not hold what its intervals need: pass
     ``interval=lambda model, X: prediction_interval(model, X, train=(X_train,))``. With folds, the
-    calibration scores come from models of fewer rows than the one whose intervals are used.
+    calibration scores come from models that were fitted on fewer rows than the model whose
+    intervals are used.
 
-    Costs O(N log N) to fit and O(log N) for each row. Sums of whole weights are exact, and those of
-    fractions do not cancel. An empty interval costs O(log k · log N), if k scores are needed.
+    Costs O(N log N) to fit and O(log N) for each row. Sums of whole weights are exact; sums of
+    fractions lose no digits by subtraction. An empty interval that needs k scores costs
+    O(log k · log N).
 
     References
     ----------
@@ -204,26 +209,22 @@ class ACP(LocalCalibrator):
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         lower, upper : array-likes of shape (n,), optional
-            The ends of each row's interval: for the gate, which judges by them.
+            The ends of each row's interval. Only the gate needs them.
         """
         rows = self._read(scores, y, sample_weight)
         self.kept_ = self._gated(rows, lower, upper) if self.gate else BINS
         if self.kept_ == BINS:
             return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
-        return self._keep(TreeRounds.of_map(map_of(self.kept_, table_of(rows), self.weights)), rows)
+        return self._keep(rule_of_score(self.kept_, rows, self.weights), rows)
 
     def _bins_of(self, rows: LocalRows, some: Index) -> IntervalBins:
         """The rule of some of the rows."""
-        weight = None if (rows.weight == 1.0).all() else rows.weight[some]
-        positive = rows.codes[some] == 1
-        table = ScoreTable.from_rows(
-            door.Rows(rows.scores[some], positive, weight, rows.classes, rows.pos_label)
-        )
+        table = table_of(rows, some, in_rows=True)
         pseudo = SMOOTHING[self.smoothing]
         return IntervalBins(table.scores, table.negative, table.positive, pseudo)
 
     def _gated(self, rows: LocalRows, lower: Any, upper: Any) -> str:
-        """What is kept, by rows held out."""
+        """What to keep, judged on rows held out."""
         if lower is None or upper is None:
             raise InputError(
                 "ACP with a gate judges by the intervals of the rows that it is fitted to: pass "
@@ -243,7 +244,7 @@ class ACP(LocalCalibrator):
     def fit_rows(
         self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
     ) -> Self:
-        """As `fit`: the rows of the model, and which of them are the same, are not needed."""
+        """As `fit`: X and ``groups`` are not needed."""
         return self.fit(scores, y, sample_weight)
 
     def predict_proba(
@@ -292,9 +293,9 @@ class ACP(LocalCalibrator):
     def bins(
         self, scores: Any, *, lower: Any = None, upper: Any = None, on_range: OnRange = "error"
     ) -> RowBins:
-        """The bin of each row: probability of ``pos_label_``, weight, and whether it was empty.
+        """The bin of each row: its probability of ``pos_label_``, weight, and whether it was empty.
 
-        Scores are those that `predict_proba` takes, and ``on_range`` says the same.
+        Scores and ``on_range`` are as in `predict_proba`.
         """
         clean = self._clean(scores, on_range)
         if not isinstance(self.rule_, IntervalBins):
@@ -337,8 +338,8 @@ class ACP(LocalCalibrator):
         return IntervalsOfModel(found, flip)
 
     def _check_scores(self, model: Any, train: ModelRows | None) -> None:
-        """Refuse scores that are not the probabilities around which the intervals are."""
-        given = train is None and hasattr(model, "predict_proba")  # nobody knows: trust it
+        """Refuse scores other than the probabilities that the intervals are around."""
+        given = train is None and hasattr(model, "predict_proba")  # not known: it is trusted
         method = "auto" if train is None else train.method
         source = "predict_proba" if given else score_method(model, method)
         fitted = getattr(self, "rule_", None)
@@ -356,7 +357,7 @@ class ACP(LocalCalibrator):
 
 @dataclass(frozen=True, eq=False)
 class CustomIntervals:
-    """Somebody's own function for the intervals of a model."""
+    """A function of the user's own for the intervals of a model."""
 
     model: Any
     interval: Callable[[Any, Any], Any]
@@ -375,7 +376,7 @@ class CustomIntervals:
 
 @dataclass(frozen=True, eq=False)
 class IntervalsOfModel:
-    """From rows to the intervals of the positive class's probability."""
+    """A function from rows to intervals around the probability of the positive class."""
 
     intervals: Callable[[Any], Any]
     flip: bool

@@ -1,7 +1,8 @@
-"""Named arrays as the bytes of an .npz file and back: plain numbers only, and no surprises.
+"""Named arrays as the bytes of an .npz file and back: plain numbers only.
 
-`numpy.load` believes a header that promises a terabyte, and evaluates it. Ours are of a few kinds,
-never compressed, and as long as they say; all others are refused before memory is asked for.
+`numpy.load` trusts the header of a file, even one that promises a terabyte. Here an array must be
+of one of a few kinds, not compressed, and as long as its header says. Anything else is refused
+before memory is asked for.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(
     r"\{'descr': '([<|]\w\d)', 'fortran_order': (False|True), 'shape': \(([\d, ]{0,99})\), \} *\n"
 )
-#: what reading a damaged archive may end in
+#: the errors that reading a damaged archive may raise
 BROKEN = (
     zipfile.BadZipFile,
     EOFError,
@@ -76,7 +77,7 @@ def _check(members: list[zipfile.ZipInfo], size: int) -> None:
     names = {one.filename for one in members}
     if len(names) < len(members) or not all(name.endswith(".npy") for name in names):
         raise InputError("it must hold arrays of different names, each a .npy, and nothing else.")
-    if sum(one.file_size for one in members) > size:  # entries that share their bytes
+    if sum(one.file_size for one in members) > size:  # entries may share bytes
         raise InputError("its arrays are larger than the file that holds them.")
 
 

@@ -1,7 +1,8 @@
-"""Attributes of rows: arrays and frames in, scaled-to-be numbers and category codes out.
+"""Attributes of rows: from arrays and frames to numbers and category codes.
 
-A numeric attribute is a number or missing; a nominal one is a category or missing. Which is which
-is learnt once, from the calibration rows, and holds for all rows that come later.
+A value of a numeric attribute is a number or missing; one of a nominal attribute is a category or
+missing. Which attributes are nominal is learnt once, from the calibration rows, and holds for all
+rows that come later.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ __all__ = ["MISSING", "UNSEEN", "Attribute", "CodedRows", "Schema"]
 Array = NDArray[np.float64]
 Category = str | int | float | bool
 
-#: the code of a missing category in a calibration row, and of one that is no match for any
+#: the code of a missing category, and the code of one that matches no category
 MISSING, UNSEEN = -1, -2
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Rows as numbers: numeric columns (0 where absent), who is absent, and category codes."""
+    """Rows as numbers: numeric columns (0 where absent), what is absent, and category codes."""
 
     numeric: Array
     absent: NDArray[np.bool_]
@@ -44,7 +45,7 @@ class CodedRows:
         return CodedRows(self.numeric[rows], self.absent[rows], self.codes[rows])
 
     def with_scores(self, scores: Array) -> CodedRows:
-        """The same rows with further numeric columns that are never absent."""
+        """The same rows with the scores as further numeric columns, which are never absent."""
         extra = scores.reshape(len(scores), -1)
         present = np.zeros(extra.shape, dtype=bool)
         numeric = np.column_stack((self.numeric, extra))
@@ -68,8 +69,8 @@ class Attribute:
         return self.categories is not None
 
     def numbers(self, column: AttributeColumn) -> AttributeColumn:
-        """The column as finite float64 with those absent marked, or a reason why not."""
-        if column.missing.all():  # of whatever kind
+        """The column as finite float64, absent values marked; others are refused with a reason."""
+        if column.missing.all():  # their type does not matter
             return AttributeColumn(np.zeros(len(column.missing)), column.missing, nominal=False)
         if column.nominal:
             raise InputError(
@@ -87,7 +88,7 @@ class Attribute:
         return AttributeColumn(values + 0.0, column.missing, nominal=False)
 
     def codes(self, column: AttributeColumn) -> NDArray[np.int32]:
-        """The place of each value among the categories; UNSEEN for another, MISSING for none."""
+        """The place of each value among the categories; UNSEEN for others, MISSING for no value."""
         known = {_key(c): code for code, c in enumerate(self.categories or ())}
         distinct, inverse = column.distinct()
         self._check_family(distinct)
@@ -95,14 +96,14 @@ class Attribute:
         return place[inverse]
 
     def _check_family(self, distinct: Sequence[Any]) -> None:
-        """Words where there were numbers, or the reverse, match nothing: surely a mistake."""
+        """Refuse words where numbers are known, or the reverse: none of them could match."""
         was = {isinstance(c, str) for c in self.categories or ()}
         came = {isinstance(v, str) for v in distinct}
         if was and came and not was & came:
             raise self.other_family(words=was.pop(), example=distinct[0])
 
     def other_family(self, *, words: bool, example: Any) -> InputError:
-        """What to say where all values that come are of the other family than the categories."""
+        """The error for words where numbers are known as categories, or the reverse."""
         numbers = "numbers or truth values"
         was, came = ("words", numbers) if words else (numbers, "words")
         return InputError(
@@ -128,7 +129,7 @@ class Schema:
 
     @classmethod
     def learn(cls, table: AttributeTable, nominal: Any = None) -> Schema:
-        """The attributes of calibration rows; ``nominal`` names those that only look numeric."""
+        """The attributes of calibration rows; ``nominal`` names numbers that are categories."""
         forced = _positions(nominal, table)
         attributes = []
         for place, (name, column) in enumerate(zip(table.labels, table.columns, strict=True)):
@@ -139,7 +140,7 @@ class Schema:
         return cls(tuple(attributes), table.names is not None)
 
     def read(self, features: Any) -> CodedRows:
-        """Rows that come later, coded alike; other columns than at fit are refused."""
+        """Later rows, coded in the same way; columns other than at the fit are refused."""
         return self.code(self.arrange(read_table(features)))
 
     def code(self, table: AttributeTable) -> CodedRows:
@@ -159,7 +160,7 @@ class Schema:
         )
 
     def arrange(self, table: AttributeTable) -> AttributeTable:
-        """By name where both have names, and of one kind; else by place."""
+        """The columns in order: by name if both have names of one kind, else by position."""
         names = [a.name for a in self.attributes]
         known = table.names if self.named else None
         if known is None or {type(name) for name in known} != {type(name) for name in names}:
@@ -215,7 +216,7 @@ def _attribute(pair: Any) -> Attribute:
 
 
 def _storable(value: Any) -> bool:
-    """Whether a file can hold the name or category: text, or a number within the floats' range."""
+    """Whether a file can hold a name or category: text, or a number that fits a float."""
     if isinstance(value, str):
         return is_text(value)
     if isinstance(value, int):
@@ -232,7 +233,10 @@ def _categories(column: AttributeColumn, name: str) -> tuple[Category, ...]:
 
 
 def _key(category: Any) -> tuple[bool, Any]:
-    """'1' is not 1, but 1 is 1.0: a column of whole numbers with gaps comes as fractions."""
+    """What categories are compared by: '1' is not 1, but 1 is 1.0.
+
+    A column of whole numbers with gaps comes as floats.
+    """
     return isinstance(category, str), category
 
 
@@ -242,7 +246,7 @@ def _some(names: Sequence[Name], most: int = 8) -> str:
 
 
 def _positions(nominal: Any, table: AttributeTable) -> set[int]:
-    """Names or positions of columns as positions; numbers are names where all names are."""
+    """The positions of columns; a number is a name if all names are numbers."""
     if nominal is None:
         return set()
     if isinstance(nominal, (str, bytes)) or not hasattr(nominal, "__iter__"):

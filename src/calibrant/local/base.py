@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.labels import plain, read_labels, read_many
 from calibrant.data.score_range import ScoreRange, check_range
 from calibrant.data.to_numpy import like_series, to_matrix
@@ -20,6 +21,7 @@ from calibrant.errors import InputError
 from calibrant.estimators.base import row_facts
 from calibrant.estimators.model_folds import ModelRows
 from calibrant.estimators.score_estimator import ScoreEstimator
+from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.rule import LocalFitted, RowInputs, Rule, check_two, read_columns
 
 __all__ = ["LocalCalibrator", "LocalRows"]
@@ -32,8 +34,8 @@ Index = NDArray[np.intp]
 class LocalRows:
     """Scores, codes and weights of the rows that count.
 
-    ``kept`` says which of the rows that came those are. ``weight`` is in units of rows, ``given``
-    is the weight as it came. With two classes code 1 is the positive one; with more, codes are
+    ``kept`` marks these rows among all that came. ``weight`` is in units of rows, ``given`` is the
+    weight as it came. With two classes code 1 is the positive one; with more, codes are
     places in ``classes``.
     """
 
@@ -49,8 +51,8 @@ class LocalRows:
 class LocalCalibrator(ScoreEstimator):
     """Turns scores, labels and what else is known of each row into a rule.
 
-    A subclass declares its parameters and their limits, and writes ``fit`` and ``predict_proba``
-    with the arguments that it needs, from `_read`, `_keep` and `_predict_proba`.
+    A subclass declares its parameters and their limits. It writes ``fit`` and ``predict_proba``
+    with the arguments that it needs, by means of `_read`, `_keep` and `_predict_proba`.
 
     Attributes
     ----------
@@ -67,6 +69,7 @@ class LocalCalibrator(ScoreEstimator):
     classes: Any
     rule_: Rule
     pos_label_: Any
+    feature_names_in_: NDArray[Any]
 
     @abstractmethod
     def fit_rows(
@@ -74,17 +77,17 @@ class LocalCalibrator(ScoreEstimator):
     ) -> Self:
         """Fit on a model's scores of the rows X.
 
-        ``groups`` says which of them are one row that was scored several times.
+        Rows of one group are a single row that was scored several times.
         """
 
     @abstractmethod
     def companion(
         self, model: Any, train: ModelRows | None, rows: Index | None
     ) -> Callable[[Any], RowInputs]:
-        """What finds, for new rows of a fitted model, what is needed beside the model's scores.
+        """A function that finds, for new rows, what is needed beside the model's scores.
 
-        ``train`` and ``rows`` say what the model was fitted on (rows None: all of it); train is
-        None where nobody knows.
+        ``train`` and ``rows`` say what the model was fitted on (rows None: all of it). ``train`` is
+        None if that is not known.
         """
 
     def _read(self, scores: Any, y: Any, sample_weight: Any) -> LocalRows:
@@ -127,7 +130,7 @@ class LocalCalibrator(ScoreEstimator):
         return two.classes, two.positive.astype(np.intp), two.pos_label
 
     def _check_columns(self, scores: Any, classes: NDArray[Any]) -> None:
-        """Scores of more classes than y holds: those that it lacks must be named."""
+        """Refuse scores of more classes than are known: those that y lacks must be named."""
         if not self.multiclass or len(classes) > 2:
             return
         shape = to_matrix(scores, "scores").shape
@@ -148,18 +151,36 @@ class LocalCalibrator(ScoreEstimator):
             self._provenance["positive_weight"] = self._provenance.pop("class_weights")[1]
         return self
 
+    def _read_features(
+        self, features: Any, rows: LocalRows, nominal: Any
+    ) -> tuple[AttributeTable, Schema, CodedRows]:
+        """The features of the rows that count, the schema of their columns, and their codes."""
+        table = read_table(features)
+        check_lengths(scores=len(rows.kept), features=len(table))
+        table = table.take(rows.kept)
+        schema = Schema.learn(table, nominal)
+        return table, schema, schema.code(table)
+
+    def _keep_names(self, schema: Schema) -> None:
+        """Set how many features there are, and their names if they came with words for names."""
+        self.n_features_in_ = len(schema)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
+            self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
+
     def _predict_proba(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Array:
         p = self._apply(self._clean(scores, on_range), rows)
         return p if self._positive_column == 1 else p[:, ::-1]
 
     def _clean(self, scores: Any, on_range: str) -> Array:
-        """New scores as the rule takes them, of the kind of those of the fit."""
+        """New scores as the rule takes them, checked against the range of the fit."""
         check_is_fitted(self)
         clean = read_columns(scores, self.classes_, self._positive_column)
         return check_range(clean, self._fitted_range, on_range)
 
     def _apply(self, scores: Array, rows: RowInputs) -> Array:
-        """The rule's probabilities; a subclass that shows progress says so here."""
+        """The rule's probabilities; a subclass that shows progress overrides this."""
         return self.rule_(scores, rows)
 
     def _calibrate(self, scores: Any, rows: RowInputs, on_range: str = "error") -> Any:
@@ -174,7 +195,7 @@ class LocalCalibrator(ScoreEstimator):
         return labels
 
     def predict_rows(self, scores: Any, rows: RowInputs) -> Array:
-        """As predict_proba of scores of the model itself, given what `companion` found."""
+        """As predict_proba, for the model's own scores and what `companion` found."""
         return self._predict_proba(scores, rows, "allow")
 
     def to_fitted(self) -> LocalFitted:  # type: ignore[override]

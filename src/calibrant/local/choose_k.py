@@ -1,4 +1,4 @@
-"""How many neighbours: every k of a grid judged by leaving out one row at a time."""
+"""How many neighbours to take: each k of a grid is judged by leaving out one row at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ USUAL = 10
 
 
 def grid(total: float) -> list[int]:
-    """Powers of √2, and 10, up to 2√n and 512; fewer than n, the total weight.
+    """The k to try, for a total weight n: 10, and powers of √2.
+
+    They go up to 2√n (or 10, if that is more), but not beyond 512, and stay below n.
 
     >>> grid(200.0)
     [1, 2, 3, 4, 6, 8, 10, 11, 16, 23]
@@ -37,17 +39,17 @@ def grid(total: float) -> list[int]:
 
 
 def best(losses: dict[int, float]) -> int:
-    """The k of the smallest loss, the largest of those that tie; 1 where there was no choice."""
+    """The k of the smallest loss, on ties the largest of them; 1 if none was tried."""
     least = min(losses.values(), default=0.0)
     return max((k for k, loss in losses.items() if loss <= least * (1 + TIE)), default=1)
 
 
 @dataclass(frozen=True)
 class NeighbourShares:
-    """Shares of the weight of distinct rows, in the order of these rows.
+    """The weight of distinct rows in shares, in the order of these rows.
 
-    Each share has a class and an owner. What one owner has is left out together: a row that was
-    scored several times owns shares of several distinct rows.
+    Each share has a class and an owner. The shares of one owner are left out together: a row that
+    was scored several times owns shares of several distinct rows.
     """
 
     cell: Index
@@ -57,7 +59,7 @@ class NeighbourShares:
 
     @classmethod
     def of_counts(cls, counts: Array) -> NeighbourShares:
-        """All of one class in one distinct row belongs together."""
+        """One share, with an owner of its own, for each class of each distinct row."""
         cell, code = np.nonzero(counts)
         return cls(cell, code, counts[cell, code], np.arange(len(cell)))
 
@@ -65,7 +67,7 @@ class NeighbourShares:
     def of_rows(
         cls, cell: Index, code: Index, weight: Array, groups: NDArray[Any]
     ) -> NeighbourShares:
-        """Rows of one group belong together."""
+        """One share for each row; rows of one group have the same owner."""
         order = np.argsort(cell, kind="stable")
         owner = np.unique(groups, return_inverse=True)[1]
         return cls(cell[order], code[order], weight[order], owner[order])
@@ -77,23 +79,23 @@ class NeighbourShares:
 
     @cached_property
     def most(self) -> int:
-        """How many shares an owner has at most."""
+        """The largest number of shares that an owner has."""
         return int(np.bincount(self.owner).max())
 
     @cached_property
     def _total(self) -> Array:
-        """What the owner of each share has."""
+        """The weight of all shares that the owner of each share has."""
         total = np.bincount(self.owner, weights=self.weight).astype(np.float64)
         return total[self.owner]
 
     @cached_property
     def left_out(self) -> Array:
-        """How much of each share is left out at a time: its part of the unit."""
+        """How much of each share is left out at a time; for one owner this sums to `unit`."""
         return self.weight / np.maximum(self._total, 1.0)
 
     @cached_property
     def unit(self) -> Array:
-        """How much of what the owner of each share has is left out at a time."""
+        """How much the owner of each share leaves out at a time: 1, or all if it has less."""
         return np.minimum(self._total, 1.0)
 
     @cached_property
@@ -101,18 +103,18 @@ class NeighbourShares:
         return np.argsort(self.owner, kind="stable")
 
     def at(self, cells: Index) -> tuple[Index, Index]:
-        """The shares in each of some distinct rows: places among these, and shares."""
+        """The shares in some distinct rows: places of their rows in ``cells``, and the shares."""
         return _runs(self.cell, cells)
 
     def siblings(self, shares: Index) -> tuple[Index, Index]:
-        """The shares of each owner of some shares: places among these, and shares."""
+        """All shares of the owners of some shares: places in ``shares``, and the shares found."""
         ordered = self._by_owner
         place, run = _runs(self.owner[ordered], self.owner[shares])
         return place, ordered[run]
 
 
 def _runs(ordered: Index, wanted: Index) -> tuple[Index, Index]:
-    """Where each wanted value is in an ordered array: places among the wanted, and in the array."""
+    """Where wanted values are in an ordered array: places in ``wanted``, and in the array."""
     first = np.searchsorted(ordered, wanted, side="left")
     many = np.searchsorted(ordered, wanted, side="right") - first
     place = np.repeat(np.arange(len(wanted)), many)
@@ -130,8 +132,8 @@ def leave_one_out(
     """The Brier score (summed over classes) of each k, one search for all of them.
 
     One unit of a row's weight is left out at a time (all of it, if it is less), as if whole weights
-    were repeated rows. If ``shares`` gives several rows to one owner, it is one unit of what they
-    have together. Ranges and attribute weights stay those of all rows.
+    were repeated rows. If ``shares`` gives several rows to one owner, one unit of their weight
+    together is left out. Ranges and attribute weights stay those of all rows.
     """
     if not ks:
         return {}
@@ -154,7 +156,7 @@ def _losses(
     held: Index,
     ks: list[int],
 ) -> Array:
-    """The sum of w·Brier over some shares, for each k, given their rows in a block."""
+    """The sum of w·Brier over some shares, for each k; ``rows`` are their places in ``found``."""
     index, near = found.index[rows], found.near[rows]
     which, sibling = shares.siblings(held)
     own = index[which] == shares.cell[sibling][:, None]
@@ -172,7 +174,7 @@ def _losses(
         np.subtract.at(weight, (which[mine], column[mine]), out[mine])
         cumulated = np.cumsum(pull * np.maximum(weight, 0.0), axis=1)
         sums[:, :, j] = np.take_along_axis(cumulated, ends, axis=1)
-    # the same rows as without those left out
+    # what each class starts with, for the weight that is left
     total = rule.counts.sum()
     sums += (rule.start * total / (total - shares.unit[held]))[:, None, None]
     sums /= sums.sum(axis=2, keepdims=True)

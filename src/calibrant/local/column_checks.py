@@ -11,14 +11,14 @@ __all__ = ["LEAK", "check_columns"]
 
 Array = NDArray[np.float64]
 
-#: a column that by itself puts so many pairs of rows in order knows the label
+#: a column that alone puts this share of pairs of rows in order may hold the label
 LEAK = 0.99
-#: rows that are looked at, and rows of a class without which nothing is said
+#: the most rows that are looked at, and the fewest rows of a class for a verdict
 MOST_ROWS, FEWEST = 50_000, 50
 
 
 def check_columns(schema: Schema, matrix: Array, positive: NDArray[np.bool_]) -> list[str]:
-    """What to say of the columns: those of one value, and those that may hold the label."""
+    """Notes on columns that hold a single value, and on columns that may hold the label."""
     notes = []
     same = [a.title for j, a in enumerate(schema.attributes) if _constant(matrix[:, j])]
     if same:
@@ -51,8 +51,8 @@ def _constant(column: Array) -> bool:
 def column_area(column: Array, positive: NDArray[np.bool_], *, nominal: bool) -> float:
     """The share of pairs that a column puts in order, in the better of its two directions.
 
-    Categories are ordered by their rates among half of the rows, and judged on the other half:
-    a column of names, each of one row, then says nothing.
+    Categories are ordered by their rates among half of the rows, and judged on the other half. So a
+    column in which each row has a name of its own says nothing.
     """
     if nominal:
         codes = np.where(np.isnan(column), 0.0, column + 1.0).astype(np.intp)

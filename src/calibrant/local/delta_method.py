@@ -20,11 +20,11 @@ __all__ = ["Delta", "is_logistic"]
 
 Array = NDArray[np.float64]
 
-#: numbers in a block of rows that is looked at together
+#: how many numbers there are in a block of rows
 BLOCK = 1 << 21
-#: most columns: the factor holds as many numbers squared
+#: the most columns: the factor holds the square of this many numbers
 WIDEST = 10_000
-#: a row is outside the span of the training rows if this far, in standard deviations
+#: a row that is this many standard deviations off the span of the training rows is outside it
 OUTSIDE = 1e-8
 EPS = float(np.finfo(float).eps)
 #: the share of the L1 penalty under the older names of penalties
@@ -46,11 +46,11 @@ class Delta(Spread):
     """
 
     name: ClassVar[str] = "delta"
-    constant: float  # value of the penalised column that stands for the intercept; 0: none
+    constant: float  # the penalised column that stands for the intercept has this value; 0: none
     centre: Array
     scale: Array
     factor: Array
-    unknown: Array  # directions of which the training rows say nothing
+    unknown: Array  # directions that the training rows say nothing about
     base: float  # variance of the free intercept
     tolerance: float
 
@@ -150,7 +150,7 @@ def _blocks(X: Any, constant: float) -> Iterator[Array]:
 
 
 def _strength(model: Any) -> float:
-    """The factor 1/C of ½|β|²; a model that the method is not right for is refused."""
+    """The factor 1/C of ½|β|²; a model for which the method is not right is refused."""
     reason = _refusal(model)
     if reason:
         raise InputError(f'the delta method {reason} Use method="bootstrap".')
@@ -158,7 +158,7 @@ def _strength(model: Any) -> float:
 
 
 def _refusal(model: Any) -> str:
-    """Why there is no interval by the delta method, or nothing."""
+    """Why there is no interval by the delta method; empty if there is one."""
     if not isinstance(model, LogisticRegression):
         return f"needs a LogisticRegression, but {type(model).__name__} came."
     share = L1_SHARE.get(_penalty(model), _chosen(model, "l1_ratio"))
@@ -182,7 +182,7 @@ def _refusal(model: Any) -> str:
 
 
 def _penalty(model: Any) -> Any:
-    """The penalty by its older name, None for none; later versions say it by C and l1_ratio."""
+    """The penalty as older versions name it (None: no penalty); later ones use C and l1_ratio."""
     return getattr(model, "penalty", "deprecated")
 
 

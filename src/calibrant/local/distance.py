@@ -22,11 +22,11 @@ __all__ = ["Space"]
 Array = NDArray[np.float64]
 Pick = Callable[[NDArray[Any]], NDArray[Any]]
 
-#: queries further than this many ranges from zero are moved there: all calibration rows are then
-#: equally far
+#: queries that are more than this many ranges from zero are moved to there; all calibration rows
+#: are then equally far from them
 FARTHEST = 1e100
-#: an embedding may have this many columns, or this many times the number of attributes; if it would
-#: have more, nominal attributes of more than so many categories are left out of it
+#: an embedding may have WIDTH columns, or WIDTH_TIMES as many as there are attributes if that is
+#: more; if it would be wider, nominal attributes of more than LEVELS categories are left out of it
 WIDTH, WIDTH_TIMES, LEVELS = 256, 4, 16
 
 
@@ -52,18 +52,18 @@ class Space:
     def __len__(self) -> int:
         return len(self.cells)
 
-    # --- units: every numeric column lies on a common exponent, with range 0 or in [½, 1) -------
+    # --- units: each numeric column is divided by a power of two; its range is 0 or in [½, 1) ----
 
     @cached_property
     def _units(self) -> tuple[NDArray[np.intc], Array, Array]:
-        """Exponent, lowest value after it, and 1/range (0 where the range is 0), by column."""
+        """Of each column the exponent, then in its unit the lowest value and 1/range (or 0)."""
         known = ~self.cells.absent
         low = np.where(known, self.cells.numeric, np.inf).min(axis=0, initial=np.inf)
         high = np.where(known, self.cells.numeric, -np.inf).max(axis=0, initial=-np.inf)
         flat = ~(high > low)
         low = np.where(known.any(axis=0), low, 0.0)
         half = np.where(flat, 0.0, high / 2 - low / 2)
-        tiny = (half == 0.0) & ~flat  # half of the smallest float
+        tiny = (half == 0.0) & ~flat  # the range is the smallest float, whose half is 0
         exponent = np.where(tiny, -1073, np.frexp(half)[1] + 1).astype(np.intc)
         exponent[flat] = np.frexp(low[flat])[1]
         low, high = np.ldexp(low, -exponent), np.ldexp(np.where(flat, low, high), -exponent)
@@ -80,7 +80,7 @@ class Space:
 
     @cached_property
     def _own(self) -> CodedRows:
-        """The calibration rows in these units, by column."""
+        """The calibration rows in these units, stored column by column."""
         numeric = np.ldexp(self.cells.numeric, -self._units[0])
         fortran = (np.asfortranarray(a) for a in (numeric, self.cells.absent, self.cells.codes))
         return CodedRows(*fortran)
@@ -117,8 +117,10 @@ class Space:
         return total
 
     def _with_gaps(self, diff: Array, points: CodedRows, a: int, pick: Pick) -> Array:
-        """Differences where values are missing. If one is, the largest that the other one can have;
-        if both are, 1."""
+        """Differences where values are missing.
+
+        If one is, it is the largest difference that the other can have; if both are, it is 1.
+        """
         here, there = points.absent[:, a, None], pick(self._own.absent[:, a])
         diff = np.where(there, self._far(points)[:, a, None], diff)
         diff = np.where(here, pick(self._far_own[:, a]), diff)
@@ -165,11 +167,11 @@ class Space:
         """The calibration rows as points of a flat space.
 
         Their (squared) distances from the points of `embed_queries` are those of `distances`
-        without wide columns, plus a number that depends on the query alone. Numeric
-        columns are z = w^(1/power)·(v − ½), nominal ones are one-hot. With gaps, z is 0 where a
-        value is absent, and d² = |z_q − z_x|² + Σ (absent_x·P_q + absent_q·P_x) with the
-        penalties P of `_penalty`. These are inner products. They become distances by two more
-        columns for each, and one that evens out the lengths.
+        without wide columns, plus a number that depends on the query alone. Numeric columns are
+        z = w^(1/power)·(v − ½), nominal ones are one-hot. With gaps, z is 0 where a value is
+        absent, and d² = |z_q − z_x|² + Σ (absent_x·P_q + absent_q·P_x) with the penalties P of
+        `_penalty`. The terms of the sum are inner products. Two more columns for each turn them
+        into distances, and one last column evens out the lengths.
         """
         own, w = self._own, self.numeric_weight[gaps]
         parts = [self._flat(own), *self._one_hot(own.codes)]
@@ -196,8 +198,10 @@ class Space:
         return z
 
     def _one_hot(self, codes: NDArray[np.int32]) -> list[Array]:
-        """Columns in which different categories are w apart. A query that matches none of them is
-        as far from all."""
+        """Columns in which different categories are w apart.
+
+        A query that matches none of them is equally far from all.
+        """
         parts = []
         for b, (levels, w) in enumerate(zip(self._levels, self.nominal_weight, strict=True)):
             if self.wide[b]:

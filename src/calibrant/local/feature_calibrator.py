@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.data.attribute_table import read_table
 from calibrant.data.score_range import OnRange
-from calibrant.data.validation import check_lengths
 from calibrant.errors import AdviceWarning, caller_level
 from calibrant.estimators.base import WEIGHTS, Limit, Number, OneOf
 from calibrant.estimators.model_folds import ModelRows
@@ -29,6 +27,7 @@ from calibrant.local.feature_judging import (
     judge_features,
     kept_of,
     map_of,
+    rule_of_score,
     table_of,
 )
 from calibrant.local.feature_words import FeatureFigures, explain_features
@@ -72,8 +71,8 @@ class FeatureCalibrator(LocalCalibrator):
     ridge : float, default=1.0
         The penalty on squared leaf values.
     cv : int, float, splitter or iterable of splits, default=None
-        The rows that are held out, as in `AutoCalibrator`. None: 5 folds, or a quarter of the rows
-        once if there are more than 200,000.
+        Which rows are held out, as in `AutoCalibrator`. None: 5 folds, or a single quarter of the
+        rows if there are more than 200,000.
     nominal : list of names or positions, default=None
         Columns of numbers that are categories.
     random_state : int, default=0
@@ -87,7 +86,7 @@ class FeatureCalibrator(LocalCalibrator):
         The fitted rule: a value.
     rounds_ : int
         How many rounds of trees it has; 0 where trees are not kept.
-    losses_ : dict of name to float, or None where nothing could be held out
+    losses_ : dict of name to float, or None if nothing was held out
         The log loss of all three on rows held out.
     gains_ : dict of name to (gain, low, high), or None
         What the trees gain in log loss over ``"uncalibrated"`` and ``"BLS"``, with 95 % intervals.
@@ -105,25 +104,24 @@ class FeatureCalibrator(LocalCalibrator):
 
     Notes
     -----
-    Let z be the logit of BLS's curve. A round grows trees by gradient boosting of the log loss on
-    the columns and z, starting from z; z is then z plus their sum, times the factor of least log
-    loss. So each round sees the logit as the last one left it. Rounds are added until two in a row
-    do not help on the rows held out. A fold is judged with the number of rounds that is best for
-    the other folds (of a single part held out: one half with that of the other), so that the choice
-    does not flatter the result.
+    Let z be the logit of BLS's curve. A round starts from z and grows trees on the columns and z,
+    by gradient boosting of the log loss. Then z becomes z plus the sum of the trees, times the
+    factor that makes the log loss least. The next round starts from this z. Rounds are added until
+    two in a row do not help on the rows held out. Each fold is judged with the number of rounds
+    that is best for the other folds, so that the choice does not flatter the result. If a single
+    part is held out, each half of it is judged with the number that is best for the other half.
 
-    Defaults are near those published for MCGrad (5 leaves, 160 rows in a leaf); a learning rate of
-    0.1 with 27 trees stands for theirs of 0.029 with 94. There is nothing to split where the rows
-    that are not held out are fewer than 2·``min_rows``: with 5 folds, below 400 rows.
+    Defaults are near those published for MCGrad: 5 leaves, 160 rows in a leaf, and 27 trees at a
+    learning rate of 0.1 for their 94 at 0.029. Trees cannot split fewer than 2·``min_rows`` rows:
+    with 5 folds at least 400 rows are needed.
 
     Columns are numbers or categories (words, booleans, categories); missing values stay missing.
-    Categories that are new, or that no tree names, count as missing. Numbers that are missing where
-    none was missing in the fit go with most rows. Frames are matched by column name, and columns
-    that no tree looks at need not be there. All else is matched by position.
+    Categories that are new, or that no tree names, count as missing. If a column of numbers had no
+    missing value in the fit, later missing ones go with most rows. Frames are matched by column
+    name, and columns that no tree looks at need not be there. Other input is matched by position.
 
-    The log loss of the trees is that of two classes; more are refused. Costs O(N log N) for the
-    curve and (folds + 1) × rounds fits of LightGBM, each O(N · columns · ``trees``), and O(trees)
-    for each row to apply.
+    More than two classes are refused. Costs O(N log N) for the curve and (folds + 1) × rounds fits
+    of LightGBM, each O(N · columns · ``trees``), and O(trees) for each row to apply.
 
     References
     ----------
@@ -142,7 +140,6 @@ class FeatureCalibrator(LocalCalibrator):
     ('features', [0.5, 0.3])
     """
 
-    feature_names_in_: NDArray[Any]
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "gate": (OneOf((True, False)),),
         "rounds": (Number(1, MOST_ROUNDS, whole=True), OneOf(("auto",))),
@@ -216,18 +213,14 @@ class FeatureCalibrator(LocalCalibrator):
         """
         rows = self._read(scores, y, sample_weight)
         lightgbm()
-        table = read_table(features)
-        check_lengths(scores=len(rows.kept), features=len(table))
-        table = table.take(rows.kept)
-        schema = Schema.learn(table, self.nominal)
-        coded = schema.code(table)
+        _, schema, coded = self._read_features(features, rows, self.nominal)
         matrix = matrix_of(schema, coded)
         self.notes_ = tuple(check_columns(schema, matrix, rows.codes == 1))
         self.trial_ = self._try(rows, matrix, schema, groups)
         kept = FEATURES if self.trial_ is None else kept_of(self.trial_)
         if not self.gate and (self.trial_ is None or self.trial_.rounds.best):
             kept = FEATURES
-        if self.trial_ is None and self._judges:  # a class of a single row
+        if self.trial_ is None and self._judges:  # a class has fewer than two rows
             kept = BEFORE
         self._learn_rule(rows, matrix, schema, kept)
         self._keep_figures(coded, schema, rows)
@@ -253,7 +246,7 @@ class FeatureCalibrator(LocalCalibrator):
     def _try(
         self, rows: LocalRows, matrix: Array, schema: Schema, groups: Any
     ) -> FeatureTrial | None:
-        """What rows held out say; None where none can be, or nobody asks."""
+        """What rows held out say; None if none can be held out, or it is not asked for."""
         if not self._judges or np.bincount(rows.codes, minlength=2).min() < 2:
             return None
         return judge_features(
@@ -269,13 +262,12 @@ class FeatureCalibrator(LocalCalibrator):
 
     def _learn_rule(self, rows: LocalRows, matrix: Array, schema: Schema, kept: str) -> None:
         """Fit what is kept to all rows."""
-        table = table_of(rows)
         self.importances_: dict[str, float] = {}
         if kept != FEATURES:
-            self._keep(TreeRounds.of_map(map_of(kept, table, self.weights)), rows)
+            self._keep(rule_of_score(kept, rows, self.weights), rows)
             self.kept_, self.rounds_ = kept, 0
             return
-        start = map_of(SMOOTH, table, self.weights)
+        start = map_of(SMOOTH, table_of(rows), self.weights)
         matrix[:, -1] = logit(start(rows.scores))
         positive = (rows.codes == 1).astype(float)
         growth = Growth(
@@ -293,7 +285,7 @@ class FeatureCalibrator(LocalCalibrator):
         self.importances_ = {names[j]: float(growth.gains[j]) / total for j in order.tolist()}
 
     def _keep_figures(self, coded: CodedRows, schema: Schema, rows: LocalRows) -> None:
-        """Set what is known of the trial, and of the columns."""
+        """Set the attributes that tell of the trial and of the columns."""
         trial = self.trial_
         self.losses_: dict[str, float] | None = None
         self.gains_: dict[str, tuple[float, float, float]] | None = None
@@ -307,11 +299,7 @@ class FeatureCalibrator(LocalCalibrator):
                 self.groups_ = changed_groups(
                     trial, schema, coded, rows.codes == 1, list(self.importances_)
                 )
-        self.n_features_in_ = len(schema)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
-            self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
+        self._keep_names(schema)
         self._provenance |= {"kept": self.kept_, "rounds": self.rounds_}
 
     def explain(self) -> str:
@@ -342,7 +330,7 @@ class FeatureCalibrator(LocalCalibrator):
     def calibrate(self, scores: Any, *, features: Any = None, on_range: OnRange = "error") -> Any:
         """The probability of ``pos_label_``, shape (n,).
 
-        Features are needed where ``kept_`` is ``"features"``; else they are not looked at.
+        Features are needed if ``kept_`` is ``"features"``; otherwise they are not looked at.
         """
         return self._calibrate(scores, RowInputs(features=features), on_range)
 

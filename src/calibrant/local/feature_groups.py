@@ -18,13 +18,13 @@ __all__ = ["GroupChange", "changed_groups"]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: how many columns are looked at, groups of a column, groups that are told of, rows of a group
+#: the most columns, groups of a column and groups that are told of; the fewest rows of a group
 MOST_COLUMNS, MOST_CATEGORIES, MOST_GROUPS, FEWEST_ROWS = 5, 20, 8, 50
 
 
 @dataclass(frozen=True)
 class GroupChange:
-    """A group of rows held out, and what was said of it.
+    """A group of rows held out, and its probabilities before and after.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class GroupChange:
     before, after : float
         The mean probability of the scores as they came, and with the trees.
     gain : float
-        What its rows gain in log loss, on average.
+        By how much the trees lower the mean log loss of its rows.
     """
 
     column: str
@@ -57,12 +57,15 @@ def changed_groups(
     positive: Mask,
     columns: Sequence[str],
 ) -> tuple[GroupChange, ...]:
-    """The groups that gain most in all, among those of the most important ``columns``."""
+    """The groups that gain most in total, among those of the most important ``columns``.
+
+    Only groups whose mean probability moves closer to their rate are told of.
+    """
     held, weight = trial.held, trial.sample.weight
     before, after = trial.judged[BEFORE], trial.judged[FEATURES]
     hit = positive[held]
     titles = [a.title for a in schema.attributes]
-    gain = np.minimum(before.log_loss, 100.0) - after.log_loss  # a wrong 0 or 1 is infinite
+    gain = np.minimum(before.log_loss, 100.0) - after.log_loss  # that of a wrong 0 or 1 is infinite
     found = []
     for name in [one for one in columns if one in titles][:MOST_COLUMNS]:
         for group, inside in _groups(titles.index(name), schema, coded.take(held)):

@@ -20,6 +20,7 @@ from calibrant.estimators.splits import RowSplits, split_present
 from calibrant.local.base import LocalRows
 from calibrant.local.lightgbm_trees import TreeOptions
 from calibrant.local.tree_growth import Growth, HeldOutRounds, TrainingMatrix, rounds_held_out
+from calibrant.local.tree_rule import TreeRounds
 from calibrant.losses import logit, sigmoid
 from calibrant.maps import Map
 from calibrant.metrics.combined_test import chance_that_right
@@ -32,10 +33,12 @@ __all__ = [
     "FeatureTrial",
     "HeldOutP",
     "chance_for_rows",
+    "held_out_sample",
     "judge_features",
     "kept_of",
     "map_of",
     "row_splits",
+    "rule_of_score",
     "table_of",
 ]
 
@@ -44,7 +47,7 @@ Index = NDArray[np.intp]
 
 #: what may be kept beside the scores as they came
 FEATURES, SMOOTH = "features", "BLS"
-#: above so many rows a single part of them is held out, of this size
+#: with more rows than this, a single part of this size is held out
 MANY_ROWS, HELD_PART = 200_000, 0.25
 FOLDS = 5
 
@@ -65,7 +68,7 @@ class HeldOutP(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureTrial:
-    """What came of rows held out.
+    """How rows held out were judged.
 
     Attributes
     ----------
@@ -88,16 +91,16 @@ class FeatureTrial:
     right: float | None = None
 
     def gain(self, before: str, after: str, level: float = 0.95) -> tuple[float, float, float]:
-        """What one gains in log loss over another, with the interval."""
+        """By how much ``after`` lowers the log loss of ``before``, with the interval."""
         difference = self.judged[before].log_loss - self.judged[after].log_loss
         mean = self.sample.mean(difference)
         return mean, *self.sample.interval(mean, self.sample.error(difference), level)
 
 
-def table_of(rows: LocalRows, some: Index | None = None) -> ScoreTable:
-    """The table of the rows, or of some of them, with weights as they came."""
+def table_of(rows: LocalRows, some: Index | None = None, *, in_rows: bool = False) -> ScoreTable:
+    """The table of the rows, or of some of them, with weights as they came or in units of rows."""
     part = slice(None) if some is None else some
-    given = rows.given[part]
+    given = (rows.weight if in_rows else rows.given)[part]
     weight = None if (given == 1.0).all() else given
     return ScoreTable.from_rows(
         Rows(rows.scores[part], rows.codes[part] == 1, weight, rows.classes, rows.pos_label)
@@ -111,6 +114,11 @@ def map_of(name: str, table: ScoreTable, weights: str | None) -> Map:
         made.set_params(weights=weights)
     fitted: Map = made.fit_table(table).map_
     return fitted
+
+
+def rule_of_score(name: str, rows: LocalRows, weights: str | None) -> TreeRounds:
+    """A rule that looks at the score alone: a map of that name, fitted to all rows."""
+    return TreeRounds.of_map(map_of(name, table_of(rows), weights))
 
 
 def judge_features(
@@ -136,15 +144,13 @@ def judge_features(
         held[:, -1] = logit(curves[-1])
         growths.append(Growth(rest, options, held))
     held_rows = np.concatenate([test for _, test in splits.pairs])
-    weight = (splits.share * rows.given)[held_rows]
-    square = weight if weights == "counts" else weight * weight
-    cluster = None if splits.cluster is None else splits.cluster[held_rows]
+    sample = held_out_sample(rows, splits, held_rows, weights)
     positive = rows.codes[held_rows] == 1
     found = rounds_held_out(
         growths,
         positive.astype(float),
-        weight,
-        _parts([len(test) for _, test in splits.pairs], cluster),
+        sample.weight,
+        _parts([len(test) for _, test in splits.pairs], sample.cluster),
         rounds=rounds,
     )
     before = map_of(BEFORE, table_of(rows), weights)(rows.scores[held_rows])
@@ -153,9 +159,15 @@ def judge_features(
         SMOOTH: HeldOutP.of(np.concatenate(curves), positive),
         FEATURES: HeldOutP.of(sigmoid(found.logits), positive),
     }
-    sample = Sample(weight, square, cluster)
     right = chance_for_rows(before, positive, sample, weights)
     return FeatureTrial(held_rows, sample, judged, found, len(splits.pairs), right)
+
+
+def held_out_sample(rows: LocalRows, splits: RowSplits, held: Index, weights: str | None) -> Sample:
+    """The weights of rows held out, and which of them belong together."""
+    weight = (splits.share * rows.given)[held]
+    square = weight if weights == "counts" else weight * weight
+    return Sample(weight, square, None if splits.cluster is None else splits.cluster[held])
 
 
 def chance_for_rows(
@@ -170,7 +182,7 @@ def chance_for_rows(
 
 
 def row_splits(rows: LocalRows, cv: Any, groups: Any, seed: int) -> RowSplits:
-    """Rows to learn from and rows to judge on; None: folds, or one part of many rows."""
+    """Rows to learn from and rows to judge on; by default folds, or one part of many rows."""
     if cv is None:
         cv = HELD_PART if len(rows.codes) > MANY_ROWS else FOLDS
     data = ModelRows(rows.scores, rows.codes, rows.given, rows.classes, 1, "auto")
@@ -178,16 +190,19 @@ def row_splits(rows: LocalRows, cv: Any, groups: Any, seed: int) -> RowSplits:
 
 
 def _parts(sizes: list[int], cluster: Index | None) -> Index:
-    """Rows for which the number of rounds is chosen by the others: folds, or halves of the one."""
+    """The part of each row: its fold, or one of two halves if there is a single fold.
+
+    The number of rounds for a part is chosen by the other parts.
+    """
     if len(sizes) > 1:
         return np.repeat(np.arange(len(sizes)), sizes)
     return (np.arange(sizes[0]) if cluster is None else cluster) % 2
 
 
 def kept_of(trial: FeatureTrial) -> str:
-    """What is taken: trees only if they are ahead of scores and curve by two standard errors.
+    """What to keep: trees only if they are ahead of scores and curve by two standard errors.
 
-    The curve, in turn, is taken only if the scores are found wrong, as `AutoCalibrator` does.
+    The curve, in turn, is kept only if the scores are found wrong, as `AutoCalibrator` does.
     """
     names = (BEFORE, SMOOTH, *((FEATURES,) if trial.rounds.best > 0 else ()))
     judged = {name: trial.judged[name] for name in names}

@@ -19,7 +19,7 @@ _KEPT = {BEFORE: "the scores stay as they are", SMOOTH: "a smooth curve of the s
 
 
 class FeatureFigures(NamedTuple):
-    """What there is to tell."""
+    """The figures that are put into words."""
 
     kept: str
     rounds: int
@@ -75,7 +75,7 @@ _NAME_SHORT = {BEFORE: "scores", SMOOTH: "smooth curve", FEATURES: "with columns
 
 
 def columns_in_words(importances: Mapping[str, float]) -> str:
-    """From which columns the splits gained."""
+    """The columns from which the splits gain."""
     named = [(name, share) for name, share in importances.items() if share > 0.005]
     if not named:
         return ""
@@ -85,7 +85,7 @@ def columns_in_words(importances: Mapping[str, float]) -> str:
 
 
 def groups_in_words(groups: tuple[GroupChange, ...]) -> str:
-    """For which groups most is changed."""
+    """The groups whose probabilities change most."""
     if not groups:
         return ""
     told = "; ".join(

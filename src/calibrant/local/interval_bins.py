@@ -23,7 +23,7 @@ __all__ = ["NEAREST", "IntervalBins", "RowBins"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-#: from the first and the stop of a range of cells to the weight of each class in it
+#: gives the weight of each class in ranges of cells, by the first and the stop of each range
 Sums = Callable[[Index, Index], tuple[Array, Array]]
 
 #: the weight of the nearest scores that stand in for an empty interval
@@ -75,16 +75,16 @@ class IntervalBins(Rule):
     scores : array of shape (D,)
         Distinct calibration scores, ascending.
     negative, positive : arrays of shape (D,)
-        The weight of either class at each.
+        The weight of each class at each score.
     pseudo : float
-        What each class gets on top of its weight in a bin.
+        What is added to the weight of each class in a bin.
 
     Notes
     -----
-    A row takes two binary searches. Whole weights take O(1) lookups in cumulative sums, which are
-    exact. Differences of cumulative sums of fractions would cancel, so these are added up from a
-    tree of partial sums, in O(log D), with an error of O(log D) roundings. An empty interval costs
-    O(log k) times as much, if k scores are needed. Memory is O(D).
+    A row takes two binary searches. Sums of whole weights are differences of cumulative sums: O(1),
+    and exact. With fractions such differences would lose digits. So partial sums are added up from
+    a tree instead, in O(log D) with as many roundings. An empty interval that needs k scores costs
+    O(log k) times as much. Memory is O(D).
     """
 
     kind: ClassVar[str] = "bins"

@@ -114,14 +114,14 @@ def prediction_interval(
 ) -> PredictionInterval:
     """An interval around a model's probability of ``classes_[1]``, row by row.
 
-    It says how well the model knows that probability, not what the row's outcome will be. It knows
-    of the sampling of the rows only: a model of the wrong shape is as wrong with an interval.
+    It says how well the model knows that probability, not what the row's outcome will be. It covers
+    the chance in the choice of training rows only, not a model of the wrong form.
 
     Parameters
     ----------
     model : fitted classifier of two classes, with predict_proba
-        Pipelines and searches are looked into: their earlier steps and choices are taken as given
-        (except by the bootstrap, which repeats them).
+        Pipelines and searches are looked into. Their earlier steps and choices are taken as given;
+        only the bootstrap repeats them.
     X : rows, as the model takes them
     level : float in (0, 0.9999], default=0.95
         Probability that the normal distribution puts inside; z is its quantile, 1.96 for 0.95.
@@ -129,14 +129,14 @@ def prediction_interval(
         p ± z·sd(p) cut to [0, 1], or σ(logit p ± z·sd(logit p)), which needs no cutting and is
         the better interval near 0 and 1.
     method : {"auto", "delta", "spread", "bootstrap"}, default="auto"
-        ``"delta"`` for LogisticRegression, ``"spread"`` for bagged models and forests,
-        ``"bootstrap"`` for anything that can be fitted again; ``"auto"`` takes the first or second
-        where it applies, and never the third by itself, since it costs ``replicates`` fits.
+        ``"delta"`` is for LogisticRegression, ``"spread"`` for bagged models and forests, and
+        ``"bootstrap"`` for anything that can be fitted again. ``"auto"`` takes the first or second
+        if it applies. It never takes the bootstrap, which costs ``replicates`` fits.
     train : (X,), (X, y) or (X, y, sample_weight)
-        The rows that the model was fitted on. The delta method needs X (and the weights, if there
-        were any; y may be None), the bootstrap needs y too. The delta method takes weights for
-        repetitions, the bootstrap for a property of rows that are drawn as often as others: its sd
-        is about √(Σw²/Σw) times the delta method's, √m for weights that are all m.
+        The rows that the model was fitted on. The delta method needs X, and the weights if there
+        were any; y may be None. The bootstrap needs y too. For the delta method a weight is a
+        number of equal rows; the bootstrap draws a row equally often, whatever its weight. So the
+        bootstrap's sd is about √(Σw²/Σw) times the delta method's: √m if all weights are m.
     replicates : int, default=200
         Refits of the bootstrap.
     random_state : int, RandomState or None, default=None
@@ -155,31 +155,28 @@ def prediction_interval(
     -----
     **Delta.** The linear predictor is η = xᵀβ, where x has a leading 1. Then sd(η) = √(xᵀΣx) and
     sd(p) = p(1−p)·sd(η), with Σ = (XᵀWX + P)⁻¹ and W = w·p(1−p) at the training rows. P is the
-    Hessian of the penalty: 1/C for each coefficient, and 0 for the intercept (but with the solver
-    "liblinear" 1/(C·intercept_scaling²)). Without penalty (C = ∞) Σ is the inverse Fisher
+    Hessian of the penalty: 1/C for each coefficient, and 0 for the intercept. (The solver
+    "liblinear" has 1/(C·intercept_scaling²) there.) Without penalty (C = ∞) Σ is the inverse Fisher
     information [1]_. With the L2 penalty, which is the logarithm of a Gaussian prior, it is the
-    covariance of the posterior to second order [2]_. So it contains the shrinkage, and its
-    intervals cover the truth well on average over the rows [3]_. Those of the sampling covariance
-    ΣXᵀWXΣ would be too narrow, since they lie around estimates that are shrunk. Weights count as
-    repetitions: divide them by their mean where they are not. L1 and elastic-net penalties, class
-    weights and more than two classes are refused. The C that a LogisticRegressionCV chose is taken
-    as given.
+    covariance of the posterior to second order [2]_. So it allows for the shrinkage, and its
+    intervals cover the truth well on average over the rows [3]_. Weights count as repetitions: if
+    yours are not, divide them by their mean. L1 and elastic-net penalties, class weights and more
+    than two classes are refused. The C that a LogisticRegressionCV chose is taken as given.
 
-    Columns are centred and scaled before an orthogonal factorisation, so that units do not matter.
-    Where columns are collinear and nothing is penalised, rows inside the span of the training rows
-    have an interval, and all others get [0, 1]. Costs O(n_train·c² + n·c²) for c columns, in blocks
-    of rows; sparse rows are made dense block by block.
+    Columns are centred and scaled first, so that units do not matter. If columns are collinear and
+    nothing is penalised, rows outside the span of the training rows get [0, 1]. Costs
+    O(n_train·c² + n·c²) for c columns. Rows are worked on, and sparse ones made dense, in blocks.
 
     **Spread.** sd(p) is that of the members' probabilities (divisor m − 1). This is the spread of
     **one** member. The model is their average and less uncertain than that, so the interval is
-    wider than a confidence interval. Fully grown trees say mostly 0 or 1: with them it spans nearly
-    everything. sd(logit p) = sd(p)/(p(1−p)). O(n) for each member.
+    wider than a confidence interval. Fully grown trees mostly say 0 or 1, so that theirs spans
+    nearly everything. sd(logit p) = sd(p)/(p(1−p)). O(n) for each member.
 
     **Bootstrap.** sd is that of ``replicates`` copies of the model. Each is fitted on as many rows,
-    drawn with replacement, that keep their weights [4]_; they are drawn again if a class is not
-    among them. On the logit scale sd(logit p) is that of the copies' logits, or sd(p)/(p(1−p)) in
-    rows where a copy says exactly 0 or 1. Where the model itself says 0 or 1, the interval is that
-    of the probability scale. Under a penalty the bootstrap knows the sampling variance but not the
+    drawn with replacement, which keep their weights [4]_. If a class is missing, rows are drawn
+    again. On the logit scale sd(logit p) is that of the copies' logits, or sd(p)/(p(1−p)) in rows
+    where a copy says exactly 0 or 1. Where the model itself says 0 or 1, the interval is that of
+    the probability scale. Under a penalty the bootstrap knows the sampling variance but not the
     shrinkage, and is narrower than the delta method. O(``replicates``) fits.
 
     References

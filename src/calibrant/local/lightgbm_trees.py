@@ -17,12 +17,12 @@ Array = NDArray[np.float64]
 
 #: the extra that brings LightGBM
 EXTRA = "features"
-#: below so many rows several threads cost more than they bring
+#: with fewer rows, several threads cost more time than they save
 FEW_ROWS = 200_000
 
 
 def lightgbm() -> Any:
-    """The module; an error that names the extra where it is missing."""
+    """The module. If it is not installed, the error names the extra to install."""
     return import_extra("lightgbm", extra=EXTRA)
 
 
@@ -38,7 +38,7 @@ class TreeOptions:
     seed: int
 
     def for_lightgbm(self, rows: int) -> dict[str, Any]:
-        """The same in LightGBM's words; equal data give equal trees."""
+        """The same as LightGBM's parameters, chosen so that equal data give equal trees."""
         return {
             "num_threads": 1 if rows < FEW_ROWS else 0,
             "objective": "binary",
@@ -57,7 +57,7 @@ class TreeOptions:
 
 
 class GrownTrees(NamedTuple):
-    """Trees, and what the splits at each column gained in the fit."""
+    """Trees, and the sum of what the splits on each column gained in the fit."""
 
     trees: SmallTrees
     gains: Array
@@ -145,7 +145,7 @@ class _Reader:
 
 
 def _missing_left(node: dict[str, Any]) -> bool:
-    """Where missing numbers go: as learnt, or with most of the rows if none was missing then."""
+    """Whether missing numbers go left: as learnt, or with most rows if none was missing."""
     if node["missing_type"] == "NaN":
         return bool(node["default_left"])
     return _rows(node["left_child"]) >= _rows(node["right_child"])

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.estimators.held_out_choice import choose
-from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.local.base import LocalRows
 from calibrant.local.feature_judging import (
+    FOLDS,
     SMOOTH,
     HeldOutP,
     chance_for_rows,
+    held_out_sample,
     map_of,
     row_splits,
     table_of,
@@ -25,9 +26,6 @@ __all__ = ["kept_of_three"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-
-#: the folds of rows that are held out
-FOLDS = 5
 
 
 def kept_of_three(
@@ -39,9 +37,9 @@ def kept_of_three(
 ) -> str:
     """What is kept: the local rule (its ``name``), a smooth curve of the score, or the score.
 
-    ``predict`` fits the rule to some rows and gives the probabilities of others. By the Brier
-    score, since a few rows of one class are a probability of exactly 0 or 1. The rule is kept only
-    if it is ahead of both by more than two standard errors.
+    ``predict`` fits the rule to some rows and gives the probabilities of others. They are judged by
+    the Brier score: a few rows of one class give a probability of exactly 0 or 1, whose log loss
+    can be infinite. The rule is kept only if it is ahead of both by more than two standard errors.
     """
     if np.bincount(rows.codes, minlength=2).min() < 2:
         return BEFORE
@@ -54,11 +52,8 @@ def kept_of_three(
     before = map_of(BEFORE, table_of(rows), weights)(rows.scores[held])
     given = {BEFORE: before, **{n: np.concatenate(parts) for n, parts in found.items()}}
     positive = (rows.codes[held] == 1).astype(float)
-    # the choice is by squares here, of which none is infinite
+    # the losses are squares, of which none is infinite
     judged = {n: HeldOutP(p, np.square(p - positive), certain=False) for n, p in given.items()}
-    weight = (splits.share * rows.given)[held]
-    square = weight if weights == "counts" else weight * weight
-    cluster = None if splits.cluster is None else splits.cluster[held]
-    sample = Sample(weight, square, cluster)
+    sample = held_out_sample(rows, splits, held, weights)
     right = chance_for_rows(before, positive == 1.0, sample, weights)
     return choose(judged, sample, right=right, demanding=(name,))[0]

@@ -1,4 +1,4 @@
-"""Exact nearest calibration rows: found by an index, measured again, and searched on if in doubt.
+"""Exact nearest calibration rows: found by an index and measured again; on doubt, more are sought.
 
 Memory: the embedded calibration rows, and blocks of at most 2^21 pairs of rows (16 MiB per array,
 a handful of arrays), whatever the number of queries.
@@ -141,7 +141,7 @@ class Search:
             else:
                 index = IndexSearch.of(cells, self.space.power, tree=not gaps.any())
             weight = float(self.space.nominal_weight[wide].sum())
-            if len(self._indexes) > 1:  # the first, and the one for the gaps that came last
+            if len(self._indexes) > 1:  # keep the first, and the one for the gaps that came last
                 self._indexes.popitem()
             self._indexes[key] = index, float(length.max()) + weight
         return self._indexes[key]
@@ -178,7 +178,7 @@ class IndexSearch:
 
     @classmethod
     def of(cls, cells: Array, power: int, *, tree: bool) -> IndexSearch:
-        """A k-d tree for few columns, if trees are any good for them, else brute force."""
+        """A k-d tree if ``tree`` allows it and columns are few, else brute force."""
         from sklearn.neighbors import NearestNeighbors
 
         algorithm = "kd_tree" if tree and cells.shape[1] <= TREE_WIDTH else "brute"
@@ -222,7 +222,7 @@ def _smallest(near: Array, count: int) -> Index:
     """Where the smallest values of each row are, in order.
 
     Columns are put into groups. The count-th smallest of the groups' minima is no less than the
-    count-th smallest value, so that few values are left to be sorted.
+    count-th smallest value. So larger values can be dropped, and few are left to be sorted.
     """
     n = near.shape[1]
     groups = n // GROUP
@@ -242,8 +242,8 @@ def _blocks(
 ) -> Iterator[tuple[Index, NDArray[np.bool_]]]:
     """Blocks of queries, and which numeric columns may be missing on either side.
 
-    If calibration rows are complete, complete queries get blocks of their own: their index is
-    simpler.
+    If calibration rows are complete, complete queries get blocks of their own, since a simpler
+    index serves them.
     """
     used = space.numeric_weight > 0
     gaps = space.gaps | (points.absent.any(axis=0) & used)

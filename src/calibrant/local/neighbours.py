@@ -170,7 +170,7 @@ class Neighbours(Rule):
 
 
 def _check(schema: Schema, arrays: Mapping[str, NDArray[Any]], k: Any) -> None:
-    """Whether the arrays of a file fit together, or where they do not."""
+    """Refuse arrays of a file that do not fit together, with a reason."""
     numeric, absent, codes, counts, numeric_weight, nominal_weight = (arrays[n] for n in ARRAYS)
     nominal = [a for a in schema.attributes if a.categories is not None]
     plain = len(schema) - len(nominal)

@@ -67,8 +67,8 @@ def relevance(rows: CodedRows, nominal: NDArray[np.bool_], y: Index, weight: Arr
 def mutual_information(levels: Index, y: Index, weight: Array) -> float:
     """I = H(x) + H(y) − H(x, y) in nats, each with Miller and Madow's correction; at least 0.
 
-    The correction adds (number of values that occur − 1) / 2n to each entropy, n the total weight:
-    a column that says nothing has no more than 0 on average, however many values it has.
+    The correction adds (number of values that occur − 1) / 2n to each entropy, where n is the total
+    weight. Without it, a column that says nothing would seem to say more the more values it has.
     """
     k = int(y.max()) + 1
     joint = np.bincount(levels * k + y, weights=weight, minlength=(int(levels.max()) + 1) * k)

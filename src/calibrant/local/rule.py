@@ -44,7 +44,7 @@ class Rule(Frozen):
     """A frozen function of scores and rows; subclasses are frozen dataclasses.
 
     Scores are (n,) for two classes and (n, k) for more. The columns of the result are in the order
-    of the codes: with two classes the other one first, then the positive one.
+    of the codes: of two classes, the positive one is the last.
     """
 
     kind: ClassVar[str]
@@ -61,7 +61,7 @@ class Rule(Frozen):
 
     @property
     def only_map(self) -> Map | None:
-        """The map of the score that is all of the rule; None where it looks at more."""
+        """The map of the score, if the rule is nothing else; None if it looks at more."""
         return None
 
     def tree_parts(self, facts: Any) -> TreeParts | None:
@@ -202,7 +202,7 @@ class LocalFitted(Frozen):
 
     @property
     def plain(self) -> Fitted | None:
-        """The same as a calibrator of the score alone, where the rule looks at nothing else."""
+        """The same as a calibrator of the score alone; None if the rule looks at more."""
         own = self.rule.only_map
         if own is None:
             return None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from calibrant.data.attribute_table import AttributeTable, read_table
+from calibrant.data.attribute_table import AttributeTable
 from calibrant.data.frozen import own
 from calibrant.data.score_range import OnRange
 from calibrant.data.validation import check_lengths
@@ -20,7 +20,7 @@ from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.choose_k import NeighbourShares, best, grid, leave_one_out
-from calibrant.local.feature_judging import map_of, table_of
+from calibrant.local.feature_judging import rule_of_score
 from calibrant.local.local_gate import kept_of_three
 from calibrant.local.nearest_rows import TIE
 from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
@@ -33,7 +33,7 @@ __all__ = ["SimilarityBinning"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-#: what is kept where similar rows help
+#: what ``kept_`` says where similar rows are used
 NEIGHBOURS = "neighbours"
 
 
@@ -55,33 +55,34 @@ class SimilarityBinning(LocalCalibrator):
         Whether neighbours count alike, or by 1/(d/√A + 0.001), A the number of attributes.
     attribute_weights : None, "mutual_info" or array, default=None
         None: all attributes count alike. ``"mutual_info"``: by what each says about the class. An
-        array of weights ≥ 0: one per feature, and then each score has 1; or one per feature and
-        score column, and then only their ratios matter.
+        array has weights ≥ 0: one per feature, beside which each score has weight 1; or one per
+        feature and score column, and then only their ratios matter.
     metric : {"ibk", "manhattan"}, default="ibk"
-        d = √(Σ w·diff²) as WEKA's IBk has it, or d = Σ w·diff.
+        d = √(Σ w·diff²) as in WEKA's IBk, or d = Σ w·diff.
     smoothing : {"none", "ibk"}, default="none"
         ``"ibk"``: each class starts at 1/n, so that 0 and 1 are never returned.
     use_scores : bool, default=True
         Whether scores are attributes too. Without them this is plain k-nearest neighbours, the
         paper's reference "10-NN".
     nominal : list of names or positions, default=None
-        Columns of numbers that are categories. A whole number is a name where columns are named by
-        whole numbers, else a position.
+        Columns of numbers that are categories. A whole number is a position, unless columns are
+        named by whole numbers.
     progress : bool, default=False
         Show a bar while neighbours are searched.
     gate : bool, default=True
-        Whether neighbours are used only if they help (two classes only). They are compared on 5
-        folds with the scores and with `BLS`. Unless they are ahead of both in the Brier score by
-        more than two standard errors, the scores or the curve are kept. The paper's method is
-        ``gate=False``.
+        Whether neighbours are used only if they help (two classes only). On rows held out (5 folds)
+        their Brier score must be better than that of the scores, and than that of `BLS`, by more
+        than two standard errors. Otherwise the scores or the curve of BLS are kept. The paper's
+        method is ``gate=False``.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
-    rule_ : Neighbours, or TreeRounds of no trees where the gate keeps a map of the score
-        The distinct calibration rows and the metric: a value.
+    rule_ : Neighbours or TreeRounds
+        The distinct calibration rows and the metric: a value. If the gate keeps a map of the score,
+        it is that map, as TreeRounds without trees.
     kept_ : {"neighbours", "BLS", "uncalibrated"}
-        What `calibrate` uses; always the first without ``gate``.
+        What `calibrate` uses; always ``"neighbours"`` without a gate.
     k_ : int
         The k given or chosen.
     k_losses_ : dict of int to float, or None
@@ -114,19 +115,16 @@ class SimilarityBinning(LocalCalibrator):
 
     ``"mutual_info"`` is the plug-in mutual information of class and attribute with Miller and
     Madow's correction. Numbers are put into at most 10 bins of equal weight, and missing is a value
-    of its own. ``k="auto"`` tries 10, and k from 1 to 2√n in steps of √2: at least up to 10, at
-    most up to 512, and fewer than n. On ties it takes the larger k. Ranges and attribute weights
-    are then those of all rows. A row that `CalibratedClassifier` scored several times is left out
-    with all of its scores.
+    of its own. ``k="auto"`` tries 10 and the powers of √2 up to 2√n: at least up to 10, at most up
+    to 512, and below n. On ties it takes the larger k. A row that `CalibratedClassifier` scored
+    several times is left out with all of its scores.
 
     Costs O(n·A·log n) to fit and O(n·A) per row to predict, by scikit-learn's neighbour search:
-    brute force, or a k-d tree up to 7 columns. What it finds is measured again, and the search goes
-    on while rounding or ties leave a doubt, so results are exact. 10⁵ × 10⁵ rows of 20 attributes
-    take about a minute of CPU time, and about two with missing values and categories. It is slower
-    with many ties at the k-th distance, many hundreds of categories, and Manhattan distances, above
-    all with missing values. ``k="auto"`` predicts the calibration rows once, with larger k. Memory
-    holds the calibration rows once more as numbers (A columns, one per category, two per number
-    with gaps), and blocks of 2²¹ pairs of rows, 16 MiB per array, whatever is predicted.
+    brute force, or a k-d tree up to 7 columns. What it finds is measured again, so that results are
+    exact. 10⁵ × 10⁵ rows of 20 attributes take about a minute of CPU time, and about two with
+    missing values and categories. Many ties at the k-th distance, many hundreds of categories and
+    Manhattan distances are slower. ``k="auto"`` predicts the calibration rows once, with larger k.
+    Memory holds the calibration rows once more as numbers, and blocks of 2²¹ pairs of rows.
 
     References
     ----------
@@ -149,7 +147,6 @@ class SimilarityBinning(LocalCalibrator):
     """
 
     multiclass: ClassVar[bool] = True
-    feature_names_in_: NDArray[Any]
     _limits: ClassVar[Mapping[str, tuple[Limit, ...]]] = {
         "k": (Number(1, whole=True), OneOf(("auto",))),
         "neighbour_weights": (OneOf(tuple(NEIGHBOUR_WEIGHTS)),),
@@ -212,11 +209,7 @@ class SimilarityBinning(LocalCalibrator):
 
     def _fit(self, scores: Any, y: Any, features: Any, sample_weight: Any, groups: Any) -> Self:
         rows = self._read(scores, y, sample_weight)
-        table = read_table(features)
-        check_lengths(scores=len(rows.kept), features=len(table))
-        table = table.take(rows.kept)
-        schema = Schema.learn(table, self.nominal)
-        coded = schema.code(table)
+        table, schema, coded = self._read_features(features, rows, self.nominal)
         if self.use_scores:
             coded = coded.with_scores(rows.scores)
         elif not len(schema):
@@ -235,18 +228,14 @@ class SimilarityBinning(LocalCalibrator):
         if self.kept_ == NEIGHBOURS:
             self._keep(rule, rows)
         else:
-            self._keep(TreeRounds.of_map(map_of(self.kept_, table_of(rows), self.weights)), rows)
+            self._keep(rule_of_score(self.kept_, rows, self.weights), rows)
         self.k_, self.k_losses_ = rule.k, losses
         self.attribute_weights_ = weight
-        self.n_features_in_ = len(schema)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if schema.named and all(isinstance(a.name, str) for a in schema.attributes):
-            self.feature_names_in_ = np.array([a.name for a in schema.attributes], dtype=object)
+        self._keep_names(schema)
         return self
 
     def _gated(self, rows: LocalRows, table: AttributeTable, groups: Any) -> str:
-        """What is kept; neighbours where nobody asks."""
+        """What to keep; neighbours if there is no gate."""
         if not self.gate or len(rows.classes) > 2:
             return NEIGHBOURS
 
@@ -377,7 +366,7 @@ class AsFeatures:
 
 
 def _collapse(coded: CodedRows, rows: LocalRows) -> tuple[CodedRows, Index, Array]:
-    """The distinct rows in order, which each row is, and the weight of each class at each."""
+    """The distinct rows in order, which of them each row is, and the weight of each class."""
     parts = (coded.numeric, coded.absent, coded.codes)
     keys = [column for part in parts for column in part.T]
     order = np.lexsort(keys)

@@ -255,7 +255,7 @@ def refit(
 
 def _refit(model: Any, data: ModelRows, counted: Index, seed: int) -> Any:
     random = np.random.default_rng(seed)
-    while True:  # each class is there, so that a draw without one cannot happen for ever
+    while True:  # rows have both classes, so that a draw with both comes in the end
         rows = counted[random.integers(0, len(counted), len(counted))]
         if np.bincount(data.codes[rows], minlength=2).all():
             return data.fit(model, rows)
@@ -294,7 +294,7 @@ def _moments(probabilities: Iterable[Array]) -> _Moments:
 
 
 def _by_delta_rule(sd: Array, p: Array) -> Array:
-    """The standard deviation of logit(p) to first order: sd / (p(1−p)); 0 where sd is."""
+    """The standard deviation of logit(p) to first order: sd / (p(1−p)), and 0 where sd is 0."""
     slope = p * (1.0 - p)
     usable = slope > 0.0
     ratio = np.divide(sd, slope, out=np.full(len(p), np.inf), where=usable)

@@ -40,7 +40,7 @@ class TrainingMatrix:
 
 @dataclass
 class Growth:
-    """Rounds grown on some rows. Other rows, if any, are taken through them."""
+    """Rounds of trees grown on some rows, and applied to the rows ``held``, if there are any."""
 
     rows: TrainingMatrix
     options: TreeOptions
@@ -52,7 +52,7 @@ class Growth:
         self.gains = np.zeros(self.rows.matrix.shape[1])
 
     def go_on(self) -> bool:
-        """One more round; False, and nothing changed, where no tree finds anything to split."""
+        """Grow one more round; False, with nothing changed, if no tree finds anything to split."""
         rows = self.rows
         grown = grow(rows.matrix, rows.positive, rows.weight, rows.nominal, self.options)
         if not len(grown.trees):
@@ -70,7 +70,7 @@ class Growth:
 
 
 def best_factor(z: Array, positive: Array, weight: Array) -> float:
-    """The factor of least log loss on logits z, drawn to 1 as by a row or so; from 0.1 to 10."""
+    """The factor on logits z of least log loss, from 0.1 to 10; a weak prior draws it to 1."""
     one = np.ones(1)
     n1 = weight * positive
     problem = LogisticProblem(lambda part: z[None, part], weight - n1, n1, Prior(one, one))
@@ -87,10 +87,10 @@ class HeldOutRounds:
     losses : tuple of float
         The mean log loss after 0, 1, 2 … rounds.
     best : int
-        The number of rounds of the least of them.
+        The number of rounds with the least loss, or the number that was asked for.
     logits : array of shape (m,)
-        What each row would get, if the number of rounds were chosen without it and the other rows
-        of its part: so the choice does not flatter the result.
+        The logit of each row, after the number of rounds that is best for the rows outside its
+        part. So the choice does not flatter the result.
     """
 
     losses: tuple[float, ...]

@@ -25,7 +25,7 @@ __all__ = ["MOST_ROUNDS", "STEEPEST", "TreeRounds", "matrix_of"]
 
 Array = NDArray[np.float64]
 
-#: what a file may hold: rounds, and the factor of a round (or one over it)
+#: the most rounds, and the largest factor of a round; the smallest is one over it
 MOST_ROUNDS, STEEPEST = 100, 10.0
 #: rows that are evaluated together
 BLOCK = 65_536
@@ -57,7 +57,7 @@ class TreeRounds(Rule):
     start : Map
         From the score to a probability. Without rounds this is the whole rule.
     schema : Schema
-        The attributes of rows; of categories only those that a tree names.
+        The attributes of rows, with only those categories that a tree names.
     trees : SmallTrees
         Those of all rounds. Their columns are the attributes, then the logit z of the round.
     sizes : tuple of int
@@ -144,7 +144,7 @@ class TreeRounds(Rule):
         return known, known.arrange(table)
 
     def widened(self, coded: CodedRows) -> CodedRows:
-        """The rows with those columns again that no tree looks at, all of them missing."""
+        """The rows with the columns put back that no tree looks at, all values missing."""
         n, whole = len(coded), self.schema.nominal
         used = np.zeros(len(self.schema), dtype=bool)
         used[[j for j in self.trees.used if j < len(used)]] = True
@@ -164,7 +164,7 @@ class TreeRounds(Rule):
         return np.asarray(sigmoid(self.corrected(matrix)))
 
     def corrected(self, matrix: Array) -> Array:
-        """The logit after all rounds. The last column is that before, and is overwritten."""
+        """The logit after all rounds. The last column is the logit before; it is overwritten."""
         last = 0
         for size, factor in zip(self.sizes, self.factors.tolist(), strict=True):
             first, last = last, last + size
@@ -209,7 +209,7 @@ class TreeRounds(Rule):
 
 
 def _pruned(schema: Schema, trees: SmallTrees) -> tuple[Schema, SmallTrees]:
-    """Only the categories that a tree names: all others go the same way as missing ones."""
+    """With only the categories that a tree names: all others go the same way as missing ones."""
     named: dict[int, set[int]] = {}
     for column, subset in zip(trees.column.tolist(), trees.subset.tolist(), strict=True):
         if subset >= 0:

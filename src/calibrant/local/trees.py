@@ -18,9 +18,9 @@ __all__ = ["LARGEST_LEAF", "MOST_LEAVES", "MOST_SPLITS", "SmallTrees", "TreeLayo
 Array = NDArray[np.float64]
 Index = NDArray[np.int32]
 
-#: from so many rows on, a compiled kernel takes them through the trees
+#: from this many rows on, a compiled kernel evaluates the trees
 MANY_ROWS = 5000
-#: what a file may hold
+#: the limits of what a file may hold
 LARGEST_LEAF, MOST_SPLITS, MOST_LEAVES = 100.0, 1_000_000, 256
 #: the fields of a file, and the kind of their numbers
 WHOLE = ("column", "left", "right", "subset", "roots")
@@ -34,7 +34,7 @@ _EACH = ("left", "right", "column", "threshold", "missing_left", "subset")
 class TreeLayout(NamedTuple):
     """The splits of each tree one after the other, as `calibrant.kernels.trees` takes them.
 
-    A tree that is one leaf has a split whose sides are the same.
+    A tree that is a single leaf has a split with this leaf on both sides.
     """
 
     starts: Index
@@ -65,7 +65,7 @@ class SmallTrees(Frozen):
     threshold : array of shape (splits,)
         Numbers up to this go left.
     missing_left : bool array of shape (splits,)
-        Where missing numbers go.
+        Whether missing numbers go left.
     subset : int32 array of shape (splits,)
         −1 for a split of numbers; else which of ``sets`` goes left. All other categories go right,
         and so do missing ones.
@@ -174,7 +174,7 @@ class SmallTrees(Frozen):
 
 
 def sum_of_leaves(layout: TreeLayout, matrix: Array) -> Array:
-    """The sum of what the trees give to each row; numbers and category codes, NaN for missing.
+    """The sum of the leaves that each row gets. A row has numbers and category codes, or NaN.
 
     Many rows go through a compiled kernel, fastest where a column lies in one piece. Both ways add
     the leaves tree after tree, so the result is the same to the bit.
@@ -270,7 +270,7 @@ def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
         raise InputError("the file is damaged: the sizes of its trees do not fit together.")
     ends = np.concatenate((trees.left, trees.right, trees.roots))
     after = np.concatenate((np.arange(splits), np.arange(splits), np.full(len(trees), -1)))
-    later = (ends < 0) | (ends > after)  # so that every way ends
+    later = (ends < 0) | (ends > after)  # so that every path ends
     if not ((ends >= -leaves) & (ends < splits) & later).all():
         raise InputError("the file is damaged: its trees lead nowhere.")
     if (np.bincount(ends[ends >= 0], minlength=splits) != 1).any():
@@ -293,7 +293,7 @@ def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:
 
 
 def _check_sizes(trees: SmallTrees) -> None:
-    """Refuse trees larger than any that is grown. Each split follows one other, an earlier one."""
+    """Refuse trees larger than any that is grown; parents come before their children."""
     owner = np.zeros(len(trees.column), dtype=np.intp)
     for tree, root in enumerate(trees.roots.tolist()):
         if root >= 0:

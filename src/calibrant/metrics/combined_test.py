@@ -13,8 +13,9 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.metrics.arguments import check_whole, read_generator, read_table
 from calibrant.metrics.binned import group_starts
 from calibrant.metrics.cox import score_directions
+from calibrant.metrics.cumulative import redrawn_residuals
 from calibrant.metrics.goodness import RiskGroups
-from calibrant.metrics.redrawn_labels import EXACT, CellRows, redraw, redrawn_cells
+from calibrant.metrics.redrawn_labels import EXACT, CellRows, redraw
 from calibrant.metrics.weighted_cells import (
     deviation,
     impossible,
@@ -217,13 +218,9 @@ def _redrawn(
     table: ScoreTable, look: _Look, replicates: int, random: np.random.Generator
 ) -> Iterator[Array]:
     """Σ w(y* − p) of each run, some redrawings at a time."""
-    rows = CellRows.of(table)
     if len(look.starts) < len(table):
-        yield redraw(rows, look.starts, replicates, random)
-        return
-    expected = rows.moment(1) * rows.p
-    for drawn in redrawn_cells(rows, replicates, random):
-        yield drawn - expected
+        return iter([redraw(CellRows.of(table), look.starts, replicates, random)])
+    return redrawn_residuals(table, replicates, random)
 
 
 def _ranked(values: Array) -> Array:

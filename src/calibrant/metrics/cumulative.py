@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from calibrant.metrics.redrawn_labels import EXACT, CellRows, redrawn_cells, sha
 from calibrant.metrics.weighted_cells import deviation, impossible, residuals, table_for_test
 from calibrant.result_tables import Readable
 
-__all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond"]
+__all__ = ["ECCE", "ecce", "maximum_beyond", "range_beyond", "redrawn_residuals"]
 
 Array = NDArray[np.float64]
 
@@ -168,10 +169,18 @@ def _redrawn(
     table: ScoreTable, replicates: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
     """Range and maximum of each redrawing."""
+    found = [_reaches(left) for left in redrawn_residuals(table, replicates, random)]
+    return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
+
+
+def redrawn_residuals(
+    table: ScoreTable, replicates: int, random: np.random.Generator
+) -> Iterator[Array]:
+    """Σ w(y* − p) of each cell, y* ~ Bernoulli(p), some redrawings at a time."""
     rows = CellRows.of(table)
     expected = rows.moment(1) * rows.p
-    found = [_reaches(drawn - expected) for drawn in redrawn_cells(rows, replicates, random)]
-    return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
+    for drawn in redrawn_cells(rows, replicates, random):
+        yield drawn - expected
 
 
 def _ratio(value: float, sigma: float) -> float:

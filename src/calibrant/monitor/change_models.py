@@ -40,11 +40,11 @@ PRIOR = 0.01
 #: the number of knots of the common curve: the least, the most, and how it grows with the rows of
 #: the rarer class
 FEWEST, MOST, GROWTH = 3, 40, 2.0
-#: scores further from the median than this are drawn in; the unit is the width of the middle half
+#: scores further from the median than this many interquartile ranges are drawn in
 FAR = 2.0
 #: knots are further apart than this share of the range
 APART = 1e-3
-#: a direction is left out if the others leave it less than this share of its information
+#: a direction is left out if it has less than this share of its information for itself
 INDEPENDENT = 1e-6
 
 
@@ -128,17 +128,17 @@ def _spline(z: Array, weight: Array, wanted: int) -> Array:
     """The columns of a cubic spline with so many knots, fewer if they would be too close."""
     x = _coordinate(z, weight)
     low, high = float(x[0]), float(x[-1])
-    if high - low < 1.0:  # all scores are equal, up to rounding: others span 2 at least
+    if high - low < 1.0:  # all scores are equal up to rounding; else the range is at least 2
         return np.ones((1, len(z)))
     knots = quantile_knots(x, weight, wanted, (low, high), APART)
     return spline_basis(x, weight, knots).columns
 
 
 def _coordinate(z: Array, weight: Array) -> Array:
-    """z with mean 0 and deviation 1. Far from most rows it grows like a logarithm only."""
+    """z with mean 0 and deviation 1. Far from most rows it grows only like a logarithm."""
     low, middle, high = quantiles(z, weight, np.array([0.25, 0.5, 0.75])).tolist()
     deviation = _moments(z, weight)[1]
-    least = 1e-9 * max(abs(low), abs(high))  # what is closer may be rounding
+    least = 1e-9 * max(abs(low), abs(high))  # smaller distances may be rounding
     scale = max(FAR * (high - low), least) if high > low else deviation
     x = np.arcsinh((z - middle) / scale)
     mean, deviation = _moments(x, weight)
@@ -232,7 +232,7 @@ def _share(weight: Array) -> Array:
 
 
 def climb(cells: ComparedCells, first: ChangeFit, steps: list[Array]) -> list[Outcome]:
-    """Test each step against the model before it. The first of these has no change.
+    """Test each step against the model before it. The first of these models has no change.
 
     The tests end before a step that cannot be told from the terms before it.
     """
@@ -281,8 +281,7 @@ def c_alpha(
 
 
 def _apart(cells: ComparedCells, p: Array, columns: Array, tested: Array) -> tuple[Array, Array]:
-    """What is left of the tested terms once the columns are taken out; the root of the terms'
-    information."""
+    """The tested terms once the columns are taken out, and the root of the terms' information."""
     weight = cells.information(p)
     size = np.sqrt(np.maximum((tested * tested) @ weight, np.finfo(float).tiny))
     beside = np.linalg.solve(_information(cells, columns, p), (columns * weight) @ tested.T)

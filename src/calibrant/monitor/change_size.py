@@ -36,9 +36,8 @@ def remedies_of(
     """What each remedy saves and leaves. Each is fitted to the new table, from the reference on.
 
     What it saves is the fall of the mean log loss. Fitting to these rows makes that look better
-    than it is, by tr J⁻¹V per unit of weight (half in these rows, half in others): this is taken
-    off. What it leaves is the root mean square distance from the model with all terms, without
-    what chance adds to it.
+    than it will be on others, by tr J⁻¹V in all. This is taken off. What it leaves is the root mean
+    square distance from the model with all terms, without what chance adds to it.
     """
     alone = cells.only_new(reference)
     columns = np.concatenate([step[:, cells.new > 0.0] for step in steps[: len(outcomes)]])

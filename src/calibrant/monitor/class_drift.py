@@ -17,7 +17,7 @@ from calibrant.metrics.multiplicity import holm_adjusted
 from calibrant.metrics.probability_matrix import class_table
 from calibrant.monitor.drift_check import check_drift
 from calibrant.monitor.drift_value import Drift
-from calibrant.monitor.drift_words import shown_p
+from calibrant.monitor.drift_words import shown_p, sure_p
 from calibrant.result_tables import PrintsAsTable, ResultTable, TableColumn, TableRow, json_ready
 
 __all__ = ["ClassDrift", "check_class_drift"]
@@ -68,8 +68,7 @@ class ClassDrift(PrintsAsTable, Frozen):
 
     def _changes(self) -> tuple[str, str]:
         k, changed = len(self.classes), self.found
-        least = shown_p(min(self.adjusted))
-        smallest = f"smallest p {'' if least.startswith('<') else '= '}{least}, by Holm's step-down"
+        smallest = f"smallest {sure_p(min(self.adjusted))}, by Holm's step-down"
         if not changed:
             return (
                 f"No change was found in any of the {k} classes ({smallest}): what differs is "
@@ -108,7 +107,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         return ResultTable(columns, [TableRow(self._cells(*row)) for row in rows], below)
 
     def _notes(self) -> list[str]:
-        """What is to be said of some classes, or of all alike; the advice is for one score."""
+        """Notes on some classes or on all; only first sentences, as the rest is for one score."""
         pairs = zip(self.classes, self.drifts, strict=True)
         said: dict[str, list[str]] = {}
         for label, drift in pairs:
@@ -127,7 +126,7 @@ class ClassDrift(PrintsAsTable, Frozen):
         return (str(label), *rates, shift, shown_p(drift.p_value), shown_p(p), changed)
 
 
-#: what a recommendation for one class says of it
+#: what kind of change a recommendation for one class stands for
 _CHANGES = {
     "none": "too small to matter",
     "intercept": "a shift",
@@ -169,9 +168,9 @@ def check_class_drift(
 
     Notes
     -----
-    If the calibrator is right, class c comes with probability p_c among rows of any p_c, however
-    the scores move. So `check_drift` compares the p_c of each class with how often that class came.
-    The calibrator has an error of its own, which is known from the weight of the class in its fit.
+    If the calibrator is right, class c comes in a share p_c of the rows with this p_c, however the
+    scores move. So `check_drift` compares the p_c of each class with how often that class came. The
+    calibrator has an error of its own, which is known from the weight of the class in its fit.
     Holm's step-down holds ``level`` for all classes together, however they depend on each other.
     Old rows are no reference here: what one column means depends on the others, so that scores
     which only moved would raise an alarm. O(n log n) for each class.
@@ -224,13 +223,13 @@ def check_class_drift(
 
 
 def _reference(fitted: Fitted, column: int) -> Fitted:
-    """One class's probability as it is, with what the calibrator has seen of that class."""
+    """A calibrator that keeps one class's probability, with the facts of the fit of that class."""
     facts = fitted.provenance
     known = {name: facts[name] for name in ("weight", "effective_size") if name in facts}
     classes = facts.get("class_weights")
     if isinstance(classes, tuple) and len(classes) == len(fitted.classes):
         known["positive_weight"] = classes[column]
-    # each class against the rest by an isotonic map: it is tested as one
+    # where each class has an isotonic map against the rest, it is tested as one
     told = f"{facts.get('chosen', '')} {fitted.params.get('calibrator', '')}".lower()
     method = "Isotonic" if "isotonic" in told else fitted.method
     return Fitted(Identity(), (0, 1), 1, method, {}, known)

@@ -17,6 +17,7 @@ from calibrant.losses import logit
 from calibrant.maps import Map
 from calibrant.maps.checks import in_blocks
 from calibrant.metrics.weighted_cells import NOT_WHOLE
+from calibrant.monitor.probability_input import effective_size
 from calibrant.result_tables import shown_percent
 
 __all__ = ["SPREADS", "Group", "against_map", "side_by_side", "through"]
@@ -191,16 +192,10 @@ def _importance(table: ScoreTable) -> tuple[float, tuple[Array, Array]]:
     A part without rows of a class gets the figure of the whole class. A class without rows gets
     that of all rows.
     """
-    size = table.effective_size
-    if not 0.0 < size < np.inf:
-        raise InputError(
-            "weights must be of a size whose squares are floats, but the sum of those that came is "
-            f"{table.total:.3g}. Rescale them: their scale plays no part."
-        )
+    usual = table.total / effective_size(table)
     upto = np.cumsum(table.weight)
     count = int(np.clip(table.rarest / CASES, 1, PARTS))
     part = np.minimum(upto / upto[-1] * count, count - 1).astype(np.intp)
-    usual = table.total / size
     spreads = (
         _spread(table.negative, table.negative_sq, part, usual),
         _spread(table.positive, table.positive_sq, part, usual),

@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 TESTS = ("intercept", "slope", "shape")
 #: rows of the rarer class that each table must have for a test of the slope, and of the shape
 SLOPE_CASES, SHAPE_CASES = 5.0, 10.0
-#: scores of which a square is a float
+#: the largest score; its square is still a float
 LARGEST = 1e100
 
 
@@ -91,8 +91,8 @@ def check_drift(
     1 − (1 − level)^⅓ makes ``level`` together. The highest test that finds something says what to
     do. Intercept and slope are Cox's [2]_, the ladder of remedies is that of Davis et al. [3]_.
 
-    The level is that of one check. Of n independent checks at least one raises a false alarm with
-    probability 1 − (1 − level)ⁿ: 79 % for 30 checks at 0.05. So give each of them level/n, and only
+    The level is that of one check. With n independent checks, the chance of at least one false
+    alarm is 1 − (1 − level)ⁿ: 79 % for 30 checks at 0.05. So give each of them level/n, and only
     rows that came since the last one; or use `Monitor`.
 
     Only scores within the range of both tables are compared. The slope is tested if the rarer class
@@ -102,11 +102,11 @@ def check_drift(
     of separable data finite.
 
     A calibrator as the reference was itself fitted to rows. So variances are multiplied by
-    1 + n_new/n_fit, where n is size·rate·(1 − rate), if its provenance has these figures; if the
-    last update had fewer rows, those of the update. A bare map is taken as exact. Rows to which the
-    map gives exactly 0 or 1 are left out. If the calibrator was fitted on probabilities, scores
-    outside [0, 1] are refused. An isotonic map follows the rows of its fit too closely: against it
-    only the intercept is tested.
+    1 + n_new/n_fit, where n is size·rate·(1 − rate). The provenance has these figures: those of the
+    fit count, or those of the last update if it had fewer rows. Without them, as with a bare map,
+    the reference is taken as exact. Rows to which the map gives exactly 0 or 1 are left out. If the
+    calibrator was fitted on probabilities, scores outside [0, 1] are refused. An isotonic map
+    follows the rows of its fit too closely: against it only the intercept is tested.
 
     Tables of more than 2,000 scores are pooled to that many cells. Costs O(m log m) for m scores,
     and O(cells·knots²) for each of a few dozen Newton steps.
@@ -147,7 +147,7 @@ def check_drift(
 
 
 class _Options(NamedTuple):
-    """The options."""
+    """The options of `check_drift`, checked."""
 
     level: float
     least: float
@@ -271,7 +271,7 @@ def _drift(cells: ComparedCells, cases: float, known: _Context, asked: _Options)
 def _recommended(
     tests: tuple[DriftTest, ...], remedies: tuple[Remedy, ...], asked: _Options
 ) -> str:
-    """The remedy for the highest step that was found, or the first that leaves less than asked."""
+    """The remedy for the highest step found, or the first one that leaves less than ``least``."""
     each = -math.expm1(math.log1p(-asked.level) / len(TESTS))
     highest = max((at for at, test in enumerate(tests, start=1) if test.p_value <= each), default=0)
     for remedy in remedies[:highest]:

@@ -41,8 +41,11 @@ class Remedy(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Shares of positives: in the reference (None if not known); expected in the new table, if only
-    its scores had changed; and found there."""
+    """Shares of positives.
+
+    ``reference`` is that of the reference (None if not known), ``expected`` what the new table
+    would have if only its scores had changed, and ``new`` what it has.
+    """
 
     reference: float | None
     expected: float
@@ -67,8 +70,8 @@ class Drift(Frozen):
     shift, shift_error : float
         What was added to the logit if nothing else changed, and its standard error.
     line : (float, float)
-        What was added to the logit if a line was: a + b·z, with z the logit of what was compared
-        (the score itself on the raw scale). b is 0 where the slope could not be told.
+        What was added to the logit if the change is a line: a + b·z. Here z is the logit of what
+        was compared (on the raw scale the score itself). b is 0 if the slope was not tested.
     rates : Rates
     distance : float, or None
         How far the scores themselves moved: the largest difference of the two distribution
@@ -125,11 +128,11 @@ class Drift(Frozen):
         return self.remedies[0].leaves
 
     def update(self, calibrator: Any) -> Fitted:
-        """The calibrator with what is recommended done to it: ``"intercept"`` or ``"refit"``.
+        """The calibrator, changed as recommended: by ``"intercept"`` or ``"refit"``.
 
-        Its map is followed by σ(a + b·logit p). A sigmoid of a line, or a map of steps, changes its
-        own numbers instead, and a step that an earlier update added is changed, too. So a
-        calibrator does not grow with its updates. It is saved and exported like any other.
+        Its map is followed by σ(a + b·logit p). If the map is a sigmoid of a line, a map of steps,
+        or ends in an earlier update, its own numbers are changed instead. So a calibrator does not
+        grow with its updates. It is saved and exported like any other.
 
         Parameters
         ----------

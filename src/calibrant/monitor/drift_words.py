@@ -8,14 +8,14 @@ from calibrant.metrics.first_look import LabelNames
 from calibrant.monitor.drift_value import Drift
 from calibrant.result_tables import aligned, shown_percent, shown_value
 
-__all__ = ["facts", "in_words", "shown_p", "table_of"]
+__all__ = ["facts", "in_words", "shown_p", "sure_p", "table_of"]
 
 HEAD = ("what changes", "statistic", "df", "p-value", "remedy", "saves (nats/row)", "leaves (RMS)")
 LEFT = ("what changes", "remedy")
 
 
 def table_of(drift: Drift) -> list[str]:
-    """The lines of the table: a test and the remedy for what it finds on each."""
+    """The lines of the table, each with a test and the remedy for what it finds."""
     rows = [HEAD, ("nothing", "", "", "", *_remedy(drift, 0))]
     for place, test in enumerate(drift.tests, start=1):
         figures = (f"{test.statistic:.2f}", str(test.df), shown_p(test.p_value))
@@ -37,10 +37,19 @@ def shown_p(p: float) -> str:
     return "< 1e-16" if p < 1e-16 else f"{p:.2g}"
 
 
+def sure_p(p: float) -> str:
+    """A p-value as it stands in a sentence.
+
+    >>> sure_p(0.0312), sure_p(1e-40)
+    ('p = 0.031', 'p < 1e-16')
+    """
+    shown = shown_p(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
 def _sure(drift: Drift) -> str:
     """The overall p-value in a sentence."""
-    shown = shown_p(drift.p_value)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+    return sure_p(drift.p_value)
 
 
 def facts(drift: Drift) -> list[str]:

@@ -27,9 +27,9 @@ Array = NDArray[np.float64]
 
 #: how much an alternative adds to the log-odds
 SHIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)
-#: and by what it multiplies their distance from the centre
+#: by what an alternative multiplies the distance of the log-odds from the centre
 SLOPES = (0.5, 0.7, 0.85, 1.2, 1.5, 2.0)
-#: so many parts at either end of the scale are also watched together
+#: this many parts at each end of the scale are also watched together
 TAILS = (2, 3, 5)
 #: shares of the first 1: changes of all rows alike, of the slope (with or without a shift), of
 #: one part of the scale
@@ -146,8 +146,8 @@ def _log_factors(
 def share_of_start(batch: int) -> float:
     """The share of the first 1 that is set aside for alternatives that begin with a batch.
 
-    1/((t + 1)·ln²(t + 1)), scaled to a sum of 1 over all t ≥ 1: half goes to the first batch, and
-    what the thousandth gets costs no more than 13 in ln(wealth).
+    It is 1/((t + 1)·ln²(t + 1)), scaled to a sum of 1 over all t ≥ 1. Half goes to the first batch.
+    The thousandth starts with so little that it costs no more than 13 in ln(wealth).
 
     >>> round(share_of_start(1), 3), round(sum(map(share_of_start, range(1, 10_000))), 3)
     (0.493, 0.949)
@@ -164,9 +164,9 @@ class Evidence:
     wealth : array
         ln of the wealth of each alternative, whenever it began.
     best : array
-        The same for the one beginning that won most, without the alternative's own share.
+        ln of the wealth of the one beginning that won most, without the alternative's own share.
     since : array of int
-        That beginning: the number of a batch, from 1 on.
+        The number of the batch, from 1 on, with which that one began.
     waiting : float
         What is left of the first 1 for later beginnings.
     batches : int

@@ -21,7 +21,7 @@ FACTS = ("weight", "positive_weight", "effective_size")
 
 
 def follows_its_rows(fitted: Fitted) -> bool:
-    """Whether the map is isotonic: its steps are further apart than the truth is."""
+    """Whether the map is isotonic: its steps are further apart than the true probabilities."""
     chosen = str(fitted.provenance.get("chosen", fitted.method))
     return chosen.lower() == "isotonic"
 
@@ -46,5 +46,5 @@ def learned_from(facts: Mapping[str, Any]) -> float | None:
 
 
 def known_count(value: Any) -> float | None:
-    """A number of rows, as far as a file can be trusted to hold one."""
+    """A number above 0; None for anything else that a file may hold."""
     return float(value) if Number(0.0, open=True).allows(value) else None

@@ -26,9 +26,9 @@ __all__ = ["GradeChecks", "GradeRow", "MasterScale"]
 
 Array = NDArray[np.float64]
 
-#: how many grades are shown by letters; others have numbers
+#: names of grades; if there are more grades than letters, they have numbers
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#: probabilities that the default grades run between
+#: the first and the last boundary of the default grades
 DEFAULT_RANGE = (0.0003, 0.3)
 
 
@@ -42,8 +42,8 @@ class MasterScale(PrintsAsTable, Frozen):
         Probabilities, ascending: a probability at a boundary belongs to the grade above it.
     names : tuple of g texts
     scores : array of shape (g − 1,), or None
-        The same boundaries on the scale of the score, if a calibrator came: scores from a boundary
-        on (of a falling map: up to it) belong to the grade above.
+        The same boundaries on the scale of the score, if a calibrator came. A score at or above a
+        boundary (if the map falls: at or below it) belongs to the grade above.
     """
 
     boundaries: Array
@@ -69,18 +69,19 @@ class MasterScale(PrintsAsTable, Frozen):
         Parameters
         ----------
         calibrator : fitted calibrator, Fitted or Map, optional
-            Of one score, rising or falling throughout: then boundaries on its scores are given.
+            One of a single score that rises or falls throughout. With it, the scale also has its
+            boundaries as scores.
         grades : int, default=10
-            How many, equally wide in the log-odds between 0.03 % and 30 %.
+            How many grades. The boundaries are equally spaced in log-odds from 0.03 % to 30 %.
         boundaries : sequence of probabilities, ascending, optional
-            In place of ``grades``: g − 1 of them make g grades.
+            In place of ``grades``: g − 1 boundaries make g grades.
         names : sequence of texts, optional
             By default A, B, C, …, the least risk first.
 
         Notes
         -----
-        Boundaries on scores are exact (`Fitted.score_at`); ±∞ where the calibrator's probabilities
-        do not get there. O(g).
+        Boundaries as scores are exact (`Fitted.score_at`). They are ±∞ where the calibrator's
+        probabilities do not reach the boundary. O(g).
 
         Examples
         --------
@@ -127,13 +128,13 @@ class MasterScale(PrintsAsTable, Frozen):
 
         Notes
         -----
-        Jeffreys's test, as supervisors use it: with d of n rows positive, the chance that the true
-        rate is at most the mean prediction, under Beta(d + ½, n − d + ½). Small: the prediction is
-        too low. The binomial test beside it is the chance of d or more positives at the mean
-        prediction. Both are one-sided, and Holm's step-down over the grades makes the chance of
-        any false one ``level`` at most for the binomial test; Jeffreys's may exceed that a little
-        where few positives are expected. Rows must be independent: defaults that come together
-        (a bad year) make both tests too bold.
+        Jeffreys's test is the one that supervisors use. With d of n rows positive, its p-value is
+        the chance, under Beta(d + ½, n − d + ½), that the true rate is at most the mean prediction.
+        If it is small, the prediction is too low. The p-value of the binomial test is the chance of
+        d or more positives at the mean prediction. Both are one-sided and corrected by Holm's
+        step-down over the grades. For the binomial test, the chance of any false call is then at
+        most ``level``; for Jeffreys's it may be a little more if few positives are expected. Rows
+        must be independent: defaults that come together (a bad year) cause false calls in both.
 
         References
         ----------
@@ -195,8 +196,8 @@ class GradeRow:
 class GradeChecks(PrintsAsTable, Frozen):
     """The result of `MasterScale.check`: a row for each grade.
 
-    ``too_low`` and ``too_high`` are the names of grades whose prediction is called that: never too
-    low where no positive came, nor too high where all were positive, whatever the p-value.
+    ``too_low`` and ``too_high`` are the names of the grades whose prediction is found so. A grade
+    without positives is never called too low, and one of positives only never too high.
     """
 
     scale: MasterScale
@@ -252,7 +253,7 @@ def _rows(scale: MasterScale, table: ScoreTable) -> list[GradeRow]:
     high = np.ones(count)
     high[at] = 1.0 - low[at]
     exact = np.ones(count)
-    some = np.flatnonzero(d > 0)  # without a positive, none or more is certain
+    some = np.flatnonzero(d > 0)  # without a positive the p-value is 1
     exact[some] = betainc(d[some], n[some] - d[some] + 1.0, predicted[some])
     adjusted = []
     for values in (low, exact, high):

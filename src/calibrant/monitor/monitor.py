@@ -62,16 +62,16 @@ class Monitor:
     -----
     The claim is E[y | p, the past] = p, to within ``least``. Some 200 alternatives bet against it:
     shifts and turns of all log-odds, and shifts in parts of the scale. One that says q instead of p
-    has its stake multiplied by q/p or (1 − q)/(1 − p). Each also begins anew with every batch. If
-    the claim is true, their mean is a martingale. So the chance that it ever reaches 1/alpha is at
-    most alpha [1]_ [2]_, whatever the sizes of batches and the order of rows. Labels may come
-    late, in any order, if each row comes once. ``since`` is where the bet that won most began. A
-    row counts by its share of the heaviest weight so far.
+    has its stake multiplied by q/p where the event came, by (1 − q)/(1 − p) where not. Each begins
+    anew with every batch. If the claim is true, their mean wealth is a martingale. So the chance
+    that it ever reaches 1/alpha is at most alpha [1]_ [2]_, whatever the sizes of batches and the
+    order of rows. Labels may come late, in any order, if each row comes once. ``since`` is where
+    the bet that won most began. A row counts by its share of the heaviest weight so far.
 
     With old rows as the reference, half of alpha is the chance that their band [3]_ misses the
     curve. Segments get half of the evidence. One has an alarm of its own if its share of that is
-    enough by itself (Holm's bound). A batch that came before is refused if it has ten different
-    probabilities. O(D) for D probabilities of a batch; the state is a file of some ten kilobytes.
+    enough by itself (Holm's bound). A batch that came before is refused, if it has ten different
+    probabilities or more. O(D) for D probabilities of a batch; the state is a file of some 10 kB.
 
     References
     ----------
@@ -168,7 +168,7 @@ class Monitor:
         segments : array-like of shape (n,)
             With ``by_segment=True``: which segment each row is in.
         when : str, optional
-            A name for the batch, such as its day, to be said again.
+            A name for the batch, such as its day. Readings repeat it.
 
         Returns
         -------
@@ -218,7 +218,7 @@ class Monitor:
         -----
         As `update` of the rows. Where scores were put into cells, a change by less than the cells'
         error is no change. A table does not know its heaviest row: the largest √Σw² of a cell is
-        taken, which is no less.
+        taken, which is at least as much.
         """
         self._check_segments(None if segments is None else list(segments))
         given = {key: self._table(one, scores) for key, one in (segments or {}).items() if one}
@@ -232,7 +232,7 @@ class Monitor:
         return self._take(batch, known, positive)
 
     def _labels(self, classes: Any, pos_label: Any) -> tuple[tuple[Label, ...], Label]:
-        """The labels of the monitor, which those of a table must be."""
+        """The labels of the monitor; a table of other labels is refused."""
         state = self._state
         before = state.classes or (0, 1)
         positive = before[1] if state.pos_label is None else state.pos_label
@@ -317,7 +317,7 @@ class Monitor:
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Sums over time, for charts: one window a batch, older ones joined."""
+        """Sums over time, for charts: a window for each batch; older ones are joined."""
         return self._state.windows
 
     @property

@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def document_of(state: MonitorState) -> dict[str, Any]:
-    """What JSON can hold of a monitor, which is all of it."""
+    """All that a monitor knows, as values that JSON can hold."""
     watched, alarm, band = state.watched, state.alarm, state.band
     return {
         "format": FORMAT,
@@ -67,7 +67,7 @@ def _band(band: RisingBand) -> dict[str, Any]:
 
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:
-    """Plain values; null where the wealth is nothing, whose ln is −∞."""
+    """Plain values. A wealth of 0, whose ln is −∞, is null."""
     columns = {
         name: [value if math.isfinite(value) else None for value in values.tolist()]
         for name, values in (("wealth", evidence.wealth), ("best", evidence.best))

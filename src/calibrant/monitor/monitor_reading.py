@@ -30,7 +30,7 @@ class MonitorReading:
         The chance that the evidence ever gets as large as it has been, if the probabilities are
         right. It may be looked at whenever you like.
     since, since_when : int and str
-        The batch with which the likeliest change began, and when that was. 0 without a batch.
+        The batch with which the likeliest change began, and when that was. 0 before any batch.
     change : {"shift", "slope", "part"}
         What it did to the log-odds: all moved alike, were stretched or squeezed, or moved in one
         part of the scale.

@@ -1,4 +1,4 @@
-"""What a monitor knows after some batches, as a value, and what one more batch makes of it."""
+"""What a monitor knows after some batches, as a value, and how one more batch changes it."""
 
 from __future__ import annotations
 
@@ -180,13 +180,13 @@ class MonitorState:
         found = NullBounds.exactly(table.scores)
         if self.band is not None:
             found = NullBounds(*self.band.at(table.scores))
-        spare = self.least + table.error  # scores in cells are known to that
+        spare = self.least + table.error  # scores in cells are known no better than that
         return found.widened(spare) if spare else found
 
     def after(self, batch: NewRows) -> MonitorState:
         """With one more batch; a batch that came before is refused."""
         if self.weights == "counts":
-            table_for_test(batch.table, self.weights)  # refuses parts of rows
+            table_for_test(batch.table, self.weights)  # refuses weights that are not whole
         number = self.batches + 1
         mark = batch.mark
         if len(batch.table) >= TELLING:
@@ -225,16 +225,19 @@ class MonitorState:
     def _gains(
         self, table: ScoreTable, watched: Watched, alternatives: Alternatives, heaviest: float
     ) -> Array:
-        # a row's weight, as a share of the heaviest, is the power of its bet: one that was fair
-        # stays fair
+        # the factor of a bet is raised to the row's share of the heaviest weight, at most 1: so
+        # still nobody can expect to win
         negative, positive = table.negative / heaviest, table.positive / heaviest
         return batch_gains(alternatives, watched.centre, self.bounds(table), negative, positive)
 
     def _segments(
         self, batch: NewRows, watched: Watched, heaviest: float
     ) -> dict[Key, SegmentEvidence]:
-        """The evidence in each segment. Segments of the first batch share one half of it. Of the
-        rest, the j-th segment that came later gets 1/(j(j + 1))."""
+        """The evidence in each segment.
+
+        Segments of the first batch share one half of it. Of the other half, the j-th segment that
+        comes later gets 1/(j(j + 1)).
+        """
         alternatives = watched.alternatives(only_shifts=True)
         found = dict(self.segments)
         for key, table in batch.segments.items():

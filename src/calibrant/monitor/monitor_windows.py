@@ -23,7 +23,7 @@ EDGES = np.concatenate(
         [0.85, 0.9, 0.95, 0.98, 0.99, 0.997, 0.999],
     )
 )
-#: windows that are kept; the older half is joined in pairs beyond
+#: the most windows; if there are more, the older half is joined in pairs
 MOST = 120
 
 

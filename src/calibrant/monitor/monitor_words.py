@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from calibrant.monitor.drift_words import shown_p
+from calibrant.monitor.drift_words import sure_p
 
 if TYPE_CHECKING:
     from calibrant.monitor.monitor import Monitor
@@ -26,7 +26,7 @@ def in_words(
     """What was found, since when and where, and what to do; ``doer`` is what does it."""
     if not reading.since:
         return ["No rows have come yet."]
-    sure = f"p {'' if shown_p(reading.p_value).startswith('<') else '= '}{shown_p(reading.p_value)}"
+    sure = sure_p(reading.p_value)
     if reading.alarm is None:
         return [f"No alarm ({sure}): the probabilities may still be right."]
     batch, when = reading.alarm.batch, reading.alarm.when

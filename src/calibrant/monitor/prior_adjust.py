@@ -62,28 +62,28 @@ def adjust_prior(
 ) -> Any:
     """Move calibrated probabilities, or what makes them, to data with another base rate.
 
-    logit p' = logit p + logit π' − logit π, with π the rate of positives at which p is calibrated
-    and π' the one where p' is used; of several classes p'_c ∝ p_c · π'_c / π_c. It is exact if
-    only the rates differ: within each class, rows must be alike in both places.
+    logit p' = logit p + logit π' − logit π, where π is the rate of positives at which p is
+    calibrated, and π' the rate where p' is used. For several classes p'_c ∝ p_c · π'_c / π_c. This
+    is exact if only the rates differ: within each class, rows must be alike in both places.
 
     Parameters
     ----------
     calibrator_or_p : fitted calibrator, Fitted, Map, or array-like of probabilities
-        Probabilities are (n,) or (n, 1) of the positive class, or (n, k) of all classes (with
-        rates that are numbers, the second of two columns is the positive class). Of a
-        `CalibratedClassifier` pass what it predicts, or its ``to_fitted()``.
+        Probabilities are (n,) or (n, 1) of the positive class, or (n, k) of all classes. If rates
+        are numbers, the second of two columns is the positive class. For a `CalibratedClassifier`
+        pass what it predicts, or its ``to_fitted()``.
     train_rate, target_rate : number, or one for each class
-        π and π'. ``train_rate`` is, unless given, that of the rows to which the calibrator was
-        fitted, or what an earlier adjustment or update (`Drift.update`) led to; ``target_rate`` may
-        be the result of `estimate_rate` or `estimate_rates`, which knows its train_rate. They are
-        rates of ``pos_label``. For several classes they are arrays in the order of the classes, or
-        dictionaries by label; for several labels that do not exclude each other, likewise.
+        π and π', rates of ``pos_label``. By default ``train_rate`` is the rate of the rows to which
+        the calibrator was fitted, or the rate after the last adjustment or update (`Drift.update`).
+        ``target_rate`` may be the result of `estimate_rate` or `estimate_rates`, which knows its
+        train_rate. For several classes, or labels that do not exclude each other, rates are arrays
+        in the order of the classes, or dictionaries by label.
     kept : number, pair, or one for each class
         Instead of rates: the share of the negatives that was kept when the training rows were
         undersampled, or the shares of (negatives, positives), or of each class.
     positive_weight : number, or one for each label
-        Instead of rates: by what the positives were multiplied in training, such as XGBoost's
-        ``scale_pos_weight``.
+        Instead of rates: by what the weight of positives was multiplied in training, such as
+        XGBoost's ``scale_pos_weight``.
 
     Returns
     -------
@@ -93,13 +93,12 @@ def adjust_prior(
 
     Notes
     -----
-    Costs O(n) for n probabilities and O(m) for a map of m parameters. The map is of the usual
-    kinds, so that it is saved and exported as any other: an intercept or the values of steps
-    change, or a last step on the logit scale is added. Such a step takes a probability of 1, which
-    has no logit, as 1 − 2⁻⁵³; elsewhere 0 and 1 stay what they are.
-    Averages of several distributions, and codes combined other than by ``"normalize"``, have no
-    such map: adjust their probabilities. With ``"normalize"``, a row to which every column gives 0
-    keeps the uniform distribution.
+    Costs O(n) for n probabilities and O(m) for a map of m parameters. An intercept or the values of
+    steps change, or a last step on the logit scale is added. So the map is saved and exported like
+    any other. A last step takes a probability of 1, which has no logit, as 1 − 2⁻⁵³; elsewhere 0
+    and 1 stay what they are. Averages of several distributions, and codes combined other than by
+    ``"normalize"``, have no such map: adjust their probabilities. With ``"normalize"``, a row to
+    which every column gives 0 keeps the uniform distribution.
 
     References
     ----------
@@ -185,7 +184,7 @@ def known_rate(fitted: Fitted) -> Any:
             rate = _rate_of_fit(fitted.provenance, many=many)
         else:
             rate = np.asarray(last["rate"], dtype=np.float64)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):  # nothing said that is a number
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):  # there are no such numbers
         return None
     fits = rate.ndim == int(many) and bool(((rate > 0.0) & (rate < 1.0)).all())
     return rate if fits else None

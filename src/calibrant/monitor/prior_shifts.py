@@ -1,7 +1,8 @@
-"""How a shift of the prior is said, and the factors that it means.
+"""How a shift of the prior is given, and the factors that follow from it.
 
-One probability, or each of several labels: odds ↦ factor · odds. A distribution over classes:
-p_c ↦ factor_c · p_c, divided by the sum. Every refusal of a parameter is worded here.
+For one probability, or each of several labels, the odds are multiplied by a factor. For a
+distribution over classes, each p_c is multiplied by a factor of its own, and all are divided by
+their sum. Every refusal of a parameter is worded here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["GivenShift", "Shift", "Speaks", "check_rates", "read_shift", "shift_
 
 Array = NDArray[np.float64]
 
-#: what a rate, a share or a weight may be: products and ratios of them stay finite
+#: limits of rates, shares and weights, so that products and ratios of them stay finite
 SMALLEST_RATE, LARGEST_RATE = 1e-100, LARGEST
 LARGEST_WEIGHT = 1e100
 #: how far rates of classes may be from the sum 1
@@ -30,7 +31,7 @@ SUM_TOLERANCE = 1e-6
 
 
 class GivenShift(NamedTuple):
-    """The shift as the caller said it."""
+    """The shift as the caller gave it."""
 
     train_rate: Any = None
     target_rate: Any = None
@@ -40,7 +41,7 @@ class GivenShift(NamedTuple):
 
 @dataclass(frozen=True)
 class Speaks:
-    """What probabilities speak of: one class, k classes of which a row has one, or k labels."""
+    """What probabilities are about: one class, k classes (a row has one), or k labels."""
 
     columns: int = 0  # 0: one probability for each row
     distribution: bool = False
@@ -50,7 +51,7 @@ class Speaks:
 
 @dataclass(frozen=True)
 class Shift:
-    """Factors (one, or one for each column) and a record of what was said, ready for JSON."""
+    """Factors (one, or one for each column) and a record of what was given, ready for JSON."""
 
     factor: Array
     record: dict[str, Any]
@@ -67,7 +68,7 @@ def shift_classes(p: Array, factor: Array) -> Array:
 
 
 def read_shift(given: GivenShift, speaks: Speaks) -> Shift:
-    """The factors of a shift that is said in exactly one of the three ways."""
+    """The factors of a shift that is given in exactly one of the three ways."""
     ways = {
         "target_rate": given.target_rate is not None or given.train_rate is not None,
         "kept": given.kept is not None,
@@ -180,7 +181,7 @@ def check_rates(value: Any, name: str, speaks: Speaks) -> Array:
 def _numbers(
     value: Any, name: str, sizes: tuple[int, ...], labels: tuple[Any, ...] | None
 ) -> Array:
-    """A number (size 0) or an array of one of the sizes, from a mapping by label too."""
+    """A number (size 0) or an array of one of the sizes; a mapping by label will do, too."""
     if isinstance(value, Mapping):
         value = _by_label(value, name, labels)
     try:

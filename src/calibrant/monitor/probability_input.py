@@ -1,4 +1,4 @@
-"""Rows of distributions, checked."""
+"""Probabilities and weights of rows, checked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from calibrant.data.distributions import check_distributions
 from calibrant.data.score_matrix import read_score_matrix
+from calibrant.data.score_table import ScoreTable
+from calibrant.errors import InputError
 
-__all__ = ["read_distributions"]
+__all__ = ["effective_size", "read_distributions"]
 
 Array = NDArray[np.float64]
 
@@ -26,3 +28,14 @@ def read_distributions(p: Any) -> Array:
     clean = read_score_matrix(p, name="p").astype(np.float64, copy=False)
     check_distributions(clean, "p", advice=ADVICE)
     return clean
+
+
+def effective_size(table: ScoreTable) -> float:
+    """How many rows of equal weight a table is worth, (Σw)²/Σw²; refused if that is no number."""
+    size = table.effective_size
+    if not 0.0 < size < np.inf:
+        raise InputError(
+            "weights must be of a size whose squares are floats, but the sum of those that came is "
+            f"{table.total:.3g}. Rescale them: their scale plays no part."
+        )
+    return size

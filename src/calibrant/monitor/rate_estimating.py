@@ -13,7 +13,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import read_probabilities, read_weight
 from calibrant.errors import CalibrationWarning, InputError, ParameterError
 from calibrant.monitor.prior_shifts import Speaks, check_rates
-from calibrant.monitor.probability_input import read_distributions
+from calibrant.monitor.probability_input import effective_size, read_distributions
 from calibrant.monitor.rate_likelihood import (
     Classes,
     Profile,
@@ -35,22 +35,24 @@ def estimate_rate(
 ) -> RateEstimate:
     """The rate of positives among unlabelled rows, by maximum likelihood.
 
-    The rate π' that maximises Σ w·ln(π'·p/π + (1 − π')·(1 − p)/(1 − π)), where p is calibrated at
-    the rate π. It supposes that only the rates differ: within each class, rows must be alike in
-    training and here. If instead the rows are others (more old customers, say) and p stays right,
-    the mean of p is the rate, and this is not.
+    It is the rate π' that maximises Σ w·ln(π'·p/π + (1 − π')·(1 − p)/(1 − π)), if p is calibrated
+    at the rate π. It supposes that only the rates differ: within each class, rows must be alike in
+    training and here. If instead other rows come (more old customers, say) and p stays right, take
+    the mean of p: this estimate would then be wrong.
 
     Parameters
     ----------
     p : array-like of probabilities, or ScoreTable
-        Calibrated probabilities of the positive class, of new rows. Of a table, whose scores must
-        be such probabilities, the weights count, not the labels: it may be made where the data are.
+        Calibrated probabilities of the positive class, of new rows. The scores of a table must be
+        such probabilities; its weights count, its labels do not. See `score_table` for frames and
+        files of any size.
     train_rate : float
         π: the rate of positives at which p is calibrated.
     sample_weight : array-like of shape (n,), optional
         Weights ≥ 0. The interval counts the rows as (Σw)² / Σw².
     level : float, default=0.95
-        The confidence of the interval: the rates whose likelihood is not too far below the largest.
+        The confidence of the interval. It holds the rates whose likelihood is not too far below
+        the largest.
 
     Returns
     -------
@@ -64,10 +66,10 @@ def estimate_rate(
 
     Notes
     -----
-    The likelihood is concave, and its optimum the fixed point of the EM algorithm of Saerens et
-    al.; Newton's method finds it in about six passes, each O(n), where EM needs tens to thousands.
-    The rate is 0 or 1 where the likelihood is largest there. The interval does not know that p
-    itself was estimated: fit the calibrator to many more rows than are needed here.
+    The likelihood is concave, and its optimum the fixed point of the EM algorithm of Saerens et al.
+    Newton's method finds it in about six passes, each O(n), where EM needs tens to thousands. The
+    rate is 0 or 1 if the likelihood is largest there. The interval does not allow for the error of
+    p itself: fit the calibrator to many more rows than are needed here.
 
     References
     ----------
@@ -103,7 +105,7 @@ def estimate_rates(
 ) -> RateEstimates:
     """The rate of each class among unlabelled rows, by maximum likelihood.
 
-    The rates π' that maximise Σ w·ln Σ_c π'_c·p_c/π_c; all else is as with `estimate_rate`.
+    They are the rates π' that maximise Σ w·ln Σ_c π'_c·p_c/π_c; all else is as in `estimate_rate`.
 
     Parameters
     ----------
@@ -127,9 +129,9 @@ def estimate_rates(
 
     Notes
     -----
-    A round of Newton's method costs O(n·k²), and about ten are needed. An interval is where the
-    likelihood, at the best rates of all other classes, is not too far below the largest: together
-    they cost about 10·k times as much as the rates.
+    A round of Newton's method costs O(n·k²), and about ten are needed. The interval of a class
+    holds the rates whose likelihood, with the best rates of all other classes, is not too far below
+    the largest. All intervals together cost about 10·k times as much as the rates.
 
     Examples
     --------
@@ -177,12 +179,8 @@ def _rows(p: Any, sample_weight: Any) -> tuple[Array, Array, float]:
         raise InputError("sample_weight must not be given with a table, which has its own weights.")
     if not p:
         raise InputError("the table must hold at least one probability, but it is empty.")
-    if not 0.0 < p.effective_size < np.inf:
-        raise InputError(
-            "weights must be of a size whose squares are floats, but the sum of those that came is "
-            f"{p.total:.3g}. Rescale them: their scale plays no part."
-        )
-    return read_probabilities(p.scores), p.weight, p.effective_size
+    size = effective_size(p)
+    return read_probabilities(p.scores), p.weight, size
 
 
 def _weights(sample_weight: Any, n: int) -> Array:

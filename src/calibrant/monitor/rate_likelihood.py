@@ -32,8 +32,8 @@ GRADIENT, SIMPLEX_ROUNDS = 1e-13, 500
 #: classes that nobody can tell apart make the Hessian singular, so at least this share of the trace
 #: is added to its diagonal; and the factor by which that grows or shrinks
 RIDGE, MORE = 1e-13, 100.0
-#: a step must bring this share of the gain that it promises; rounding hides whether it did if the
-#: gain is below the second number; after so many such steps the search ends
+#: a step must bring this share of the gain that it promises; a gain below the second number is
+#: hidden by rounding; after the third number of such steps the search ends
 ARMIJO, HIDDEN, HIDDEN_STEPS = 1e-4, 1e-12, 3
 
 
@@ -122,7 +122,7 @@ def interval(
 
 
 def logit_of(rate: float) -> float:
-    """What `rate_at` came from."""
+    """The inverse of `rate_at`, cut to its ends."""
     return min(max(float(logit(np.array(rate))), LEAST), MOST)
 
 
@@ -157,7 +157,7 @@ def _root(function: Sloped, low: float, high: float, start: float) -> float:
         move = min(max(-value / slope, -FARTHEST), FARTHEST) if slope < 0.0 else math.nan
         if abs(move) <= CLOSE:
             return x + move
-        if not (low < x + move < high and abs(move) <= last):  # also where it is no number
+        if not (low < x + move < high and abs(move) <= last):  # also if it is NaN
             move = (low + high) / 2 - x
         last = abs(move)
         x += move
@@ -211,8 +211,10 @@ class Classes:
         return step
 
     def _along(self, t: Array, gradient: Array, step: Array) -> tuple[Array, float]:
-        """The first of ever shorter steps that brings enough of what it promises, and its length.
-        After ten of them, no step at all."""
+        """The first of ever shorter steps that brings enough of its promised gain, and its length.
+
+        If none of ten does, there is no step.
+        """
         value = self._objective(t)
         for halvings in range(10):
             length = 0.5**halvings
@@ -251,6 +253,6 @@ class Profile:
 
 
 def _inside(shares: Array) -> Array:
-    """Shares off the border: a search that starts there could not tell where it leads."""
+    """Shares moved off the border, at which a search must not start."""
     off = shares + 1e-9 * max(float(shares.sum()), 1e-9)
     return np.asarray(off / off.sum())

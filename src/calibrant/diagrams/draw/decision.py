@@ -7,27 +7,15 @@ from typing import TYPE_CHECKING, Any
 from calibrant.diagrams.decision import DecisionCurve
 from calibrant.diagrams.draw.figures import (
     BLACK,
-    BOTTOM,
-    EDGE,
     GREY,
-    LEFT,
-    PANEL,
-    ROW,
     SMALL,
-    TOP,
-    WIDTH,
-    axes_at,
-    legend_below,
     legend_inside,
-    new_figure,
     plain_ticks,
     plain_words,
     refuse_other_axes,
     set_title,
-    title_height,
-    wrapped,
 )
-from calibrant.diagrams.draw.learning import DASHES, LOOKS
+from calibrant.diagrams.draw.learning import look_of, sheet_with_legend
 from calibrant.errors import InputError, import_extra
 
 if TYPE_CHECKING:
@@ -38,8 +26,6 @@ __all__ = ["decision_diagram"]
 
 #: inches
 HEIGHT = 2.1
-#: labels of more letters do not fit beside each other
-WIDEST = 21
 #: the part of the axis below 0, where no model should be
 BELOW = 0.25
 
@@ -90,26 +76,21 @@ def decision_diagram(curve: DecisionCurve, *, ax: Any = None, title: str | None 
         legend_inside(ax)
         set_title(ax, title)
         return ax.figure  # type: ignore[no-any-return]
-    entries = len(curve.names) + 2 + (curve.level is not None)
-    wide = max(map(len, map(plain_words, curve.names))) > WIDEST
-    rows = entries if wide else -(-entries // 2)
-    below = BOTTOM + ROW * rows + 0.04
-    title = wrapped(title)
-    figure = new_figure(WIDTH, TOP + title_height(title) + HEIGHT + below)
-    panel = axes_at(figure, (LEFT, below, PANEL, HEIGHT), "decision")
-    _panel(panel, curve)
-    panel.yaxis.set_label_coords((EDGE - LEFT) / PANEL, 0.5)
-    legend_below(figure, panel.get_legend_handles_labels()[0], 1 if wide else 2)
-    set_title(panel, title)
-    return figure
+    return sheet_with_legend(
+        "decision",
+        HEIGHT,
+        lambda axes: _panel(axes, curve),
+        title,
+        entries=len(curve.names) + 2 + (curve.level is not None),
+        longest=max(map(len, map(plain_words, curve.names))),
+    )
 
 
 def _panel(ax: Axes, curve: DecisionCurve) -> None:
     x = curve.thresholds
     marker = "o" if len(x) == 1 else ""  # a line of one point would not be seen
     for number, name in enumerate(curve.names):
-        again, place = divmod(number, len(LOOKS))
-        color, dashes = LOOKS[place][0], DASHES[min(again, len(DASHES) - 1)]
+        color, _, dashes = look_of(number)
         if curve.lower is not None and curve.upper is not None:
             ends = curve.lower[number], curve.upper[number]
             ax.fill_between(x, *ends, color=color, alpha=0.18, lw=0, zorder=2)

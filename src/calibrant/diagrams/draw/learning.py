@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from calibrant.diagrams.draw.figures import (
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["learning_diagram"]
+__all__ = ["learning_diagram", "look_of", "sheet_with_legend"]
 
 #: a colour and a marker for each method; after six the lines are dashed
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), (ORANGE, "v"), (SKY, "P"))
@@ -99,21 +100,41 @@ def learning_diagram(curve: LearningCurve, *, ax: Any = None, title: str | None 
         legend_inside(ax)
         set_title(ax, title)
         return ax.figure  # type: ignore[no-any-return]
-    return _sheet(curve, title)
-
-
-def _sheet(curve: LearningCurve, title: str | None) -> Figure:
-    """The panel, and the legend below it."""
     labels = [*_labels(curve), _band(curve)]
-    entries, wide = len(labels), max(map(len, labels)) > WIDEST
+    return sheet_with_legend(
+        "learning",
+        HEIGHT,
+        lambda axes: _learning_panel(axes, curve),
+        title,
+        entries=len(labels),
+        longest=max(map(len, labels)),
+        digits=DIGITS if all(value < 0.01 for value in _seen(curve.high.ravel())) else 0.0,
+    )
+
+
+def sheet_with_legend(
+    name: str,
+    height: float,
+    draw: Callable[[Axes], None],
+    title: str | None,
+    *,
+    entries: int,
+    longest: int,
+    digits: float = 0.0,
+) -> Figure:
+    """A figure of one panel, which ``draw`` fills, with the legend below it.
+
+    ``entries`` is how many labels the legend has, and ``longest`` the letters of the longest.
+    ``digits`` is extra room, in inches, for the numbers of the y axis.
+    """
+    wide = longest > WIDEST
     rows = entries if wide else -(-entries // 2)
     below = BOTTOM + ROW * rows + 0.04
     title = wrapped(title)
-    figure = new_figure(WIDTH, TOP + title_height(title) + HEIGHT + below)
-    digits = DIGITS if all(value < 0.01 for value in _seen(curve.high.ravel())) else 0.0
+    figure = new_figure(WIDTH, TOP + title_height(title) + height + below)
     left, side = LEFT + digits, PANEL - digits
-    panel = axes_at(figure, (left, below, side, HEIGHT), "learning")
-    _learning_panel(panel, curve)
+    panel = axes_at(figure, (left, below, side, height), name)
+    draw(panel)
     panel.yaxis.set_label_coords((EDGE - left) / side, 0.5)
     legend_below(figure, panel.get_legend_handles_labels()[0], 1 if wide else 2)
     set_title(panel, title)
@@ -161,7 +182,12 @@ def _look(number: int) -> tuple[str, str, str]:
     """Colour, marker and dashes of a method; the first is the scores as they came."""
     if number == 0:
         return GREY, "", "--"
-    again, place = divmod(number - 1, len(LOOKS))
+    return look_of(number - 1)
+
+
+def look_of(number: int) -> tuple[str, str, str]:
+    """Colour, marker and dashes of one of several lines; colours come again after the last."""
+    again, place = divmod(number, len(LOOKS))
     color, marker = LOOKS[place]
     return color, marker, DASHES[min(again, len(DASHES) - 1)]
 

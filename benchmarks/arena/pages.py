@@ -16,7 +16,9 @@ from benchmarks.arena.standings import KINDS
 from benchmarks.harness import RESULTS, setting
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-QUOTING = (ROOT / "docs" / "evidence" / "arena.md", ROOT / "README.md")
+QUOTING = (
+    ROOT / "docs" / "evidence" / "arena.md", ROOT / "docs" / "index.md", ROOT / "README.md",
+)  # fmt: skip
 PACKAGES = (
     "calibrant", "numpy", "scipy", "scikit-learn", "probcal", "betacal", "venn-abers",
     "splinecalib", "netcal", "probmetrics", "dirichletcal", "MCGrad", "lightgbm", "xgboost-cpu",
@@ -165,6 +167,21 @@ def words(results: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def in_short(results: pd.DataFrame) -> str:
+    """Ours beside the best other, in log loss, a sentence for each kind of task."""
+    said = []
+    for kind in standings.kinds(results):
+        frame = standings.standing(results, kind, MEASURES[0])
+        ours = frame.loc[OURS]
+        best = frame.drop([OURS, NOTHING], errors="ignore").iloc[0]
+        said.append(
+            f"With {KINDS[kind]} its win rate is {ours['win rate']:.2f} ({best.name}, the best of "
+            f"the others: {best['win rate']:.2f}), and it makes the log loss worse in "
+            f"{100 * ours['made worse']:.0f} % of cases ({100 * best['made worse']:.0f} %)."
+        )
+    return " ".join(said)
+
+
 def counts(results: pd.DataFrame) -> str:
     """How much the tables rest on."""
     lines = []
@@ -184,7 +201,11 @@ def counts(results: pd.DataFrame) -> str:
 
 def blocks(results: pd.DataFrame) -> dict[str, str]:
     """The parts of the pages, by the name of their marks."""
-    parts = {"table arena-counts": counts(results), "table arena-others": words(results)}
+    parts = {
+        "table arena-counts": counts(results),
+        "table arena-line": in_short(results),
+        "table arena-others": words(results),
+    }
     shorts = []
     for kind in KINDS:
         empty = kind not in standings.kinds(results)

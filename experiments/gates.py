@@ -24,6 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import t as student
+from scipy.stats import wilcoxon
 
 import calibrant as cal
 from experiments import keep, say, table
@@ -266,6 +267,10 @@ GATES: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "test at 10 %, gain above 0": lambda d: (d["test"] <= 0.1) & (d["gain 0"] > 0),
     "Cox alone at 5 %, gain above 0": lambda d: (d["cox"] <= 0.05) & (d["gain 0"] > 0),
 }
+GATE_BEFORE, GATE_TAKEN = (
+    "gain above 1 SE (the gate before)",
+    "the same at 5 %, or 1.64 SE (taken)",
+)
 TINY = 1e-9
 
 
@@ -328,6 +333,35 @@ def _real(seen_of: pd.DataFrame, losses: Array, some: pd.Series) -> str:
     return f"{win_rate(part, mine):.3f}, {mine.mean():.4f}, {100 * worse:.1f} %"
 
 
+def by_dataset(seen_of: pd.DataFrame, n: int) -> str:
+    """Mean log loss of models' scores on each dataset, and paired tests over datasets."""
+    part = seen_of[(seen_of["source"] == "real") & (seen_of["n"] == n)]
+    names = {task.name: task.entry["name"] for task in tasks(LEAST)}
+    columns = {
+        "scores": part["loss scores"],
+        "gate before": passed(part, GATE_BEFORE),
+        "default": passed(part, GATE_TAKEN),
+        **{name: part[f"loss {name}"] for name in ("BLS", "Spline", "Platt", "Beta")},
+    }
+    dataset = part["kind"].str.partition("/")[0].map(names)
+    means = pd.DataFrame(columns, index=part.index).groupby(dataset.to_numpy()).mean()
+    rows = [(name, *(f"{loss:.4f}" for loss in row)) for name, row in means.iterrows()]
+    rows.append(("**mean**", *(f"{loss:.4f}" for loss in means.mean())))
+    tests = (
+        "–" if name == "default" else f"{wilcoxon(means['default'] - means[name]).pvalue:.2g}"
+        for name in means.columns
+    )
+    rows.append(("*p* against the default", *tests))
+    return table(("dataset", *means.columns), rows)
+
+
+def models(halves: dict[str, pd.DataFrame]) -> str:
+    """Every model as it is, what gates saw of it and the losses, so that all can be recomputed."""
+    parts = [found[found["source"] == "real"].assign(half=half) for half, found in halves.items()]
+    rows = pd.concat(parts).drop(columns=["source", "error", "seed"])
+    return rows.to_csv(index=False, float_format="%.5g", lineterminator="\n")
+
+
 def page(halves: dict[str, pd.DataFrame]) -> str:
     """Both halves, the one that the gate was chosen on first."""
     parts = [HEADING]
@@ -335,7 +369,15 @@ def page(halves: dict[str, pd.DataFrame]) -> str:
         count = found.groupby("source").size().to_dict()
         said = ", ".join(f"{n} {source}" for source, n in sorted(count.items()))
         parts.append(f"## The half *{half}* ({said} samples)\n\n{figures(found)}")
+    for n in (200, 1000):
+        title = f"## Models of the half *judge*, {n:,} rows: mean log loss by dataset"
+        parts.append(f"{title}\n\n{DATASETS}\n\n{by_dataset(halves['judge'], n)}")
     return "\n\n".join(parts)
+
+
+DATASETS = """*Default*: `BLS` behind the gate that was taken, as `AutoCalibrator` ships it. All
+tasks and models of a dataset are averaged, so that each dataset counts once. *p*: Wilcoxon's signed
+rank over datasets, two-sided."""
 
 
 HEADING = f"""# When scores are kept as they are
@@ -370,7 +412,9 @@ def main() -> None:
         if told.half:
             say(figures(run(told.half, told.folder)))
             return
-        keep("gates.md", page({half: run(half, told.folder) for half in ("tune", "judge")}))
+        halves = {half: run(half, told.folder) for half in ("tune", "judge")}
+        keep("gates.md", page(halves))
+        keep("gates_models.csv", models(halves))
     except DataMissingError as error:
         sys.exit(str(error))
 

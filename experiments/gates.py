@@ -39,7 +39,7 @@ SIZES = (50, 200, 500, 1000, 5000)
 #: rows of new data where the truth is known: losses there are expectations
 NEW = 20_000
 #: samples of right scores, and of each error, for each distribution and size
-RIGHT, WRONG = 30, 15
+SAMPLES = {"tune": (30, 15), "judge": (10, 10)}
 #: deals into folds whose gains are averaged by the gates that repeat them
 DEALS = 3
 #: how often labels are redrawn by the test of calibration
@@ -139,10 +139,11 @@ def samples(half: str, folder: Path) -> Iterator[tuple[tuple[str, ...], Callable
     """The key of each sample, and how to make it."""
     for source, kind, error, n, sample in real(half, folder):
         yield (source, kind, error, str(n), "0"), _bound(lambda s: s, sample)
-    for seed in range(RIGHT):
+    right, wrong = SAMPLES[half]
+    for seed in range(right):
         for n in SIZES:
             for kind in DISTRIBUTIONS[half]:
-                for error in ("right", *(ERRORS[half] if seed < WRONG else ())):
+                for error in ("right", *(ERRORS[half] if seed < wrong else ())):
                     key = ("simulated", kind, error, str(n), str(seed))
                     yield key, _bound(simulated, half, kind, error, n, seed)
 

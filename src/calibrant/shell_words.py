@@ -23,4 +23,8 @@ def quoted(word: str) -> str:
     """
     if not WINDOWS:
         return shlex.quote(word)
-    return word if _PLAIN.fullmatch(word) else '"' + word.replace('"', '\\"') + '"'
+    if _PLAIN.fullmatch(word):
+        return word
+    # backslashes before a quote, and before the closing one, count twice
+    inner = re.sub(r'(\\*)"', r'\1\1\\"', word)
+    return '"' + re.sub(r"(\\+)$", r"\1\1", inner) + '"'

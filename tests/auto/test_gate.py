@@ -109,3 +109,77 @@ def test_scores_that_are_right_are_changed_in_one_of_twenty_samples_at_most():
         p = rng.beta(1, 3, 200)
         changed += cal.AutoCalibrator().fit(p, rng.random(200) < p).chosen_ != "uncalibrated"
     assert changed <= 20  # 5 % are 10; 20 or more come once in 400 such runs
+
+
+def test_a_wrong_zero_is_seen_among_many_scores():
+    """Above 200,000 distinct scores the folds are of pooled cells, where a 0 is no longer one."""
+    rng = np.random.default_rng(0)
+    p = rng.random(210_000)
+    y = (rng.random(210_000) < p).astype(int)
+    p[0], y[0] = 0.0, 1
+    auto = cal.AutoCalibrator().fit(p, y)
+    assert auto.p_value_ == 0.0
+    assert auto.chosen_ == "BLS"
+
+
+def test_a_table_forgets_what_was_fitted_before():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    few = cal.ScoreTable.from_arrays([0.1, 0.2, 0.3], [0, 0, 1])
+    auto = cal.AutoCalibrator().fit(p, rng.random(200) < p, features=rng.normal(size=(200, 2)))
+    assert auto.p_value_ is not None
+    auto.fit_table(few)
+    assert auto.p_value_ is None
+    assert auto.feature_calibrator_ is None
+    assert "fewer than two positives" in auto.explain()
+    fresh = cal.AutoCalibrator().fit_table(few)
+    assert fresh.p_value_ is None
+    assert fresh.explain() == auto.explain()
+
+
+def test_five_percent_is_five_percent():
+    sample = Sample(np.ones(4), np.ones(4))
+    losses = {"uncalibrated": np.array([1.0, 2, 3, 4]), "BLS": np.array([1.0, 2, 3, 3.9])}
+    assert choose(judged_of(losses), sample, right=10 / 200)[0] == "BLS"
+    assert choose(judged_of(losses), sample, right=11 / 200)[0] == "uncalibrated"
+    rng = np.random.default_rng(0)
+    found = set()
+    for _ in range(100):
+        p = rng.random(60)
+        test = cal.metrics.calibration_test(rng.random(60) < p, p, replicates=199)
+        found.add(test.p_value)
+    assert all(p * 200 == round(p * 200) or p == round(p * 200) / 200 for p in found)
+
+
+def test_equal_losses_do_not_differ_by_rounding():
+    loss = np.random.default_rng(0).random(1000)
+    shifted = (loss + 1.0) - 1.0 - 1e-17
+    sample = Sample(np.ones(1000), np.ones(1000))
+    losses = {"uncalibrated": loss, "BLS": loss, "features": shifted}
+    assert choose(judged_of(losses), sample, demanding=("features",))[0] == "uncalibrated"
+
+
+def test_counts_that_are_not_whole_are_judged_by_the_gain():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    auto = cal.AutoCalibrator(weights="counts").fit(
+        p, rng.random(300) < p**3, rng.random(300) + 0.5
+    )
+    assert auto.p_value_ is None
+    assert auto.chosen_ == "BLS"
+
+
+def test_a_candidate_may_not_be_called_features():
+    with pytest.raises(cal.errors.ParameterError, match="other names than 'features'"):
+        cal.AutoCalibrator(candidates={"features": cal.Platt()}).fit([0.1, 0.2, 0.8], [0, 1, 1])
+
+
+def test_a_refusal_names_a_candidate_that_could_have_been_taken():
+    """Histogram gives exact 0 and 1, and so is none, however much it gains."""
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        p = rng.random(60)
+        auto = cal.AutoCalibrator(candidates=[cal.Histogram(bins=10)]).fit(p, rng.random(60) < p)
+        if auto.refused_ is not None and auto.leaderboard_["Histogram"].certain:
+            assert "the best candidate, BLS," in auto.refused_
+            assert ("nothing shows" in auto.refused_) <= (auto.p_value_ > 0.05)

@@ -16,7 +16,7 @@ from calibrant.auto.candidate_limits import KINDS, Candidates
 from calibrant.auto.class_members import left_out
 from calibrant.auto.explain import explanation
 from calibrant.auto.folds import Fold, parts_of_rows, parts_of_table, table_cv
-from calibrant.auto.gate import settle, too_few
+from calibrant.auto.gate import predictions_of, settle, told_certain, too_few
 from calibrant.auto.leaderboard import Leaderboard
 from calibrant.auto.scoring import CandidateTrial, judge, pairs_of
 from calibrant.auto.several_classes import (
@@ -242,6 +242,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
                 "cv of AutoCalibrator must be a number of folds for a table, which has no rows to "
                 f"split, but {self.cv!r} came."
             )
+        self.feature_calibrator_ = None
         folds = FOLDS if self.cv is None else int(self.cv)
         parts, notes = parts_of_table(table, folds, self.random_state)
         return self._judge(table, parts, notes)
@@ -250,7 +251,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         if not self.candidates:
             return {}
         named = named_methods(self.candidates, kinds=kinds, word="candidates", taken=BEFORE)
-        for name in {BLS.__name__, MIXTURE} & set(named):
+        for name in {BLS.__name__, MIXTURE, FEATURES} & set(named):
             raise ParameterError(
                 f"candidates must have other names than {name!r}, which is always one of them. "
                 "Name yours in a dict."
@@ -259,18 +260,18 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
 
     def _judge(self, table: ScoreTable, parts: list[Fold], notes: tuple[str, ...] = ()) -> Map:
         named = {BEFORE: Uncalibrated(), "BLS": BLS(), **self._named((Calibrator,))}
-        self.look_, self.scores_are_ = first_look(table), kind_of(table)
+        self.look_, self.scores_are_, self.p_value_ = first_look(table), kind_of(table), None
         if self.scores_are_ == "points":
             notes = (*notes, _POINTS)
         if not parts:
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
         trials |= self._feature_trials(parts)
+        whole = predictions_of(trials[BEFORE].map, table)  # the folds may be of pooled cells
+        trials[BEFORE] = told_certain(trials[BEFORE], whole)
+        grouped = sample is None or sample.cluster is not None
         self.p_value_ = chance_that_right(
-            trials[BEFORE].oof,
-            grouped=sample is None or sample.cluster is not None,
-            weights=self.weights,
-            seed=self.random_state,
+            whole, grouped=grouped, weights=self.weights, seed=self.random_state
         )
         self._settle(
             trials, sample, len(parts), lambda own: len(np.unique(own(table.scores))), notes
@@ -303,6 +304,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
 
     def _cannot_judge(self, table: ScoreTable) -> Map:
         self.calibrator_ = Uncalibrated().fit_table(table)
+        self.look_, self.scores_are_, self.p_value_ = first_look(table), kind_of(table), None
         self.chosen_, self.leaderboard_, self.oof_, self.pairs_ = BEFORE, None, {}, {}
         self.refused_ = too_few(table)
         fitted: Map = self.calibrator_.map_
@@ -381,7 +383,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             first = self.look_.headline(labels or LabelNames.of(self.classes_, self.pos_label_))
         if self.leaderboard_ is None:
             return f"{first} {self.refused_}".strip()
-        useless = self.look_ is not None and self.look_.useless
+        useless = self.look_ is not None and self.look_.unproven
         said = explanation(self.leaderboard_, self.refused_, self.scores_are_, useless=useless)
         return f"{first} {said} {self._feature_words()}".strip()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from calibrant.auto.leaderboard import Leaderboard, Standing
+from calibrant.estimators.held_out_choice import LEVEL
 from calibrant.estimators.named_methods import BEFORE
 from calibrant.estimators.registry import in_plain_words
 from calibrant.metrics.measure import SAME_ORDER
@@ -20,14 +21,15 @@ def refusal(
 
     ``p_value`` is that of the test that the scores are right, where there was one.
     """
-    best = next((row for row in board.rows if row.name != BEFORE), None)
+    others = [row for row in board.rows if row.name != BEFORE]
+    best = next((row for row in others if not row.certain), others[0] if others else None)
     kept = _KEPT.get(scores_are, "The scores are kept as they are")
     if best is None or not math.isfinite(best.log_loss):
         return f"{kept}: no candidate has a finite log loss on rows that it has not seen."
     gained = f"the best candidate, {best.name}, {_gained(best, board, scores_are)}"
     if best.gain <= 0:
         return f"{kept}: {gained}."
-    if p_value is None:
+    if p_value is None or p_value <= LEVEL:
         return f"{kept}: {gained}, which may be noise."
     return f"{kept}: nothing shows that they are wrong (p = {p_value:.2g}). Out of fold, {gained}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from calibrant.auto.explain import refusal
@@ -13,8 +14,9 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.held_out_choice import CLASS_ERRORS, ONE_SIDED, choose
 from calibrant.estimators.held_out_means import Sample
 from calibrant.estimators.named_methods import BEFORE
+from calibrant.maps import Map
 
-__all__ = ["Settled", "settle", "too_few"]
+__all__ = ["Settled", "predictions_of", "settle", "told_certain", "too_few"]
 
 
 class Settled(NamedTuple):
@@ -23,6 +25,18 @@ class Settled(NamedTuple):
     chosen: str
     leaderboard: Leaderboard
     refused: str | None
+
+
+def predictions_of(fitted: Map, table: ScoreTable) -> ScoreTable:
+    """The table of a map's probabilities for all rows of a table."""
+    columns = (table.negative, table.positive, table.negative_sq, table.positive_sq)
+    return ScoreTable.from_counts(fitted(table.scores), *columns)
+
+
+def told_certain(trial: CandidateTrial, whole: ScoreTable) -> CandidateTrial:
+    """The trial, with exact 0 and 1 seen where they are among the probabilities of all rows."""
+    certain = bool(whole.scores[0] <= 0.0 or whole.scores[-1] >= 1.0)
+    return replace(trial, judged=trial.judged._replace(certain=certain))
 
 
 def settle(

@@ -71,7 +71,7 @@ class FitResult:
         if found is None:
             return None
         found = replace(found, look=None)
-        return without_praise(found) if self.look is not None and self.look.useless else found
+        return without_praise(found) if self.look is not None and self.look.unproven else found
 
     @property
     def sizes(self) -> str:

@@ -65,7 +65,7 @@ def print_fit(result: FitResult, written: Mapping[str, Path | None]) -> None:
         say(reliability_text(result.after, result.before))
         say()
         show(result.shown_evaluation, colour=not first)
-        if look is None or not look.useless:
+        if look is None or not look.unproven:
             tell(in_words(result.evaluation))
         tell((_how(result), "dim"))
     tell_others(result.advice, first)

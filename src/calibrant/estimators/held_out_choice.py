@@ -29,6 +29,8 @@ BENEFIT = 2.0
 LEVEL, ONE_SIDED = 0.05, 1.64
 #: standard errors by which the best must be ahead of the scores of several classes
 CLASS_ERRORS = 1.0
+#: mean losses that differ by this part are equal but for rounding
+ROUNDING = 1e-12
 
 
 class HeldOutLosses(Protocol):
@@ -113,6 +115,6 @@ def errors_behind(one: HeldOutLosses, other: HeldOutLosses, sample: Sample) -> f
     """How many standard errors of the paired difference one is behind the other; at least 0."""
     difference = one.log_loss - other.log_loss
     mean, error = sample.mean(difference), sample.error(difference)
-    if one is other or mean <= 0.0:
+    if one is other or mean <= ROUNDING * abs(sample.mean(other.log_loss)):
         return 0.0
     return mean / error if error > 0 else np.inf

@@ -109,6 +109,11 @@ class ClassLook:
         """Whether no calibration is worth anything before something else is put right."""
         return self.found not in ("something", "not told")
 
+    @property
+    def unproven(self) -> bool:
+        """Whether the scores may be worth nothing, so that no figure of a map is praised."""
+        return self.found != "something"
+
     def headline(self, names: ClassNames | None = None) -> str:
         """What is to be said first, in plain words; nothing where all is well."""
         names = names or ClassNames()
@@ -172,7 +177,7 @@ def _no_order(look: ClassLook, names: ClassNames) -> str:
 
 def _not_told(look: ClassLook, names: ClassNames) -> str:
     return (
-        f"Whether these scores say anything about {names.about} cannot be told from so few rows: "
+        f"Whether these scores say anything about {names.about} cannot be told from these rows: "
         f"{look.figures}, the mean of each class against the rest."
     )
 

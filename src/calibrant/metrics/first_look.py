@@ -132,6 +132,11 @@ class FirstLook:
         """Whether no rising map of these scores is worth anything."""
         return self.found in ("one class", "wrong way", "nothing", "no order")
 
+    @property
+    def unproven(self) -> bool:
+        """Whether the scores may be worth nothing, so that no figure of a map is praised."""
+        return self.useless or self.found == "not told"
+
     def headline(self, names: LabelNames | None = None) -> str:
         """What is to be said first, in plain words; nothing where all is well."""
         names = names or LabelNames()
@@ -186,7 +191,7 @@ _SAID = {
     "all it can do is give every row about the same probability.",
     "no order": "These scores neither rise nor fall with {about}: {figures}. Yet its share differs "
     "from score to score, which only a method that may fall can use, such as ENIR or ABB.",
-    "not told": "Whether these scores say anything about {about} cannot be told from so few rows: "
+    "not told": "Whether these scores say anything about {about} cannot be told from these rows: "
     "{figures}.",
 }
 

@@ -212,7 +212,7 @@ class SeveralClasses(ReportData):
 
     def headline(self, label_name: str) -> tuple[str, bool]:
         look = class_look(self.matrix)
-        return look.headline(ClassNames.of(self.labels, label_name, face="page")), look.useless
+        return look.headline(ClassNames.of(self.labels, label_name, face="page")), look.unproven
 
     def facts(self, score_name: str, label_name: str) -> dict[str, str]:
         matrix = self.matrix

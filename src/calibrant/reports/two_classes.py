@@ -231,7 +231,7 @@ class TwoClasses(ReportData):
     def headline(self, label_name: str) -> tuple[str, bool]:
         look = first_look(self.table)
         names = LabelNames.of(self.classes, self.pos_label, label_name, "page")
-        return look.headline(names), look.useless
+        return look.headline(names), look.unproven
 
     def advice(self, contest: Contest, segments: Any) -> tuple[str, ...]:
         known = advise_table(self.table, contest.calibrator)

@@ -93,7 +93,7 @@ docs-serve: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 pictures: $(VENV)/.test
-	$(BIN)/python docs/scripts/make_pictures.py
+	for name in pictures method_pictures decision_picture flow_picture house_picture; do $(BIN)/python docs/scripts/make_$$name.py || exit 1; done
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .

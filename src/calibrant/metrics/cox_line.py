@@ -158,13 +158,16 @@ def offset_intercept(table: ScoreTable) -> OffsetIntercept:
     z, weight = logit(table.scores), table.weight
 
     def short(a: float) -> float:
-        return float(weight @ sigmoid(a + z)) - table.total_positive
+        """Expected minus observed: rows that are nearly certain count by what they lack."""
+        high = a + z > 0.0
+        lacking = np.where(high, -sigmoid(-a - z), sigmoid(a + z))
+        return float(weight[high].sum() - table.total_positive) + float(weight @ lacking)
 
     a = float(brentq(short, -FURTHEST - z.max(), FURTHEST - z.min(), xtol=1e-14, rtol=1e-14))
-    q = sigmoid(a + z)
-    information = float(weight @ (q * (1.0 - q)))
+    q, rest = sigmoid(a + z), sigmoid(-a - z)
+    information = float(weight @ (q * rest))
     _, _, q0, q1 = class_columns(table)
-    promised, seen = squares(table) @ (q * (1.0 - q)), q0 @ q**2 + q1 @ (1.0 - q) ** 2
+    promised, seen = squares(table) @ (q * rest), q0 @ q**2 + q1 @ rest**2
     return OffsetIntercept(a, information, math.sqrt(float(max(promised, seen))) / information)
 
 

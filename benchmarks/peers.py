@@ -125,10 +125,11 @@ def imports() -> list[dict[str, object]]:
 
 
 def run(sizes: list[int]) -> None:
-    """Measure and write ``results/peers.md`` and its CSV files."""
+    """Measure and write ``results/peers.md`` and its CSV files, anew after each size."""
     rows: list[dict[str, object]] = []
     slow: set[str] = set()
     names = [one.name for one in methods("binary") if one.installed and one.name != NOTHING]
+    imported = imports()
     for n in sizes:
         s, _ = data(n)
         sort = cpu(lambda s=s: np.sort(s, kind="stable"))
@@ -139,8 +140,22 @@ def run(sizes: list[int]) -> None:
             add(rows, line(name, n, found, sort))
             if isinstance(found, str) or max(found["fit"], found["predict"]) > PATIENCE:
                 slow.add(name)
-    headings = {
-        "peers_fit": f"""## Fit and predict
+        write(rows, imported)
+
+
+def write(rows: list[dict[str, object]], imported: list[dict[str, object]]) -> None:
+    """The page of what was measured so far."""
+    write_page(
+        "peers",
+        "The arena's methods: time and memory",
+        {"peers_fit": rows, "peers_import": imported},
+        HEADINGS,
+        f"{setting(PACKAGES)}.",
+    )
+
+
+HEADINGS = {
+    "peers_fit": f"""## Fit and predict
 
 Each method and N in a process of its own, one thread. "first use" is what the process spends (CPU
 seconds) and holds (MB) from importing the package to the first prediction of 1,000 rows; NumPy,
@@ -149,17 +164,10 @@ that, the median of repeated calls; predict is of at most {QUERIES:,} rows. venn
 predicts. "peak / scores" is by how much a fit and a prediction raised the most memory that the
 process ever held, in copies of the array of scores, from 1e5 rows on. A method that took more than
 {PATIENCE:g} s is not asked for ten times as many rows.""",
-        "peers_import": """## Import
+    "peers_import": """## Import
 
 A process that imports the package and ends; median of three.""",
-    }
-    write_page(
-        "peers",
-        "The arena's methods: time and memory",
-        {"peers_fit": rows, "peers_import": imports()},
-        headings,
-        f"{setting(PACKAGES)}.",
-    )
+}
 
 
 if __name__ == "__main__":

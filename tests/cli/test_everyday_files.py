@@ -22,7 +22,7 @@ import pytest
 
 import calibrant as cal
 from calibrant.cli import main
-from calibrant.cli.column_roles import ColumnLook, label_rank, probability_rank, score_rank
+from calibrant.cli.column_look import ColumnLook, label_rank, probability_rank, score_rank
 from sheets import write_xlsx
 
 FAST = ("-m", "platt", "--cv", "0")
@@ -181,7 +181,8 @@ def test_what_a_label_looks_like():
     never = [look("y_pred", 0, 1), look("sex", "m", "f"), look("y", 0, 1, 2), look("fold", 0, 1)]
     assert [label_rank(one) for one in never] == [0] * 4
     assert label_rank(look("label", 0, more=True)) == 3  # rows may be sorted by it
-    assert label_rank(look("label", 0)) == label_rank(look("smoker", 0, more=True)) == 0
+    assert label_rank(look("label", 0)) == 1  # one class: the reader says what that means
+    assert label_rank(look("smoker", 0, more=True)) == 0
 
 
 def many(**columns) -> str:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import onnxruntime as ort
@@ -48,7 +49,7 @@ def fitted(tmp_path):
 def test_sql_is_printed_and_runs(run, fitted, scores):
     code, out, err = run("export", "calibrator.json", "--to", "sql", "--dialect", "sqlite")
     assert (code, err) == (0, "")
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE t (score REAL)")
         database.executemany("INSERT INTO t VALUES (?)", [(s,) for s in scores.tolist()])
         found = [p for (p,) in database.execute(f"SELECT {out} FROM t ORDER BY rowid")]
@@ -63,7 +64,7 @@ def test_a_lookup_is_a_file_of_statements(run, fitted, scores, tmp_path):
     assert code == 0
     assert out == "calibrator.json written as sql to l.sql\n"
     script = (tmp_path / "l.sql").read_text()
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE rows (x REAL)")
         database.executemany("INSERT INTO rows VALUES (?)", [(s,) for s in scores.tolist()])
         made, query = script.rsplit(";\n", 2)[0], script.rstrip().rstrip(";").rsplit(";\n", 1)[1]
@@ -77,7 +78,7 @@ def test_a_view_holds_the_rows_and_their_probabilities(run, fitted, scores, tmp_
     wanted = ("--dialect", "sqlite", "--form", form, "--table", "rows", "--view", "calibrated")
     code, _, _ = run("export", "calibrator.json", "--to", "sql", *wanted, "-o", "v.sql")
     assert code == 0
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE rows (score REAL)")
         database.executemany("INSERT INTO rows VALUES (?)", [(s,) for s in scores.tolist()])
         database.executescript((tmp_path / "v.sql").read_text())
@@ -235,7 +236,7 @@ def test_several_classes_name_their_columns(run, tmp_path):
     cal.save(cal.Temperature().fit(z, rng.integers(0, 3, 90)), tmp_path / "t.json")
     code, _, err = run("export", "t.json", "--to", "sql", "-s", "a")
     assert code == 2
-    assert "reads 3 columns of scores, but 1 were named" in " ".join(err.split())
+    assert "reads 3 columns of scores, but 1 was named" in " ".join(err.split())
     code, out, _ = run("export", "t.json", "--to", "sql", "-s", "a", "-s", "b", "-s", "c")
     assert code == 0
     assert out.count("probability_") >= 3
@@ -266,7 +267,7 @@ def test_a_threshold_writes_the_decision(run, fitted, scores):
     asked = ("export", "calibrator.json", "--threshold", 0.3)
     code, out, err = run(*asked, "--to", "sql", "--dialect", "sqlite")
     assert (code, err) == (0, "")
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE TABLE t (score REAL)")
         database.executemany("INSERT INTO t VALUES (?)", [(s,) for s in scores.tolist()])
         assert [d for (d,) in database.execute(f"SELECT {out} FROM t ORDER BY rowid")] == wanted

@@ -316,7 +316,7 @@ def test_columns_that_differ_in_case_keep_their_names(run, days):
 def test_wrong_memory_limits(run, days, limit):
     code, _, err = run("fit", days, *COLUMNS, f"--memory-limit={limit}")
     assert code == 2
-    assert "memory_limit must be a size such as" in err
+    assert "--memory-limit must be a size such as" in err
 
 
 def test_urls_are_for_spark(run, days):

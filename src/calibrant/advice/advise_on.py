@@ -131,7 +131,7 @@ def _checks(table: ScoreTable, calibrator: Any, names: LabelNames) -> Iterator[A
         return  # that is all there is to say
     yield from few_cases(table, calibrator, look, names)
     yield from separated(table)
-    yield from shifted(table)
+    yield from shifted(table, names.face)
     yield from not_probabilities(table)
     if look.found != "wrong way":
         yield from falling(table)

@@ -14,7 +14,7 @@ from calibrant.calibrators.bls import BLS
 from calibrant.data.score_table import ScoreTable
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds
 from calibrant.losses import logit, sigmoid
-from calibrant.metrics.first_look import FEW
+from calibrant.metrics.first_look import FEW, Face
 from calibrant.metrics.ranking import one_class
 from calibrant.result_tables import shown_percent
 
@@ -31,8 +31,10 @@ MOST_OF_IT = 0.75
 FOLDS, MOST_CELLS = 5, 10_000
 
 
-def shifted(table: ScoreTable) -> Iterator[Advice]:
+def shifted(table: ScoreTable, face: Face = "python") -> Iterator[Advice]:
     """A base rate far from the mean score, where a constant on the logit mends it.
+
+    In Python the text ends in the map that adds the constant; elsewhere nobody could use it.
 
     What it mends is measured out of fold, beside what `BLS` mends on the same rows: by the Brier
     score, and by the log loss of probabilities of at least 1/(2n + 2), so that scores of exactly 0
@@ -56,10 +58,13 @@ def shifted(table: ScoreTable) -> Iterator[Advice]:
         f"the scores expect {shown_percent(mean)} positives, but {shown_percent(rate)} came: the "
         "model was probably trained at another base rate (undersampling, class weights), or the "
         f"population has moved. Adding {shift:+.3f} to the logit mends "
-        f"{shown_percent(min(mended, 1.0), 2)} of what BLS mends: "
-        f'calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),)).',
+        f"{shown_percent(min(mended, 1.0), 2)} of what BLS mends{_as_map(shift, face)}.",
         {"mean": mean, "rate": rate, "shift": shift, "mended": mended},
     )
+
+
+def _as_map(shift: float, face: Face) -> str:
+    return f': calibrant.maps.Logistic({shift:.6g}, (("z", 1.0),))' if face == "python" else ""
 
 
 def _mended(table: ScoreTable) -> float | None:

@@ -190,8 +190,8 @@ standard error
         notes += [f"left out: {one}" for one in self.left_out]
         sure = [row.name for row in self.rows if row.certain]
         if sure and not any(row.certain and row.chosen for row in self.rows):
-            word = "gives" if len(sure) == 1 else "give"
-            notes.append(f"note: {', '.join(sure)} {word} exact 0 or 1, and so was not chosen")
+            give, was = ("gives", "was") if len(sure) == 1 else ("give", "were")
+            notes.append(f"note: {', '.join(sure)} {give} exact 0 or 1, and so {was} not chosen")
         return [how, *notes]
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli import jobs, method_names, options
+from calibrant.cli import method_names, options
 from calibrant.cli.applying import apply
+from calibrant.cli.calibrator_files import load_any, load_map
 from calibrant.cli.checking import check
 from calibrant.cli.console import Guarded, command, say, say_json, say_pairs, tell
 from calibrant.cli.exporting import export
@@ -124,11 +125,10 @@ def show_file(
     """
     from calibrant.cli import results
     from calibrant.estimators.fitted import Fitted
-    from calibrant.files import load
 
-    fitted = load(calibrator)
+    fitted = load_any(calibrator)
     if at is not None:
-        found = jobs.load_map(calibrator).score_at(at)
+        found = load_map(calibrator).score_at(at)
         if json:
             say_json(found._asdict())
         else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import jobs, options
+from calibrant.cli.calibrator_files import load_map, refuse_swapped
 from calibrant.cli.console import say, say_json, tell, warn
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.cli.standard_output import is_standard, place_of, refuse_two, said_name, words_beside
@@ -16,6 +17,7 @@ from calibrant.engines.apply_options import ApplyOptions
 from calibrant.engines.row_fitted import RowFitted
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import VectorMap
+from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
@@ -26,6 +28,9 @@ __all__ = ["apply"]
 
 #: new columns that are named; JSON has them all
 SHOWN = 8
+#: scores that all lie in [0, 1] are of another scale than those of a fit that were so wide apart,
+#: and not fewer
+WIDE, FEW = 3.0, 10
 
 OutputFile = Annotated[
     str,
@@ -88,7 +93,8 @@ def apply(
     Rows keep their order and all other columns their values. Spark writes a folder of that name,
     and its rows have no order.
     """
-    fitted = jobs.load_map(calibrator, by_row=True)
+    refuse_swapped(calibrator, files, f"apply {{calibrator}} {{files}} -o {quoted(output)}")
+    fitted = load_map(calibrator, by_row=True)
     target = OutputOption(output, folder=engine == "spark", stream=True)
     check_places({"--output": target}, [calibrator, *files])
     refuse_two(output, json)
@@ -111,6 +117,7 @@ def apply(
             overwrite_column,
             _numbers_beside(fitted),
         )
+        other = _other_scale(fitted, asked, opened, files)
         rows = opened.apply(fitted, files, written, asked, new)
     if json:
         document: dict[str, Any] = {"output": output, "rows": rows}
@@ -123,8 +130,36 @@ def apply(
         if not json:
             say(f"{rows:,} rows written to ", (said_name(output), "bold"))
             tell(_in_words(fitted, asked))
+        if other:
+            warn(other)
         if new.new:
             (warn if new.most or json else tell)(f"{new.words()}: they got {new.their_map}.")
+
+
+def _other_scale(
+    fitted: Fitted, asked: ApplyOptions, engine: Engine, files: list[str]
+) -> str | None:
+    """What to say of scores that look like probabilities to a calibrator of points, percentages or
+    margins. Where most lie beyond those of the fit, the engine warns."""
+    from calibrant.cli.column_roles import first_numbers
+
+    known = fitted.expects
+    if known is None or known.probabilities or asked.on_range == "allow":
+        return None
+    if known.high - known.low < WIDE or known.low > 1.0 or known.high < 0.0:
+        return None
+    numbers = first_numbers(engine, files, asked.scores)
+    if len(numbers) < FEW or not all(0.0 <= value <= 1.0 for value in numbers):
+        return None
+    if 2 * sum(known.low <= value <= known.high for value in numbers) < len(numbers):
+        return None
+    names = ", ".join(map(repr, asked.scores[:SHOWN]))
+    return (
+        f"the scores of column {names} look like probabilities: the first {len(numbers):,} lie in "
+        f"[0, 1]. The calibrator was fitted on numbers from {known.low:.6g} to {known.high:.6g}, "
+        "so that the new probabilities hardly differ and are probably wrong. Give it scores of the "
+        "same scale; if they are, say --on-range allow."
+    )
 
 
 def _numbers_beside(fitted: Fitted) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from calibrant.cli import class_columns, jobs, options
+from calibrant.cli.calibrator_files import load_map, refuse_swapped
 from calibrant.cli.console import command, run_with_status, say, say_json, tell
 from calibrant.cli.first_words import names_of
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
 from calibrant.maps import VectorMap
-from calibrant.shell_words import quoted
+from calibrant.shell_words import in_options, quoted
 
 if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import FileTable
@@ -40,9 +41,21 @@ CheckedFile = Annotated[
         "--calibrator", "-c", metavar="JSON", help="Calibrator whose probabilities are checked."
     ),
 ]
-Alarms = Annotated[float, typer.Option(help="Chance of an alarm if nothing has changed.")]
+Alarms = Annotated[
+    float,
+    typer.Option(
+        metavar="P",
+        parser=options.read_share,
+        help="Chance of an alarm if nothing has changed.",
+    ),
+]
 Least = Annotated[
-    float, typer.Option(help="Smallest change of the probability (root mean square) that matters.")
+    float,
+    typer.Option(
+        metavar="P",
+        parser=options.read_share,
+        help="Smallest change of the probability (root mean square) that matters.",
+    ),
 ]
 WeightsAre = Annotated[
     str,
@@ -106,6 +119,7 @@ def check(
     from calibrant.cli.column_roles import complete_roles
     from calibrant.monitor import check_drift
 
+    refuse_swapped(calibrator, files, "check {files} --calibrator {calibrator}")
     if reference is None and calibrator is None:
         raise ParameterError(
             "there must be something to compare with: old rows (--reference), or a calibrator "
@@ -114,10 +128,11 @@ def check(
     if update is not None and calibrator is None:
         raise ParameterError("only a calibrator can be updated: name it with --calibrator JSON.")
     check_places({"--update": OutputOption(update)}, [*files, *(reference or ()), calibrator])
-    fitted = None if calibrator is None else jobs.load_map(calibrator)
-    reading = options.read_options(decimal, missing, format)
+    fitted = None if calibrator is None else load_map(calibrator)
+    twice = files if class_columns.must_look(score) else ()
+    reading = options.read_options(decimal, missing, format, twice=twice)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    only = class_columns.only_column(score or [""], files, (label, weight), engine)
+    only = class_columns.only_column(score or [""], files, (label, weight), place)
     if only is None or (fitted is not None and isinstance(fitted.map, VectorMap)):
         from calibrant.cli import class_checks
 
@@ -228,28 +243,29 @@ def _names(result: _Result) -> LabelNames:
 
 def _document(result: _Result) -> dict[str, Any]:
     """The machine's answer."""
-    from calibrant.monitor.drift_words import in_words
-
     written = None if result.written is None else str(result.written)
-    summary = " ".join(in_words(result.drift, _remedy_by(result), _names(result)))
     return {
         **result.drift.to_dict(),
-        "summary": summary,
+        "summary": " ".join(_in_words(result)),
         "updated": written,
         **jobs.file_facts(result.new),
     }
 
 
-def _remedy_by(result: _Result) -> str:
-    """What the advice names as the way to apply the remedy."""
+def _in_words(result: _Result) -> tuple[str, str]:
+    """What was found, and what to do: by which command, and not in Python."""
+    from calibrant.monitor.drift_words import in_words
+
+    remedy = "calibrant check --calibrator JSON --update OUT"
     if result.written is not None:
-        return "the updated calibrator"
-    return "calibrant check --calibrator JSON --update OUT"
+        remedy = "the updated calibrator"
+    found, todo = in_words(result.drift, remedy, _names(result))
+    return found, in_options(todo, {})
 
 
 def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None:
     """The table, the figures, what was found and what to do."""
-    from calibrant.monitor.drift_words import facts, in_words, table_of
+    from calibrant.monitor.drift_words import facts, table_of
 
     drift = result.drift
     for line in table_of(drift):
@@ -257,7 +273,7 @@ def _print(result: _Result, files: list[str], columns: jobs.ColumnRoles) -> None
     for line in facts(drift):
         tell((line, "dim"))
     say()
-    found, todo = in_words(drift, _remedy_by(result), _names(result))
+    found, todo = _in_words(result)
     tell((found, "bold"))
     tell(todo)
     if result.written is not None:

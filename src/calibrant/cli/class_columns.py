@@ -6,12 +6,15 @@ import os
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.data.naming import unknown_column
 from calibrant.engines.files.spelled_labels import Label, match_label, sorted_classes, typed
 from calibrant.errors import InputError, ParameterError
 from calibrant.shell_words import quoted
+
+if TYPE_CHECKING:
+    from calibrant.cli.options import EngineOptions
 
 __all__ = [
     "AskedColumn",
@@ -20,6 +23,7 @@ __all__ = [
     "assign",
     "expand",
     "in_order",
+    "must_look",
     "only_column",
     "refuse_beside",
 ]
@@ -64,26 +68,30 @@ def _called(column: str) -> str:
 
 
 def are_special(words: Sequence[str]) -> bool:
-    """Whether words may stand for several columns: more than one, a pattern, or CLASS=COLUMN."""
-    return len(words) > 1 or any(re.search(r"[*?=\[]", word) for word in words)
+    """Whether words may stand for several columns: more than one, a pattern, CLASS=COLUMN, or
+    names with commas between them."""
+    return len(words) > 1 or any(re.search(r"[*?=\[,]", word) for word in words)
+
+
+def must_look(words: Sequence[str] | None) -> bool:
+    """Whether only the columns of the files tell what `only_column` says."""
+    return words is not None and len(words) == 1 and are_special(words)
 
 
 def only_column(
-    words: Sequence[str], files: Files, taken: Sequence[str | None] = (), engine: str = "duckdb"
+    words: Sequence[str], files: Files, taken: Sequence[str | None], place: EngineOptions
 ) -> str | None:
     """The one column that words name; None where they name several.
 
     Files are looked at only if a single word holds signs of a pattern.
     """
-    if not are_special(words):
-        return words[0]
     if len(words) > 1:
         return None
-    if engine != "duckdb":
+    if not must_look(words) or place.name != "duckdb":
         return words[0]
-    from calibrant.engines.open_engine import open_engine
+    from calibrant.cli.options import first_look
 
-    with open_engine() as opened:
+    with first_look(place) as opened:
         found = expand(words, opened.columns(files), option="--score", taken=taken)
     return found[0].column if len(found) == 1 and found[0].said is None else None
 
@@ -101,7 +109,8 @@ def refuse_beside(**given: Any) -> None:
 def expand(
     words: Sequence[str], names: Sequence[str], *, option: str, taken: Sequence[str | None] = ()
 ) -> list[AskedColumn]:
-    """The columns that words stand for: names, CLASS=COLUMN, or patterns such as ``p_*``.
+    """The columns that words stand for: names, CLASS=COLUMN, patterns such as ``p_*``, or several
+    of these with commas between them.
 
     A word that is the name of a column is that column, whatever signs it holds. Patterns leave out
     the columns ``taken`` for something else.
@@ -111,7 +120,7 @@ def expand(
 AskedColumn(column='q', said='x')]
     """
     found: dict[str, AskedColumn] = {}
-    for word in words:
+    for word in [part for given in words for part in _apart(given, names)]:
         for one in _meant(word, names, taken):
             if one.column in found and None not in (one.said, found[one.column].said):
                 raise InputError(
@@ -121,6 +130,19 @@ AskedColumn(column='q', said='x')]
             if one.column not in found or one.said is not None:
                 found[one.column] = one
     return list(found.values())
+
+
+def _apart(word: str, names: Sequence[str]) -> list[str]:
+    """The words between commas, unless only the whole is a column's name or CLASS=COLUMN."""
+    parts = [part.strip() for part in word.split(",") if part.strip()]
+    whole = _is_known(word, names) and not all(_is_known(part, names) for part in parts)
+    return [word] if whole or word in names or not parts else parts
+
+
+def _is_known(word: str, names: Sequence[str]) -> bool:
+    """Whether a word is a column, CLASS=COLUMN, or a pattern."""
+    ends = (word, *(word[sign.end() :] for sign in re.finditer("=", word)))
+    return any(_find(end, names) is not None for end in ends) or bool(re.search(r"[*?\[]", word))
 
 
 def _meant(word: str, names: Sequence[str], taken: Sequence[str | None]) -> list[AskedColumn]:

@@ -7,20 +7,28 @@ where two columns are as likely, or none is likely enough, they are listed and t
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from calibrant.cli.asked_columns import ColumnRoles, positive_in_words
 from calibrant.cli.class_columns import AskedColumn, assign, expand
+from calibrant.cli.column_look import (
+    APPLIED,
+    CLASS_NAMES,
+    LABELS,
+    OUTCOME_WORDS,
+    PREDICTED,
+    ColumnLook,
+    label_rank,
+    probability_rank,
+    score_rank,
+)
 from calibrant.cli.jobs import Files
 from calibrant.data.naming import segment_names
 from calibrant.engines.files.data_files import MISSING
-from calibrant.engines.files.number_spelling import SPELLINGS
 from calibrant.engines.files.spelled_labels import classes_of, typed_present
 from calibrant.errors import InputError
 from calibrant.shell_words import quoted
@@ -30,193 +38,17 @@ if TYPE_CHECKING:
     from calibrant.engines.open_engine import Engine
 
 __all__ = [
-    "ColumnLook",
+    "applied_classes",
     "class_label_rank",
     "complete_roles",
-    "label_rank",
+    "first_numbers",
     "likely_label",
-    "probability_rank",
-    "score_rank",
 ]
 
 #: rows that are looked at, and values in all of a wide file
 ROWS, VALUES = 5_000, 2_000_000
 #: columns that are listed in an error
 LISTED = 12
-
-
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-#: names, without marks between their words, that say that a column is one of scores
-SCORES = _words_of(
-    "score scores prob proba probability p phat pred prediction predicted margin logit "
-    "decisionfunction yscore yprob yproba yhat ypred modelscore rawscore riskscore"
-)
-#: and words in names that say so
-SCORE_WORDS = _words_of("score scores prob proba probability pred prediction predicted logit")
-PROBABILITIES = _words_of("prob proba p phat yprob yproba calibrated pcalibrated")
-PROBABILITY_WORDS = _words_of("prob proba probability calibrated")
-#: what `apply` calls its column
-APPLIED = "probability"
-#: names of labels, and words in the names of outcomes
-LABELS = _words_of("label labels y target ytrue truth actual groundtruth gold outcome class")
-OUTCOME_WORDS = LABELS - {"y"} | _words_of(
-    "churn churned default defaulted bought purchased purchase clicked click converted conversion "
-    "fraud survived died death dead event response responded result status success won lost "
-    "readmitted cancelled canceled spam disease diagnosis diabetes approved accepted paid "
-    "subscribed malignant relapse happened observed positive"
-)
-#: further names of labels of several classes
-CLASS_NAMES = _words_of("kind type category species group classes")
-#: words in names of what is neither a score nor a label
-NEVER = _words_of(
-    "id ids uuid guid key index idx row nr customer user account client weight weights w fold "
-    "split train test holdout validation sex gender male female date time year month day"
-)
-#: words in names of what a model says of a row
-PREDICTED = _words_of("pred prediction predicted yhat ypred")
-
-
-@dataclass(frozen=True)
-class ColumnLook:
-    """A column by its name and the values of its first rows.
-
-    Parameters
-    ----------
-    name : str
-    values : the values that are there: words for none are left out
-    more : whether there are more rows than were looked at
-    """
-
-    name: str
-    values: tuple[Any, ...]
-    more: bool = False
-
-    @cached_property
-    def words(self) -> list[str]:
-        """The words of its name in small letters.
-
-        >>> ColumnLook("yTrue_2", ()).words
-        ['y', 'true', '2']
-        """
-        found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+", self.name)
-        return [word.lower() for word in found]
-
-    @property
-    def joined(self) -> str:
-        """The letters of its name."""
-        return "".join(self.words)
-
-    def called(self, names: frozenset[str], words: frozenset[str]) -> int:
-        """2 if its name is one of these, 1 if a word of it is, else 0."""
-        return 2 if self.joined in names else int(not words.isdisjoint(self.words))
-
-    @property
-    def never(self) -> bool:
-        """Whether its name says that it is neither a score nor a label, or is no name at all."""
-        return self.joined.isdecimal() or not self.words or not NEVER.isdisjoint(self.words)
-
-    @cached_property
-    def distinct(self) -> list[Any]:
-        """The different values, in the order in which they come."""
-        return list(dict.fromkeys(self.values))
-
-    @cached_property
-    def numbers(self) -> list[float] | None:
-        """The values as numbers; None where some are none."""
-        if not self.values:
-            return None
-        if not any(isinstance(value, str) for value in self.values):
-            with suppress(TypeError, ValueError):
-                return [float(value) for value in self.values]
-            return None
-        words = [str(value) for value in self.values]
-        if any(re.match(r"\s*[+-]?0[0-9]", word) for word in words):
-            return None  # 007 is a name
-        for spelling in SPELLINGS:
-            read = [spelling.read(word) for word in words]
-            if None not in read:
-                return [value for value in read if value is not None]
-        return None
-
-    @property
-    def mostly_numbers(self) -> bool:
-        """Whether half of its values, or more, are numbers."""
-        words = [str(value) for value in self.values]
-        most = max(sum(one.read(word) is not None for word in words) for one in SPELLINGS)
-        return 2 * most >= len(words)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all its numbers are whole ones."""
-        return self.numbers is not None and all(value.is_integer() for value in self.numbers)
-
-    @property
-    def inside(self) -> bool:
-        """Whether all its numbers may be probabilities."""
-        return self.numbers is not None and all(0.0 <= value <= 1.0 for value in self.numbers)
-
-    def __str__(self) -> str:
-        """The column for people.
-
-        >>> print(ColumnLook("months", ("9", "100", "12")))
-        'months' (whole numbers from 9 to 100)
-        """
-        found = self.distinct
-        if not found:
-            said = "empty"
-        elif len(found) <= 2:
-            said = " and ".join(map(str, found))
-        elif self.numbers is not None:
-            kind = "whole numbers" if self.whole else "numbers"
-            said = f"{kind} from {min(self.numbers):g} to {max(self.numbers):g}"
-        else:
-            said = f"{len(found):,}{' or more' * self.more} words"
-        return f"{self.name!r} ({said})"
-
-
-# --- how likely ---------------------------------------------------------------------------------
-
-
-def score_rank(look: ColumnLook) -> int:
-    """How likely a column is one of scores: 4 by its name, 3 by a word of it, 2 if it holds
-    fractions from 0 to 1, 1 if it holds other fractions, 0 if it is none."""
-    if len(look.distinct) < 3 or look.never:
-        return 0
-    called = look.called(SCORES, SCORE_WORDS)
-    if look.numbers is None:  # a few wrong cells are better named by the reader
-        return 4 if called == 2 and look.mostly_numbers else 0
-    if called or look.words[:1] == ["p"]:
-        return 2 + max(called, 1)
-    return 0 if look.whole else 1 + look.inside
-
-
-def probability_rank(look: ColumnLook) -> int:
-    """How likely a column is one of probabilities, which are from 0 to 1: 6 if it is called what
-    `apply` calls it, 5 by its name, 4 by a word of it, else as scores."""
-    if not look.inside or not score_rank(look):
-        return 0
-    if look.name == APPLIED:
-        return 6
-    called = look.called(PROBABILITIES, PROBABILITY_WORDS)
-    return 3 + called if called else min(score_rank(look), 3)
-
-
-def label_rank(look: ColumnLook) -> int:
-    """How likely a column is one of labels, of two values: 3 by its name, 2 by a word of it, 1 by
-    its values alone, 0 if it is none."""
-    if look.never or PREDICTED.intersection((look.joined, *look.words)):
-        return 0
-    named = 1 + look.called(LABELS, OUTCOME_WORDS)
-    if len(look.distinct) == 2:
-        return named
-    # rows may be sorted by their labels
-    return named if named > 1 and len(look.distinct) == 1 and look.more else 0
-
-
-# --- the guess ----------------------------------------------------------------------------------
 
 
 def complete_roles(
@@ -252,11 +84,35 @@ def complete_roles(
             found[role] = best[0]
         else:
             wrong.append(_unclear(option, best))
+    if wrong and not any(look.values for look in looks):
+        raise InputError("the file must hold rows of data, but only column names came.")
     if wrong:
+        wrong += _repeated(engine.repeated)
+        if "label" in missing and "label" not in found:
+            wrong += _three_or_more(free)
         raise InputError(f"{' '.join(wrong)} {_listed(looks)}")
     names = {role: look.name for role, look in found.items()}
     engine.notes.append(_words({ranks[role][0]: found[role] for role in missing}, columns))
     return replace(columns, **names, guessed=tuple(missing))
+
+
+def applied_classes(engine: Engine, files: Files) -> list[str]:
+    """The columns that `apply` writes for several classes, ``probability_a``, ``probability_b``, …,
+    if another column holds these classes; else none."""
+    looks = _looks(engine.first_rows(files, ROWS))
+    found = [look.name for look in looks if look.name.startswith(f"{APPLIED}_") and look.inside]
+    if len(found) < 3 or any(look.name == APPLIED for look in looks):
+        return []
+    asked = [AskedColumn(name) for name in found]
+    others = [look for look in looks if look.name not in found]
+    return found if any(class_label_rank(look, asked) >= 3 for look in others) else []
+
+
+def first_numbers(engine: Engine, files: Files, columns: Sequence[str]) -> list[float]:
+    """The numbers of some columns in the first rows; none where they are not plainly numbers."""
+    looks = _looks(engine.first_rows(files, ROWS))
+    found = [look.numbers for look in looks if look.name in columns]
+    return [] if None in found else [value for numbers in found for value in numbers or ()]
 
 
 def likely_label(engine: Engine, files: Files, roles: ClassRoles, known: Sequence[str] = ()) -> str:
@@ -293,10 +149,26 @@ def class_label_rank(look: ColumnLook, asked: Sequence[AskedColumn]) -> int:
     return called
 
 
+def _repeated(names: Sequence[str]) -> list[str]:
+    """What to do about columns of one name, which are not looked at."""
+    if not names:
+        return []
+    return [f"Several columns are called {' or '.join(map(repr, names))}: rename them."]
+
+
+def _three_or_more(looks: Sequence[ColumnLook]) -> list[str]:
+    """What to do about a column whose name says labels, but which has more than two of them."""
+    for look in looks:
+        if look.called(LABELS, OUTCOME_WORDS) and look.numbers is None and len(look.distinct) > 2:
+            return [
+                f"The column {look.name!r} has more than two labels: keep the rows of two of them, "
+                "or name a column of scores for each class (--score A=COL --score B=COL ...)."
+            ]
+    return []
+
+
 def _listed(looks: Sequence[ColumnLook]) -> str:
     """The columns in words, and what may be wrong with all of them."""
-    if not any(look.values for look in looks):
-        return "The file must hold rows of data, but only column names came."
     more = ", ..." * (len(looks) > LISTED)
     said = f"The columns are {', '.join(map(str, looks[:LISTED]))}{more}."
     if all(look.joined.isdecimal() for look in looks):

@@ -7,10 +7,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -19,8 +20,9 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from calibrant.background import off_main_thread
-from calibrant.errors import InputError, MissingExtraError, ParameterError
+from calibrant.errors import CalibrationWarning, InputError, MissingExtraError, ParameterError
 from calibrant.kernels.compiling import is_compiling
+from calibrant.shell_words import in_options
 
 __all__ = [
     "Bar",
@@ -52,21 +54,51 @@ EXPECTED = (InputError, ParameterError, MissingExtraError, OSError)
 
 
 class Guarded(TyperGroup):
-    """Turns expected errors into one line on stderr and an exit code; the others stay loud."""
+    """Turns expected errors and our warnings into one line on stderr each, in the words of the
+    command line, and errors into an exit code; the others stay loud."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _spoken(lambda: self.options_of(ctx)):
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader of a pipe went away: nothing to say to anyone
         except EXPECTED as wrong:
             if _is_lost_pipe(wrong):
                 raise BrokenPipeError(errno.EPIPE, "the reader of a pipe went away") from wrong
-            _complain("error: ", _in_one_line(wrong))
+            _complain("error: ", in_options(_in_one_line(wrong), self.options_of(ctx)))
             raise typer.Exit(2) from wrong
         except KeyboardInterrupt as stopped:
             _complain("interrupted: ", "no partial output was left behind.")
             raise typer.Exit(130) from stopped
+
+    def options_of(self, ctx: Any) -> dict[str, str]:
+        """The options of the command that runs, by the names that they have in Python."""
+        running = self.get_command(ctx, ctx.invoked_subcommand or "")
+        known = () if running is None else running.params
+        return {one.name: one.opts[0] for one in known if one.name and one.opts[0].startswith("-")}
+
+
+@contextmanager
+def _spoken(options: Callable[[], Mapping[str, str]]) -> Iterator[None]:
+    """Say our warnings like all else that deserves a look: no class, no file, no line."""
+
+    def say_it(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, CalibrationWarning):
+            warn(in_options(" ".join(str(message).split()), options()))
+        else:
+            former(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        former, warnings.showwarning = warnings.showwarning, say_it
+        yield
 
 
 def say(*parts: str | tuple[str, str]) -> None:
@@ -82,7 +114,7 @@ def tell(*parts: str | tuple[str, str]) -> None:
 def tell_advice(texts: Iterable[str]) -> None:
     """What deserves a look, a paragraph for each."""
     for text in texts:
-        tell(("look: ", "bold yellow"), text)
+        tell(("look: ", "bold yellow"), in_options(text, {}))
 
 
 def show(renderable: Any, *, colour: bool = True) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cli import jobs, method_names
+from calibrant.cli.calibrator_files import load_map
 from calibrant.cli.console import command, say, say_json, say_pairs, show, tell
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.engines.apply_options import ApplyOptions
@@ -99,7 +100,7 @@ def run(folder: Path, json: bool = False, force: bool = False) -> None:
         read = jobs.read_files(engine, [scores], columns)
         auto = jobs.compare_read(read, method_names.REPORTED, folds=5)
         jobs.save_fitted(auto.to_fitted(), read, saved)
-        engine.apply(jobs.load_map(saved), [new], calibrated, ApplyOptions("score"))
+        engine.apply(load_map(saved), [new], calibrated, ApplyOptions("score"))
         columns = jobs.ColumnRoles("probability", "churned")
         after, before = jobs.evaluate_files(engine, [calibrated], columns, "score")
     evaluation = evaluate(after.table, raw=before)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli import jobs, options
+from calibrant.cli.calibrator_files import load_map
 from calibrant.cli.console import note, say, say_json
 from calibrant.cli.paths import OutputOption, check_places
 from calibrant.errors import InputError, ParameterError
@@ -20,6 +21,8 @@ from calibrant.outputs import write_whole
 
 __all__ = ["export"]
 
+#: columns that a note names
+SHOWN = 8
 
 #: what each target takes of the options; the others must be left out
 TARGETS: Mapping[str, tuple[str, ...]] = {
@@ -77,7 +80,11 @@ SegmentOf = Annotated[
 ]
 KeptColumns = Annotated[
     list[str] | None,
-    typer.Option(metavar="COL", help="SQL queries: column to keep; may be repeated; all."),
+    typer.Option(
+        metavar="COL",
+        help="SQL queries: column to keep, such as a key; may be repeated. Default: all, and with "
+        "several classes the scores.",
+    ),
 ]
 ViewName = Annotated[
     str | None, typer.Option(metavar="NAME", help="SQL: make a view of this name of the query.")
@@ -164,7 +171,7 @@ def export(
     if json and output is None:
         raise ParameterError("--json says what was written: name a file with --output FILE.")
     check_places({"--output": OutputOption(output)}, [calibrator, *_files_of(model, output)])
-    content = WRITERS[to](jobs.load_map(calibrator), given)
+    content = WRITERS[to](load_map(calibrator), given)
     if isinstance(content, str):
         content = content.rstrip("\n") + "\n"
     if output is None:
@@ -224,6 +231,12 @@ def _sql(fitted: Fitted, given: Mapping[str, Any]) -> str:
 
     own = {name: value for name, value in given.items() if name not in ("score", "segment")}
     column, segment = _columns(fitted, given.get("score", [])), given.get("segment")
+    if not isinstance(column, str) and "keep" not in given:
+        shown = ", ".join(column[:SHOWN]) + ", …" * (len(column) > SHOWN)
+        note(
+            f"of the table's columns the query gives {shown}, for it takes several steps. Name the "
+            "ones that you need, such as a key, with --keep COL."
+        )
     return to_sql(fitted, column=column, segment=_segment(fitted, segment), **own)
 
 
@@ -278,9 +291,12 @@ def _class_columns(fitted: Fitted, many: int, named: Sequence[str]) -> tuple[str
     known = fitted.provenance.get("score_columns")
     if not named and isinstance(known, tuple) and len(known) == many:
         return tuple(map(str, known))
+    if len(named) == 1 != many:
+        named = [word.strip() for word in named[0].split(",")]
     if len(named) != many:
         raise InputError(
-            f"this calibrator reads {many} columns of scores, but {len(named)} were named. Name "
+            f"this calibrator reads {many} columns of scores, but {len(named)} "
+            f"{'was' if len(named) == 1 else 'were'} named. Name "
             "each: --score CLASS=COLUMN, or --score COLUMN in the order of the classes."
         )
     found = in_order(named, fitted.classes) if many == len(fitted.classes) else None

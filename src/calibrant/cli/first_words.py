@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from calibrant.cli.console import tell, tell_advice
 from calibrant.errors import InputError
+from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.advice import Advice
+    from calibrant.cli.fit_result import FitResult
     from calibrant.engines.rows_of_classes import FileMatrix
     from calibrant.engines.rows_of_files import FileTable
     from calibrant.metrics.class_look import ClassNames
@@ -20,6 +24,7 @@ __all__ = [
     "label_names",
     "names_of",
     "refuse_one_class",
+    "refuse_wrong_way",
     "tell_first",
     "tell_others",
 ]
@@ -72,3 +77,25 @@ def refuse_one_class(read: FileTable) -> None:
             f"{look.headline(names_of(read))} Add rows of the other class; or, if you want a "
             "calibrator all the same, say --allow-one-class."
         )
+
+
+def refuse_wrong_way(result: FitResult) -> None:
+    """Refuse a calibrator that gives all rows one probability because the scores run the wrong way:
+    most likely the other label is the positive one."""
+    from calibrant.estimators.fitted import Fitted
+    from calibrant.metrics.first_look import FirstLook
+
+    look, fitted = result.look, result.fitted
+    if not isinstance(look, FirstLook) or look.found != "wrong way":
+        return
+    if not isinstance(fitted, Fitted) or fitted.map.segments is not None:
+        return
+    given = fitted.map(result.read.table.scores)
+    if np.ptp(given) > 1e-9:
+        return
+    option = f"--pos-label {quoted(str(fitted.pos_label))}"
+    raise InputError(
+        f"{look.headline(names_of(result.read))} Nothing was written: the calibrator would give "
+        f"all rows the same probability, {given[0]:.3g}. If {fitted.pos_label!r} is the positive "
+        f"label all the same, add {option}."
+    )

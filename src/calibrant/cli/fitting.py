@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli import class_columns, jobs, method_names, options
 from calibrant.cli.console import run_with_status, say_json
-from calibrant.cli.first_words import refuse_one_class
+from calibrant.cli.first_words import refuse_one_class, refuse_wrong_way
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
 from calibrant.cli.standard_output import refuse_two, words_beside
 from calibrant.errors import ParameterError
@@ -112,15 +112,16 @@ def fit(
     refuse_two(output, json)
     jobs.check_folds(cv)
     if not cv and (plot or report):
-        raise ParameterError("a plot or report shows out-of-fold results: cv must not be 0.")
+        raise ParameterError("a plot or report shows out-of-fold results: --cv must not be 0.")
     if shrinkage and not segment:
-        raise ParameterError("shrinkage is for segments: name their column with --segment COL.")
+        raise ParameterError("--shrinkage is for segments: name their column with --segment COL.")
     times = jobs.time_facts(period)
-    only = class_columns.only_column(score or [""], files, (label, weight), engine)
+    twice = files if class_columns.must_look(score) else ()
+    reading = options.read_options(decimal, missing, format, twice=twice)
+    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
+    only = class_columns.only_column(score or [""], files, (label, weight), place)
     segments = options.read_segment(segment)
     columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segments)
-    reading = options.read_options(decimal, missing, format)
-    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     if features:
         _check_features(segment, report, asked_method=method, param=param)
     if segment and report:
@@ -137,6 +138,8 @@ def fit(
         result = _fit_segments(files, columns, place, asked, shrinkage)
     else:
         result = _fit_one(files, columns, place, asked)
+    if pos_label is None:
+        refuse_wrong_way(result)
     result = jobs.recorded(result, times)
     results.write_fit(result, written)
     if json:

@@ -17,12 +17,10 @@ from calibrant.cli.options import read_segment
 from calibrant.data.lazy_checks import CellsOption, Names
 from calibrant.data.provenance import OUT_OF_FOLD, measures_of, read_period
 from calibrant.data.score_table import ScoreTable
-from calibrant.engines.row_fitted import RowFitted
 from calibrant.engines.rows_of_files import FileTable, read_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.fitted import Fitted
-from calibrant.files import load, save
-from calibrant.local.rule import LocalFitted
+from calibrant.files import save
 
 if TYPE_CHECKING:
     from calibrant.auto import AutoCalibrator
@@ -48,7 +46,6 @@ __all__ = [
     "evaluate_files",
     "file_facts",
     "fit_read",
-    "load_map",
     "measure_files",
     "one_raw_column",
     "page_of",
@@ -332,20 +329,6 @@ def measure_files(
 
 
 # --- calibrators --------------------------------------------------------------------------------
-
-
-def load_map(path: Path, *, by_row: bool = False) -> Fitted:
-    """A calibrator of scores from its file; with ``by_row`` also one of trees on other columns."""
-    loaded = load(path)
-    fitted = loaded if isinstance(loaded, Fitted) else loaded.plain
-    if fitted is None and isinstance(loaded, LocalFitted) and by_row:
-        fitted = RowFitted.of(loaded)
-    if fitted is None:
-        raise InputError(
-            f"{path} holds {loaded.method}, which needs more of each row than its score. Apply it "
-            "in Python: calibrant.load(...).predict_proba(scores, ...)."
-        )
-    return fitted
 
 
 def segment_column(fitted: Fitted, asked: list[str] | None) -> str | tuple[str, ...] | None:

@@ -65,11 +65,14 @@ def evaluate(
     from calibrant.metrics.intervals import read_interval_options
     from calibrant.metrics.registry import CLASS_MEASURES, MEASURES
 
-    only = class_columns.only_column(prob or [""], files, (label, weight), engine)
+    twice = files if not prob or class_columns.must_look(prob) else ()
+    reading = options.read_options(decimal, missing, format, twice=twice)
+    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
+    guessed = None if prob else _of_classes(files, place)
+    prob = prob or guessed
+    only = class_columns.only_column(prob or [""], files, (label, weight), place)
     segments = options.read_segment(segment)
     columns = jobs.ColumnRoles(only or "", label or "", weight, pos_label, segments)
-    reading = options.read_options(decimal, missing, format)
-    place = options.EngineOptions(engine, master, threads, memory_limit, reading)
     wanted, count = options.read_cells(cells), options.read_bins(bins)
     records = chosen_records(CLASS_MEASURES if only is None else MEASURES, measures)
     if only is None:
@@ -92,6 +95,8 @@ def evaluate(
         matrix = class_reading.open_and_read(files, roles, place, json, probabilities=True)
         evaluation = class_jobs.evaluate(matrix, bins=count, intervals=intervals, records=records)
         read, names = jobs.file_facts(matrix), class_names(matrix)
+        if guessed:
+            read["guessed"] = ["score", *read.get("guessed", [])]
     else:
         before = jobs.one_raw_column(raw)
         with options.engine_for("measuring", json, place) as opened:
@@ -117,6 +122,16 @@ def evaluate(
         say_json({**evaluation.to_dict(), **read})
         return
     _print(evaluation, names)
+
+
+def _of_classes(files: list[str], place: options.EngineOptions) -> list[str] | None:
+    """The columns of probabilities that `apply` wrote for several classes, if there are some."""
+    if place.name != "duckdb":
+        return None
+    from calibrant.cli.column_roles import applied_classes
+
+    with options.first_look(place) as opened:
+        return applied_classes(opened, files) or None
 
 
 def _print(evaluation: Any, names: Any) -> None:
@@ -217,9 +232,11 @@ def plot(
     if thresholds is not None and kind != "decision":
         raise ParameterError("--thresholds goes with --kind decision. Leave it out, or add that.")
     places = None if thresholds is None else decision_plot.read_thresholds(thresholds)
-    only = class_columns.only_column(prob or [""], files, (label, weight))
-    reading = options.read_options(decimal, missing, format)
+    twice = files if not prob or class_columns.must_look(prob) else ()
+    reading = options.read_options(decimal, missing, format, twice=twice)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
+    prob = prob or _of_classes(files, place)
+    only = class_columns.only_column(prob or [""], files, (label, weight), place)
     suffix, count = output.suffix[1:].lower(), options.read_bins(bins)
     read: Any
     if only is None:

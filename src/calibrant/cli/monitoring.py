@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant.cli import jobs, options
+from calibrant.cli.calibrator_files import load_map, refuse_swapped
 from calibrant.cli.checking import CHANGED, ExitCode, fitted_roles
 from calibrant.cli.console import say, say_json, tell
 from calibrant.cli.paths import PAGES, PICTURES, OutputOption, check_places
+from calibrant.cli.state_lock import locked
 from calibrant.data.segment_keys import JOIN_COLUMNS
+from calibrant.engines.files.data_files import is_calibrator
 from calibrant.errors import ParameterError
+from calibrant.outputs import follow
+from calibrant.shell_words import quoted
 
 if TYPE_CHECKING:
     from calibrant.engines.rows_of_files import FileTable
@@ -43,12 +48,20 @@ ProbabilityColumn = Annotated[
 ]
 Alpha = Annotated[
     float | None,
-    typer.Option(help="New monitor: chance of a false alarm, ever; 0.05.", show_default=False),
+    typer.Option(
+        metavar="P",
+        parser=options.read_share,
+        help="New monitor: chance of a false alarm, ever; 0.05.",
+        show_default=False,
+    ),
 ]
 Least = Annotated[
     float | None,
     typer.Option(
-        help="New monitor: changes of a probability below this are none; 0.", show_default=False
+        metavar="P",
+        parser=options.read_share,
+        help="New monitor: changes of a probability below this are none; 0.",
+        show_default=False,
     ),
 ]
 When = Annotated[
@@ -100,17 +113,24 @@ def monitor(
       calibrant monitor state.json wednesday.csv -p probability -l churned --report monitor.html
 
     Give it each row once, when its label has come. The state is replaced whole, after
-    all went well. With --exit-code the command ends with 3 from the alarm on.
+    all went well, and one command at a time works on it. With --exit-code the command
+    ends with 3 from the alarm on.
     """
     from calibrant.cli import segment_jobs
     from calibrant.cli.column_roles import complete_roles
 
+    watch = f"monitor {quoted(str(state))} {{files}} --calibrator {{calibrator}}"
+    refuse_swapped(calibrator, files, watch)
+    if is_calibrator(state):
+        raise ParameterError(
+            f"STATE must be a file of the monitor, which it makes, but {state} is a calibrator. "
+            f"Name that one with --calibrator {quoted(str(state))}."
+        )
     written = {"--plot": OutputOption(plot, PICTURES), "--report": OutputOption(report, PAGES)}
     check_places(written, [*files, calibrator, state])
     check_places({"STATE": OutputOption(state)}, [*files, calibrator])
-    fitted = None if calibrator is None else jobs.load_map(calibrator)
+    fitted = None if calibrator is None else load_map(calibrator)
     column = _one_segment(segment)
-    watching = _begin(state, fitted, column, alpha, least)
     named = jobs.ColumnRoles(prob or "", label or "", weight, pos_label, column)
     if fitted is not None:
         words = (score or [""])[0]
@@ -118,30 +138,32 @@ def monitor(
     of_scores = fitted is not None and prob is None
     reading = options.read_options(decimal, missing, format)
     place = options.EngineOptions(engine, master, threads, memory_limit, reading)
-    with options.engine_for("reading", json, place) as opened:
-        columns = complete_roles(opened, files, named, probabilities=not of_scores)
-        asked = (opened, files, columns, options.read_cells(cells))
-        tables = segment_jobs.read(*asked, probabilities=not of_scores) if segment else None
-        read = (
-            tables.read
-            if tables
-            else jobs.read_files(
-                opened, files, columns, cells=asked[-1], probabilities=not of_scores
+    with locked(follow(state)):
+        watching = _begin(state, fitted, column, alpha, least)
+        with options.engine_for("reading", json, place) as opened:
+            columns = complete_roles(opened, files, named, probabilities=not of_scores)
+            asked = (opened, files, columns, options.read_cells(cells))
+            tables = segment_jobs.read(*asked, probabilities=not of_scores) if segment else None
+            read = (
+                tables.read
+                if tables
+                else jobs.read_files(
+                    opened, files, columns, cells=asked[-1], probabilities=not of_scores
+                )
             )
+        watching.update_table(
+            read.table,
+            scores=of_scores,
+            segments=tables.by_key if tables else None,
+            when=when,
+            classes=read.classes,
+            pos_label=read.pos_label,
         )
-    watching.update_table(
-        read.table,
-        scores=of_scores,
-        segments=tables.by_key if tables else None,
-        when=when,
-        classes=read.classes,
-        pos_label=read.pos_label,
-    )
-    if plot is not None:
-        _draw(watching, plot)
-    if report is not None:
-        _report(watching, report, state)
-    watching.save(state)  # last: what failed can be run again
+        if plot is not None:
+            _draw(watching, plot)
+        if report is not None:
+            _report(watching, report, state)
+        watching.save(state)  # last: what failed can be run again
     _tell(watching, state, read, {"plot": plot, "report": report}, json)
     if exit_code and watching.alarm is not None:
         raise typer.Exit(CHANGED)

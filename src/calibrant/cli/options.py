@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,6 +12,7 @@ import typer
 
 from calibrant.cli.console import Bar, note
 from calibrant.data.naming import segment_names
+from calibrant.outputs import STANDARD
 
 if TYPE_CHECKING:
     from calibrant.data.lazy_checks import CellsOption
@@ -50,6 +51,7 @@ __all__ = [
     "Weighing",
     "WeightColumn",
     "engine_for",
+    "first_look",
     "read_bins",
     "read_cells",
     "read_options",
@@ -76,7 +78,7 @@ ScoreColumn = Annotated[
         "-s",
         metavar="COL",
         help="Column of scores; guessed if left out. With several classes one for each: repeat the "
-        "option, or give 'p_*' or CLASS=COL.",
+        "option, or give a,b,c or 'p_*' or CLASS=COL.",
     ),
 ]
 FittedScore = Annotated[
@@ -108,7 +110,7 @@ ProbColumn = Annotated[
         "-p",
         metavar="COL",
         help="Column of probabilities; guessed if left out. With several classes one for each: "
-        "repeat the option, or give 'p_*' or CLASS=COL.",
+        "repeat the option, or give a,b,c or 'p_*' or CLASS=COL.",
     ),
 ]
 RawColumn = Annotated[
@@ -275,12 +277,19 @@ class EngineOptions(NamedTuple):
 
 
 def read_options(
-    decimal: str | None = None, missing: str = "error", format: str | None = None
+    decimal: str | None = None,
+    missing: str = "error",
+    format: str | None = None,
+    *,
+    twice: Sequence[str] = (),
 ) -> ReadOptions:
-    """How files are read, standard input among them."""
+    """How files are read, standard input among them. If that is among the files that are read
+    ``twice``, by two engines, it is copied first."""
     from calibrant.engines.files.read_options import ReadOptions
+    from calibrant.engines.files.standard_input import repeatable
 
-    return ReadOptions(decimal, missing, getattr(sys.stdin, "buffer", None), format)
+    options = ReadOptions(decimal, missing, getattr(sys.stdin, "buffer", None), format)
+    return repeatable(options) if STANDARD in twice else options
 
 
 @contextmanager
@@ -289,7 +298,8 @@ def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine
     ``quiet``."""
     from calibrant.engines.open_engine import open_engine
 
-    place = place._replace(reading=place.reading or read_options())
+    reading = place.reading or read_options()
+    place = place._replace(reading=reading)
     notes: list[str] = []
     try:
         with (
@@ -299,17 +309,32 @@ def engine_for(title: str, quiet: bool, place: EngineOptions) -> Iterator[Engine
             notes = engine.notes
             yield engine
     finally:
+        reading.close()
         for words in () if quiet else notes:
             note(words)
+
+
+@contextmanager
+def first_look(place: EngineOptions) -> Iterator[Engine]:
+    """An engine to look at the columns of files before the job itself."""
+    from calibrant.engines.open_engine import open_engine
+
+    reading = place.reading or read_options()
+    try:
+        with open_engine(reading=reading) as engine:
+            yield engine
+    except BaseException:
+        reading.close()  # there will be no job
+        raise
 
 
 def read_share(word: str) -> float:
     """A probability as people write it.
 
-    >>> read_share("20%"), read_share("0.2")
-    (0.2, 0.2)
+    >>> read_share("20%"), read_share("0.2"), read_share("0,2")
+    (0.2, 0.2, 0.2)
     """
-    text = word.strip()
+    text = str(word).strip().replace(",", ".")  # a default is a number
     try:
         return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
     except ValueError:

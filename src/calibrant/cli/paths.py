@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from calibrant.errors import InputError
-from calibrant.outputs import STANDARD, check_folder, find_target, follow, keep_apart, look
+from calibrant.outputs import (
+    STANDARD,
+    check_folder,
+    find_target,
+    follow,
+    keep_apart,
+    look,
+    path_of_url,
+)
 
 __all__ = ["PAGES", "PICTURES", "OutputOption", "check_places"]
 
@@ -68,7 +76,7 @@ def _check(path: Path, output: OutputOption) -> None:
         check_folder(final.parent)
         look(final)
     else:
-        slash = str(output.path).endswith("/")  # which a Path drops
+        slash = str(output.path).endswith(("/", os.sep))  # which a Path drops
         find_target(f"{path}/" if slash else path)
     if output.endings and path.suffix.lower() not in output.endings:
         raise InputError(f"{path.name} must end in {' or '.join(output.endings)}.")
@@ -84,7 +92,7 @@ def _local(name: str | os.PathLike[str]) -> Path | None:
     scheme, colon, rest = name.partition(":")
     if not (colon and rest.startswith("/") and re.fullmatch("[A-Za-z][A-Za-z0-9+.-]+", scheme)):
         return Path(name)
-    return Path("/" + rest.lstrip("/")) if scheme.lower() == "file" else None
+    return path_of_url(rest) if scheme.lower() == "file" else None
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from calibrant.cli import class_columns, feature_jobs, jobs, method_names, optio
 from calibrant.cli.console import run_with_status, say, say_json, show, tell, tell_advice
 from calibrant.cli.first_words import class_names, names_of, tell_first, tell_others
 from calibrant.cli.paths import PAGES, OutputOption, check_places
+from calibrant.shell_words import in_options
 
 __all__ = ["compare", "report"]
 
@@ -50,9 +51,10 @@ def compare(
     """
     from calibrant.cli.column_roles import complete_roles
 
-    only = class_columns.only_column(score or [""], files, (label, weight))
-    reading = options.read_options(decimal, missing, format)
+    twice = files if class_columns.must_look(score) else ()
+    reading = options.read_options(decimal, missing, format, twice=twice)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
+    only = class_columns.only_column(score or [""], files, (label, weight), place)
     read: Any
     names: Any
     if only is None:
@@ -135,9 +137,10 @@ def report(
     from calibrant.cli.column_roles import complete_roles
 
     check_places({"--output": OutputOption(output, PAGES), "--save": OutputOption(save)}, files)
-    only = class_columns.only_column(score or [""], files, (label, weight))
-    reading = options.read_options(decimal, missing, format)
+    twice = files if class_columns.must_look(score) else ()
+    reading = options.read_options(decimal, missing, format, twice=twice)
     place = options.EngineOptions(threads=threads, memory_limit=memory_limit, reading=reading)
+    only = class_columns.only_column(score or [""], files, (label, weight), place)
     read: Any
     if only is None:
         from calibrant.cli import class_jobs, class_reading
@@ -176,7 +179,7 @@ def report(
         say_json(jobs.file_facts(read) | where | page.to_dict())
         return
     for sentence in page.verdict:
-        tell(sentence)
+        tell(in_options(sentence, {}))
     tell_advice(page.advice)
     if page.groups is not None:
         tell(f"Where is it wrong? {page.groups.summary()}.")

@@ -28,6 +28,12 @@ from calibrant.outputs import STANDARD
 __all__ = ["ENGINES", "Engine", "open_engine"]
 
 Paths = Sequence[str | os.PathLike[str]]
+#: what only DuckDB reads, and what to do instead
+FEATURES = ("columns beside the score are read", "")
+SEVERAL = (
+    "scores of several classes are read and written",
+    ", or apply the calibrator there by SQL: calibrant export --to sql --dialect spark",
+)
 
 
 @dataclass(frozen=True)
@@ -36,13 +42,15 @@ class Engine:
 
     ``package`` has the engine's ``file_rows``, ``apply_file`` and ``first_rows``, for its
     ``session``. ``standard_input`` gives the file that ``-`` stands for. ``notes`` say what a user
-    should know of how the files were read.
+    should know of how the files were read. ``repeated`` are the names that several columns of the
+    file last looked at have.
     """
 
     session: Any
     package: ModuleType
     standard_input: Callable[[], Path] | None = None
     notes: list[str] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
 
     def rows(self, files: Paths, names: Names, role: str = "score") -> RowsOfFiles:
         """The rows of files."""
@@ -54,7 +62,7 @@ class Engine:
     def first_rows(self, files: Paths, count: int) -> dict[str, list[Any]]:
         """The columns of the first of the files, by name: the values of its first rows.
 
-        Text files have text for values. Columns of one name are left out.
+        Text files have text for values. Columns of one name are left out; ``repeated`` names them.
 
         >>> import pathlib, tempfile
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "s.csv"
@@ -65,6 +73,7 @@ class Engine:
         """
         names, rows = self.package.first_rows(self.session, self._there(files), count)
         once = [i for i, name in enumerate(names) if names.count(name) == 1]
+        self.repeated[:] = dict.fromkeys(name for name in names if names.count(name) > 1)
         return {names[i]: [row[i] for row in rows] for i in once}
 
     def _there(self, files: Paths) -> Paths:
@@ -80,7 +89,7 @@ class Engine:
 
     def columns(self, files: Paths, wanted: Sequence[str] = ()) -> tuple[str, ...]:
         """The names of the columns of files; ``wanted`` are some that must be there."""
-        self._check_several()
+        self._need_duckdb(SEVERAL)
         names: tuple[str, ...] = self.package.column_names(self.session, self._there(files), wanted)
         return names
 
@@ -93,7 +102,7 @@ class Engine:
         role: str = "score",
     ) -> ClassRows:
         """The rows of files with a column of scores for each of several classes."""
-        self._check_several()
+        self._need_duckdb(SEVERAL)
         there = self._there(files)
         found: ClassRows = self.package.class_rows(self.session, there, wanted, label, weight, role)
         return found
@@ -102,24 +111,18 @@ class Engine:
         self, files: Paths, features: Sequence[str], names: Names, role: str = "score"
     ) -> ClassRows:
         """The rows of files with other columns beside score, label and weight, to read at once."""
-        self._check_features()
+        self._need_duckdb(FEATURES)
         check_names(names)
         wanted = [names.score, *features]
         return self.class_rows(files, wanted, names.label, names.weight, role)
 
-    def _check_features(self) -> None:
+    def _need_duckdb(self, what: tuple[str, str]) -> None:
+        """Refuse another engine for what only DuckDB reads."""
         if not hasattr(self.package, "class_rows"):
+            are_read, instead = what
             raise InputError(
-                "columns beside the score are read by DuckDB only, but another engine was asked "
-                "for. Leave the engine out."
-            )
-
-    def _check_several(self) -> None:
-        if not hasattr(self.package, "class_rows"):
-            raise InputError(
-                "scores of several classes are read and written by DuckDB only, but another engine "
-                "was asked for. Leave the engine out, or apply the calibrator there by SQL: "
-                "calibrant export --to sql --dialect spark."
+                f"{are_read} by DuckDB only, but another engine was asked for. Leave the engine "
+                f"out{instead}."
             )
 
     def apply(
@@ -152,9 +155,9 @@ class Engine:
         """
         options.check_fitted(fitted)
         if isinstance(fitted.map, VectorMap):
-            self._check_several()
+            self._need_duckdb(SEVERAL)
         if isinstance(fitted, RowFitted):
-            self._check_features()
+            self._need_duckdb(FEATURES)
         count: int = self.package.apply_file(
             self.session, fitted, self._there(files), out, options, new_segments
         )

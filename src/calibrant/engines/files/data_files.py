@@ -19,6 +19,7 @@ __all__ = [
     "SEPARATORS",
     "find_column",
     "find_files",
+    "is_calibrator",
     "kind_of",
     "one_kind",
     "output_kind",
@@ -96,11 +97,42 @@ def find_files(patterns: Sequence[str | os.PathLike[str]]) -> list[Path]:
             if not match.is_dir():
                 seen = match.stat()
                 _refuse_stream(match, seen)
+                _refuse_own(match)
                 known = (seen.st_dev, seen.st_ino) if seen.st_ino else os.path.realpath(match)
                 found.setdefault(known, match)  # some disks do not number their files
     if not found:
         raise InputError("at least one data file must be given, but none came.")
     return list(found.values())
+
+
+def is_calibrator(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a calibrator, by its first bytes.
+
+    >>> is_calibrator("no such file")
+    False
+    """
+    return _own_format(Path(path)) in ("calibrant", "calibrant-local")
+
+
+def _own_format(path: Path) -> str:
+    """What a JSON file of calibrant's own says that it is; nothing for all other files."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(256)
+    except (OSError, ValueError):
+        return ""
+    found = re.match(rb'\s*\{\s*"format":\s*"(calibrant[a-z-]*)"', start)
+    return "" if found is None else found[1].decode()
+
+
+def _refuse_own(path: Path) -> None:
+    """Refuse calibrators and the like in place of data."""
+    if own := _own_format(path):
+        what = "a calibrator" if is_calibrator(path) else f"one of calibrant's own files ({own})"
+        raise InputError(
+            f"rows of data are needed here, but {path.name} is {what}. Name the file with the "
+            "scores."
+        )
 
 
 def _refuse_stream(path: Path, seen: os.stat_result) -> None:

@@ -31,12 +31,15 @@ class ReadOptions:
     format : one of FORMATS, optional
         What kind of file standard input is. By default its first bytes tell a Parquet or Excel
         file, and all else is CSV.
+    repeatable : bool, default=False
+        Whether standard input is a copy, which is read from its beginning each time.
     """
 
     decimal: str | None = None
     missing: str = "error"
     standard_input: BufferedIOBase | None = None
     format: str | None = None
+    repeatable: bool = False
 
     def __post_init__(self) -> None:
         if self.decimal is not None and self.decimal not in (".", ","):
@@ -51,6 +54,11 @@ class ReadOptions:
     def spelling(self) -> NumberSpelling | None:
         """How numbers are read at first."""
         return None if self.decimal is None else NumberSpelling(self.decimal)
+
+    def close(self) -> None:
+        """Close the copy of standard input, if there is one."""
+        if self.repeatable and self.standard_input is not None:
+            self.standard_input.close()
 
     @property
     def drop(self) -> bool:

@@ -10,7 +10,9 @@ from typing import Any
 from calibrant.data.labels import plain, read_labels, read_many
 from calibrant.data.lazy_checks import Coding, coding_of, refuse_classes, refuse_soft
 from calibrant.engines.files.data_files import MISSING
+from calibrant.engines.files.yes_no_words import Label, partner_of
 from calibrant.errors import InputError
+from calibrant.shell_words import quoted
 
 __all__ = [
     "Label",
@@ -21,8 +23,6 @@ __all__ = [
     "typed",
     "typed_present",
 ]
-
-Label = str | int | float | bool
 
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)$")
 TRUTH = {"true": True, "false": False}
@@ -92,24 +92,52 @@ def classes_of(values: Mapping[Any, Label], column: str, pos_label: Any = None) 
     """Two classes from the labels of a column by their spellings; ``pos_label`` may be a label, its
     text, or a function that picks one of them or None (then it is the larger).
 
+    A single word is one of two classes if it is a yes or a no, or if ``pos_label`` is said: the
+    word itself, or the other class, of which there are no rows.
+
     >>> classes_of({"0": 0, "1": 1}, "bought", "0").pos_label
     0
+    >>> classes_of({"stayed": "stayed"}, "churn", "left").classes
+    ('left', 'stayed')
     """
     labels = list(values.values())
-    refuse_classes(labels, column)
-    asked = None
+    asked: Label | None = None
+    pair = _pair_of_one(labels, column, None if callable(pos_label) else pos_label)
+    refuse_classes(labels, column, known=pair is not None)
+    known = list(dict.fromkeys(labels)) if pair is None else list(pair)
     if callable(pos_label):
         pick: Callable[[list[Label]], Label | None] = pos_label
-        asked = pick(list(dict.fromkeys(labels)))
+        asked = pick(known)
     elif pos_label is not None:
-        known = [plain(label) for label in read_labels(labels).classes]
+        if pair is None:
+            known = [plain(label) for label in read_labels(labels).classes]
         asked = match_label(known, pos_label)
         if asked is None:
             raise InputError(
                 f"the positive label must be one of {known} (column {column!r}), but "
                 f"{pos_label!r} came."
             )
-    return coding_of(list(values), labels, column, pos_label=asked)
+    return coding_of(list(values), labels, column, pos_label=asked, classes=pair)
+
+
+def _pair_of_one(labels: Sequence[Label], column: str, said: Any) -> tuple[Label, Label] | None:
+    """The class of a column of one word, and the other class; None where there are two, or where
+    numbers tell it. ``said`` is the positive label, if it is known."""
+    if len(set(labels)) != 1 or not isinstance(labels[0], str):
+        return None
+    word = labels[0]
+    partner = partner_of(word)
+    if partner is not None and (said is None or match_label((word, partner), said) is not None):
+        return word, partner
+    if said is None:
+        option = f"--pos-label {quoted(word)}"
+        raise InputError(
+            f"label column {column!r} must hold two classes, but only one class came: {word!r}, "
+            f"and nothing tells whether that is the positive label. If it is, add {option}; if the "
+            "other label is, which no row has, add --pos-label with its name. Better: add rows of "
+            "the other label."
+        )
+    return word, (f"not {word}" if match_label((word,), said) is not None else str(said).strip())
 
 
 def match_label(known: Sequence[Label], asked: Any) -> Label | None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from dataclasses import replace
+from io import BufferedIOBase
 from pathlib import Path
+from typing import cast
 
 from calibrant.engines.files.read_options import ReadOptions
 from calibrant.errors import InputError
 from calibrant.outputs import private_file
 
-__all__ = ["spool"]
+__all__ = ["repeatable", "spool"]
 
 #: how a file of each format begins, where that tells; all else is CSV
 BEGINNINGS = {b"PAR1": "parquet", b"PK\x03\x04": "xlsx"}
@@ -22,6 +27,8 @@ def spool(reading: ReadOptions, path: Path) -> Path:
     """
     if reading.standard_input is None:
         raise InputError("there is no standard input to read (-). Name a file.")
+    if reading.repeatable:
+        reading.standard_input.seek(0)
     with private_file(path) as copy:
         while block := reading.standard_input.read1(1 << 20):  # what is there: Ctrl-C works
             copy.write(block)
@@ -32,3 +39,15 @@ def spool(reading: ReadOptions, path: Path) -> Path:
     kind = reading.format or BEGINNINGS.get(start, "csv")
     packed = ".gz" if start.startswith(PACKED) else ""
     return path.rename(path.with_suffix(f".{kind}{packed}"))
+
+
+def repeatable(reading: ReadOptions) -> ReadOptions:
+    """The same options with a copy of standard input, which can be spooled more than once.
+
+    The copy has no name: nobody else can read it, and it goes when it is closed, by the options.
+    """
+    if reading.standard_input is None or reading.repeatable:
+        return reading
+    copy = tempfile.TemporaryFile(prefix="calibrant-")  # noqa: SIM115 - the options close it
+    shutil.copyfileobj(reading.standard_input, copy)
+    return replace(reading, standard_input=cast(BufferedIOBase, copy), repeatable=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calibrant.engines.files.spelled_labels import Label
+__all__ = ["Label", "partner_of", "yes_of"]
 
-__all__ = ["yes_of"]
+Label = str | int | float | bool
 
 #: the yes and its no; pairs that some use one way and some the other, such as good and bad, are out
 _WORDS = """
@@ -28,3 +28,19 @@ def yes_of(labels: Iterable[Label]) -> Label | None:
     """
     words = {str(label).strip().casefold(): label for label in labels if isinstance(label, str)}
     return next((words[yes] for yes, no in PAIRS if words.keys() == {yes, no}), None)
+
+
+def partner_of(label: Label) -> Label | None:
+    """The other word of a yes or a no that came alone, in the same case; None for all other labels.
+    Of several partners, as of "ja", it is the first.
+
+    >>> partner_of("Yes"), partner_of("no"), partner_of("bought")
+    ('No', 'yes', None)
+    """
+    word = label.strip() if isinstance(label, str) else ""
+    for pair in PAIRS:
+        if word.casefold() in pair:
+            other = pair[word.casefold() == pair[0]]
+            styles = (str.lower, str.title, str.upper)
+            return next((style(other) for style in styles if style(word) == word), other)
+    return None

@@ -76,9 +76,14 @@ def test_bad_shares_are_refused(share, weight, word):
         ScoreTable.from_soft_labels([0.3, 0.4], share, weight)
 
 
-def test_fractions_as_labels_are_refused_with_the_way_out():
-    for call in (cal.Platt().fit, cal.AutoCalibrator().fit):
-        with pytest.raises(InputError, match=r"ScoreTable\.from_soft_labels"):
-            call(SCORES, SHARES)
-    with pytest.raises(InputError, match=r"ScoreTable\.from_soft_labels"):
-        cal.evaluate(SHARES, SCORES)
+def test_fractions_are_refused_with_the_way_out_where_labels_must_be_classes():
+    segments = np.zeros(len(SCORES), dtype=int)
+    for call in (
+        lambda: cal.evaluate(SHARES, SCORES),
+        lambda: ScoreTable.from_arrays(SCORES, SHARES),
+        lambda: cal.advise(SCORES, SHARES),
+        lambda: cal.SegmentedCalibrator().fit(SCORES, SHARES, segments=segments),
+        lambda: cal.AutoCalibrator().fit(SCORES, SHARES, features=SCORES[:, None]),
+    ):
+        with pytest.raises(InputError, match=r"swapped\?.*as floats.*from_soft_labels"):
+            call()

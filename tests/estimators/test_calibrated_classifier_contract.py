@@ -290,7 +290,7 @@ def test_bad_labels_and_weights_are_refused(cv):
     for y, weight, words in [
         (None, None, "requires y"),
         (np.where(Y == 1, np.nan, 0.0), None, "NaN"),
-        (np.linspace(0.1, 0.9, len(Y)), None, "soft labels"),
+        (np.linspace(0.1, 1.9, len(Y)), None, "soft labels"),
         (Y[:-1], None, "239"),
         (Y, W[:-1], "239"),
         (Y, -W, "negative"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import runpy
 from dataclasses import MISSING, fields, replace
 
 import jsonschema
@@ -70,12 +71,9 @@ def page(root):
 
 
 @pytest.fixture(scope="module")
-def evaluator(page):
-    """The names of the page's code."""
-    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    known = {}
-    exec(code, known)
-    return known
+def evaluator(root):
+    """The names of the evaluator that the page links to."""
+    return runpy.run_path(str(root / "docs" / "reference" / "evaluator.py"))
 
 
 def labelled(map_):

@@ -84,10 +84,14 @@ def test_a_calibrator_that_has_advice():
 
 FOREST = RandomForestClassifier(5, random_state=0)
 LOCAL = {
-    "delta": (MODEL, cal.ACP()),
-    "members": (FOREST, cal.ACP()),
-    "refits": (MODEL, cal.ACP(interval="bootstrap", replicates=20, random_state=0)),
+    "gated": (MODEL, cal.ACP()),
+    "delta": (MODEL, cal.ACP(gate=False)),
+    "members": (FOREST, cal.ACP(gate=False)),
+    "refits": (MODEL, cal.ACP(gate=False, interval="bootstrap", replicates=20, random_state=0)),
     "features": (MODEL, cal.SimilarityBinning(gate=False)),
+    "trees": (MODEL, cal.FeatureCalibrator(gate=False, rounds=1)),
+    "gated trees": (MODEL, cal.FeatureCalibrator()),
+    "gated neighbours": (MODEL, cal.SimilarityBinning()),
 }
 
 

@@ -14,8 +14,8 @@ from calibrant.advice import Advice, advise_table, warn_of
 from calibrant.advice.table_checks import said_first
 from calibrant.auto.candidate_limits import KINDS, Candidates
 from calibrant.auto.class_members import left_out
-from calibrant.auto.explain import explanation
-from calibrant.auto.folds import Fold, parts_of_rows, parts_of_table, table_cv
+from calibrant.auto.explain import POINTS, SOFT, explanation
+from calibrant.auto.folds import Fold, parts_of_table, table_cv
 from calibrant.auto.gate import predictions_of, settle, told_certain, too_few
 from calibrant.auto.leaderboard import Leaderboard
 from calibrant.auto.scoring import CandidateTrial, judge, pairs_of
@@ -33,7 +33,7 @@ from calibrant.data.score_kinds import kind_of
 from calibrant.data.score_matrix import ScoreMatrix, read_matrix
 from calibrant.data.score_table import ScoreTable
 from calibrant.data.to_numpy import to_column
-from calibrant.data.validation import read_binary, read_weight
+from calibrant.data.validation import read_weight
 from calibrant.data.weighing import table_in_rows
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import WEIGHTS, Calibrator, Limit, Number, OneOf, check_parameters
@@ -49,8 +49,6 @@ from calibrant.scaling.base import OneOrMany, count_columns
 __all__ = ["AutoCalibrator"]
 
 Array = NDArray[np.float64]
-
-_POINTS = f"the scores are points, which stand for no probability: {BEFORE} is one rate for all"
 
 
 class AutoCalibrator(TakesFeatures, OneOrMany):
@@ -115,11 +113,11 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
     unless the best is ahead of them by 1.64 standard errors of the paired difference (with several
     classes by one), or is ahead at all and `calibration_test` says at the 5 % level that the scores
     are wrong. So scores that are right are changed in about 5 % of samples. That test needs rows
-    that are independent, and probabilities of two classes: for rows in groups, and for points, only
-    the gain counts. Otherwise BLS (or the mixture) is taken if it is ahead of the scores, too, and
-    at most two standard errors behind the best, else the best. A candidate that gives an exact 0 or
-    1 is taken only if all do, since a single wrong one makes the log loss infinite; the same holds
-    for the scores.
+    that are independent, and probabilities of two classes: for rows in groups, for points, and for
+    soft labels, whose noise is not known, only the gain counts. Otherwise BLS (or the mixture) is
+    taken if it is ahead of the scores, too, and at most two standard errors behind the best, else
+    the best. A candidate that gives an exact 0 or 1 is taken only if all do, since a single wrong
+    one makes the log loss infinite; the same holds for the scores.
 
     The folds: they are dealt from the score table, and a row of weight 100 is in one fold. There
     are fewer than ``cv`` where a class has fewer rows. With ``groups`` or a splitter, rows are
@@ -203,7 +201,7 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         scores : array-like of shape (n,), (n, 1), (n, 2) or (n, k)
             Scores of any kind, a binary predict_proba, or logits or probabilities of k classes.
         y : array-like of shape (n,)
-            Labels.
+            Labels, or with two classes soft labels, see `Calibrator`.
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         groups : array-like of shape (n,), optional
@@ -219,16 +217,15 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
             return self._fit_features(scores, y, sample_weight, groups, features)
         if y is not None and count_columns(scores) > 2:
             return self._fit_classes(scores, y, sample_weight, groups)
-        if y is None or (table_cv(self.cv) and groups is None):
-            super().fit(scores, y, sample_weight)
-            warn_of(self._warnings)
-            return self
-        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
-        check_orientation(self._named((Calibrator,)), rows)
-        counts = self.weights == "counts"
-        table, parts = parts_of_rows(rows, self.cv, groups, self.random_state, counts=counts)
-        self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, parts))
-        self._provenance["rows"] = rows.count
+        rows = self._read(scores, y, sample_weight)
+        if groups is not None or rows.share is not None or not table_cv(self.cv):
+            check_orientation(self._named((Calibrator,)), rows)
+            return self._learn_by_rows(rows, self.cv, groups)
+        table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
+        facts = rows.facts
+        del rows  # the columns may be copies, and fits are to stay small
+        self._learn(table, *labels)
+        self._provenance |= facts
         warn_of(self._warnings)
         return self
 
@@ -262,14 +259,14 @@ class AutoCalibrator(TakesFeatures, OneOrMany):
         named = {BEFORE: Uncalibrated(), "BLS": BLS(), **self._named((Calibrator,))}
         self.look_, self.scores_are_, self.p_value_ = first_look(table), kind_of(table), None
         if self.scores_are_ == "points":
-            notes = (*notes, _POINTS)
+            notes = (*notes, POINTS)
         if not parts:
             return self._cannot_judge(table)
         trials, sample = judge(named, table, parts, progress=self.progress)
         trials |= self._feature_trials(parts)
         whole = predictions_of(trials[BEFORE].map, table)  # the folds may be of pooled cells
         trials[BEFORE] = told_certain(trials[BEFORE], whole)
-        grouped = sample is None or sample.cluster is not None
+        grouped = sample is None or sample.cluster is not None or SOFT in notes
         self.p_value_ = chance_that_right(
             whole, grouped=grouped, weights=self.weights, seed=self.random_state
         )

@@ -11,7 +11,15 @@ from calibrant.estimators.registry import in_plain_words
 from calibrant.metrics.measure import SAME_ORDER
 from calibrant.result_tables import rows_in_words, shown_percent
 
-__all__ = ["explanation", "refusal"]
+__all__ = ["POINTS", "SOFT", "explanation", "refusal"]
+
+#: what is different where scores are points
+POINTS = f"the scores are points, which stand for no probability: {BEFORE} is one rate for all"
+#: what is different where labels are probabilities
+SOFT = (
+    "some labels are probabilities, whose noise is not known: no test asks whether the scores are "
+    "right, and only the gain on rows held out counts"
+)
 
 
 def refusal(
@@ -42,8 +50,9 @@ def explanation(
 ) -> str:
     """What was chosen, how much it gains, what it does to the ranking, and what else did well; of
     ``useless`` scores only what was fitted all the same."""
+    soft = f"{SOFT[:1].upper()}{SOFT[1:]}." if SOFT in board.notes else ""
     if useless:
-        return _all_the_same(board, refused)
+        return f"{_all_the_same(board, refused)} {soft}".strip()
     before, chosen = board[BEFORE], board.chosen
     if refused is not None:
         parts = [refused]
@@ -63,6 +72,7 @@ def explanation(
             f"The log loss of {best.name} was smaller still, {_number(best.log_loss)}, but by less "
             "than two standard errors."
         )
+    parts.append(soft)
     if board.left_out:
         parts.append(f"Left out: {'; '.join(board.left_out)}.")
     return " ".join(part for part in parts if part)

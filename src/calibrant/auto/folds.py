@@ -13,7 +13,7 @@ from calibrant.data.score_table import ScoreTable
 from calibrant.data.validation import Rows
 from calibrant.data.weighing import table_in_rows
 from calibrant.estimators.model_folds import ModelRows
-from calibrant.estimators.splits import split_present
+from calibrant.estimators.splits import FOLDS, split_present
 from calibrant.estimators.table_folds import HeldOutCells, TableFolds, possible_folds
 
 __all__ = [
@@ -75,26 +75,55 @@ def parts_of_table(table: ScoreTable, folds: int, seed: int) -> tuple[list[Fold]
 def parts_of_rows(
     rows: Rows, cv: Any, groups: Any, random_state: Any, *, counts: bool
 ) -> tuple[ScoreTable, list[Fold]]:
-    """The table of all rows, and folds as a splitter, groups or a fraction ask for."""
+    """The table of all rows, and folds as a splitter, groups or a fraction ask for.
+
+    Of soft labels, both halves of a row are in one fold, and they are one unit where errors are
+    estimated (unless weights are counts: then a row may be many). Of a number of folds without
+    groups there may be fewer, or none, as in `parts_of_table`.
+    """
     present = None if rows.weight is None else rows.weight > 0
     if present is not None:
         rows = rows.take(np.flatnonzero(present))
+    table = ScoreTable.from_rows(rows)
     codes = rows.positive.astype(np.intp)
     data = ModelRows(rows.scores, codes, rows.weight, rows.classes, 1, "auto")
+    if rows.share is not None and table_cv(cv) and groups is None:
+        folds = possible_folds(FOLDS if cv is None else int(cv), table.rarest)
+        if not folds:
+            return table, []
+        cv, present = _deal(rows, folds, random_state), None
     splits = split_present(cv, data, present, groups, random_state)
     weight = splits.share if rows.weight is None else splits.share * rows.weight
+    positive = rows.positive if rows.share is None else rows.share
+    cluster = splits.cluster
+    if cluster is None and rows.share is not None and not counts:
+        cluster = np.arange(len(rows.scores))
     parts = []
     for train, test in splits.pairs:
         rest = ScoreTable.from_rows(rows.take(train))
-        one = np.where(rows.positive[test], weight[test], 0.0)
-        zero = weight[test] - one
+        zero, one = weight[test] * (1.0 - positive[test]), weight[test] * positive[test]
         squares = (zero, one) if counts else (zero * zero, one * one)
         parts.append(
             Fold(
                 table_in_rows(rest, "counts") if counts else rest,
                 rows.scores[test],
                 HeldOutCells(zero, one, *squares),
-                None if splits.cluster is None else splits.cluster[test],
+                None if cluster is None else cluster[test],
             )
         )
-    return ScoreTable.from_rows(rows), parts
+    return table, parts
+
+
+def _deal(rows: Rows, folds: int, seed: int) -> list[tuple[Index, Index]]:
+    """Rows with soft labels dealt into folds at random, those of ½ and more apart from the others.
+
+    Whatever their order is, rows of the same score, label and weight fall to the same folds.
+    """
+    keys = (rows.scores, rows.share, rows.weight, rows.positive)  # the last one goes first
+    order = np.lexsort([key for key in keys if key is not None])
+    fold = np.empty(len(order), dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    low = int(np.count_nonzero(~rows.positive))
+    for some in (order[:low], order[low:]):
+        fold[some] = rng.permutation(np.arange(len(some)) % folds)
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(folds)]

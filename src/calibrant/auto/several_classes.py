@@ -322,4 +322,4 @@ def as_they_came(matrix: ScoreMatrix, rows: Index) -> Array:
 
 def unchanged(matrix: ScoreMatrix) -> Softmax:
     """Distributions as they are, logits through the softmax."""
-    return Softmax(np.array(1.0), np.zeros(matrix.n_classes), matrix.kind())
+    return Softmax.unchanged(matrix.n_classes, matrix.kind())

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.advice import warn_of
+from calibrant.auto.explain import SOFT
 from calibrant.auto.folds import Fold, parts_of_rows, table_cv
 from calibrant.auto.scoring import CandidateTrial, judge_maps
 from calibrant.data.score_range import OnRange
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import read_binary
-from calibrant.errors import InputError
+from calibrant.data.validation import Rows, read_binary
+from calibrant.errors import InputError, caller_level
 from calibrant.estimators.base import Calibrator
 from calibrant.estimators.named_methods import check_orientation
 from calibrant.estimators.splits import FOLDS
@@ -72,13 +73,19 @@ class TakesFeatures(OneOrMany):
         if local.trial_ is None:  # nothing can be held out
             table = ScoreTable.from_rows(rows)
             return self._learn(table, rows.classes, rows.pos_label, self._cannot_judge)
+        return self._learn_by_rows(rows, cv, groups, notes)
+
+    def _learn_by_rows(self, rows: Rows, cv: Any, groups: Any, notes: tuple[str, ...] = ()) -> Self:
+        """Judge the candidates on splits of the rows, and fit the one that is taken."""
         counts = self.weights == "counts"
         table, parts = parts_of_rows(rows, cv, groups, self.random_state, counts=counts)
+        if rows.share is not None:
+            notes = (*notes, SOFT)
         self._learn(table, rows.classes, rows.pos_label, lambda t: self._judge(t, parts, notes))
-        self._provenance["rows"] = rows.count
+        self._provenance |= rows.facts
         if self._by_features:
             del self.map_
-        warn_of(self._warnings)
+        warn_of(self._warnings, depth=caller_level() + 1)
         return self
 
     def _feature_cv(self, rows: int) -> tuple[Any, tuple[str, ...]]:

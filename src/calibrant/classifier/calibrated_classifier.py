@@ -21,9 +21,10 @@ from calibrant.classifier.fitted_member import (
     any_calibrator_of,
     fit_member,
 )
-from calibrant.classifier.fold_models import fit_models
+from calibrant.classifier.fold_models import FittedModel, ModelToKeep, fit_models
 from calibrant.classifier.routing import params_of_fit, router_of
 from calibrant.classifier.segment_columns import segmented_of
+from calibrant.classifier.soft_rows import labels_of_model
 from calibrant.data.validation import check_lengths, read_weight
 from calibrant.errors import InputError, ParameterError
 from calibrant.estimators.base import Limit, OneOf, check_parameters
@@ -35,7 +36,6 @@ from calibrant.estimators.model_folds import (
     ModelRows,
     chosen_method,
     keep_feature_names,
-    model_classes,
     model_tags,
     model_to_fit,
     positive_class,
@@ -43,7 +43,6 @@ from calibrant.estimators.model_folds import (
     warn_no_weights,
     warn_refitted,
 )
-from calibrant.estimators.pooling import Part
 from calibrant.estimators.splits import SPLITTING, cv_kind
 from calibrant.local.rule import LocalFitted
 from calibrant.other_words import in_our_words
@@ -212,7 +211,9 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         X : rows
             Whatever the estimator takes; with folds or a fraction it must be possible to pick rows.
         y : array-like of shape (n,)
-            Labels: two or more values of any kind.
+            Labels: two or more values of any kind. Or soft labels: floats in [0, 1], some of them
+            fractions, are probabilities of the class 1. A model that is fitted learns each such row
+            as a negative and a positive one, by their weights, and its fit must take these.
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0, for the model and the calibrator.
         groups : array-like of shape (n,), optional
@@ -228,20 +229,16 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         estimator, calibrator = self._parts(kind)
         data = self._read(X, y, sample_weight, kind, estimator, calibrator)
         params = params_of_fit(self, estimator, fit_params, len(data.codes), kind)
+        if fit_params and data.share is not None:
+            params.check_soft(estimator)
         data = replace(data, fit_params=params)
         if kind == "prefit":
             warn_of(known_rows(estimator, X), depth=3)
-            parts: list[Part] = [(data.scores(estimator), None)]
-            return self._keep(
-                [fit_member(calibrator, data, estimator, parts, None, None, self.segments)]
-            )
+            whole = FittedModel(estimator, None)
+            one = ModelToKeep(whole, [(data.scores(estimator), None)], [whole])
+            return self._keep([fit_member(calibrator, data, one, None, self.segments)])
         found = fit_models(self, data, estimator, kind, groups)
-        return self._keep(
-            [
-                fit_member(calibrator, data, model, parts, data, rows, self.segments)
-                for model, parts, rows in found
-            ]
-        )
+        return self._keep([fit_member(calibrator, data, m, data, self.segments) for m in found])
 
     def _kind(self) -> str:
         """What ``cv`` asks for; a frozen model is prefit, whatever the folds."""
@@ -283,20 +280,20 @@ class CalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         calibrator: AnyCalibrator,
     ) -> ModelRows:
         """The rows, checked; a warning where the model cannot be used as it came."""
-        known = estimator if kind == "prefit" else None
-        classes, codes = model_classes(y, known, calibrator.classes)
-        if kind in SPLITTING:
+        fitted = kind == "prefit"
+        classes, codes, share = labels_of_model(y, estimator, calibrator, fitted=fitted)
+        if kind in SPLITTING or (share is not None and not fitted):
             (X,) = indexable(X)
             check_lengths(X=_num_samples(X), y=len(codes))
         weight = read_weight(sample_weight, len(codes))
         positive = positive_class(calibrator, classes)
-        if kind != "prefit" and not isinstance(estimator, FrozenEstimator):
+        if not fitted and not isinstance(estimator, FrozenEstimator):
             if weight is not None and weight_argument(estimator) is None:
                 warn_no_weights(estimator)
             if kind in SPLITTING:
                 warn_refitted(estimator)
         method = chosen_method(self.response_method, calibrator)
-        return ModelRows(X, codes, weight, classes, positive, method)
+        return ModelRows(X, codes, weight, classes, positive, method, share=share)
 
     def _keep(self, members: list[Member]) -> Self:
         """Set the fitted attributes, and remove those of an earlier fit of another kind."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.auto import AutoCalibrator
+from calibrant.classifier.fold_models import ModelToKeep
 from calibrant.classifier.segment_columns import fit_segments, segments_of
 from calibrant.data.score_range import ScoreRange
 from calibrant.errors import InputError, ParameterError
@@ -128,19 +129,17 @@ def _numbers(known: ScoreRange | None) -> ScoreRange | None:
 def fit_member(
     calibrator: AnyCalibrator,
     data: ModelRows,
-    model: Any,
-    parts: list[Part],
+    fitted_model: ModelToKeep,
     trained: ModelRows | None,
-    rows: Index | None,
     segments: Any = None,
 ) -> Member:
-    """Calibrate a fitted model on pooled (scores, rows).
+    """Calibrate a fitted model on its pooled parts.
 
-    ``trained`` and ``rows`` say what the model was fitted on: these rows of that data. Rows of None
-    mean all of it; data of None mean that nobody knows.
+    ``trained`` is the data whose rows the models learned; None means that nobody knows.
     """
+    (model, rows), parts, _ = fitted_model
     if isinstance(calibrator, LocalCalibrator):
-        local = _fit_local(calibrator, data, parts)
+        local = _fit_local(calibrator, data, fitted_model, trained)
         companion = local.companion(model, trained, rows)
         return Member(model, local, data.classes, data.positive, data.method, companion)
     if isinstance(calibrator, SegmentedCalibrator):
@@ -203,8 +202,14 @@ def _check_one_each(coded: CodedCalibrator, classes: int) -> None:
         )
 
 
-def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) -> LocalCalibrator:
+def _fit_local(
+    calibrator: LocalCalibrator,
+    data: ModelRows,
+    fitted_model: ModelToKeep,
+    trained: ModelRows | None,
+) -> LocalCalibrator:
     """Fitted to scores together with the rows that they belong to."""
+    parts = fitted_model.parts
     labels: dict[str, Any] = {"classes": list(data.classes)}
     if len(data.classes) == 2:
         labels["pos_label"] = data.classes[data.positive]
@@ -214,13 +219,29 @@ def _fit_local(calibrator: LocalCalibrator, data: ModelRows, parts: list[Part]) 
         )
     whole = len(parts) == 1 and parts[0][1] is None
     local: LocalCalibrator = clone(calibrator).set_params(**labels)
+    inputs = None
+    if local.judges_inputs:
+        inputs = _joined(
+            local.companion(model, trained, learned)(data.X if rows is None else take(data.X, rows))
+            for (model, learned), (_, rows) in zip(fitted_model.scored_by, parts, strict=True)
+        )
 
     def fit(scores: Array, rows: Index, weight: Array | None) -> None:
         X = data.X if whole else take(data.X, rows)
-        local.fit_rows(scores, data.classes[data.codes[rows]], X, weight, groups=rows)
+        y = data.classes[data.codes[rows]]
+        local.fit_rows(scores, y, X, weight, groups=rows, inputs=inputs)
 
     fit_pooled(local, data.weight, parts, fit, len(data.codes))
     return local
+
+
+def _joined(parts: Iterable[RowInputs]) -> RowInputs:
+    """The intervals of all parts, in their order."""
+    ends = [(part.lower, part.upper) for part in parts]
+    lower, upper = (
+        np.concatenate([np.asarray(end) for end in side]) for side in zip(*ends, strict=True)
+    )
+    return RowInputs(lower=lower, upper=upper)
 
 
 def any_calibrator_of(given: Any) -> AnyCalibrator:

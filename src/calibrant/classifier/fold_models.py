@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,31 @@ from calibrant.estimators.model_folds import ModelRows, fit_and_score
 from calibrant.estimators.pooling import Part
 from calibrant.estimators.splits import SPLITTING, check_calibrating, row_pairs, warn_of_missing
 
-__all__ = ["fit_models"]
+__all__ = ["FittedModel", "ModelToKeep", "fit_models"]
+
+
+class FittedModel(NamedTuple):
+    """A fitted model and the rows that it learned (None: all of them)."""
+
+    model: Any
+    learned: NDArray[np.intp] | None
+
+
+class ModelToKeep(NamedTuple):
+    """A model that predicts, and the scores to calibrate it on, part by part.
+
+    Each part was scored by the model of ``scored_by`` at its place.
+    """
+
+    kept: FittedModel
+    parts: list[Part]
+    scored_by: list[FittedModel]
 
 
 def fit_models(
     classifier: Any, data: ModelRows, estimator: Any, kind: str, groups: Any
-) -> list[tuple[Any, list[Part], NDArray[np.intp] | None]]:
-    """The models to keep, each with the scores to calibrate it on and the rows it learned.
-
-    ``kind`` is that of the classifier's cv.
-    """
+) -> list[ModelToKeep]:
+    """The models to keep. ``kind`` is that of the classifier's cv."""
     pairs = row_pairs(classifier.cv, data, groups, classifier.random_state)
     if kind in SPLITTING:
         warn_of_missing(pairs, data, estimator)
@@ -31,9 +46,10 @@ def fit_models(
         delayed(fit_and_score)(data, estimator, train, test) for train, test in pairs
     )
     parts = [(scores, test) for (_, scores), (_, test) in zip(scored, pairs, strict=True)]
-    if kind == "folds" and not classifier.ensemble:
-        return [(data.fit_again(estimator, [model for model, _ in scored]), parts, None)]
-    return [
-        (model, [part], train)
-        for (model, _), part, (train, _) in zip(scored, parts, pairs, strict=True)
+    models = [
+        FittedModel(model, train) for (model, _), (train, _) in zip(scored, pairs, strict=True)
     ]
+    if kind == "folds" and not classifier.ensemble:
+        again = FittedModel(data.fit_again(estimator, [model for model, _ in models]), None)
+        return [ModelToKeep(again, parts, models)]
+    return [ModelToKeep(model, [part], [model]) for model, part in zip(models, parts, strict=True)]

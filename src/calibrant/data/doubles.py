@@ -55,13 +55,15 @@ def series_of_doubles(series: nw.Series[Any]) -> nw.Series[Any]:
 def _through_text(kind: nw.dtypes.DType, engine: nw.Implementation, *, large: bool) -> bool:
     """Whether numbers of a type must become text first to be rounded to the nearest double.
 
-    Arrow multiplies decimals by a rounded power of ten, and refuses whole numbers that are
-    ``large``, beyond 2⁵³. DuckDB rounds each half of a whole number of 128 bits.
+    Arrow and Polars 1 multiply decimals by a rounded power of ten, and Arrow refuses whole
+    numbers that are ``large``, beyond 2⁵³. DuckDB rounds each half of a whole number of 128 bits.
     """
     import narwhals as nw
 
     if engine.is_pyarrow() or engine.is_pandas_like():
         return kind.is_decimal() or (kind.is_integer() and large)
+    if engine.is_polars():
+        return kind.is_decimal()
     return engine.is_duckdb() and kind in (nw.Int128, nw.UInt128)
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.json_facts import shown
+from calibrant.data.soft_labels import REFUSED, are_soft, check_names, check_shares
 from calibrant.data.to_numpy import plain, to_column
 from calibrant.errors import InputError
 
-__all__ = ["Labels", "plain", "read_classes", "read_labels", "read_many"]
+__all__ = ["Labels", "plain", "read_classes", "read_labels", "read_many", "soft_labels"]
 
 #: the other class, where one label alone tells it
 PARTNERS: dict[float, tuple[int, int]] = {
@@ -26,35 +27,58 @@ PARTNERS: dict[float, tuple[int, int]] = {
 
 #: what is no label, but may hold several
 CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray)
-#: what to do about labels between 0 and 1
-SOFT = (
-    "If y are probabilities of the positive class: fit_table(ScoreTable.from_soft_labels(scores, "
-    "y)), and evaluate(ScoreTable.from_soft_labels(p, y))."
-)
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Who is positive, the two classes in sorted order, and which of them is the positive one."""
+    """Who is positive, the two classes in sorted order, and which of them is the positive one.
+
+    Of soft labels ``share`` is the probability of the positive class, and positive is who has at
+    least ½.
+    """
 
     positive: NDArray[np.bool_]
     classes: NDArray[Any]
     pos_label: Any
+    share: NDArray[np.float64] | None = None
 
     @property
     def positive_column(self) -> int:
         return 0 if self.classes[0] == self.pos_label else 1
 
 
-def read_labels(y: Any, *, pos_label: Any = None, classes: Any = None) -> Labels:
-    """Code a column of labels; ``classes`` names the two where the column may hold only one."""
-    array = _vector(to_column(y, "y"))
+def read_labels(
+    y: Any, *, pos_label: Any = None, classes: Any = None, soft: bool = False
+) -> Labels:
+    """Code a column of labels; ``classes`` names the two where the column may hold only one.
+
+    With ``soft`` fractions are probabilities of the class 1; without, they are refused.
+    """
+    column = to_column(y, "y")
+    if soft and (found := soft_labels(column, pos_label, classes)) is not None:
+        return found
+    array = _vector(column)
     first, second = (_label(value, "y") for value in _two_values(array))
     pair = _pair(first, second, classes)
     ordered = _sorted_pair(pair, array.dtype)
     positive = _positive_label(ordered, pos_label)
     mask = _are(array, positive)
     return Labels(mask, ordered, positive)
+
+
+def soft_labels(column: NDArray[Any], pos_label: Any = None, classes: Any = None) -> Labels | None:
+    """Labels that are probabilities of the class 1; None where y holds no fraction.
+
+    >>> soft_labels(np.array([0.0, 0.3, 1.0])).share.tolist()
+    [0.0, 0.3, 1.0]
+    >>> soft_labels(np.array([0.0, 1.0])) is None
+    True
+    """
+    if not are_soft(column):
+        return None
+    share = check_shares(_vector(column, soft=True))
+    check_names(pos_label, classes)
+    return Labels(share >= 0.5, np.array([0, 1]), np.int64(1), share)
 
 
 def read_classes(classes: Any, pos_label: Any = None) -> tuple[NDArray[Any], Any]:
@@ -132,21 +156,23 @@ def _few(array: NDArray[Any], most: int = 30) -> tuple[Any, Any]:
     return values, place[codes]
 
 
-def _vector(array: NDArray[Any]) -> NDArray[Any]:
+def _vector(array: NDArray[Any], *, soft: bool = False) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         _warn_column_vector()
         array = array[:, 0]
     if array.ndim != 1:
         raise InputError(
             f"y must be 1-d, one label per row, but its shape is {array.shape}: bad input shape. "
-            "Pass the column of labels."
+            "Pass the column of labels; probabilities of each class are not taken as labels."
         )
     if not len(array):
         raise InputError("y must have at least one row, but none came (0 samples).")
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: y must be labels.")
     if array.dtype.kind == "f":
-        _refuse_soft(array)
+        _refuse_missing(array)
+        if not soft:
+            _refuse_soft(array)
     if array.dtype.kind == "O":
         _refuse_containers(array)
     return array
@@ -189,7 +215,7 @@ def _label(value: Any, name: str) -> Any:
     if not whole:
         raise InputError(
             f"Unknown label type: {name} must be classes, words or whole numbers, but fractions "
-            f"(soft labels) came, such as {shown(plain(value))}. {SOFT if name == 'y' else ''}"
+            f"(soft labels) came, such as {shown(plain(value))}. {REFUSED if name == 'y' else ''}"
         )
     return value if isinstance(value, (float, np.floating)) else int(value)
 
@@ -221,7 +247,7 @@ def _warn_counted_from_one(columns: int) -> None:
     )
 
 
-def _refuse_soft(y: NDArray[Any]) -> None:
+def _refuse_missing(y: NDArray[Any]) -> None:
     bad = ~np.isfinite(y)
     if bad.any():
         word = "NaN" if np.isnan(y).any() else "infinity"
@@ -229,12 +255,15 @@ def _refuse_soft(y: NDArray[Any]) -> None:
             f"Input y contains {word}: labels must be complete, but {int(bad.sum())} of {len(y)} "
             f"are not (first at row {int(np.argmax(bad))}). Drop those rows."
         )
+
+
+def _refuse_soft(y: NDArray[Any]) -> None:
     soft = y != np.floor(y)
     if soft.any():
         row = int(np.argmax(soft))
         raise InputError(
             "Unknown label type: y must be two classes, but fractions (soft labels) came: "
-            f"{int(soft.sum())} of {len(y)}, first {y[row]:g} at row {row}. {SOFT}"
+            f"{int(soft.sum())} of {len(y)}, first {y[row]:g} at row {row}. {REFUSED}"
         )
 
 

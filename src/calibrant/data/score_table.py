@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.data.frozen import Frozen, own
+from calibrant.data.table_columns import columns_of_rows, columns_of_shares, group_by_score
 from calibrant.data.validation import Rows, read_binary, read_grouped, read_soft
 from calibrant.errors import InputError, ParameterError
 from calibrant.losses import sigmoid
@@ -83,9 +84,7 @@ class ScoreTable(Frozen):
     @classmethod
     def from_rows(cls, rows: Rows) -> ScoreTable:
         """The table of rows that have already come through the door."""
-        if rows.weight is None:
-            return _from_unweighted(rows.scores, rows.positive)
-        return _from_weighted(rows.scores, rows.positive, rows.weight)
+        return cls(*columns_of_rows(rows))
 
     @classmethod
     def from_counts(
@@ -104,20 +103,21 @@ class ScoreTable(Frozen):
         >>> ScoreTable.from_counts([0.5, 0.1], [3, 9], [2, 1])
         ScoreTable(2 scores from 0.1 to 0.5, weight 15: 3 positive, 12 negative)
         """
-        return _grouped(*read_grouped(scores, negative, positive, negative_sq, positive_sq))
+        grouped = read_grouped(scores, negative, positive, negative_sq, positive_sq)
+        return cls(*group_by_score(*grouped))
 
     @classmethod
     def from_soft_labels(cls, scores: Any, share: Any, sample_weight: Any = None) -> ScoreTable:
         """The table of rows with a probability of the positive class, ``share``, as their label.
 
         A row of share q counts q as a positive and 1 − q as a negative, and stays one row: its Σw²
-        is divided alike. Fit it with ``fit_table``, measure it with `evaluate`.
+        is divided alike. Fit it with ``fit_table``, measure it with `evaluate`. The fit of a
+        calibrator makes this table of labels that are fractions.
 
         >>> ScoreTable.from_soft_labels([0.2, 0.7, 0.7], [0.1, 0.8, 1.0])
         ScoreTable(2 scores from 0.2 to 0.7, weight 3: 1.9 positive, 1.1 negative)
         """
-        x, q, w = read_soft(scores, share, sample_weight)
-        return _grouped(x, (w * (1.0 - q), w * q, w * w * (1.0 - q), w * w * q))
+        return cls(*columns_of_shares(*read_soft(scores, share, sample_weight)))
 
     @classmethod
     def empty(cls) -> ScoreTable:
@@ -172,7 +172,7 @@ class ScoreTable(Frozen):
         with np.errstate(invalid="ignore", over="ignore"):
             mean = np.where(low == high, low, moment / weight)
         mean = np.clip(np.where(np.isfinite(mean), mean, low / 2 + high / 2), low, high)
-        table = _grouped(mean, columns)
+        table = cls(*group_by_score(mean, columns))
         error = float(np.max(np.maximum(mean - low, high - mean), initial=0.0))
         return replace(table, error=error, made=made) if error else table
 
@@ -190,7 +190,8 @@ class ScoreTable(Frozen):
         columns = tuple(map(np.concatenate, zip(*(part._columns() for part in parts), strict=True)))
         if all(part.negative is part.negative_sq for part in parts):  # unit weights: Σw² is Σw
             columns = (columns[0], columns[1], columns[0], columns[1])
-        table = _grouped(np.concatenate([part.scores for part in parts]), columns)
+        scores = np.concatenate([part.scores for part in parts])
+        table = cls(*group_by_score(scores, columns))
         worst = max(parts, key=lambda part: part.error)
         return replace(table, error=worst.error, made=worst.made)
 
@@ -345,56 +346,3 @@ class ScoreTable(Frozen):
             f"weight {self.total:g}: {self.total_positive:g} positive, "
             f"{self.total_negative:g} negative{pooled})"
         )
-
-
-def _starts(x: Array) -> NDArray[np.intp]:
-    """Where each run of equal values of the sorted x begins."""
-    return np.flatnonzero(np.append(True, x[1:] != x[:-1])[: len(x)])
-
-
-def _from_unweighted(scores: Array, positive: NDArray[np.bool_]) -> ScoreTable:
-    """Sort the classes apart (values only: cheaper than an argsort of all), then merge."""
-    x = np.empty(len(scores))
-    negatives = len(x) - int(np.count_nonzero(positive))
-    x[:negatives], x[negatives:] = scores[~positive], scores[positive]
-    x[:negatives].sort()
-    x[negatives:].sort()
-    order = np.argsort(x, kind="stable")  # two ascending runs: a linear merge
-    x = x[order]
-    n1 = (order >= negatives).astype(np.float64)
-    del order
-    starts = _starts(x)
-    if len(starts) == len(x):  # all scores are different
-        n0 = 1.0 - n1
-    else:
-        n1 = np.add.reduceat(n1, starts)
-        n0 = np.diff(starts, append=len(x)) - n1
-        x = x[starts]
-    n0, n1 = own(n0), own(n1)
-    return ScoreTable(own(x), n0, n1, n0, n1)
-
-
-def _from_weighted(scores: Array, positive: NDArray[np.bool_], weight: Array) -> ScoreTable:
-    present = weight > 0
-    if not present.all():
-        scores, positive, weight = scores[present], positive[present], weight[present]
-    n1 = np.where(positive, weight, 0.0)
-    n0 = weight - n1
-    return _grouped(scores, (n0, n1, n0 * n0, n1 * n1))
-
-
-def _grouped(scores: Array, columns: tuple[Array, ...]) -> ScoreTable:
-    """GROUP BY score: sums of each column over equal scores, weightless cells dropped."""
-    order = np.argsort(scores, kind="stable")
-    x = scores[order]
-    starts = _starts(x)
-    distinct = x[starts]
-    shared = columns[0] is columns[2] and columns[1] is columns[3]
-    sums = [
-        np.add.reduceat(c[order], starts) if len(x) else c for c in columns[: 2 if shared else 4]
-    ]
-    present = (sums[0] + sums[1]) > 0
-    if not present.all():
-        distinct, sums = distinct[present], [s[present] for s in sums]
-    n0, n1, q0, q1 = [own(s) for s in sums] * (2 if shared else 1)
-    return ScoreTable(own(distinct), n0, n1, q0, q1)

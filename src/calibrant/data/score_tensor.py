@@ -31,8 +31,8 @@ Index = NDArray[np.intp]
 
 #: a block holds at most this share of all numbers, so that what is made of it stays small
 PART = 1 / 64
-#: but so many numbers at least: small steps cost more than they do
-FEWEST = 1 << 17
+#: but so many numbers at least: small steps cost more than they do, the most on a GPU
+FEWEST, FEWEST_ON_GPU = 1 << 17, 1 << 22
 #: a first, rough fit takes one row of so many at least: of few rows it would be too rough
 SPARSEST = 16
 
@@ -142,7 +142,9 @@ class ScoreTensor(ScoreMatrix):
 
     @property
     def _slices(self) -> list[slice]:
-        step = max(int(PART * len(self)), FEWEST // self.n_classes, 1)
+        on_cpu = library_of(self.scores) == "torch" and self.scores.device.type == "cpu"
+        fewest = FEWEST if on_cpu else FEWEST_ON_GPU
+        step = max(int(PART * len(self)), fewest // self.n_classes, 1)
         return [slice(start, start + step) for start in range(0, len(self), step)]
 
     def blocks(self) -> Iterator[tuple[Any, Any, Any]]:

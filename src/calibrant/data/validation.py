@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from calibrant.data.json_facts import shown
 from calibrant.data.labels import Labels, read_labels
 from calibrant.data.naming import check_class_columns
+from calibrant.data.soft_labels import check_not_swapped
 from calibrant.data.to_numpy import to_matrix
 from calibrant.errors import InputError, ParameterError, how_many
 from calibrant.other_words import did_you_mean
@@ -44,13 +45,17 @@ HEAVIEST, LIGHTEST = 1e100, 1e-150
 
 @dataclass(frozen=True)
 class Rows:
-    """Scores, who is positive, and weights (None: all one), with the labels they stand for."""
+    """Scores, who is positive, and weights (None: all one), with the labels they stand for.
+
+    Of soft labels ``share`` is each row's probability of the positive class.
+    """
 
     scores: Array
     positive: NDArray[np.bool_]
     weight: Array | None
     classes: NDArray[Any]
     pos_label: Any
+    share: Array | None = None
 
     @property
     def count(self) -> int:
@@ -60,20 +65,41 @@ class Rows:
     def take(self, which: NDArray[Any]) -> Rows:
         """Some of the rows, by their numbers or by True and False for each."""
         weight = None if self.weight is None else self.weight[which]
-        return replace(
-            self, scores=self.scores[which], positive=self.positive[which], weight=weight
-        )
+        share = None if self.share is None else self.share[which]
+        picked = {"scores": self.scores[which], "positive": self.positive[which]}
+        return replace(self, **picked, weight=weight, share=share)
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """How many rows there are, and of soft labels how many of them are fractions."""
+        known = {"rows": self.count}
+        if self.share is None:
+            return known
+        present = True if self.weight is None else self.weight > 0
+        inside = (self.share > 0.0) & (self.share < 1.0) & present
+        return known | {"soft_labels": int(np.count_nonzero(inside))}
 
 
 def read_binary(
-    scores: Any, y: Any, sample_weight: Any = None, *, pos_label: Any = None, classes: Any = None
+    scores: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    pos_label: Any = None,
+    classes: Any = None,
+    soft: bool = False,
 ) -> Rows:
-    """Scores, two-class labels and weights of the same rows, checked and coded."""
-    labels = read_labels(y, pos_label=pos_label, classes=classes)
+    """Scores, two-class labels and weights of the same rows, checked and coded.
+
+    With ``soft`` y may be probabilities of the class 1.
+    """
+    labels = read_labels(y, pos_label=pos_label, classes=classes, soft=soft)
     clean = read_scores(scores, positive_column=labels.positive_column, classes=labels.classes)
     check_lengths(scores=len(clean), y=len(labels.positive))
+    if labels.share is not None and classes is None:
+        check_not_swapped(clean)
     weight = read_weight(sample_weight, len(clean))
-    return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label)
+    return Rows(clean, labels.positive, weight, labels.classes, labels.pos_label, labels.share)
 
 
 def read_scores(
@@ -190,7 +216,9 @@ def read_grouped(
     return x, (n0, n1, q0, q1)
 
 
-def read_soft(scores: Any, share: Any, sample_weight: Any = None) -> tuple[Array, Array, Array]:
+def read_soft(
+    scores: Any, share: Any, sample_weight: Any = None
+) -> tuple[Array, Array, Array | None]:
     """Scores, labels that are probabilities of the positive class, and weights."""
     clean = read_scores(scores)
     labels = to_numbers(share, "share")
@@ -201,8 +229,7 @@ def read_soft(scores: Any, share: Any, sample_weight: Any = None) -> tuple[Array
         )
     q = read_probabilities(labels, name="share")
     check_lengths(scores=len(clean), share=len(q))
-    weight = read_weight(sample_weight, len(q))
-    return clean, q, np.ones(len(q)) if weight is None else weight
+    return clean, q, read_weight(sample_weight, len(q))
 
 
 def check_word(name: str, value: Any, words: Collection[str]) -> None:

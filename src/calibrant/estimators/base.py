@@ -17,7 +17,7 @@ from calibrant.data.isotonic_blocks import SMOOTHING
 from calibrant.data.labels import read_classes
 from calibrant.data.score_range import OnRange, ScoreRange
 from calibrant.data.score_table import ScoreTable
-from calibrant.data.validation import read_binary
+from calibrant.data.validation import Rows, read_binary
 from calibrant.errors import AdviceWarning, InputError, caller_level
 from calibrant.estimators.limits import Each, Limit, Number, OneOf, check_parameters
 from calibrant.estimators.score_estimator import ScoreEstimator, ScoreTransformer
@@ -121,20 +121,27 @@ class Calibrator(ScoreTransformer, ScoreEstimator):
         scores : array-like of shape (n,), (n, 1) or (n, 2)
             Scores of any kind, or a binary predict_proba (then pos_label's column is used).
         y : array-like of shape (n,)
-            Labels: any two values.
+            Labels: any two values. Or soft labels: floats in [0, 1], some of them fractions, are
+            the probability of the class 1. A row of soft label q is q of a positive and 1 − q of a
+            negative row.
         sample_weight : array-like of shape (n,), optional
             Weights ≥ 0; a row of weight zero is as if absent.
         """
-        self._check_fit(scores, y)
-        rows = read_binary(scores, y, sample_weight, pos_label=self.pos_label, classes=self.classes)
+        rows = self._read(scores, y, sample_weight)
         table, labels = ScoreTable.from_rows(rows), (rows.classes, rows.pos_label)
-        count = rows.count
+        facts = rows.facts
         del rows  # the columns may be copies, and fits are to stay small
         if few := too_few(self, self._in_rows(table)):
             warnings.warn(few, AdviceWarning, stacklevel=caller_level())
         self._learn(table, *labels)
-        self._provenance["rows"] = count
+        self._provenance |= facts
         return self
+
+    def _read(self, scores: Any, y: Any, sample_weight: Any) -> Rows:
+        """The rows of a fit, checked; their labels may be soft."""
+        self._check_fit(scores, y)
+        names = {"pos_label": self.pos_label, "classes": self.classes}
+        return read_binary(scores, y, sample_weight, **names, soft=True)
 
     def fit_table(self, table: ScoreTable) -> Self:
         """Fit the map to a table; its labels are ``classes`` (default 0 and 1).

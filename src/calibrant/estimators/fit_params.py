@@ -93,6 +93,24 @@ class FitParams:
                 f"XGBoost's classifiers, but {type(model).__name__} came."
             )
 
+    def check_soft(self, model: Any) -> None:
+        """Refuse what cannot go with soft labels, whose halves must be weighed in every fit."""
+        from sklearn.utils.validation import has_fit_parameter
+
+        name = weight_argument(model)
+        if name in self.given:
+            raise ParameterError(
+                f"{name} cannot be given to the model's fit with soft labels, which are weights of "
+                "both classes there. Pass sample_weight, which goes to the model, too."
+            )
+        free = [one for one in _EVAL_WEIGHTS if one not in self.given]
+        if self.on_fold and not any(has_fit_parameter(model, one) for one in free):
+            raise ParameterError(
+                'eval_set="fold" with soft labels needs a model whose fit takes weights of '
+                f"evaluation rows ({' or '.join(_EVAL_WEIGHTS)}), so that both halves of a row can "
+                f"be weighed, but {type(model).__name__} came. Use a fixed number of rounds."
+            )
+
     def of_rows(self, rows: Index | None) -> dict[str, Any]:
         """The keywords for a fit on some rows (None: all), but for the set of a fold."""
         given = {k: v for k, v in self.given.items() if not (k == "eval_set" and self.on_fold)}

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from calibrant.data.labels import plain, read_classes, read_labels, read_many
 from calibrant.data.naming import check_class_columns
+from calibrant.data.soft_labels import Halves
 from calibrant.data.to_numpy import to_matrix
 from calibrant.data.validation import read_scores
 from calibrant.errors import (
@@ -88,6 +89,8 @@ class ModelRows:
         With two classes: the one of them that a high score means.
     method : key of SCORE_METHODS, or function of a model and rows
     fit_params : further keywords for the fit of models
+    share : array of shape (n,), optional
+        Soft labels: probabilities of the class 1. Codes, 1 from ½ on, are then for splits only.
     """
 
     X: Any
@@ -97,15 +100,28 @@ class ModelRows:
     positive: int
     method: Method
     fit_params: FitParams = field(default_factory=FitParams)
+    share: Array | None = None
 
     @property
     def y(self) -> NDArray[Any]:
-        """The labels themselves, as the models learn them."""
+        """The labels themselves; of soft labels, the more probable ones."""
         return self.classes[self.codes]
 
+    def learned(self, rows: Index | None) -> tuple[Index | None, NDArray[Any], Array | None]:
+        """Some rows (None: all), their labels and weights as models learn them: of soft labels,
+        both halves of each row."""
+        if self.share is None:
+            return rows, take(self.y, rows), take(self.weight, rows)
+        half = Halves.of(take(self.share, rows), take(self.weight, rows))
+        learned = half.rows if rows is None else rows[half.rows]
+        return learned, self.classes[half.codes], half.weight
+
     def class_counts(self, rows: Index | None = None) -> Index:
-        """How many rows of each class there are, not counting those of weight zero."""
+        """How many rows of each class there are, not counting those of weight zero; a soft label
+        between 0 and 1 is a row of both."""
         codes, weight = take(self.codes, rows), take(self.weight, rows)
+        if self.share is not None:
+            _, codes, weight = Halves.of(take(self.share, rows), weight)
         present = codes if weight is None else codes[weight > 0]
         return np.bincount(present, minlength=len(self.classes))
 
@@ -115,11 +131,12 @@ class ModelRows:
         The rows ``held`` are its evaluation set, if that was asked for.
         """
         model = clone(estimator, safe=False)
-        params = self.fit_params.of_rows(rows)
-        if held is not None:
-            X, y, weight = (take(own, held) for own in (self.X, self.y, self.weight))
-            params |= self.fit_params.of_fold(model, X, y, weight)
-        return self._fit(model, rows, params)
+        learned = self.learned(rows)
+        params = self.fit_params.of_rows(learned[0])
+        if held is not None and self.fit_params.on_fold:
+            judged, y, weight = self.learned(held)
+            params |= self.fit_params.of_fold(model, take(self.X, judged), y, weight)
+        return self._fit(model, learned, params)
 
     def fit_again(self, estimator: Any, fold_models: list[Any]) -> Any:
         """A copy of the estimator, fitted on all rows.
@@ -129,12 +146,13 @@ class ModelRows:
         """
         if not self.fit_params.on_fold:
             return self.fit(estimator)
-        model, params = clone(estimator, safe=False), self.fit_params.of_rows(None)
+        model, learned = clone(estimator, safe=False), self.learned(None)
+        params = self.fit_params.of_rows(learned[0])
         params = without_stopping(model, params, rounds_found(fold_models))
-        return self._fit(model, None, params)
+        return self._fit(model, learned, params)
 
-    def _fit(self, model: Any, rows: Index | None, params: dict[str, Any]) -> Any:
-        y, weight = take(self.y, rows), take(self.weight, rows)
+    def _fit(self, model: Any, learned: tuple[Any, Any, Any], params: dict[str, Any]) -> Any:
+        rows, y, weight = learned
         name = None if weight is None else weight_argument(model)
         model.fit(take(self.X, rows), y, **({} if name is None else {name: weight}), **params)
         return model
@@ -145,10 +163,8 @@ class ModelRows:
 
 
 def model_classes(y: Any, model: Any = None, classes: Any = None) -> tuple[NDArray[Any], Index]:
-    """The classes, and which of them each row has.
-
-    They are those of a fitted model, if there is one; else those given; else those found in y.
-    """
+    """The classes, and which of them each row has: those of a fitted model, if there is one; else
+    those given; else those found in y."""
     if y is None:
         raise InputError("this classifier requires y to be passed, but the target y is None.")
     known = getattr(model, "classes_", None)

@@ -27,8 +27,10 @@ def fit_calibrator(calibrator: Calibrator, data: ModelRows, parts: list[Part]) -
     labels = {"classes": list(data.classes), "pos_label": data.classes[data.positive]}
     one: Calibrator = clone(calibrator).set_params(**labels)
 
+    labels_or_shares = data.y if data.share is None else data.share
+
     def fit(scores: Array, rows: Index, weight: Array | None) -> None:
-        one.fit(scores, data.classes[data.codes[rows]], weight)
+        one.fit(scores, labels_or_shares[rows], weight)
 
     fit_pooled(one, data.weight, parts, fit, len(data.codes))
     return one

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.json_facts import shown
 from calibrant.data.labels import plain
 from calibrant.data.to_numpy import to_column
 from calibrant.data.validation import check_lengths
@@ -139,7 +140,7 @@ def split_present(
 
     ``data`` holds these rows alone. ``present`` says which of all rows they are (None: all);
     ``groups``, and ``cv`` where it is a list of rows, speak of all rows. Splits without rows to
-    learn from are left out.
+    learn from, or to judge on, are left out.
     """
     n = len(data.codes)
     present = np.ones(n, dtype=bool) if present is None else present
@@ -150,7 +151,12 @@ def split_present(
         groups = column[present]
         cluster = np.unique(groups, return_inverse=True)[1].reshape(-1)
     found = row_pairs(_of_present(cv, present), data, groups, random_state, complete=False)
-    pairs = [(train, test) for train, test in found if len(train)]
+    pairs = [(train, test) for train, test in found if len(train) and len(test)]
+    if not pairs:
+        raise InputError(
+            "cv must give at least one split with rows to learn from and rows to judge on, but "
+            "none that came has both (rows of weight zero are as if absent). Use other splits."
+        )
     times = sum(np.bincount(test, minlength=n) for _, test in pairs) + np.zeros(n)
     if cluster is None and times.max(initial=0) > 1:
         cluster = np.arange(n)
@@ -162,12 +168,39 @@ def _of_present(cv: Any, present: NDArray[np.bool_]) -> Any:
     if present.all() or cv is None or isinstance(cv, Real) or hasattr(cv, "split"):
         return cv
     position = np.cumsum(present) - 1
+    pairs = _given_pairs(cv, len(present))
+    return [tuple(position[rows[present[rows]]] for rows in pair) for pair in pairs]
 
-    def kept(rows: Any) -> Index:
-        chosen = np.arange(len(present))[np.asarray(rows)]
-        return np.asarray(position[chosen[present[chosen]]])
 
-    return [(kept(train), kept(test)) for train, test in cv]
+def _given_pairs(splits: Iterable[Any], n: int) -> list[Pair]:
+    """Splits of n rows, given as numbers or as True and False for each row, as numbers."""
+    every, pairs = np.arange(n), []
+    for number, split in enumerate(splits, start=1):
+        try:
+            train, test = map(np.asarray, split)
+        except (TypeError, ValueError) as wrong:
+            raise InputError(
+                "cv must give splits, each of them a pair of rows to learn from and rows to hold "
+                f"out, but split {number} is {shown(split)}."
+            ) from wrong
+        for rows in (train, test):
+            if not _are_rows(rows, n):
+                raise InputError(
+                    f"cv must give the numbers of rows, from 0 to {n - 1}, or True or False for "
+                    f"each of the {n} rows, but split {number} holds {shown(rows.tolist())}. Make "
+                    "the splits of the rows that are fitted."
+                )
+        pairs.append((every[train if train.size else []], every[test if test.size else []]))
+    return pairs
+
+
+def _are_rows(given: NDArray[Any], n: int) -> bool:
+    """Whether these are numbers of n rows, or True and False for each of them."""
+    if given.ndim != 1 or given.dtype.kind == "b":
+        return given.dtype.kind == "b" and given.shape == (n,)
+    if not given.size:
+        return True
+    return given.dtype.kind in "iu" and bool(given.min() >= -n and given.max() < n)
 
 
 def row_folds(
@@ -176,23 +209,17 @@ def row_folds(
     """The rows to train on and to score, fold by fold.
 
     A number of folds means stratified folds in the order of rows, as in scikit-learn, and with
-    groups stratified folds that keep each group together. With ``complete`` every fold must train
-    on two classes or more; without, a class may have fewer rows than there are folds.
+    groups stratified folds that keep each group together. Rows with soft labels are dealt in the
+    order of these. With ``complete`` every fold must train on two classes or more; without, a class
+    may have fewer rows than there are folds.
     """
-    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
-
     cv = FOLDS if cv is None else cv
-    if isinstance(cv, Integral) and not complete and groups is None:
-        return _dealt(int(cv), data)
-    if isinstance(cv, Integral) and not complete and data.class_counts().min() < cv:
-        _check_groups(int(cv), groups)
-        cv = GroupKFold(int(cv))
-    elif isinstance(cv, Integral):
-        _check_enough(int(cv), data, groups)
-        cv = (StratifiedKFold if groups is None else StratifiedGroupKFold)(int(cv))
-    splitter = check_cv(cv, data.y, classifier=True)
-    rows = np.arange(len(data.codes))
-    pairs = [(rows[train], rows[test]) for train, test in splitter.split(data.X, data.y, groups)]
+    if isinstance(cv, Integral):
+        if complete:
+            _check_enough(int(cv), data, groups)
+        cv = _folds(int(cv), data, groups, strict=complete and data.share is None)
+    splits = cv.split(data.X, data.y, groups) if hasattr(cv, "split") else cv
+    pairs = _given_pairs(splits, len(data.codes))
     if not pairs:
         raise InputError("cv must give at least one split, but it gave none. Was it used up?")
     if complete:
@@ -200,12 +227,34 @@ def row_folds(
     return pairs
 
 
+def _folds(k: int, data: ModelRows, groups: NDArray[Any] | None, *, strict: bool) -> Any:
+    """A splitter, or the splits themselves, for k folds; if not ``strict``, a class may be smaller
+    than k."""
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
+
+    if groups is None:
+        return StratifiedKFold(k) if strict else _dealt(k, data)
+    _check_groups(k, groups)
+    return (StratifiedGroupKFold if strict or _least_common(data) >= k else GroupKFold)(k)
+
+
+def _least_common(data: ModelRows) -> int:
+    """The number of rows of the rarer label, as those who stratify see it."""
+    soft = data.share is not None
+    counts = np.bincount(data.codes, minlength=2) if soft else data.class_counts()
+    return int(counts.min())
+
+
 def _dealt(k: int, data: ModelRows) -> list[Pair]:
-    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k."""
+    """k folds, the rows of each class dealt to them in turn; a class may be smaller than k.
+
+    Rows with soft labels are dealt in the order of these.
+    """
     n = len(data.codes)
     if n < k:
         raise InputError(f"{k} folds need at least {k} rows, but {n} came. Use fewer folds.")
-    order = np.argsort(data.codes, kind="stable")  # one class after the other
+    labels = data.codes if data.share is None else data.share
+    order = np.argsort(labels, kind="stable")  # one class after the other
     fold = np.empty(n, dtype=np.intp)
     fold[order] = np.arange(n) % k
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(k)]
@@ -230,10 +279,10 @@ def hold_out(
     nothing = np.zeros(len(data.codes))
     options = {"test_size": fraction, "random_state": random_state}
     k = 2 if groups is None else max(2, round(1.0 / min(fraction, 1.0 - fraction)))
-    if not complete and data.class_counts().min() < k:
+    if (not complete or data.share is not None) and _least_common(data) < k:
         free = (ms.ShuffleSplit if groups is None else ms.GroupShuffleSplit)(1, **options)
-        return list(free.split(nothing, groups=groups))
-    if groups is None:
+        pairs = list(free.split(nothing, groups=groups))
+    elif groups is None:
         splitter = ms.StratifiedShuffleSplit(1, **options)
         try:
             pairs = list(splitter.split(nothing, data.codes))

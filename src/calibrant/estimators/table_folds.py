@@ -60,7 +60,8 @@ class TableFolds:
     number of rows of a cell follows from its weights: (Σw)²/Σw², which is exact if all have the
     same weight. So a weight of 2 and two rows of weight 1 are dealt differently, as they must be.
     With ``repetitions`` whole weights are taken as numbers of rows, for methods that promise to
-    treat them so; a row of weight 2 may then be on both sides of a split.
+    treat them so; a row of weight 2 may then be on both sides of a split. Where a cell holds less
+    than one row of a class, its rows have soft labels: they are dealt with both their halves.
 
     >>> t = ScoreTable.from_counts([0.1, 0.5], [30, 10], [0, 20])
     >>> deal = TableFolds(t, 2)
@@ -79,12 +80,23 @@ class TableFolds:
         self._whole = table.is_whole
         if repetitions and self._whole:
             squares = (table.negative, table.positive)
-        columns = zip((table.negative, table.positive), squares, strict=True)
-        self._hands = [_ClassFolds(weight, square, k, rng) for weight, square in columns]
+        weights = (table.negative, table.positive)
+        halved = _halved(*weights, *squares)
+        self._hands = [
+            _ClassFolds(np.where(halved, 0.0, weight), square, k, rng)
+            for weight, square in zip(weights, squares, strict=True)
+        ]
+        self._halves = None
+        if halved.any():
+            rows = np.where(halved, table.weight, 0.0)
+            self._halves = _ClassFolds(rows, squares[0] + squares[1], k, rng)
 
     def held(self, fold: int) -> HeldOutCells:
         """The part of the table that a fold holds out."""
         zero, one = (hand.share(fold) for hand in self._hands)
+        if self._halves is not None:
+            both = self._halves.share(fold)
+            zero, one = zero + both, one + both
         table = self.table
         n0, n1 = table.negative * zero, table.positive * one
         if table.negative_sq is table.negative and table.positive_sq is table.positive:
@@ -107,8 +119,17 @@ class TableFolds:
         return ScoreTable.from_counts(table.scores, *held.rest_of(columns))
 
 
+def _halved(n0: Array, n1: Array, q0: Array, q1: Array) -> NDArray[np.bool_]:
+    """The cells of both classes that hold less than one row of a class."""
+    both = (n0 > 0.0) & (n1 > 0.0)
+    found = np.zeros(len(n0), dtype=bool)
+    for n, q in ((n0, q0), (n1, q1)):
+        found |= both & (q > SMALLEST) & (n * n < q * (1.0 - 1e-9))
+    return found
+
+
 class _ClassFolds:
-    """How the rows of one class fall to the folds."""
+    """How the rows of one class, or those with halves of both, fall to the folds."""
 
     def __init__(self, weight: Array, square: Array, k: int, rng: np.random.Generator) -> None:
         present = weight > 0

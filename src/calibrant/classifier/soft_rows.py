@@ -1,0 +1,72 @@
+"""The labels of a model's rows: classes, or soft labels where model and calibrator take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+
+from calibrant.data.labels import plain, soft_labels
+from calibrant.data.to_numpy import to_column
+from calibrant.errors import InputError, ParameterError
+from calibrant.estimators.base import Calibrator
+from calibrant.estimators.fit_params import weight_argument
+from calibrant.estimators.model_folds import model_classes
+
+__all__ = ["LabelsOfModel", "labels_of_model"]
+
+
+class LabelsOfModel(NamedTuple):
+    """The classes, which of them each row has, and soft labels where there are such."""
+
+    classes: NDArray[Any]
+    codes: NDArray[np.intp]
+    share: NDArray[np.float64] | None = None
+
+
+def labels_of_model(y: Any, estimator: Any, calibrator: Any, *, fitted: bool) -> LabelsOfModel:
+    """The labels that a model and its calibrator learn from; those of a ``fitted`` model are its
+    own.
+
+    Soft labels are refused where the calibrator, or a model that is to be fitted, cannot learn from
+    both halves of a row.
+    """
+    column = None if y is None else to_column(y, "y")  # None is refused with all else
+    pos_label = getattr(calibrator, "pos_label", None)
+    soft = None if column is None else soft_labels(column, pos_label, calibrator.classes)
+    if soft is None:
+        known = estimator if fitted else None
+        return LabelsOfModel(*model_classes(column, known, calibrator.classes))
+    if not isinstance(calibrator, Calibrator):
+        raise ParameterError(
+            "soft labels need a calibrator of one score, such as Platt(), BLS() or "
+            f"AutoCalibrator(), but {type(calibrator).__name__} came, which learns from classes "
+            "only."
+        )
+    if not fitted:
+        _check_takes_weights(estimator)
+    elif (known := getattr(estimator, "classes_", None)) is not None:
+        _check_classes(estimator, [plain(label) for label in known])
+    return LabelsOfModel(soft.classes, soft.positive.astype(np.intp), soft.share)
+
+
+def _check_takes_weights(estimator: Any) -> None:
+    if isinstance(estimator, FrozenEstimator) or weight_argument(estimator) is not None:
+        return
+    raise ParameterError(
+        "with soft labels a model learns each row as two, a positive and a negative one, by their "
+        f"weights, but fit of {type(estimator).__name__} takes no sample_weight. Fit it in another "
+        'way, and calibrate it with cv="prefit" on other rows; or pass labels that are classes.'
+    )
+
+
+def _check_classes(estimator: Any, known: list[Any]) -> None:
+    if len(known) != 2 or 0 not in known or 1 not in known:
+        raise InputError(
+            "soft labels are probabilities of the class 1 against 0, but "
+            f"{type(estimator).__name__} knows the classes {known[:20]}. Pass labels that are "
+            "classes; with two classes you can also fit a calibrator to the model's scores: "
+            "fit_table(ScoreTable.from_soft_labels(scores, y))."
+        )

@@ -202,7 +202,7 @@ def test_warnings_point_to_the_caller_whichever_way_it_came(data):
     X, y = data
     acp = ACP().fit([0.1, 0.9], [0, 1])
     fitted = acp.to_fitted()
-    narrow = ACP(interval=lambda model, X: (np.full(len(X), 2.0), np.full(len(X), 2.0)))
+    narrow = ACP(gate=False, interval=lambda _, X: (np.full(len(X), 2.0), np.full(len(X), 2.0)))
     model = cal.CalibratedClassifier(LogisticRegression(), narrow).fit(X, y)
     ends = {"lower": [0.4], "upper": [0.6]}
     calls = [
@@ -577,14 +577,53 @@ def test_the_gate_keeps_scores_that_bins_do_not_better(tmp_path):
     y = rng.random(3000) < 0.5 + 0.45 * np.sin(9.0 * p)
     bent = cal.ACP(gate=True).fit(p, y, **ends)
     assert bent.kept_ == "bins"
-    plain = cal.ACP().fit(p, y)
+    plain = cal.ACP(gate=False).fit(p, y, **ends)
     assert plain.kept_ == "bins"
     assert bent.calibrate(p, **ends).tolist() == plain.calibrate(p, **ends).tolist()
 
 
 def test_the_gate_needs_the_intervals_of_the_fit():
     p = np.linspace(0.1, 0.9, 40)
-    with pytest.raises(InputError, match=r"pass fit\(scores, y, lower=\.\.\., upper=\.\.\.\)"):
+    with pytest.raises(
+        InputError, match=r"lower and upper did not come\. Pass fit\(scores, y, lower=\.\.\."
+    ):
         cal.ACP(gate=True).fit(p, np.arange(40) % 2)
     with pytest.raises(InputError, match="lower"):
         cal.ACP(gate=True).fit(p, np.arange(40) % 2, lower=p[:5], upper=p)
+    with pytest.raises(InputError, match="but upper did not come"):
+        cal.ACP().fit(p, np.arange(40) % 2, lower=p)
+    assert cal.ACP().fit(p, np.arange(40) % 2).kept_ == "bins"  # nothing to judge by
+
+
+@pytest.mark.filterwarnings("ignore:.*interval.*no calibration score")
+@pytest.mark.parametrize("options", [{}, {"cv": 0.5}, {"ensemble": True}])
+def test_the_wrapper_keeps_the_scores_of_a_model_that_is_right(options):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(4000, 2))
+    y = rng.random(4000) < 1.0 / (1.0 + np.exp(-X[:, 0]))
+    model = cal.CalibratedClassifier(LogisticRegression(), cal.ACP(), random_state=0, **options)
+    model.fit(X, y)
+    assert {member.calibrator.kept_ for member in model.members_} == {"uncalibrated"}
+    for member in model.members_:
+        right = member.estimator.predict_proba(X)
+        assert np.allclose(member.predict_proba(X), right, atol=1e-15)
+    bins = clone(model).set_params(calibrator__gate=False).fit(X, y)
+    assert {member.calibrator.kept_ for member in bins.members_} == {"bins"}
+
+
+def test_the_gate_of_the_wrapper_sees_the_intervals_of_the_models_that_scored_the_rows():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 1))
+    y = rng.random(300) < 1.0 / (1.0 + np.exp(-X[:, 0]))
+    asked = []
+
+    def around(model, rows):
+        p = model.predict_proba(rows)[:, 1]
+        asked.append((float(model.coef_[0, 0]), len(rows)))
+        return p - 0.1, p + 0.1
+
+    cal.CalibratedClassifier(LogisticRegression(), ACP(interval=around), cv=3).fit(X, y)
+    slopes = [slope for slope, _ in asked]
+    assert [rows for _, rows in asked] == [100, 100, 100]
+    assert len(set(slopes)) == 3
+    assert float(LogisticRegression().fit(X, y).coef_[0, 0]) not in slopes

@@ -263,7 +263,9 @@ def test_similarity_binning_gets_the_rows_as_features(rows):
 
 
 @pytest.mark.parametrize("options", [{}, {"ensemble": True}, {"cv": "train"}, {"cv": 0.3}])
-@pytest.mark.parametrize("make", [lambda: cal.SimilarityBinning(gate=False, k=5), cal.ACP])
+@pytest.mark.parametrize(
+    "make", [lambda: cal.SimilarityBinning(gate=False, k=5), cal.ACP, lambda: cal.ACP(gate=False)]
+)
 @pytest.mark.filterwarnings("ignore:.*interval.*no calibration score")
 def test_every_kind_of_cv_and_the_contract(rows, options, make):
     X, y = rows
@@ -279,7 +281,9 @@ def test_every_kind_of_cv_and_the_contract(rows, options, make):
     assert (pickle.loads(pickle.dumps(model)).predict_proba(X) == p).all()
 
 
-@pytest.mark.parametrize("make", [lambda: cal.SimilarityBinning(gate=False, k=5), cal.ACP])
+@pytest.mark.parametrize(
+    "make", [lambda: cal.SimilarityBinning(gate=False, k=5), cal.ACP, lambda: cal.ACP(gate=False)]
+)
 @pytest.mark.filterwarnings("ignore:.*interval.*no calibration score")
 def test_the_positive_label_only_names_the_columns(rows, make):
     X, y = rows
@@ -333,8 +337,8 @@ def test_the_calibrator_of_the_models_scores_is_saved(rows, tmp_path):
 def test_intervals_come_from_the_rows_that_the_model_was_fitted_on(rows):
     X, y = rows
     split = [(np.arange(400), np.arange(400, 600))]
-    model = cal.CalibratedClassifier(LogisticRegression(), cal.ACP(), cv=split, ensemble=True)
-    model.fit(X, y)
+    bins = cal.ACP(gate=False)
+    model = cal.CalibratedClassifier(LogisticRegression(), bins, cv=split, ensemble=True).fit(X, y)
     member = model.members_[0]
     lower, upper = cal.prediction_interval(member.estimator, X, train=(X[:400], y[:400]))
     s = member.estimator.predict_proba(X)[:, 1]

@@ -997,15 +997,46 @@ def test_the_gate_keeps_scores_that_neighbours_do_not_better():
     assert helped.rule_ == plain.rule_
 
 
-def test_the_gate_is_for_two_classes():
+def test_the_gate_of_several_classes(tmp_path):
     rng = np.random.default_rng(0)
-    scores, y = rng.random((90, 3)), np.arange(90) % 3
-    pair = [
-        cal.SimilarityBinning(gate=gate).fit(scores, y, features=scores) for gate in (False, True)
-    ]
-    assert pair[1].kept_ == "neighbours"
-    p, q = (c.predict_proba(scores, features=scores) for c in pair)
-    assert np.array_equal(p, q)
+    X = rng.normal(size=(1500, 3))
+    P = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
+    drawn = (P.cumsum(axis=1) < rng.random((1500, 1))).sum(axis=1)
+    labels = np.array(["a", "b", "c"])
+    right = cal.SimilarityBinning().fit(P, labels[drawn], features=X)
+    assert right.kept_ == "uncalibrated"
+    assert np.allclose(right.predict_proba(P, features=X), P, atol=1e-15)
+    cal.save(right, tmp_path / "c.json")
+    loaded = cal.load(tmp_path / "c.json")
+    assert np.array_equal(loaded.predict_proba(P), right.predict_proba(P, features=X))
+    assert "ClassScores" in repr(loaded)
+
+    sharp = P**3 / (P**3).sum(axis=1, keepdims=True)
+    softened = cal.SimilarityBinning().fit(sharp, labels[drawn], features=X)
+    assert softened.kept_ == "temperature"
+    expected = cal.Temperature().fit(sharp, labels[drawn]).predict_proba(sharp)
+    assert np.allclose(softened.predict_proba(sharp, features=X), expected, atol=1e-12)
+
+    blind, seen = np.full((1500, 3), 1 / 3), X.argmax(axis=1)
+    helped = cal.SimilarityBinning().fit(blind, labels[seen], features=X)
+    plain = cal.SimilarityBinning(gate=False).fit(blind, labels[seen], features=X)
+    assert helped.kept_ == plain.kept_ == "neighbours"
+    assert helped.rule_ == plain.rule_
+
+
+def test_the_gate_of_several_classes_with_hardly_any_rows():
+    scores = np.full((4, 3), 1 / 3)
+    few = cal.SimilarityBinning(k=2).fit(scores, [0, 1, 2, 0], features=scores)
+    assert few.kept_ == "uncalibrated"
+
+
+@pytest.mark.parametrize("n", [10, 11, 12])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_gate_of_a_few_more_rows_than_k(n, classes):
+    # the rest of a fold has fewer rows than k
+    scores = np.random.default_rng(n).dirichlet(np.ones(classes), n)
+    c = cal.SimilarityBinning().fit(scores, np.arange(n) % classes, features=scores)
+    assert c.kept_ in {"neighbours", "BLS", "temperature", "uncalibrated"}
 
 
 def test_a_gated_calibrator_is_saved_as_the_map_it_kept(tmp_path):

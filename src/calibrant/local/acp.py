@@ -19,6 +19,7 @@ from calibrant.local.feature_judging import rule_of_score, table_of
 from calibrant.local.interval_bins import IntervalBins, RowBins
 from calibrant.local.intervals import LEVEL, N_BOOT, SCALE, Intervals, choose
 from calibrant.local.local_gate import kept_of_three
+from calibrant.local.model_intervals import CustomIntervals, IntervalsOfModel, NoInputs
 from calibrant.local.rule import RowInputs
 from calibrant.local.spreads import BootstrapOptions, Members, TrainingRows
 from calibrant.local.tree_rule import TreeRounds
@@ -75,11 +76,12 @@ class ACP(LocalCalibrator):
         the function in a module if you need that.
     smoothing : {"none", "laplace", "jeffreys"}, default="none"
         Adds 1 or ½ of each class to every bin, so that 0 and 1 are never returned.
-    gate : bool, default=False
+    gate : {"auto", True, False}, default="auto"
         Whether bins are used only if they help. On rows held out (5 folds) their Brier score must
         be better than that of the scores, and than that of `BLS`, by more than two standard errors.
-        Otherwise the scores or the curve of BLS are kept. With a gate, `fit` needs the intervals of
-        its rows. The paper's method has no gate.
+        Otherwise the scores or the curve of BLS are kept. The gate needs the intervals of the rows
+        of the fit. "auto" judges where they are known: `CalibratedClassifier` computes them, and
+        `fit` takes them. True refuses a fit without them. False is the paper's method.
     replicates : int, default=200
         Refits of ``interval="bootstrap"``.
     random_state : int, RandomState or None, default=None
@@ -97,7 +99,7 @@ class ACP(LocalCalibrator):
         The calibration scores and their weights, a value. If the gate keeps a map of the score, it
         is that map, as TreeRounds without trees.
     kept_ : {"bins", "BLS", "uncalibrated"}
-        What `calibrate` uses; always ``"bins"`` without a gate.
+        What `calibrate` uses; always ``"bins"`` where nothing was judged.
     classes_ : ndarray of shape (2,)
         The labels, sorted; the columns of `predict_proba`.
     pos_label_ : label
@@ -152,7 +154,7 @@ class ACP(LocalCalibrator):
             PassesTest((), "a function from a model and rows to (lower, upper)", callable),
         ),
         "smoothing": (OneOf(tuple(SMOOTHING)),),
-        "gate": (OneOf((True, False)),),
+        "gate": (OneOf(("auto", True, False)),),
         "replicates": (N_BOOT,),
         "weights": (WEIGHTS,),
         "random_state": (
@@ -171,7 +173,7 @@ class ACP(LocalCalibrator):
         scale: str = "probability",
         interval: str | Callable[[Any, Any], Any] = "auto",
         smoothing: str = "none",
-        gate: bool = False,
+        gate: str | bool = "auto",
         replicates: int = 200,
         random_state: Any = None,
         weights: str = "importance",
@@ -211,8 +213,13 @@ class ACP(LocalCalibrator):
         lower, upper : array-likes of shape (n,), optional
             The ends of each row's interval. Only the gate needs them.
         """
+        return self._fit(scores, y, sample_weight, RowInputs(lower=lower, upper=upper), None)
+
+    def _fit(
+        self, scores: Any, y: Any, sample_weight: Any, inputs: RowInputs | None, groups: Any
+    ) -> Self:
         rows = self._read(scores, y, sample_weight)
-        self.kept_ = self._gated(rows, lower, upper) if self.gate else BINS
+        self.kept_ = self._gated(rows, inputs or RowInputs(), groups)
         if self.kept_ == BINS:
             return self._keep(self._bins_of(rows, np.arange(len(rows.codes))), rows)
         return self._keep(rule_of_score(self.kept_, rows, self.weights), rows)
@@ -223,29 +230,49 @@ class ACP(LocalCalibrator):
         pseudo = SMOOTHING[self.smoothing]
         return IntervalBins(table.scores, table.negative, table.positive, pseudo)
 
-    def _gated(self, rows: LocalRows, lower: Any, upper: Any) -> str:
-        """What to keep, judged on rows held out."""
-        if lower is None or upper is None:
+    def _gated(self, rows: LocalRows, inputs: RowInputs, groups: Any) -> str:
+        """What to keep, judged on rows held out; bins where nothing can be judged."""
+        ends = {"lower": inputs.lower, "upper": inputs.upper}
+        lacking = [name for name, given in ends.items() if given is None]
+        if self.gate is False or (self.gate == "auto" and len(lacking) == 2):
+            return BINS
+        if lacking:
             raise InputError(
-                "ACP with a gate judges by the intervals of the rows that it is fitted to: pass "
-                "fit(scores, y, lower=..., upper=...), or leave gate out."
+                "ACP with a gate judges by the intervals of the rows that it is fitted to, but "
+                f"{' and '.join(lacking)} did not come. Pass fit(scores, y, lower=..., upper=...), "
+                "or use gate=False."
             )
-        low, high = door.to_numbers(lower, "lower"), door.to_numbers(upper, "upper")
-        door.check_lengths(scores=len(rows.kept), lower=len(low))
-        door.check_lengths(scores=len(rows.kept), upper=len(high))
-        low, high = low[rows.kept], high[rows.kept]
+        numbers = {name: door.to_numbers(given, name) for name, given in ends.items()}
+        for name, given in numbers.items():
+            door.check_lengths(**{"scores": len(rows.kept), name: len(given)})
+        low, high = (given[rows.kept] for given in numbers.values())
 
         def predict(train: Index, test: Index) -> Array:
             inputs = RowInputs(lower=low[test], upper=high[test])
             return self._bins_of(rows, train).bins(rows.scores[test], inputs).probability
 
-        return kept_of_three(rows, BINS, predict, None, self.weights)
+        return kept_of_three(rows, BINS, predict, groups, self.weights)
 
     def fit_rows(
-        self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
     ) -> Self:
-        """As `fit`: X and ``groups`` are not needed."""
-        return self.fit(scores, y, sample_weight)
+        """As `fit`, with the intervals that the models of the scores have for these rows.
+
+        X is not needed. ``groups`` says which rows are one that was scored several times: the gate
+        holds them out together.
+        """
+        return self._fit(scores, y, sample_weight, inputs, groups)
+
+    @property
+    def judges_inputs(self) -> bool:
+        """Whether the gate asks for the intervals of the rows of the fit."""
+        return self.gate is not False
 
     def predict_proba(
         self,
@@ -310,8 +337,11 @@ class ACP(LocalCalibrator):
     ) -> Callable[[Any], RowInputs]:
         """The intervals of a model, as a function of new rows.
 
-        What they need is computed here, once: the covariance, or the refits.
+        What they need is computed here, once: the covariance, or the refits. A calibrator whose
+        gate kept a map of the score needs none.
         """
+        if getattr(self, "kept_", BINS) != BINS:
+            return NoInputs()
         label = getattr(self, "pos_label_", self.pos_label)
         known = getattr(model, "classes_", None)
         flip = known is not None and label is not None and bool(known[0] == label)
@@ -353,36 +383,3 @@ class ACP(LocalCalibrator):
                 'Use a model with predict_proba (and response_method="predict_proba"), or pass '
                 "interval= a function that gives (lower, upper) on the scale of the scores."
             )
-
-
-@dataclass(frozen=True, eq=False)
-class CustomIntervals:
-    """A function of the user's own for the intervals of a model."""
-
-    model: Any
-    interval: Callable[[Any, Any], Any]
-
-    def __call__(self, X: Any) -> tuple[Any, Any]:
-        found = self.interval(self.model, X)
-        try:
-            lower, upper = found
-        except (TypeError, ValueError) as wrong:
-            raise InputError(
-                "the function interval must return (lower, upper), but "
-                f"{type(found).__name__} came."
-            ) from wrong
-        return lower, upper
-
-
-@dataclass(frozen=True, eq=False)
-class IntervalsOfModel:
-    """A function from rows to intervals around the probability of the positive class."""
-
-    intervals: Callable[[Any], Any]
-    flip: bool
-
-    def __call__(self, X: Any) -> RowInputs:
-        lower, upper = self.intervals(X)
-        if self.flip:
-            lower, upper = 1.0 - np.asarray(upper), 1.0 - np.asarray(lower)
-        return RowInputs(lower=lower, upper=upper)

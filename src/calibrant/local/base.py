@@ -73,12 +73,24 @@ class LocalCalibrator(ScoreEstimator):
 
     @abstractmethod
     def fit_rows(
-        self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
     ) -> Self:
         """Fit on a model's scores of the rows X.
 
-        Rows of one group are a single row that was scored several times.
+        Rows of one group are a single row that was scored several times. ``inputs`` is what the
+        companions of the models of the scores found for these rows, if `judges_inputs`.
         """
+
+    @property
+    def judges_inputs(self) -> bool:
+        """Whether `fit_rows` asks for what companions find for the rows of the fit."""
+        return False
 
     @abstractmethod
     def companion(

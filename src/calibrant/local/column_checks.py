@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from calibrant.local.attributes import Schema
 
@@ -72,8 +73,7 @@ def column_area(column: Array, positive: NDArray[np.bool_], *, nominal: bool) ->
 
 
 def _area(values: Array, positive: NDArray[np.bool_]) -> float:
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    rank = np.cumsum(count) - 0.5 * (count - 1)
+    """The area under the ROC curve: the share of pairs in order, ties counting half."""
     n1 = int(positive.sum())
     n0 = len(positive) - n1
-    return float((rank[place][positive].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
+    return float((rankdata(values)[positive].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))

@@ -56,7 +56,7 @@ class Space:
 
     @cached_property
     def _units(self) -> tuple[NDArray[np.intc], Array, Array]:
-        """Of each column the exponent, then in its unit the lowest value and 1/range (or 0)."""
+        """For each column: its exponent, and in this unit its lowest value and 1/range (or 0)."""
         known = ~self.cells.absent
         low = np.where(known, self.cells.numeric, np.inf).min(axis=0, initial=np.inf)
         high = np.where(known, self.cells.numeric, -np.inf).max(axis=0, initial=-np.inf)

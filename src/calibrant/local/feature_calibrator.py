@@ -341,7 +341,13 @@ class FeatureCalibrator(LocalCalibrator):
         return self._predict(scores, RowInputs(features=features), on_range)
 
     def fit_rows(
-        self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
     ) -> Self:
         """Fit on a model's scores of the rows X, which are the features."""
         return self.fit(scores, y, features=X, sample_weight=sample_weight, groups=groups)

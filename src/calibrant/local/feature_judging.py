@@ -132,7 +132,7 @@ def judge_features(
     rounds: int | None,
     weights: str | None,
 ) -> FeatureTrial:
-    """Fit the smooth curve and then rounds of trees to each fold's rest; judge them on the fold."""
+    """Fit the smooth curve and rounds of trees to the rows outside each fold; judge them on it."""
     splits = row_splits(rows, cv, groups, options.seed)
     whole = TrainingMatrix(matrix, (rows.codes == 1).astype(float), rows.weight, nominal)
     growths, curves = [], []

@@ -207,7 +207,7 @@ class IntervalBins(Rule):
     def _narrowest(
         self, around: Callable[[Index], tuple[Index, Index]], most: Index
     ) -> tuple[Index, Index]:
-        """The range that weighs enough with the fewest cells on one side; else all cells."""
+        """The range with the fewest cells on one side that weighs enough; all cells if none."""
         low, high = np.ones_like(most), np.ones_like(most)
         while not (over := (high == most) | self._enough(*around(high))).all():
             low, high = np.where(over, low, high + 1), np.where(over, high, 2 * high)
@@ -241,7 +241,7 @@ def _from_right(x: Array, s: Array, middle: Index, count: Index) -> tuple[Index,
 
 
 def _with_ties(x: Array, s: Array, first: Index, stop: Index) -> tuple[Index, Index]:
-    """The ranges, and the cells beside them that are as far from s as the furthest, to 1e-12."""
+    """The ranges, wider by the cells that are as far from s as their furthest cell, to 1e-12."""
     low, high = x[first], x[stop - 1]
     largest = np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
     unit = np.where(largest > LARGEST / 4.0, 0.25, 1.0)  # so that differences do not overflow

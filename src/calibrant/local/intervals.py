@@ -208,7 +208,7 @@ def prediction_interval(
     limits: dict[str, tuple[Any, Limit]] = {
         "level": (level, LEVEL),
         "scale": (scale, SCALE),
-        "method": (method, OneOf(tuple(METHODS))),
+        "method": (method, OneOf(("auto", *METHODS))),
         "replicates": (replicates, N_BOOT),
         "progress": (progress, OneOf((True, False))),
     }
@@ -322,10 +322,6 @@ def _delta(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Sp
     return Delta.of(model, train.X, train.weight)
 
 
-def _spread(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
-    return Members.of(model)
-
-
 def _bootstrap(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> Spread:
     return Refits(model, tuple(_refits(model, train, work)))
 
@@ -343,13 +339,12 @@ def _refits(model: Any, train: TrainingRows | None, work: BootstrapOptions) -> I
         )
     classes, codes = read_many(train.y, classes=model.classes_)
     data = ModelRows(train.X, codes, train.weight, classes, 1, "predict_proba")
-    return refit(model, data, work.replicates, work.random_state, work.n_jobs, work.progress)
+    return refit(model, data, work)
 
 
-#: how a spread is made, by the name of the method; "auto" is one of the others
+#: how a spread is made, by the name of the method
 METHODS: dict[str, Callable[[Any, TrainingRows | None, BootstrapOptions], Spread]] = {
-    "auto": lambda model, train, work: METHODS[choose(model, "auto")](model, train, work),
     "delta": _delta,
-    "spread": _spread,
+    "spread": lambda model, train, work: Members.of(model),
     "bootstrap": _bootstrap,
 }

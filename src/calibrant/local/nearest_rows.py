@@ -1,4 +1,6 @@
-"""Exact nearest calibration rows: found by an index and measured again; on doubt, more are sought.
+"""Exact nearest calibration rows: an index finds them, and they are measured again.
+
+Where that leaves a doubt, the index is asked for more.
 
 Memory: the embedded calibration rows, and blocks of at most 2^21 pairs of rows (16 MiB per array,
 a handful of arrays), whatever the number of queries.

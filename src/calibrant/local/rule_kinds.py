@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrant.local.class_scores import ClassScores
 from calibrant.local.interval_bins import IntervalBins
 from calibrant.local.neighbours import Neighbours
 from calibrant.local.rule import Rule
@@ -9,4 +10,6 @@ from calibrant.local.tree_rule import TreeRounds
 
 __all__ = ["KINDS"]
 
-KINDS: dict[str, type[Rule]] = {kind.kind: kind for kind in (IntervalBins, Neighbours, TreeRounds)}
+KINDS: dict[str, type[Rule]] = {
+    kind.kind: kind for kind in (ClassScores, IntervalBins, Neighbours, TreeRounds)
+}

@@ -20,8 +20,9 @@ from calibrant.estimators.model_folds import ModelRows
 from calibrant.local.attributes import CodedRows, Schema
 from calibrant.local.base import LocalCalibrator, LocalRows
 from calibrant.local.choose_k import NeighbourShares, best, grid, leave_one_out
+from calibrant.local.class_scores import ClassScores
 from calibrant.local.feature_judging import rule_of_score
-from calibrant.local.local_gate import kept_of_three
+from calibrant.local.local_gate import class_rule, kept_of_classes, kept_of_three
 from calibrant.local.nearest_rows import TIE
 from calibrant.local.neighbours import METRICS, NEIGHBOUR_WEIGHTS, SMOOTHING, Neighbours
 from calibrant.local.relevance import given_weights, relevance
@@ -70,18 +71,18 @@ class SimilarityBinning(LocalCalibrator):
     progress : bool, default=False
         Show a bar while neighbours are searched.
     gate : bool, default=True
-        Whether neighbours are used only if they help (two classes only). On rows held out (5 folds)
-        their Brier score must be better than that of the scores, and than that of `BLS`, by more
-        than two standard errors. Otherwise the scores or the curve of BLS are kept. The paper's
-        method is ``gate=False``.
+        Whether neighbours are used only if they help. On rows held out (5 folds) their Brier score
+        must be better than that of the scores, and than that of `BLS` (of several classes:
+        `Temperature`), by more than two standard errors. Otherwise the scores, the curve of BLS or
+        the temperature are kept. The paper's method is ``gate=False``.
     weights, pos_label, classes : see `Calibrator`
 
     Attributes
     ----------
-    rule_ : Neighbours or TreeRounds
+    rule_ : Neighbours, TreeRounds or ClassScores
         The distinct calibration rows and the metric: a value. If the gate keeps a map of the score,
-        it is that map, as TreeRounds without trees.
-    kept_ : {"neighbours", "BLS", "uncalibrated"}
+        it is that map: TreeRounds without trees, or the ClassScores of several classes.
+    kept_ : {"neighbours", "BLS", "temperature", "uncalibrated"}
         What `calibrate` uses; always ``"neighbours"`` without a gate.
     k_ : int
         The k given or chosen.
@@ -158,7 +159,7 @@ class SimilarityBinning(LocalCalibrator):
         "gate": (OneOf((True, False)),),
     }
 
-    rule_: Neighbours | TreeRounds
+    rule_: Neighbours | TreeRounds | ClassScores
 
     def __init__(
         self,
@@ -227,6 +228,8 @@ class SimilarityBinning(LocalCalibrator):
         self.kept_ = self._gated(rows, table, groups)
         if self.kept_ == NEIGHBOURS:
             self._keep(rule, rows)
+        elif len(rows.classes) > 2:
+            self._keep(class_rule(self.kept_, rows), rows)
         else:
             self._keep(rule_of_score(self.kept_, rows, self.weights), rows)
         self.k_, self.k_losses_ = rule.k, losses
@@ -236,13 +239,17 @@ class SimilarityBinning(LocalCalibrator):
 
     def _gated(self, rows: LocalRows, table: AttributeTable, groups: Any) -> str:
         """What to keep; neighbours if there is no gate."""
-        if not self.gate or len(rows.classes) > 2:
+        if not self.gate:
             return NEIGHBOURS
+        several = len(rows.classes) > 2
 
         def predict(train: Index, test: Index) -> Array:
             learn, judge = np.zeros((2, len(rows.codes)), dtype=bool)
             learn[train], judge[test] = True, True
-            one = clone(self).set_params(gate=False, pos_label=None, classes=[0, 1])
+            codes = list(range(len(rows.classes)))
+            one = clone(self).set_params(gate=False, pos_label=None, classes=codes)
+            if not isinstance(self.k, str):  # a fold's rest may have fewer rows than k
+                one.set_params(k=max(1, min(int(self.k), int(rows.weight[learn].sum()))))
             given = rows.given[learn]
             one.fit(
                 rows.scores[learn],
@@ -251,11 +258,12 @@ class SimilarityBinning(LocalCalibrator):
                 sample_weight=given,
             )
             asked = {"features": table.take(judge), "on_range": "allow"}
-            p = np.empty(len(rows.codes))
-            p[judge] = one.predict_proba(rows.scores[judge], **asked)[:, 1]
-            return p[test]
+            p = np.empty((len(rows.codes), len(codes)))
+            p[judge] = one.predict_proba(rows.scores[judge], **asked)
+            return p[test] if several else p[test, 1]
 
-        return kept_of_three(rows, NEIGHBOURS, predict, groups, self.weights)
+        judge = kept_of_classes if several else kept_of_three
+        return judge(rows, NEIGHBOURS, predict, groups, self.weights)
 
     def _weigh(self, schema: Schema, coded: CodedRows, rows: LocalRows) -> tuple[Array, Array]:
         """Attribute weights of mean 1 (features, then scores), and how often each column counts."""
@@ -336,12 +344,18 @@ class SimilarityBinning(LocalCalibrator):
         return self._predict(scores, RowInputs(features=features), on_range)
 
     def _apply(self, scores: Array, rows: RowInputs) -> Array:
-        if isinstance(self.rule_, TreeRounds):
-            return self.rule_(scores, rows)
-        return self.rule_(scores, rows, progress=self.progress)
+        if isinstance(self.rule_, Neighbours):
+            return self.rule_(scores, rows, progress=self.progress)
+        return self.rule_(scores, rows)
 
     def fit_rows(
-        self, scores: Any, y: Any, X: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        scores: Any,
+        y: Any,
+        X: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        inputs: RowInputs | None = None,
     ) -> Self:
         """Fit on a model's scores of the rows X, which are the features.
 

@@ -234,9 +234,7 @@ def bootstrap_estimate(model: Any, X: Any, refits: Iterable[Any]) -> Estimate:
     return Estimate(p, logit(p), moments.sd, np.where(moments.bounded, moments.sd_logit, by_rule))
 
 
-def refit(
-    model: Any, data: ModelRows, replicates: int, random_state: Any, n_jobs: Any, progress: bool
-) -> Iterator[Any]:
+def refit(model: Any, data: ModelRows, work: BootstrapOptions) -> Iterator[Any]:
     """Copies of the model, each fitted on as many rows drawn with replacement."""
     counted = np.arange(len(data.codes))
     if data.weight is not None:
@@ -247,10 +245,10 @@ def refit(
             "the rows that the model was fitted on must hold both classes, but those with weight "
             f"hold only {data.classes[int(np.argmax(present))]!r}."
         )
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=replicates)
+    seeds = check_random_state(work.random_state).randint(2**31 - 1, size=work.replicates)
     jobs = (delayed(_refit)(model, data, counted, int(seed)) for seed in seeds)
-    fitted = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    yield from track(fitted, replicates, "bootstrap", show=progress)
+    fitted = Parallel(n_jobs=work.n_jobs, return_as="generator")(jobs)
+    yield from track(fitted, work.replicates, "bootstrap", show=work.progress)
 
 
 def _refit(model: Any, data: ModelRows, counted: Index, seed: int) -> Any:

@@ -107,10 +107,10 @@ def rounds_held_out(
     rounds: int | None = None,
     patience: int = 1,
 ) -> HeldOutRounds:
-    """Grow on every fold's rest until more rounds no longer help on the rows held out.
+    """Grow rounds on the rows outside each fold until more no longer help on the rows held out.
 
-    ``positive``, ``weight`` and ``part`` are those of the rows held out, fold after fold. With
-    ``rounds`` that many are grown, and nothing is chosen.
+    ``positive``, ``weight`` and ``part`` are those of the rows held out, fold after fold. If
+    ``rounds`` is given, so many are grown, and nothing is chosen.
     """
     history = [_logits(growths)]
     losses = [LOG.value(positive, history[0])]

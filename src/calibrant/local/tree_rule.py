@@ -14,7 +14,7 @@ from calibrant.data.attribute_table import AttributeTable, read_table
 from calibrant.data.json_facts import shown
 from calibrant.errors import InputError
 from calibrant.export.tree_parts import ExportedColumn, TreeParts
-from calibrant.local.attributes import Attribute, CodedRows, Schema
+from calibrant.local.attributes import MISSING, Attribute, CodedRows, Schema
 from calibrant.local.rule import RowInputs, Rule
 from calibrant.local.trees import SmallTrees, state_of, sum_of_leaves, trees_of
 from calibrant.losses import logit, sigmoid
@@ -37,14 +37,11 @@ def matrix_of(schema: Schema, coded: CodedRows) -> Array:
     Missing numbers are NaN, and so are missing and unknown categories.
     """
     nominal = schema.nominal
-    numeric, codes = coded.numeric, coded.codes
-    matrix = np.empty((len(numeric), len(schema) + 1), order="F")
-    places = np.flatnonzero(~nominal)
-    for j, column in enumerate(places):
-        matrix[:, column] = numeric[:, j]
-        matrix[coded.absent[:, j], column] = np.nan
+    matrix = np.empty((len(coded), len(schema) + 1), order="F")
+    for j, column in enumerate(np.flatnonzero(~nominal)):
+        matrix[:, column] = np.where(coded.absent[:, j], np.nan, coded.numeric[:, j])
     for j, column in enumerate(np.flatnonzero(nominal)):
-        matrix[:, column] = np.where(codes[:, j] < 0, np.nan, codes[:, j])
+        matrix[:, column] = np.where(coded.codes[:, j] < 0, np.nan, coded.codes[:, j])
     return matrix
 
 
@@ -92,23 +89,27 @@ class TreeRounds(Rule):
         return 2
 
     @property
+    def used_places(self) -> list[int]:
+        """The places of the attributes that trees look at."""
+        return [j for j in self.trees.used if j < len(self.schema)]
+
+    @property
     def used(self) -> tuple[Attribute, ...]:
         """The attributes that trees look at."""
-        return tuple(self.schema.attributes[j] for j in self.trees.used if j < len(self.schema))
+        return tuple(self.schema.attributes[j] for j in self.used_places)
 
     @property
     def only_map(self) -> Map | None:
         return None if self.sizes else self.start
 
     def tree_parts(self, facts: Any) -> TreeParts:
-        columns = [j for j in self.trees.used if j < len(self.schema)]
+        columns = self.used_places
         places = np.full(len(self.schema) + 1, len(columns), dtype=np.int32)
         places[columns] = np.arange(len(columns))
-        names = range(len(self.schema)) if not self.schema.named else None
         return TreeParts(
             self.start,
             tuple(
-                ExportedColumn(a.name if names is None else names[j], a.categories)
+                ExportedColumn(a.name if self.schema.named else j, a.categories)
                 for j, a in zip(columns, self.used, strict=True)
             ),
             replace(self.trees, column=places[self.trees.column]),
@@ -145,16 +146,13 @@ class TreeRounds(Rule):
 
     def widened(self, coded: CodedRows) -> CodedRows:
         """The rows with the columns put back that no tree looks at, all values missing."""
-        n, whole = len(coded), self.schema.nominal
-        used = np.zeros(len(self.schema), dtype=bool)
-        used[[j for j in self.trees.used if j < len(used)]] = True
-        numeric, absent = (
-            np.zeros((n, int((~whole).sum()))),
-            np.ones((n, int((~whole).sum())), bool),
-        )
-        codes = np.full((n, int(whole.sum())), -1, dtype=np.int32)
-        numeric[:, used[~whole]], absent[:, used[~whole]] = coded.numeric, coded.absent
-        codes[:, used[whole]] = coded.codes
+        n, nominal = len(coded), self.schema.nominal
+        used = np.isin(np.arange(len(nominal)), self.used_places)
+        numeric = np.zeros((n, int((~nominal).sum())))
+        absent = np.ones(numeric.shape, dtype=bool)
+        codes = np.full((n, int(nominal.sum())), MISSING, dtype=np.int32)
+        numeric[:, used[~nominal]], absent[:, used[~nominal]] = coded.numeric, coded.absent
+        codes[:, used[nominal]] = coded.codes
         return CodedRows(numeric, absent, codes)
 
     def probabilities(self, scores: Array, coded: CodedRows) -> Array:

@@ -99,6 +99,8 @@ class SmallTrees(Frozen):
     @classmethod
     def joined(cls, parts: Sequence[SmallTrees]) -> Self:
         """The trees of all parts, one after the other."""
+        if not parts:
+            return cls.none()
         found: dict[str, list[Any]] = {name: [] for name in (*WHOLE, *REAL, "missing_left")}
         splits = leaves = sets = 0
         for one in parts:
@@ -108,13 +110,9 @@ class SmallTrees(Frozen):
             found["subset"].append(np.where(one.subset >= 0, one.subset + sets, -1))
             for name in ("column", "threshold", "missing_left", "leaves"):
                 found[name].append(getattr(one, name))
-            splits, leaves, sets = (
-                splits + len(one.column),
-                leaves + len(one.leaves),
-                sets + len(one.sets),
-            )
-        if not parts:
-            return cls.none()
+            splits += len(one.column)
+            leaves += len(one.leaves)
+            sets += len(one.sets)
         arrays = {name: np.concatenate(columns) for name, columns in found.items()}
         arrays |= {name: arrays[name].astype(np.int32) for name in WHOLE}
         return cls(sets=tuple(codes for one in parts for codes in one.sets), **arrays)
@@ -135,12 +133,12 @@ class SmallTrees(Frozen):
                 found += [place[end] if end >= 0 else end for end in ends]
             starts.append(len(order))
         at = np.array(order, dtype=np.intp)
-        real = at >= 0  # else a leaf alone: whatever it compares, both sides are the leaf
-        fields = [
-            np.where(real, values[at], 0) if len(values) else np.zeros(len(at))
-            for values in (self.column, self.threshold, self.missing_left)
-        ]
-        subset = np.where(real, self.subset[at], -1) if len(self.subset) else np.full(len(at), -1)
+
+        def of_splits(values: NDArray[Any], alone: int, dtype: Any) -> NDArray[Any]:
+            """Values of the splits in order; ``alone`` for a leaf alone, where none matters."""
+            known = np.where(at >= 0, values[at], alone) if len(values) else np.full(len(at), alone)
+            return known.astype(dtype)
+
         widest = 1 + max((max(codes, default=0) for codes in self.sets), default=0)
         members = np.zeros((max(len(self.sets), 1), widest + 1), dtype=bool)
         for row, codes in enumerate(self.sets):
@@ -149,10 +147,10 @@ class SmallTrees(Frozen):
             np.array(starts, dtype=np.int32),
             np.array(left, dtype=np.int32),
             np.array(right, dtype=np.int32),
-            fields[0].astype(np.int32),
-            fields[1].astype(float),
-            fields[2].astype(bool),
-            subset.astype(np.int32),
+            of_splits(self.column, 0, np.int32),
+            of_splits(self.threshold, 0, np.float64),
+            of_splits(self.missing_left, 0, np.bool_),
+            of_splits(self.subset, -1, np.int32),
             members,
             self.leaves,
         )
@@ -234,33 +232,28 @@ def trees_of(state: Any, categories: Sequence[int | None]) -> SmallTrees:
     """
     if not isinstance(state, Mapping) or set(state) != {*WHOLE, *REAL, "missing_left", "sets"}:
         raise InputError("the file is damaged: its trees are missing or of a wrong type.")
-    arrays: dict[str, Any] = {name: _whole(state[name], name) for name in WHOLE}
-    arrays |= {name: _real(state[name], name) for name in REAL}
-    sides = _whole(state["missing_left"], "missing_left")
+    arrays: dict[str, Any] = {name: _numbers(state[name], name, whole=True) for name in WHOLE}
+    arrays |= {name: _numbers(state[name], name, whole=False) for name in REAL}
+    sides = _numbers(state["missing_left"], "missing_left", whole=True)
     if not np.isin(sides, (0, 1)).all():
         raise InputError("the file is damaged: missing_left of its trees must hold 0 and 1.")
     arrays["missing_left"] = sides == 1
     sets = state["sets"]
     if not isinstance(sets, list) or not all(isinstance(codes, list) for codes in sets):
         raise InputError("the file is damaged: its sets of categories are of a wrong type.")
-    known = tuple(tuple(_whole(codes, "sets").tolist()) for codes in sets)
+    known = tuple(tuple(_numbers(codes, "sets", whole=True).tolist()) for codes in sets)
     trees = SmallTrees(sets=known, **arrays)
     _check(trees, categories)
     return trees
 
 
-def _whole(values: Any, name: str) -> Index:
+def _numbers(values: Any, name: str, *, whole: bool) -> NDArray[Any]:
+    """A list of a file as an array: of whole numbers of 32 bits, or of floats."""
+    kind, words, dtype = (int, "whole numbers", np.int32) if whole else (float, "numbers", float)
     fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
-    if not fine or not all(type(v) is int and abs(v) < 2**31 for v in values):
-        raise InputError(f"the file is damaged: {name} of its trees must hold whole numbers.")
-    return np.array(values, dtype=np.int32)
-
-
-def _real(values: Any, name: str) -> Array:
-    fine = isinstance(values, list) and len(values) <= 3 * MOST_SPLITS
-    if not fine or not all(type(v) is float for v in values):
-        raise InputError(f"the file is damaged: {name} of its trees must hold numbers.")
-    return np.array(values, dtype=np.float64)
+    if not fine or not all(type(v) is kind and not (whole and abs(v) >= 2**31) for v in values):
+        raise InputError(f"the file is damaged: {name} of its trees must hold {words}.")
+    return np.array(values, dtype=dtype)
 
 
 def _check(trees: SmallTrees, categories: Sequence[int | None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +71,11 @@ class Softmax(VectorMap):
                 raise InputError(f"the {name} of a softmax must be at most {LARGEST_LOGIT:g}.")
         if self.floor <= 0:
             raise InputError(f"the floor of a softmax must be above 0, but {self.floor:g} came.")
+
+    @classmethod
+    def unchanged(cls, classes: int, input: str) -> Self:
+        """Distributions as they are, logits through the softmax."""
+        return cls(np.array(1.0), np.zeros(classes), input)
 
     @property
     def n_columns(self) -> int:

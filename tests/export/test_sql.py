@@ -1147,6 +1147,7 @@ def test_a_view_gives_the_rows_and_their_probabilities(engine, form):
         assert [row[:2] for row in found] == [(0, 0.2), (1, 0.7), (2, None)]
         assert found[2][2] is None
         np.testing.assert_allclose([row[2] for row in found[:2]], wanted, rtol=0, atol=TOL)
+    database.close()
 
 
 @each_dialect

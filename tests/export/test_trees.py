@@ -51,6 +51,23 @@ def test_onnx_gives_the_same():
         cal.to_onnx(fitted(), float=32)
 
 
+def test_onnx_trees_are_laid_out_as_old_runtimes_need_them():
+    """ONNX Runtime before 1.30 adds up wrong leaves otherwise: no leaf on the left of a split, and
+    no leaf that two ways lead to."""
+    onnx = pytest.importorskip("onnx")
+    model = cal.to_onnx(fitted())
+    found = [node for node in model.graph.node if node.op_type == "TreeEnsemble"]
+    assert found
+    for node in found:
+        told = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+        sides = list(zip(told["nodes_trueleafs"], told["nodes_falseleafs"], strict=True))
+        assert (1, 0) not in sides
+        ends = [*zip(told["nodes_truenodeids"], told["nodes_trueleafs"], strict=True)]
+        ends += zip(told["nodes_falsenodeids"], told["nodes_falseleafs"], strict=True)
+        leaves = [place for place, leaf in ends if leaf]
+        assert sorted(leaves) == list(range(len(told["leaf_targetids"])))
+
+
 def test_python_gives_the_same():
     scores, X = some_rows(500)
     module: dict = {}

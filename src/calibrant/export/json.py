@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import Fitted, refuse_models
-from calibrant.export.map_given import came
+from calibrant.estimators.fitted import Fitted
+from calibrant.export.map_given import came, value_of
 
 __all__ = ["json_text", "to_json"]
 
@@ -39,13 +39,12 @@ def to_json(calibrator: Any) -> str:
     >>> json.loads(to_json(fitted))["map"]["kind"]
     'piecewise'
     """
-    if isinstance(calibrator, type) or not hasattr(calibrator, "to_fitted"):
+    fitted = value_of(calibrator)
+    if fitted is None:
         raise InputError(
             "calibrator must be a fitted calibrator or what load returns, but "
             f"{came(calibrator)} came. A bare map has to_dict()."
         )
-    refuse_models(calibrator)
-    fitted = calibrator.to_fitted()
     if not isinstance(fitted, Fitted):
         document, arrays = fitted.to_parts()
         if not arrays:

@@ -10,7 +10,7 @@ from calibrant.errors import InputError
 from calibrant.estimators.fitted import Fitted, refuse_models
 from calibrant.maps import Map
 
-__all__ = ["came", "fingerprint", "fitted_of", "map_of"]
+__all__ = ["came", "fingerprint", "fitted_of", "map_of", "value_of"]
 
 
 def map_of(calibrator: Any) -> Map:
@@ -33,16 +33,24 @@ def map_of(calibrator: Any) -> Map:
     )
 
 
+def value_of(calibrator: Any) -> Any:
+    """The value that `save` writes: a `Fitted`, or a `LocalFitted` where more of a row than its
+    scores is needed; None for a bare map and for what is no calibrator."""
+    if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
+        return None
+    refuse_models(calibrator)
+    return calibrator.to_fitted()
+
+
 def fitted_of(calibrator: Any) -> Fitted | None:
     """The fitted value with its labels; None for a bare map.
 
     A calibrator that needs more of a row than its scores has no map to write, and is refused.
     """
-    if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
-        return None
-    refuse_models(calibrator)
-    fitted = calibrator.to_fitted()
-    plain: Fitted | None = fitted if isinstance(fitted, Fitted) else fitted.plain
+    fitted: Any = value_of(calibrator)
+    if fitted is None or isinstance(fitted, Fitted):
+        return fitted
+    plain: Fitted | None = fitted.plain
     if plain is not None:
         return plain
     raise InputError(

@@ -26,7 +26,7 @@ class Threshold(NamedTuple):
     Attributes
     ----------
     score : float
-        Act on scores from here on (of a falling map: up to here). −∞ or ∞ where acting on all
+        Act on scores from here on (for a falling map: up to here). −∞ or ∞ where acting on all
         rows, or on none, is best whatever the score.
     probability : float
         The same on the scale of probabilities: cost_fp / (cost_fp + cost_fn).

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.estimators.fitted import refuse_models
+from calibrant.export.map_given import value_of
 from calibrant.maps import Map
 
-__all__ = ["ExportedColumn", "TreeArrays", "TreeParts", "refuse_trees", "tree_parts_of"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int32]
+__all__ = ["ExportedColumn", "TreeParts", "refuse_trees", "tree_parts_of"]
 
 
 class ExportedColumn(NamedTuple):
@@ -25,24 +21,11 @@ class ExportedColumn(NamedTuple):
     categories: tuple[Any, ...] | None
 
 
-class TreeArrays(Protocol):
-    """Trees as `calibrant.local.trees.SmallTrees` has them."""
-
-    column: Index
-    threshold: Array
-    missing_left: NDArray[np.bool_]
-    subset: Index
-    left: Index
-    right: Index
-    leaves: Array
-    roots: Index
-    sets: tuple[tuple[int, ...], ...]
-
-
 class TreeParts(NamedTuple):
     """A map of the score, and rounds of trees: z ← factor · (z + Σ trees), from its logit.
 
-    The trees count ``columns`` from 0; the column after the last is z.
+    ``trees`` are a `calibrant.local.trees.SmallTrees`. They count ``columns`` from 0; the column
+    after the last is z. ``facts`` is the fitted value that they come from.
     """
 
     start: Map
@@ -54,7 +37,7 @@ class TreeParts(NamedTuple):
 
     @property
     def ends(self) -> list[tuple[int, int, float]]:
-        """First and last tree of each round, and its factor."""
+        """For each round: its first tree, the first tree after it, and its factor."""
         lasts = np.cumsum(self.sizes).tolist()
         firsts = [0, *lasts[:-1]]
         return list(zip(firsts, lasts, self.factors, strict=True))
@@ -62,11 +45,7 @@ class TreeParts(NamedTuple):
 
 def tree_parts_of(calibrator: Any) -> TreeParts | None:
     """The trees of a calibrator that has some; None for all others."""
-    if isinstance(calibrator, (Map, type)) or not hasattr(calibrator, "to_fitted"):
-        return None
-    refuse_models(calibrator)
-    fitted = calibrator.to_fitted()
-    parts: TreeParts | None = getattr(fitted, "tree_parts", None)
+    parts: TreeParts | None = getattr(value_of(calibrator), "tree_parts", None)
     return parts
 
 

@@ -40,9 +40,9 @@ class ModelOutput:
     Parameters
     ----------
     name : str
-        Of the output.
+        The name of the output.
     source : str
-        Of the tensor that holds its numbers: another one where a ZipMap comes between.
+        The name of the tensor that holds its numbers; another one if a ZipMap makes the output.
     dtype : NumPy's type; void where it is no tensor
     shape : tuple of numbers, None where one is not known; or None where even their count is not
     labels : the classes that a ZipMap names, in the order of the columns

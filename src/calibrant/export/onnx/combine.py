@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.export.onnx.coupling import couple
+from calibrant.export.onnx.formulas import shares_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.simplex import anywhere, least_squares
 from calibrant.maps.combiners import is_all_pairs
@@ -47,10 +48,6 @@ def combined(node: Combined, r: Tensor) -> Tensor:
     return graph.gather(padded, place, axis=1)
 
 
-def _share_out(p: Tensor) -> Tensor:
-    return p / p.graph.total(p, 1)
-
-
 def _normalized(r: Tensor, code: Array, weights: Array) -> Tensor:
     graph = r.graph
     total = graph.total(r, 1)
@@ -69,7 +66,7 @@ def _projected(r: Tensor, code: Array, weights: Array) -> Tensor:
     tau = (graph.op("CumSum", ordered, one) - 1.0) / graph.op("CumSum", steps, one)
     last = graph.where(ordered > tau * steps, np.arange(k), np.zeros(k, dtype=np.int64))
     chosen = graph.op("GatherElements", tau, graph.greatest(last, 1), attributes={"axis": 1})
-    return _share_out(graph.at_least(r - chosen * inverse, 0.0))
+    return shares_of(graph.at_least(r - chosen * inverse, 0.0))
 
 
 def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
@@ -96,7 +93,7 @@ def _balanced(r: Tensor, code: Array, n: Array) -> Tensor:
         return anywhere(open_), [inner.where(open_, new, mu), low, high, p]
 
     start = [low * 0.0, low, high, r]
-    return _share_out(graph.loop(ROUNDS, start, body)[3])
+    return shares_of(graph.loop(ROUNDS, start, body)[3])
 
 
 def _share(r: Tensor, n_: Array, mu: Tensor) -> tuple[Tensor, Tensor]:

@@ -74,12 +74,13 @@ def compose_onnx(
         With the model's inputs, the output ``"probabilities"`` (n, k) in the order of ``classes``
         instead of the model's own, and, where the model gives labels, the most probable class of
         each row (the first on ties) under the same name. Other outputs stay. A calibrator of
-        segments adds the input ``"segment"`` (of several columns ``"segment_1"``, ...).
+        segments adds the input ``"segment"`` (with several columns ``"segment_1"``, ...).
 
     Notes
     -----
-    Of two columns, that of ``pos_label`` is the score (of a bare map, the last one). O(m) is added
-    to the model for a map of m pieces. Models of opset 12 or older are converted to 13 first.
+    If the model gives two columns, the one of ``pos_label`` is the score (for a bare map, the last
+    one). O(m) is added to the model for a map of m pieces. Models of opset 12 or older are
+    converted to 13 first.
 
     Examples
     --------
@@ -279,8 +280,11 @@ def _segments(model: Any, graph: Graph, plan: Node) -> list[Tensor]:
 
 
 def name_labels(graph: Graph, p: Tensor, names: NDArray[Any] | None, output: str) -> Any:
-    """The most probable class of each row, by its name; without names, of labels that do not
-    exclude each other, all that are more probable than not."""
+    """The most probable class of each row, by its name.
+
+    Without names the columns are labels that do not exclude each other: then all labels that are
+    more probable than not.
+    """
     if names is None:
         graph.name(graph.cast(p >= 0.5, np.int64), output)
         return tensor_info(output, np.int64, [None, None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.export.onnx.formulas import shares_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.simplex import (
     anywhere,
@@ -44,8 +45,7 @@ def couple(r: Tensor, code: Array, weights: Array) -> Tensor:
     share = SHARE_PAIRS if likelihood.pairs else SHARE
     p = graph.where(open_, begun * (1.0 - share) + share / k, begun)
     start = [p, likelihood.value(p), graph.number(open_)]
-    p = graph.loop(sum(ROUNDS), start, likelihood.round)[0]
-    return p / graph.total(p, 1)
+    return shares_of(graph.loop(sum(ROUNDS), start, likelihood.round)[0])
 
 
 class _CouplingGraph:
@@ -159,5 +159,4 @@ def _ratio(gain: Tensor, loss: Tensor) -> Tensor:
 
 
 def _moved(p: Tensor, change: Tensor) -> Tensor:
-    new = p * change
-    return new.graph.at_least(new / new.graph.total(new, 1), FLOOR)
+    return p.graph.at_least(shares_of(p * change), FLOOR)

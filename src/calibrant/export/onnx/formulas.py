@@ -19,6 +19,7 @@ __all__ = [
     "log_softmax",
     "logit_of",
     "neg_log_rest_of",
+    "shares_of",
     "sigmoid_of",
     "softmax_of",
     "softplus_of",
@@ -103,5 +104,9 @@ def log_softmax(z: Tensor) -> Tensor:
 def softmax_of(z: Tensor) -> Tensor:
     """softmax of each row of (n, k), with all digits of tiny ones."""
     graph = z.graph
-    share = graph.op("Exp", z - graph.greatest(z, 1))
-    return share / graph.total(share, 1)
+    return shares_of(graph.op("Exp", z - graph.greatest(z, 1)))
+
+
+def shares_of(p: Tensor) -> Tensor:
+    """Each row of (n, k) divided by its sum, which is not zero."""
+    return p / p.graph.total(p, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from calibrant.plan.nodes import Node
 from calibrant.plan.row_nodes import Row
 from calibrant.version import __version__
 
-__all__ = ["properties", "read_options", "to_onnx", "written"]
+__all__ = ["assembled", "facts_of", "guarded", "properties", "read_options", "to_onnx", "written"]
 
 #: the oldest operators that suffice, and the format of files that goes with them
 OPSET, ML_OPSET, IR = 13, 2, 7
@@ -54,9 +54,9 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         ``"probability"`` (n,), that of ``pos_label``. For several classes or labels: (n, k) and
         ``"probabilities"`` (n, k), in the order of ``classes``. A calibrator of segments has a
         second input, ``"segment"`` (n,), of integers or strings; one of several columns has
-        ``"segment_1"``, ``"segment_2"`` and so on, from coarse to fine. Of a
+        ``"segment_1"``, ``"segment_2"`` and so on, from coarse to fine. For a
         `CalibratedClassifier`: input ``"X"`` (n, features), outputs ``"label"`` (n,) and
-        ``"probabilities"`` (n, k), for ``ensemble=True`` the mean over the folds. Of a
+        ``"probabilities"`` (n, k), with ``ensemble=True`` the mean over the folds. For a
         `FeatureCalibrator` with trees: beside ``"score"`` the inputs ``"numbers"`` (n, a) and
         ``"categories"`` (n, b) of strings, as far as trees look at such columns; the metadata name
         the columns in order. NaN is a missing number, an unknown word a missing category.
@@ -91,7 +91,6 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
 
         return tree_model(trees, input, dtype)
     map_ = map_of(calibrator)
-    onnx = import_extra("onnx", extra="onnx")
     graph = Graph(dtype, OPSET)
     inputs = [tensor_info("score", dtype, ["n"])]
     output = tensor_info("probability", dtype, ["n"])
@@ -106,16 +105,28 @@ def to_onnx(calibrator: Any, *, input: str = "score", float: int = 64) -> Any:
         inputs += [tensor_info(name, kind, ["n"]) for name, kind in segment_inputs(plan).items()]
     distribution = isinstance(map_, VectorMap) and map_.distribution
     graph.name(written(plan, graph.input("score"), segments, distribution), output.name)
+    return assembled(graph, inputs, output, opsets, IR, properties(calibrator))
+
+
+def assembled(
+    graph: Graph,
+    inputs: Sequence[Any],
+    output: Any,
+    opsets: Mapping[str, int],
+    ir_version: int,
+    facts: Mapping[str, str],
+) -> Any:
+    """The model of a graph, with facts about it in its metadata."""
+    onnx = import_extra("onnx", extra="onnx")
+    nodes, constants = node_protos(graph), constant_protos(graph)
     model = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            node_protos(graph), "calibrator", inputs, [output], constant_protos(graph)
-        ),
+        onnx.helper.make_graph(nodes, "calibrator", inputs, [output], constants),
         opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()],
-        ir_version=IR,
+        ir_version=ir_version,
         producer_name="calibrant",
         producer_version=__version__,
     )
-    onnx.helper.set_model_props(model, properties(calibrator))
+    onnx.helper.set_model_props(model, facts)
     return model
 
 
@@ -130,9 +141,7 @@ def read_options(input: str, float: int) -> np.dtype[Any]:
 
 def written(plan: Node, scores: Tensor, segments: Sequence[Tensor], distribution: bool) -> Tensor:
     """The nodes of a plan of scores (n,) or (n, k); NaN where a score is not finite."""
-    graph = scores.graph
-    finite = graph.op("Abs", scores) <= graph.largest
-    clean = graph.where(finite, scores, 0.0)
+    graph, (finite, clean) = scores.graph, guarded(scores)
     if isinstance(plan, Row):
         p = OnnxRowPrinter(clean).write(plan)
         if distribution:  # one bad score spoils its row
@@ -142,10 +151,21 @@ def written(plan: Node, scores: Tensor, segments: Sequence[Tensor], distribution
     return graph.where(finite, p, np.nan)
 
 
+def guarded(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Which scores are finite, and the scores with 0 in place of the others."""
+    graph = scores.graph
+    finite = graph.op("Abs", scores) <= graph.largest
+    return finite, graph.where(finite, scores, 0.0)
+
+
 def properties(calibrator: Any) -> dict[str, str]:
-    """What the metadata of a model say of its calibrator: words, and labels as JSON."""
-    facts = {"calibrant.version": __version__, "calibrant.map": map_of(calibrator).kind}
-    fitted = fitted_of(calibrator)
+    """What the metadata of a model say of its calibrator."""
+    return facts_of(map_of(calibrator).kind, fitted_of(calibrator))
+
+
+def facts_of(kind: str, fitted: Any) -> dict[str, str]:
+    """The kind of a map, and what is known of a fitted value: words, and labels as JSON."""
+    facts = {"calibrant.version": __version__, "calibrant.map": kind}
     if fitted is None:
         return facts
     if fitted.score_range is not None:

@@ -77,11 +77,11 @@ def _lines(own: Pieces, piece: NDArray[np.int64], dtype: Float) -> dict[str, Arr
     """The lines of `Pieces`. The outer ones, which are flat, start at 0 and are wide, so that no
     product on them overflows."""
     start, width, low, high, _, _, scale = own.table
-    outer = np.arange(len(low)) % (len(low) - 1) == 0
     limits = np.finfo(dtype)
+    width = np.maximum(width, limits.smallest_subnormal)
     columns = {
-        "start": np.where(outer, 0.0, start),
-        "width": np.where(outer, float(limits.max), np.maximum(width, limits.smallest_subnormal)),
+        "start": np.where(own.outer, 0.0, start),
+        "width": np.where(own.outer, float(limits.max), width),
         "low": low,
         "high": high,
         "scale": scale,

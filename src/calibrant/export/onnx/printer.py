@@ -21,6 +21,7 @@ from calibrant.export.onnx.formulas import (
     neg_log_rest_of,
     sigmoid_of,
     softplus_of,
+    sum_of,
 )
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.export.onnx.piece_search import read, tables_of
@@ -31,7 +32,7 @@ from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter, values_o
 from calibrant.plan.segment_places import column_steps
 from calibrant.plan.stacked_plans import stacked
 
-__all__ = ["ML", "ONNX", "OnnxPrinter", "refuse_large", "segment_inputs"]
+__all__ = ["ML", "ONNX", "OnnxPrinter", "encoded", "refuse_large", "segment_inputs"]
 
 Array = NDArray[np.float64]
 
@@ -57,10 +58,9 @@ def segment_inputs(plan: Node) -> dict[str, np.dtype[Any]]:
     strings. None where there are no segments."""
     if not isinstance(plan, nodes.BySegment) or not plan.keys:
         return {}
-    count = plan.columns
-    names = ["segment"] if count == 1 else [f"segment_{i}" for i in range(1, count + 1)]
-    words = [plan.key_type("of an ONNX graph", i) is str for i in range(count)]
-    return {n: np.dtype(object if w else np.int64) for n, w in zip(names, words, strict=True)}
+    kinds = (plan.key_type("of an ONNX graph", i) for i in range(plan.columns))
+    types = (np.dtype(object if kind is str else np.int64) for kind in kinds)
+    return dict(zip(plan.column_names, types, strict=True))
 
 
 class OnnxPrinter(PlanPrinter[Tensor]):
@@ -109,10 +109,7 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         if self.graph.dtype != np.float64:
             refuse_large(values_of(node.base), *(values_of(c) for c, _ in node.terms))
         terms = [self.number(c) * self.write(term) for c, term in node.terms]
-        total, *rest = terms if node.base == 0.0 else [self.number(node.base), *terms]
-        for term in rest:
-            total = total + term
-        return total
+        return sum_of(terms if node.base == 0.0 else [self.number(node.base), *terms])
 
     # A function of a sigmoid is written as a function of the sigmoid's argument, which keeps what
     # rounding to 1 would lose. And the function of a clipped value is clipped itself: float32 has
@@ -165,9 +162,8 @@ class OnnxPrinter(PlanPrinter[Tensor]):
         place = node.places[0]
         if self.graph.dtype != np.float64:
             refuse_large(*(v for own in node.pieces for v in (own.left, own.right)))
-            if (
-                place.function is not None and place.by_input
-            ):  # knots that the number itself is compared with may be anywhere
+            # knots that the number itself is compared with may be anywhere
+            if place.function is not None and place.by_input:
                 refuse_large(*(own.x for own in node.pieces))
         chooser = self.score if place.by_input else self.write(node.x)
         tables = tables_of(node, self.graph.dtype)
@@ -202,23 +198,23 @@ def _segment_code(node: nodes.BySegment, segments: Sequence[Tensor]) -> Tensor:
     count = len(node.keys)
     graph: Graph = segments[0].graph
     if node.columns == 1:
-        return graph.cast(_encoded(segments[0], node.keys, range(count), count), np.int32)
+        return graph.cast(encoded(segments[0], node.keys, range(count), count), np.int32)
     place = before = None
     for segment, step in zip(segments, column_steps(node.paths), strict=False):
-        value = _encoded(segment, step.values, range(len(step.values)), -1)
+        value = encoded(segment, step.values, range(len(step.values)), -1)
         pair = value if before is None else before * len(step.values) + value
         known = value >= 0 if before is None else (value >= 0) & (before >= 0)
         pair = graph.where(known, pair, -1)
-        found = _encoded(pair, step.pairs, step.places, -1)
-        before = _encoded(pair, step.pairs, step.numbers, -1)
+        found = encoded(pair, step.pairs, step.places, -1)
+        before = encoded(pair, step.pairs, step.numbers, -1)
         place = found if place is None else graph.where(found >= 0, found, place)
     assert place is not None
     return graph.cast(graph.where(place >= 0, place, count), np.int32)
 
 
-def _encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
-    """The value of each key, as whole numbers."""
-    strings = isinstance(keys[0], str)
+def encoded(x: Tensor, keys: Sequence[Any], values: Sequence[int], default: int) -> Tensor:
+    """The value of each key, as whole numbers; keys are all text or all whole numbers."""
+    strings = all(isinstance(key, str) for key in keys)
     attributes = {
         "keys_strings" if strings else "keys_int64s": list(keys),
         "values_int64s": list(values),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.export.onnx.formulas import shares_of
 from calibrant.export.onnx.graph import Graph, Tensor
 from calibrant.maps.simplex import PIVOT, PIVOTS, RIDGE, ZERO
 
@@ -95,8 +96,7 @@ def least_squares(r: Tensor, code: Array, weights: Array) -> Tensor:
     nothing = graph.gather(full, np.array(0), axis=2) * 0.0
     row = graph.total(nothing, 1)
     start = [nothing + 1.0, row + (k + 1.0), row + PATIENCE, nothing]
-    p = graph.at_least(graph.loop(PIVOTS, start, pivot)[3], 0.0)
-    return p / graph.total(p, 1)
+    return shares_of(graph.at_least(graph.loop(PIVOTS, start, pivot)[3], 0.0))
 
 
 def _solve_free(full: Tensor, free: Tensor, k: int, ridge: float) -> tuple[Tensor, Tensor]:

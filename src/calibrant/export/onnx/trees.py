@@ -7,20 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError, ParameterError, import_extra
+from calibrant.errors import InputError, ParameterError
 from calibrant.export.onnx.formulas import logit_of, sigmoid_of
 from calibrant.export.onnx.graph import Graph, Tensor
-from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter
-from calibrant.export.onnx.protos import constant_protos, node_protos, tensor_info
+from calibrant.export.onnx.model import assembled, facts_of, guarded
+from calibrant.export.onnx.printer import ML, ONNX, OnnxPrinter, encoded
+from calibrant.export.onnx.protos import tensor_info
 from calibrant.export.tree_parts import TreeParts
-from calibrant.version import __version__
 
 __all__ = ["tree_model"]
 
 #: TreeEnsemble came with ai.onnx.ml 5, and that with these versions
 OPSET, ML_OPSET, IR = 21, 5, 10
-#: ONNX's numbers for "up to" and "at least"
-UP_TO, AT_LEAST = 0, 2
+#: ONNX's number for "up to"
+UP_TO = 0
+#: a node whose branches are not written yet
+NOWHERE = (0, 0.0, UP_TO, 0, 0, 0, 0, 0)
 
 
 def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
@@ -29,7 +31,6 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
         raise ParameterError(
             "a calibrator of trees is written for scores in double only: leave input and float out."
         )
-    onnx = import_extra("onnx", extra="onnx")
     graph = Graph(dtype, OPSET)
     numeric = [j for j, c in enumerate(parts.columns) if c.categories is None]
     nominal = [j for j, c in enumerate(parts.columns) if c.categories is not None]
@@ -38,45 +39,19 @@ def tree_model(parts: TreeParts, input: str, dtype: np.dtype[Any]) -> Any:
         inputs.append(tensor_info("numbers", dtype, ["n", len(numeric)]))
     if nominal:
         inputs.append(tensor_info("categories", object, ["n", len(nominal)]))
-    score = graph.input("score")
-    finite = graph.op("Abs", score) <= graph.largest
-    clean = graph.where(finite, score, 0.0)
+    finite, clean = guarded(graph.input("score"))
     z = logit_of(OnnxPrinter(clean).write(parts.start.plan(ONNX)))
     blocks = _TreeInputs(graph, parts, numeric, nominal)
     for first, last, factor in parts.ends:
         z = factor * (z + blocks.leaves(z, first, last))
     output = tensor_info("probability", dtype, ["n"])
     graph.name(graph.where(finite, sigmoid_of(z), np.nan), output.name)
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            node_protos(graph), "calibrator", inputs, [output], constant_protos(graph)
-        ),
-        opset_imports=[
-            onnx.helper.make_opsetid("", OPSET),
-            onnx.helper.make_opsetid(ML, ML_OPSET),
-        ],
-        ir_version=IR,
-        producer_name="calibrant",
-        producer_version=__version__,
-    )
-    onnx.helper.set_model_props(model, _properties(parts, numeric, nominal))
-    return model
-
-
-def _properties(parts: TreeParts, numeric: list[int], nominal: list[int]) -> dict[str, str]:
-    fitted = parts.facts
-    facts = {
-        "calibrant.version": __version__,
-        "calibrant.map": "trees",
-        "calibrant.method": fitted.method,
-        "calibrant.classes": json.dumps(fitted.classes),
-        "calibrant.pos_label": json.dumps(fitted.pos_label),
+    names = {
         "calibrant.numbers": json.dumps([parts.columns[j].name for j in numeric]),
         "calibrant.categories": json.dumps([parts.columns[j].name for j in nominal]),
     }
-    if fitted.score_range is not None:
-        facts["calibrant.scores"] = fitted.score_range.words()
-    return facts
+    facts = facts_of("trees", parts.facts) | names
+    return assembled(graph, inputs, output, {"": OPSET, ML: ML_OPSET}, IR, facts)
 
 
 class _TreeInputs:
@@ -90,17 +65,9 @@ class _TreeInputs:
         self.numbers = graph.input("numbers") if numeric else None
         self.codes: dict[int, Tensor] = {}
         for i, j in enumerate(nominal):
-            words = graph.column(graph.input("categories"), i)
-            self.codes[j] = graph.op(
-                "LabelEncoder",
-                words,
-                attributes={
-                    "keys_strings": _spelled(parts.columns[j].categories or ()),
-                    "values_int64s": list(range(1, len(parts.columns[j].categories or ()) + 1)),
-                    "default_int64": 0,
-                },
-                domain=ML,
-            )
+            words = _spelled(parts.columns[j].categories or ())
+            column = graph.column(graph.input("categories"), i)
+            self.codes[j] = encoded(column, words, range(1, len(words) + 1), 0)
 
     def leaves(self, z: Tensor, first: int, last: int) -> Tensor:
         """The sum of what the trees of one round give, shape (n,)."""
@@ -146,10 +113,12 @@ class _Ensemble:
         self.roots = [self._root(int(root)) for root in self.trees.roots[first:last]]
 
     def _root(self, node: int) -> int:
-        if node >= 0:
-            return self._split(node)
-        leaf = self._leaf(node)  # a tree must begin with a split: both ways lead to the leaf
-        self.nodes.append((self._z, 0.0, UP_TO, 0, leaf, 1, leaf, 1))
+        return self._split(node) if node >= 0 else self._both_ways(node)  # a tree has a split
+
+    def _both_ways(self, node: int) -> int:
+        """The place of a split whose ways both lead to a leaf."""
+        ends = (self._leaf(node), 1, self._leaf(node), 1)
+        self.nodes.append((self._z, 0.0, UP_TO, 0, *ends))
         return len(self.nodes) - 1
 
     @property
@@ -161,22 +130,33 @@ class _Ensemble:
         return len(self.weights) - 1
 
     def _split(self, node: int) -> int:
-        """The place of a split among the nodes, after all below it."""
-        trees = self.trees
-        ends: list[int] = []
-        for child in (int(trees.left[node]), int(trees.right[node])):
-            ends += [self._split(child), 0] if child >= 0 else [self._leaf(child), 1]
+        """The place of a split among the nodes: before its left branch, and that before the right.
+
+        ONNX Runtime before 1.30 gives wrong sums if a leaf is on the left and a split on the right.
+        Such a leaf is written as a split whose ways both lead to it.
+        """
+        trees, place = self.trees, len(self.nodes)
+        self.nodes.append(NOWHERE)
         column, subset = int(trees.column[node]), int(trees.subset[node])
-        if subset >= 0:
+        ways = [int(trees.left[node]), int(trees.right[node])]
+        if subset >= 0:  # 1 in the set, 0 outside
             self.sets.append((column, subset))
-            place, threshold, mode, gone = self._z + len(self.sets), 0.5, AT_LEAST, 0
+            looked, threshold, gone = self._z + len(self.sets), 0.5, 0
+            ways.reverse()
         else:
-            place = self._z if column == self.logit else self.place[column]
-            threshold, mode = float(trees.threshold[node]), UP_TO
-            gone = int(trees.missing_left[node])
+            looked = self._z if column == self.logit else self.place[column]
+            threshold, gone = float(trees.threshold[node]), int(trees.missing_left[node])
+        ends: list[int] = []
+        for child in ways:
+            if child >= 0:
+                ends += [self._split(child), 0]
+            elif child == ways[0] and ways[1] >= 0:
+                ends += [self._both_ways(child), 0]
+            else:
+                ends += [self._leaf(child), 1]
         left, left_ends, right, right_ends = ends
-        self.nodes.append((place, threshold, mode, gone, left, left_ends, right, right_ends))
-        return len(self.nodes) - 1
+        self.nodes[place] = (looked, threshold, UP_TO, gone, left, left_ends, right, right_ends)
+        return place
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of the operator."""

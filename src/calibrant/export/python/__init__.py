@@ -15,7 +15,7 @@ from calibrant.estimators.fitted import Fitted
 from calibrant.export.map_given import fitted_of, map_of
 from calibrant.export.python.printer import PythonPrinter
 from calibrant.export.python.row_printer import PythonRowPrinter
-from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, number
+from calibrant.export.python.text import IMPORTS, WIDTH, Function, Text, in_docstring, number
 from calibrant.export.python.trees import tree_module
 from calibrant.export.thresholds import SEVERAL, read_threshold
 from calibrant.export.tree_parts import tree_parts_of
@@ -140,7 +140,7 @@ def _main(plan: Node, map_: Map, fitted: Fitted | None, text: Text) -> Function:
 
 def _decided(plan: Node, at_least: float, text: Text) -> Function:
     """Whether the plan gives at least this."""
-    names = _segment_names(plan) if isinstance(plan, BySegment) else []
+    names = plan.column_names if isinstance(plan, BySegment) else []
     body = Function(text, _parameters(names), "bool")
     if isinstance(plan, BySegment):
         value = f"{text.function(_of_segment(plan, text))}({', '.join(['score', *names])})"
@@ -167,18 +167,13 @@ def _of_row(plan: Row, map_: Any, fitted: Fitted | None, text: Text) -> Function
     return body
 
 
-def _segment_names(plan: BySegment) -> list[str]:
-    count = plan.columns
-    return ["segment"] if count == 1 else [f"segment_{i}" for i in range(1, count + 1)]
-
-
 def _parameters(segments: list[str]) -> tuple[str, ...]:
     return (SCORE, *(f"{name}: str | int" for name in segments))
 
 
 def _of_segment(plan: BySegment, text: Text) -> Function:
     """First the common value, then the value of the segment's own map."""
-    names = _segment_names(plan)
+    names = plan.column_names
     body = Function(text, _parameters(names))
     body.add("score = _finite(score)")
     for i, name in enumerate(names):
@@ -269,7 +264,6 @@ def _shown(value: Any) -> str:
 
 
 def _docstring(*paragraphs: str) -> str:
-    """A docstring that no label can end: backslashes and quotes are escaped."""
+    """A docstring of some paragraphs."""
     filled = "\n\n".join(fill(text, WIDTH - 8, break_on_hyphens=False) for text in paragraphs)
-    safe = filled.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"""{safe}\n"""'
+    return f'"""{in_docstring(filled)}\n"""'

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant.export.python import helpers
 
-__all__ = ["Function", "Text", "number", "spread"]
+__all__ = ["Function", "Text", "in_docstring", "number", "spread"]
 
 #: columns of a line
 WIDTH = 100
@@ -31,8 +31,17 @@ def number(value: float) -> str:
     return repr(float(value))
 
 
+def in_docstring(words: str) -> str:
+    """Words of a docstring, which no name or label in them can end.
+
+    >>> in_docstring('a "b"')
+    'a \\\\"b\\\\"'
+    """
+    return words.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def spread(parts: list[str]) -> str:
-    """A sum of terms between parentheses, on one line or on one each.
+    """A sum of terms, on one line or on one each.
 
     >>> spread(["1.0", "2.0 * x", "-3.0 * z"])
     '1.0 + 2.0 * x - 3.0 * z'

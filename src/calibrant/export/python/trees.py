@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibrant.export.python.printer import PythonPrinter
-from calibrant.export.python.text import Function, Text, number
+from calibrant.export.python.text import Function, Text, in_docstring, number
 from calibrant.export.tree_parts import TreeParts
 from calibrant.plan.map_input import PlanTarget
 
@@ -30,14 +30,10 @@ def tree_module(parts: TreeParts, name: str, target: PlanTarget, doc: str) -> st
     names = ", ".join(repr(one.name) for one in parts.columns)
     said = (
         '"""The calibrated probability for one score and the columns of its row.\n\n'
-        f"It looks at {_safe(names)}.\n"
+        f"It looks at {in_docstring(names)}.\n"
         '"""'
     )
     return text.source(doc, (), body.source(name, said))
-
-
-def _safe(words: str) -> str:
-    return words.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _columns(parts: TreeParts, text: Text) -> str:

@@ -94,7 +94,7 @@ def to_sql(
     -----
     Probabilities agree with ``calibrate`` to 1e-12: engines differ in the last bits of ln and exp.
     At a jump the side is always the same: comparisons are with scores, and numbers are written to
-    the last bit. The one exception are mixtures over several classes whose members see scores
+    the last bit. The one exception is a mixture over several classes whose members see scores
     divided by their sum: there the engine's sum decides. NULL, NaN and infinite scores give NULL,
     and so does a segment that is NULL. With several classes one such score makes the whole row
     NULL; with labels that do not exclude each other, only its own label. Probabilities below 1e-250

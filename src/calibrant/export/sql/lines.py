@@ -14,7 +14,7 @@ from calibrant.plan.interpreter import evaluate
 from calibrant.plan.line_pieces import LOST, Pieces
 from calibrant.plan.nodes import Input, LinePieces, Node
 
-__all__ = ["bounds", "flat_value", "is_steep", "line", "numbered_line", "numbered_values"]
+__all__ = ["bounds", "is_steep", "line", "numbered_line"]
 
 Array = NDArray[np.float64]
 
@@ -55,29 +55,11 @@ def bounds(node: LinePieces, i: int, found: Regions) -> dict[str, Array]:
     return {"least": least, "most": most}
 
 
-def flat_value(piece: Mapping[str, float], ends: Mapping[str, float]) -> float | None:
-    """The value of a piece that is flat, where ``ends`` are its least and largest value."""
-    if ends and ends["least"] == ends["most"]:
-        return ends["least"]
-    rise = piece.get("slope", piece.get("high", 0.0) - piece.get("low", 0.0))
-    return piece.get("base", piece.get("low", 0.0)) if rise == 0.0 else None
-
-
-def numbered_values(piece: Mapping[str, float], s: Array) -> Array:
-    """A line in NumPy, as `numbered_line` writes it."""
-    if "base" in piece:
-        return piece["base"] + piece["slope"] * s
-    if "slope" in piece:
-        return piece["low"] + piece["slope"] * (s - piece["start"])
-    along = (s * piece.get("scale", 1.0) - piece["start"]) / piece["width"]
-    return piece["low"] + along * (piece["high"] - piece["low"])
-
-
 # --- as SQL -------------------------------------------------------------------------------------
 
 
 def numbered_line(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
-    """A line whose parameters are numbers.
+    """`plan.line_pieces.on_line` as SQL, of parameters that are numbers.
 
     >>> from calibrant.export.sql.dialects import dialect_of
     >>> piece = {"start": 0.5, "low": 0.0, "high": 0.25, "width": 2.0}
@@ -101,7 +83,7 @@ def numbered_line(s: str, piece: Mapping[str, float], writer: SqlWriter) -> str:
 
 
 def line(s: str, piece: Mapping[str, str]) -> str:
-    """The value at s on a line, parameters being SQL."""
+    """`plan.line_pieces.on_line` as SQL, of parameters that are SQL."""
     if "base" in piece:
         return f"{piece['base']} + {piece['slope']} * {s}"
     if "slope" in piece:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.plan.borders import LARGEST_DOUBLE
-from calibrant.plan.nodes import Clip, Linear, Node, Number, PlanColumn, rebuilt
+from calibrant.plan.nodes import Clip, Linear, Node, Number, PlanColumn, rebuilt, values_of
 from calibrant.plan.ranges import Range, ends_of, reach
 
 __all__ = ["STEEPEST", "guarded", "is_bounded"]
@@ -56,7 +56,7 @@ def _with_small_products(node: Node) -> Node:
 def _limits(node: Linear, i: int) -> tuple[Number, Number]:
     """The interval for factor i, at whose ends the term alone decides the sum. If it is the only
     term, the interval in which the sum lies between ± `STEEPEST`."""
-    c, base = (_values(number) for number in (node.terms[i][0], node.base))
+    c, base = (values_of(number) for number in (node.terms[i][0], node.base))
     if len(node.terms) == 1 and np.abs(base).max() <= WHERE_SUMS_ARE_SURE:
         both = [_round_ends(level, base, c) for level in (-STEEPEST, STEEPEST)]
         low, high = np.minimum(*both), np.maximum(*both)
@@ -76,7 +76,3 @@ def _round_ends(level: float, base: Array, c: Array) -> Array:
     short = np.array([float(f"{end:.1e}") for end in exact.tolist()])
     size = np.abs(base + c * short)
     return np.where((size >= ROUND[0]) & (size <= ROUND[1]), short, exact)
-
-
-def _values(number: Number) -> Array:
-    return number.values if isinstance(number, PlanColumn) else np.array([number])

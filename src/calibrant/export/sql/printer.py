@@ -16,20 +16,14 @@ from numpy.typing import NDArray
 
 from calibrant.export.sql.dialects import Dialect
 from calibrant.export.sql.layout import case, clamp, inside, linear, tree
-from calibrant.export.sql.lines import (
-    bounds,
-    flat_value,
-    is_steep,
-    line,
-    numbered_line,
-    numbered_values,
-)
+from calibrant.export.sql.lines import bounds, is_steep, line, numbered_line
 from calibrant.export.sql.overflow import STEEPEST, is_bounded
 from calibrant.export.sql.writer import SqlWriter
 from calibrant.losses import LARGEST, SMALLEST, logit
 from calibrant.plan import nodes
 from calibrant.plan.borders import Regions
 from calibrant.plan.interpreter import evaluate
+from calibrant.plan.line_pieces import flat_value, line_columns, on_line
 from calibrant.plan.map_input import PlanTarget
 from calibrant.plan.nodes import Node, Number, PlanColumn, PlanPrinter
 from calibrant.plan.ranges import EVERYWHERE, Range, about, ends_of, reach
@@ -231,12 +225,7 @@ class SqlPrinter(PlanPrinter[str]):
     def _found(self, node: nodes.StepPieces | nodes.LinePieces) -> Regions:
         """The regions of the only table; where the score chooses, those that scores get to here."""
         [place] = node.places
-        low, high, piece = place.regions
-        if not place.by_input:
-            return place.regions
-        first, last = self.here
-        here = (low <= last) & (high >= first)
-        return Regions(np.maximum(low, first)[here], np.minimum(high, last)[here], piece[here])
+        return place.regions.within(*self.here) if place.by_input else place.regions
 
     def line_pieces(self, node: nodes.LinePieces) -> str:
         if self.writer.lookup and sum(len(place.knots) for place in node.places) > 1:
@@ -251,9 +240,7 @@ class SqlPrinter(PlanPrinter[str]):
 
     def _looked_up(self, node: nodes.LinePieces) -> str:
         """Lines; a join finds the one that each row lies on."""
-        columns = [own.columns(self.relative) for own in node.pieces]
-        if len({tuple(own) for own in columns}) > 1:
-            columns = [own.ends() for own in node.pieces]
+        columns = line_columns(node.pieces, self.relative)
         if any(is_steep(own, node.x).any() for own in node.pieces):
             more = (bounds(node, i, found) for i, found in enumerate(_regions(node)))
             columns = [own | ends for own, ends in zip(columns, more, strict=True)]
@@ -265,7 +252,7 @@ class SqlPrinter(PlanPrinter[str]):
         text = line(self._factor_of(node.x, 0.0), joined)
         if "least" in joined:
             return clamp(text, self.dialect, joined["least"], joined["most"])
-        shares = all(_are_shares(own.low) and _are_shares(own.high) for own in node.pieces)
+        shares = all(own.are_shares for own in node.pieces)
         return clamp(text, self.dialect, 0.0, 1.0) if shares else text
 
     def _leaves(self, node: nodes.LinePieces) -> list[Leaf]:
@@ -275,13 +262,14 @@ class SqlPrinter(PlanPrinter[str]):
         known, found = place.by_input, self._found(node)
         steep, columns = is_steep(pieces, node.x), pieces.columns(self.relative)
         limits = bounds(node, 0, found) if steep.any() else {}
-        shares = _are_shares(pieces.low) and _are_shares(pieces.high)
         leaves = []
         for low, high, i in zip(*found, strict=True):
             piece = {name: float(column[i]) for name, column in columns.items()}
             ends = {name: float(column[i]) for name, column in limits.items() if steep[i]}
             own = self.between(low, high) if known else self
-            flat = flat_value(piece, ends)
+            flat = flat_value(piece)
+            if ends and ends["least"] == ends["most"]:
+                flat = ends["least"]
             if flat is not None:
                 leaves.append((float(low), self.dialect.number(flat), (flat, flat)))
                 continue
@@ -289,7 +277,7 @@ class SqlPrinter(PlanPrinter[str]):
             text = numbered_line(s, piece, self.writer)
             range_ = about(*sorted((float(pieces.low[i]), float(pieces.high[i]))))
             least, most = ends.get("least"), ends.get("most")
-            if shares and not ends:
+            if pieces.are_shares and not ends:
                 least, most = _beyond(node, piece, own.here if known else None, range_)
             if (least, most) != (None, None):
                 text = clamp(text, self.dialect, least, most)
@@ -343,10 +331,6 @@ def sigmoid_of(f: str, dialect: Dialect, bounded: bool) -> str:
     return inside(f"{one} / ({one} + EXP(-(", f, ")))")
 
 
-def _are_shares(values: Array) -> bool:
-    return bool(values.min() >= 0.0 and values.max() <= 1.0)
-
-
 def _regions(node: nodes.StepPieces | nodes.LinePieces) -> list[Regions]:
     return [place.regions for place in node.places]
 
@@ -357,7 +341,7 @@ def _beyond(
     """0 and 1, or None for either of them that rounding cannot carry the line beyond."""
     if here is not None and isinstance(node.x, nodes.Input):
         # each operation rises or falls with the score, and is the same in every engine
-        values = numbered_values(piece, np.array(here))
+        values = on_line(np.array(here), piece)
         return 0.0 if values.min() < 0.0 else None, 1.0 if values.max() > 1.0 else None
     if here is not None:
         values = evaluate(node, np.array(here))

@@ -74,7 +74,7 @@ def _place(
             for j in range(size):
                 values = [plan.paths[used[n]][j] for n in here]
                 whole = isinstance(values[0], int)
-                table[f"segment_{j + 1}"] = np.array(values) if whole else values
+                table[plan.column_names[j]] = np.array(values) if whole else values
             equal = dict(zip(table, columns, strict=False))
             about = f"{len(here):,} segments of {size} column{'s' * (size > 1)}: the number of each"
             joined = printer.writer.join(about, {**table, "place": np.array(here)}, size, equal)
